@@ -1,0 +1,46 @@
+"""How far apart are labelled datasets? The sliced optimal transport dataset distance.
+
+>>> import numpy as np, sotdd
+>>> rng = np.random.default_rng(0)
+>>> a = rng.normal(size=(200, 4)), rng.integers(3, size=200)
+>>> b = rng.normal(size=(300, 4)), rng.choice(["cat", "dog"], size=300)
+>>> sotdd.distance(a, b)
+0.1666 ± 0.0090 (s-OTDD, p=2, 1,000 projections)
+"""
+
+from sotdd import projections
+from sotdd.data import LabelledData
+from sotdd.distance import Distance, distance
+from sotdd.errors import SotddError
+from sotdd.matrix import DistanceMatrix, pairwise
+from sotdd.projections import (
+    Convolution,
+    Moments,
+    Orthogonal,
+    Projections,
+    Sphere,
+    UniformOrders,
+    ZeroTruncatedPoisson,
+)
+from sotdd.scaling import Scaler
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Convolution",
+    "Distance",
+    "DistanceMatrix",
+    "LabelledData",
+    "Moments",
+    "Orthogonal",
+    "Projections",
+    "Scaler",
+    "SotddError",
+    "Sphere",
+    "UniformOrders",
+    "ZeroTruncatedPoisson",
+    "__version__",
+    "distance",
+    "pairwise",
+    "projections",
+]

@@ -1,0 +1,179 @@
+"""The command line: parse, call, print.
+
+Nothing heavy is imported before a command runs, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sotdd.errors import SotddError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sotdd.data import LabelledData
+    from sotdd.matrix import DistanceMatrix
+
+app = typer.Typer(
+    name="sotdd",
+    help="How far apart are labelled datasets? The sliced optimal transport dataset distance.",
+    epilog="Start with: sotdd demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from sotdd import __version__
+
+        typer.echo(f"sotdd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and leave.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command("distance", epilog="Example: sotdd distance train.npz test.npz::features=X_test,label=y_test --json")
+def distance_command(
+    a: Annotated[str, typer.Argument(help="An .npz file with arrays X and y, or FILE::features=NAME,label=NAME.")],
+    b: Annotated[str, typer.Argument(help="Another.")],
+    features: Annotated[str | None, typer.Option(help="Name of the features in both files.", show_default="X")] = None,
+    label: Annotated[str | None, typer.Option(help="Name of the labels in both files.", show_default="y")] = None,
+    n_projections: Annotated[int, typer.Option(help="How many projections; more is more exact.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the projections.")] = 0,
+    p: Annotated[float, typer.Option("--p", help="Order of transport, from 1.")] = 2.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks.")] = False,
+) -> None:
+    """Say how far apart two labelled datasets are."""
+    began = time.perf_counter()
+    datasets = [_open(source, features, label, quiet) for source in (a, b)]
+    import sotdd
+
+    result = sotdd.distance(*datasets, n_projections=n_projections, seed=seed, p=p, progress=_bar_wanted(quiet))
+    if as_json:
+        _print_json({"a": a, "b": b, **result.to_dict()})
+        return
+    low, high = result.interval(0.95)
+    console = _console()
+    for data in datasets:
+        console.print(_described(data), style="dim", highlight=False)
+    console.print(f"[bold]{result}[/bold]", highlight=False)
+    console.print(
+        f"95 % interval {low:.4g} to {high:.4g} over the choice of projections, {time.perf_counter() - began:.1f} s",
+        style="dim",
+        highlight=False,
+    )
+
+
+@app.command("demo", epilog="Example: sotdd demo --n-projections 5000")
+def demo_command(
+    n_projections: Annotated[int, typer.Option(help="How many projections; more is more exact.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the projections.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the matrix as JSON.")] = False,
+) -> None:
+    """Compare handwritten digits with their relatives and with a stranger."""
+    began = time.perf_counter()
+    console = _console()
+    if sys.stderr.isatty():
+        typer.echo("Measuring (the first run on a machine compiles for some seconds) …", err=True)
+    import sotdd
+    from sotdd import demo
+
+    matrix = sotdd.pairwise(demo.datasets(), n_projections=n_projections, seed=seed, progress=_bar_wanted(False))
+    if as_json:
+        _print_json(matrix.to_dict())
+        return
+    console.print("[bold]Six datasets[/bold]")
+    for name, meaning in demo.STORY.items():
+        console.print(f"  [bold]{name:<12}[/bold] {meaning}", highlight=False)
+    console.print()
+    _print_matrix(console, matrix)
+    console.print()
+    for name in matrix.names:
+        console.print(f"  nearest to [bold]{name:<12}[/bold] {matrix.nearest(name)}", highlight=False)
+    console.print()
+    console.print("[bold]How to read it[/bold]")
+    for sentence in demo.reading(matrix):
+        console.print(f"  {sentence}", highlight=False)
+    took = time.perf_counter() - began
+    console.print(
+        f"\n{len(matrix.distances)} distances in {took:.1f} s, no model trained.", style="dim", highlight=False
+    )
+
+
+def main() -> None:
+    """Run the command line; errors of input are one line and exit code 2."""
+    try:
+        app()
+    except SotddError as error:
+        typer.echo(f"sotdd: {error}", err=True)
+        raise SystemExit(2) from None
+
+
+def _open(source: str, features: str | None, label: str | None, quiet: bool) -> LabelledData:
+    from sotdd.data import LabelledData
+    from sotdd.inputs.npz import NpzSource
+
+    archive = NpzSource.parse(source, features, label)
+    points, labels = archive.read()
+    if labels is None and not quiet:
+        typer.echo(f"{archive.path} has no array {archive.label!r}: all its points count as one class.", err=True)
+    return LabelledData.of(points if labels is None else (points, labels), source)
+
+
+def _described(data: LabelledData) -> str:
+    classes = "1 class" if len(data.classes) == 1 else f"{len(data.classes):,} classes"
+    return f"{data.name}: {data.n_points:,} points, {data.n_features:,} features, {classes}"
+
+
+def _bar_wanted(quiet: bool) -> bool:
+    """A bar is drawn for a person at a terminal only."""
+    return not quiet and sys.stderr.isatty()
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(soft_wrap=not sys.stdout.isatty())
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _print_matrix(console: Console, matrix: DistanceMatrix) -> None:
+    """Draw the matrix as a table; nearer is brighter."""
+    from rich.table import Table
+
+    table = Table(title="Distances (s-OTDD)", title_justify="left", box=None, pad_edge=False)
+    table.add_column("")
+    for name in matrix.names:
+        table.add_column(name, justify="right")
+    values = matrix.values
+    largest = float(values.max()) or 1.0
+    for i, name in enumerate(matrix.names):
+        cells = [
+            "·" if i == j else f"[{_shade(values[i, j] / largest)}]{values[i, j]:.3f}[/]" for j in range(len(matrix))
+        ]
+        table.add_row(name, *cells)
+    console.print(table, soft_wrap=False)
+
+
+def _shade(share: float) -> str:
+    return "bold green" if share < 0.1 else "green" if share < 0.3 else "yellow" if share < 0.6 else "red"

@@ -1,0 +1,305 @@
+"""Labelled datasets, checked once at the edge and read in blocks of rows afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise as neighbours
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sotdd.errors import SotddError
+
+# What `distance` and its relatives take for a dataset: (features, labels), or features alone.
+Dataset: TypeAlias = "tuple[ArrayLike, ArrayLike | Sequence[Hashable]] | ArrayLike | LabelledData"
+
+# A block of rows is converted, checked or projected at a time; this many values of it.
+_BLOCK_VALUES = 1 << 19
+_MOST_ROWS = 512
+
+_REAL_KINDS = "biuf"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledData:
+    """Features and labels that were checked and agree; the features stay where they are.
+
+    Attributes
+    ----------
+    name
+        What messages call it.
+    features
+        The array as given, of shape (n, ...) and any real dtype; never copied whole.
+    classes
+        The distinct labels.
+    codes
+        For every row, the index of its label in ``classes``.
+
+    Examples
+    --------
+    >>> from sotdd.data import LabelledData
+    >>> data = LabelledData.of(([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], ["cat", "dog", "cat"]))
+    >>> data
+    LabelledData('data': 3 points, 2 features, 2 classes)
+    >>> data.classes, data.counts.tolist()
+    (('cat', 'dog'), [2, 1])
+    """
+
+    name: str
+    features: NDArray[Any]
+    classes: tuple[Hashable, ...]
+    codes: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, source: Dataset, name: str = "data") -> LabelledData:
+        """Check ``(features, labels)`` or ``features`` alone, which is one class."""
+        if isinstance(source, LabelledData):
+            return source
+        features, labels = _split(source, name)
+        array = _checked_features(features, name)
+        if labels is None:
+            classes: tuple[Hashable, ...] = ("all",)
+            codes: NDArray[np.integer] = np.zeros(len(array), np.int32)
+        else:
+            classes, codes = _factorise(labels, len(array), name)
+        data = cls(name, array, classes, codes)
+        data._refuse_non_finite()
+        return data
+
+    def __repr__(self) -> str:
+        """Name and size, for people."""
+        return (
+            f"LabelledData({self.name!r}: {self.n_points:,} points, {self.n_features:,} features, "
+            f"{len(self.classes):,} classes)"
+        )
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are."""
+        return len(self.features)
+
+    @property
+    def point_shape(self) -> tuple[int, ...]:
+        """The shape of one point, as it was given."""
+        return self.features.shape[1:]
+
+    @property
+    def n_features(self) -> int:
+        """How many numbers a point has, whatever its shape."""
+        return int(np.prod(self.point_shape, dtype=np.int64))
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many points each class has."""
+        return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
+
+    def grouping(self) -> tuple[NDArray[np.int64], NDArray[np.integer] | None]:
+        """Where the classes lie once points are grouped by class.
+
+        Returns the class boundaries (C + 1,), and for every row its place among the grouped
+        rows (n,), or None where the rows are grouped already.
+        """
+        offsets = np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
+        if bool(np.all(self.codes[1:] >= self.codes[:-1])):
+            return offsets, None
+        order = np.argsort(self.codes, kind="stable")
+        position = np.empty_like(order)
+        position[order] = np.arange(self.n_points)
+        return offsets, position.astype(np.int32) if self.n_points < 2**31 else position
+
+    def blocks(self) -> list[slice]:
+        """Cut the rows into blocks small enough to convert without noticing the memory."""
+        rows = max(1, min(_MOST_ROWS, _BLOCK_VALUES // self.n_features))
+        edges = [*range(0, self.n_points, rows), self.n_points]
+        return [slice(start, stop) for start, stop in neighbours(edges)]
+
+    def rows(self, block: slice) -> NDArray[Any]:
+        """One block of points as a matrix (rows, n_features), in the dtype it came in.
+
+        Dtypes that the compiled loops do not read become float64, this block only.
+        """
+        matrix = np.asarray(self.features[block]).reshape(-1, self.n_features)
+        if matrix.dtype.isnative and matrix.dtype in (np.uint8, np.float32, np.float64):
+            return np.ascontiguousarray(matrix)
+        return matrix.astype(np.float64)
+
+    def magnitude(self) -> float:
+        """A size that the squares of the features may be taken in units of without overflow.
+
+        The largest absolute value where float64 features could overflow; 1 for narrower dtypes.
+        """
+        if self.features.dtype.kind != "f" or self.features.dtype.itemsize < 8:
+            return 1.0
+        return max(max(float(part.max()), -float(part.min())) for part in self._parts()) or 1.0
+
+    def _parts(self) -> Iterator[NDArray[Any]]:
+        return (self.rows(block) for block in self.blocks())
+
+    def _refuse_non_finite(self) -> None:
+        if self.features.dtype.kind != "f":
+            return
+        bad = 0
+        first = ""
+        for block, part in zip(self.blocks(), self._parts(), strict=True):
+            finite = np.isfinite(part)
+            if finite.all():
+                continue
+            if not bad:
+                row, feature = np.argwhere(~finite)[0]
+                first = f"the first ({part[row, feature]}) in row {block.start + row:,}, feature {feature:,}"
+            bad += int(finite.size - np.count_nonzero(finite))
+        if bad:
+            values = "1 value that is" if bad == 1 else f"{bad:,} values that are"
+            raise SotddError(f"dataset {self.name!r} has {values} NaN or infinite, {first}: drop or impute them first.")
+
+
+def same_features(datasets: Sequence[LabelledData]) -> int:
+    """Return the number of features that all datasets share, or refuse."""
+    first = datasets[0]
+    for other in datasets[1:]:
+        if other.n_features != first.n_features:
+            raise SotddError(
+                f"dataset {other.name!r} has {_features(other)} but dataset {first.name!r} has "
+                f"{first.n_features:,}: every dataset needs the same features."
+            )
+    return first.n_features
+
+
+def _features(data: LabelledData) -> str:
+    return f"{data.n_features:,} feature" + ("s" if data.n_features != 1 else "")
+
+
+def _split(source: object, name: str) -> tuple[object, object | None]:
+    """Tell (features, labels) from features alone."""
+    if source is None or isinstance(source, (str, bytes, Mapping, set, frozenset)):
+        raise SotddError(
+            f"dataset {name!r} is {_described(source)}: expected (features, labels) or an array of features."
+        )
+    if isinstance(source, tuple):
+        if len(source) != 2:
+            raise SotddError(f"dataset {name!r} is a tuple of {len(source)}: expected the two (features, labels).")
+        features, labels = source
+        return features, labels
+    return source, None
+
+
+def _checked_features(features: object, name: str) -> NDArray[Any]:
+    if features is None:
+        raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
+    if hasattr(features, "tocsr"):
+        raise SotddError(f"features of dataset {name!r} are a sparse matrix: pass features.toarray().")
+    if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
+        raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
+    try:
+        array = np.asarray(features)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise SotddError(
+            f"features of dataset {name!r} do not form an array ({_first_line(error)}): "
+            "expected shape (n, ...), or a tuple (features, labels)."
+        ) from error
+    if array.ndim == 0:
+        raise SotddError(
+            f"features of dataset {name!r} are {_described(features)}: expected an array of shape (n, ...)."
+        )
+    if array.dtype.kind not in _REAL_KINDS:
+        raise SotddError(
+            f"features of dataset {name!r} have dtype {array.dtype}, {_kind(array)}: "
+            "expected real numbers; encode them as numbers first."
+        )
+    if array.size == 0:
+        raise SotddError(
+            f"features of dataset {name!r} have shape {array.shape}: expected at least one point and one feature."
+        )
+    return array
+
+
+def _kind(array: NDArray[Any]) -> str:
+    kinds = {
+        "c": "complex numbers",
+        "O": "Python objects",
+        "U": "strings",
+        "S": "bytes",
+        "M": "dates",
+        "m": "durations",
+    }
+    return kinds.get(array.dtype.kind, "not numbers")
+
+
+def _described(source: object) -> str:
+    return "None" if source is None else f"a {type(source).__name__}"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _factorise(labels: object, n_points: int, name: str) -> tuple[tuple[Hashable, ...], NDArray[np.integer]]:
+    """Replace labels by class indices; return the classes and the indices."""
+    array = _label_array(labels, name)
+    if array.ndim != 1:
+        raise SotddError(
+            f"labels of dataset {name!r} have shape {array.shape}: expected one label per row, in one dimension."
+        )
+    if len(array) != n_points:
+        raise SotddError(
+            f"labels of dataset {name!r} have {len(array):,} entries but features have {n_points:,} rows: "
+            "pass one label per row."
+        )
+    if array.dtype.kind == "O":
+        return _factorise_objects(array, name)
+    missing = 0 if array.dtype.kind in "biuUSV" else int(np.count_nonzero(np.isnan(array)))
+    if missing:
+        raise SotddError(_missing(missing, name))
+    values, codes = np.unique(array, return_inverse=True)
+    return tuple(values.tolist()), codes.astype(np.int32)
+
+
+def _label_array(labels: object, name: str) -> NDArray[Any]:
+    """Labels as an array that keeps each label as it is: [1, "a"] must not become strings."""
+    if hasattr(labels, "__array__"):
+        return np.asarray(labels)
+    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
+        raise SotddError(f"labels of dataset {name!r} are {_described(labels)}: expected one label per row.")
+    entries = list(labels)
+    nested = next((entry for entry in entries if isinstance(entry, (list, set, dict, np.ndarray))), None)
+    if nested is not None:
+        raise SotddError(
+            f"labels of dataset {name!r} hold a {type(nested).__name__}: expected one label per row, in one dimension."
+        )
+    array = np.empty(len(entries), object)
+    for i, entry in enumerate(entries):
+        array[i] = entry
+    return array
+
+
+def _factorise_objects(array: NDArray[Any], name: str) -> tuple[tuple[Hashable, ...], NDArray[np.integer]]:
+    seen: dict[Hashable, int] = {}
+    codes = np.empty(len(array), np.int32)
+    missing = 0
+    for i, label in enumerate(array):
+        if _is_missing(label):
+            missing += 1
+            continue
+        try:
+            codes[i] = seen.setdefault(label, len(seen))
+        except TypeError as error:
+            raise SotddError(
+                f"labels of dataset {name!r} hold a {type(label).__name__} in row {i:,}, which is not hashable: "
+                "expected numbers, strings or other hashable labels."
+            ) from error
+    if missing:
+        raise SotddError(_missing(missing, name))
+    return tuple(seen), codes
+
+
+def _is_missing(label: object) -> bool:
+    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(label, (float, np.floating)) and bool(np.isnan(label))
+
+
+def _missing(count: int, name: str) -> str:
+    labels = "1 label that is" if count == 1 else f"{count:,} labels that are"
+    return f"dataset {name!r} has {labels} missing (NaN or None): drop those rows or name the class."

@@ -1,0 +1,1 @@
+"""Who does the arithmetic. Each engine offers the same few verbs."""

@@ -1,0 +1,28 @@
+"""The one error that the package raises for input it cannot use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+
+class SotddError(ValueError):
+    """Raised for input that cannot be used: one line on what arrived and what to do.
+
+    Examples
+    --------
+    >>> import sotdd
+    >>> try:
+    ...     sotdd.distance([[0.0], [1.0]], [[0.0, 1.0]])
+    ... except sotdd.SotddError as error:
+    ...     print(error)
+    dataset 'b' has 2 features but dataset 'a' has 1: every dataset needs the same features.
+    """
+
+
+def require(module: str, purpose: str, install: str) -> ModuleType:
+    """Import an optional dependency, or say what it is for and how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise SotddError(f"{purpose} needs {module}, which is not installed: pip install {install}") from error

@@ -1,0 +1,1 @@
+"""Data as people have it, turned into features and labels."""

@@ -1,0 +1,198 @@
+"""Distances between every two of several datasets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.data import Dataset
+from sotdd.defaults import default, given
+from sotdd.distance import Distance, between, projections_for, transports, with_error
+from sotdd.errors import SotddError, require
+from sotdd.progress import Progress
+from sotdd.projections.directions import DirectionLaw
+from sotdd.projections.labels import LabelLaw
+from sotdd.projections.moments import MomentLaw
+from sotdd.projections.recipe import Projections, labelled
+from sotdd.scaling import Scaler
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceMatrix:
+    """Distances between every two of several datasets, all through the same projections.
+
+    Attributes
+    ----------
+    names
+        The datasets, in order.
+    distances
+        The `Distance` of every two different ones, by their places (i, j) with i < j.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> m = sotdd.pairwise(
+    ...     {"a": rng.normal(size=(200, 3)), "b": rng.normal(size=(200, 3)), "c": rng.normal(2, 1, size=(200, 3))},
+    ...     n_projections=200,
+    ... )
+    >>> m.nearest("a")
+    'b'
+    >>> m["a", "c"].value == m["c", "a"].value > m["a", "b"].value
+    True
+    """
+
+    names: tuple[str, ...]
+    distances: Mapping[tuple[int, int], Distance]
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The distances (N, N); zero on the diagonal."""
+        return self._square("value")
+
+    @property
+    def stderr(self) -> NDArray[np.float64]:
+        """Their standard errors (N, N)."""
+        return self._square("stderr")
+
+    def __len__(self) -> int:
+        """How many datasets there are."""
+        return len(self.names)
+
+    def __getitem__(self, pair: tuple[str, str]) -> Distance:
+        """The distance between two different datasets, by name."""
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise SotddError(f"a distance is looked up by two names, such as matrix['a', 'b'], not by {pair!r}.")
+        i, j = sorted(self._place(name) for name in pair)
+        if i == j:
+            raise SotddError(f"{pair[0]!r} is at distance 0 from itself: name two different datasets.")
+        return self.distances[i, j]
+
+    def nearest(self, name: str) -> str:
+        """Which of the others is nearest to this one."""
+        place = self._place(name)
+        if len(self) < 2:
+            raise SotddError("there is only one dataset: nothing is nearest to it.")
+        others = np.where(np.arange(len(self)) == place, np.inf, self.values[place])
+        return self.names[int(np.argmin(others))]
+
+    def __repr__(self) -> str:
+        """A table of values and errors."""
+        cells = [["", *self.names]]
+        for i, name in enumerate(self.names):
+            row = ["0" if i == j else self._cell(i, j) for j in range(len(self))]
+            cells.append([name, *row])
+        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Names, values, errors and every distance as JSON values."""
+        return {
+            "names": list(self.names),
+            "values": self.values.tolist(),
+            "stderr": [[None if np.isnan(cell) else cell for cell in row] for row in self.stderr.tolist()],
+            "distances": [
+                {"a": self.names[i], "b": self.names[j], **found.to_dict()} for (i, j), found in self.distances.items()
+            ],
+        }
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The values as a table with a header row and names in the first column; written if a path is given."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["", *self.names])
+        for name, row in zip(self.names, self.values.tolist(), strict=True):
+            writer.writerow([name, *row])
+        if path is not None:
+            Path(path).write_text(text.getvalue(), encoding="utf-8")
+        return text.getvalue()
+
+    def to_frame(self) -> pd.DataFrame:
+        """The values as a pandas frame, if pandas is installed."""
+        pandas = require("pandas", "a data frame", "pandas")
+        frame: pd.DataFrame = pandas.DataFrame(self.values, index=list(self.names), columns=list(self.names))
+        return frame
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise SotddError(f"there is no dataset {name!r} here: the names are {', '.join(self.names)}.")
+        return self.names.index(name)
+
+    def _cell(self, i: int, j: int) -> str:
+        found = self.distances[min(i, j), max(i, j)]
+        return with_error(found.value, found.stderr)
+
+    def _square(self, what: Literal["value", "stderr"]) -> NDArray[np.float64]:
+        square = np.zeros((len(self), len(self)))
+        for (i, j), found in self.distances.items():
+            square[i, j] = square[j, i] = getattr(found, what)
+        return square
+
+
+def pairwise(
+    datasets: Mapping[str, Dataset] | Sequence[Dataset],
+    *,
+    n_projections: int = default(1000),
+    p: float = 2,
+    n_moments: int = default(5),
+    moments: MomentLaw | Sequence[float] | None = default(None),
+    label: LabelLaw | None = default(None),
+    directions: DirectionLaw | None = default(None),
+    shared_directions: bool = default(True),
+    scale: Literal["pooled"] | Scaler | None = default("pooled"),
+    seed: int | np.random.Generator = default(0),
+    projections: Projections | None = None,
+    progress: Progress = None,
+) -> DistanceMatrix:
+    """Say how far apart every two of several datasets are.
+
+    Every dataset is projected and sorted once; all pairs come from that. One scaler serves
+    all, so the distances can be compared with each other.
+
+    Parameters
+    ----------
+    datasets
+        Datasets by name, or a list of them, named by their places.
+    n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed, projections, progress
+        As in `distance`.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> sotdd.pairwise({"here": x, "there": x + 3}, n_projections=500)
+           here           there
+    here   0              1.992 ± 0.083
+    there  1.992 ± 0.083  0
+    """
+    data = labelled(datasets)
+    drawing = given(
+        n_projections=n_projections,
+        n_moments=n_moments,
+        moments=moments,
+        label=label,
+        directions=directions,
+        shared_directions=shared_directions,
+        scale=scale,
+        seed=seed,
+    )
+    recipe = projections_for(data, projections, drawing)
+    pairs = list(combinations(range(len(data)), 2))
+    per_projection = transports(data, pairs, recipe, p, progress)
+    distances = {
+        (i, j): between(data[i], data[j], recipe, p, row) for (i, j), row in zip(pairs, per_projection, strict=True)
+    }
+    return DistanceMatrix(tuple(part.name for part in data), distances)

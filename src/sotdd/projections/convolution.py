@@ -1,0 +1,240 @@
+"""Convolution stacks as directions: the projection of images that the paper uses.
+
+A stack of convolutions without bias that ends in one pixel is a linear map of the image,
+so the whole stack is one direction. It is found by sending a single one backwards through
+the stack; from there on images are projected by a matrix product like any other data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.errors import SotddError
+from sotdd.projections.directions import Directions
+
+Pair: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One convolution: kernel height and width, and the step it moves by."""
+
+    kernel: Pair
+    stride: Pair = (1, 1)
+
+
+def _square(*sizes: Pair) -> tuple[Layer, ...]:
+    return tuple(Layer((kernel, kernel), (stride, stride)) for kernel, stride in sizes)
+
+
+# The stacks of the authors' code, (kernel, stride) per layer.
+PAPER_28 = _square((5, 1), (5, 1), (5, 1), (5, 1), (3, 1), (3, 1), (3, 1), (3, 1), (3, 1), (2, 1))
+PAPER_32 = _square((5, 2), (5, 2), (3, 2), (2, 1))
+
+
+def stride_stack(height: int, width: int) -> tuple[Layer, ...]:
+    """Layers that halve an image of any size until a single kernel covers the rest.
+
+    Kernels are 4 or 5 wide, whichever lets steps of two end exactly on the last pixel, so
+    that every pixel is seen; the two axes may need different numbers of steps.
+    """
+    layers = []
+    while max(height, width) > 5:
+        (kernel_h, stride_h, height), (kernel_w, stride_w, width) = _halve(height), _halve(width)
+        layers.append(Layer((kernel_h, kernel_w), (stride_h, stride_w)))
+    return (*layers, Layer((height, width)))
+
+
+def _halve(size: int) -> tuple[int, int, int]:
+    """Kernel, stride and output size of one layer along one axis."""
+    if size <= 5:
+        return 1, 1, size
+    kernel = 4 + size % 2
+    return kernel, 2, (size - kernel) // 2 + 1
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """Directions composed from random convolution stacks, for images.
+
+    Every kernel is Gaussian, brought to length one per projection; the first layer mixes the
+    channels, later layers work on the one channel that is left.
+
+    Parameters
+    ----------
+    image_shape
+        (height, width), (channels, height, width), or with ``channels="last"``
+        (height, width, channels): the shape of one point.
+    kernels
+        ``"auto"``: the authors' stack for 28 × 28 and 32 × 32 images, ``"stride"`` for others.
+        ``"paper"``: the authors' stack or an error. ``"stride"``: layers of stride two, for any
+        size, square or not, that leave no pixel out. Or a sequence of (kernel, stride), each an
+        integer or a pair (vertical, horizontal), that reduces the image to one pixel.
+    clamp
+        Cut projected values to ±clamp; the authors' code uses 5. Off by default.
+    channels
+        Whether channels come first or last in ``image_shape``.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> law = sotdd.Convolution((3, 32, 32))
+    >>> law.draw(np.random.default_rng(0), 4, 3 * 32 * 32).theta.shape
+    (4, 3072)
+    >>> [layer.kernel for layer in sotdd.Convolution((48, 64)).layers]
+    [(4, 4), (5, 5), (4, 4), (1, 4), (4, 2)]
+    """
+
+    image_shape: tuple[int, ...]
+    kernels: Literal["auto", "paper", "stride"] | Sequence[tuple[int | Pair, int | Pair]] = "auto"
+    clamp: float | None = None
+    channels: Literal["first", "last"] = "first"
+
+    def __post_init__(self) -> None:
+        """Check the settings and that the stack ends in one pixel."""
+        shape = tuple(self.image_shape) if isinstance(self.image_shape, Sequence) else (self.image_shape,)
+        if len(shape) not in (2, 3) or not all(_is_positive(size) for size in shape):
+            raise SotddError(
+                f"image_shape is {self.image_shape!r}: expected (height, width) or (channels, height, width)."
+            )
+        object.__setattr__(self, "image_shape", tuple(int(size) for size in shape))
+        if self.channels not in ("first", "last"):
+            raise SotddError(f"channels is {self.channels!r}: expected 'first' or 'last'.")
+        if self.clamp is not None and not (isinstance(self.clamp, (int, float)) and self.clamp > 0):
+            raise SotddError(f"clamp is {self.clamp!r}: expected a positive number or None.")
+        if not isinstance(self.kernels, str):
+            object.__setattr__(self, "kernels", tuple(tuple(entry) for entry in self.kernels))
+        _sizes(self._planes[1:], self.layers)
+
+    @property
+    def _planes(self) -> tuple[int, int, int]:
+        """Channels, height and width, in this order."""
+        if len(self.image_shape) == 2:
+            return (1, *self.image_shape)
+        first, second, third = self.image_shape
+        return (first, second, third) if self.channels == "first" else (third, first, second)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The stack, layer by layer."""
+        size = self._planes[1:]
+        if not isinstance(self.kernels, str):
+            return tuple(_layer(entry) for entry in self.kernels)
+        paper = {(28, 28): PAPER_28, (32, 32): PAPER_32}
+        if self.kernels == "stride" or (self.kernels == "auto" and size not in paper):
+            return stride_stack(*size)
+        if self.kernels not in ("auto", "paper"):
+            raise SotddError(
+                f"kernels is {self.kernels!r}: expected 'auto', 'paper', 'stride' or (kernel, stride) pairs."
+            )
+        if size not in paper:
+            raise SotddError(
+                f"the paper has no stack for {size[0]} × {size[1]} images: use kernels='stride' or give the layers."
+            )
+        return paper[size]
+
+    def describe(self) -> Mapping[str, object]:
+        """Name the law and its stack."""
+        return {
+            "law": "convolution",
+            "image_shape": list(self.image_shape),
+            "channels": self.channels,
+            "layers": [[*layer.kernel, *layer.stride] for layer in self.layers],
+            "clamp": self.clamp,
+        }
+
+    def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
+        """Refuse data whose points are not images of this shape; flat ones of the right length pass."""
+        flat = (int(np.prod(self.image_shape)),)
+        plain = [tuple(size for size in shape if size != 1) for shape in (point_shape, self.image_shape)]
+        if point_shape != flat and plain[0] != plain[1]:
+            raise SotddError(
+                f"points of dataset {name!r} have shape {point_shape} but the convolution is for images of shape "
+                f"{self.image_shape} (channels {self.channels}): pass image_shape and channels as in the data."
+            )
+
+    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
+        """Draw kernels layer by layer and compose each stack into a direction."""
+        channels, *size = self._planes
+        if n_features != channels * size[0] * size[1]:
+            raise SotddError(
+                f"data have {n_features:,} features but images of shape {self.image_shape} have "
+                f"{channels * size[0] * size[1]:,}: pass image_shape as the data have it."
+            )
+        kernels = []
+        for depth, layer in enumerate(self.layers):
+            shape = (n_projections, channels if depth == 0 else 1, *layer.kernel)
+            kernel = rng.standard_normal(shape)
+            kernel /= np.sqrt(np.sum(kernel**2, axis=(1, 2, 3), keepdims=True))
+            kernels.append(kernel)
+        theta = compose(kernels, [layer.stride for layer in self.layers], (size[0], size[1]))
+        if self.channels == "last":
+            theta = np.moveaxis(theta, 1, -1)
+        return Directions(np.ascontiguousarray(theta).reshape(n_projections, -1), self.clamp)
+
+
+def compose(kernels: Sequence[NDArray[np.floating]], strides: Sequence[Pair], size: Pair) -> NDArray[np.float64]:
+    """Turn stacks of convolutions into directions.
+
+    kernels[i] (B, C or 1, h, w) and strides[i] belong to layer i, the first of which reads
+    images of C channels and the given (height, width). Returns (B, C, height, width), such
+    that its inner product with an image is what the stack makes of the image.
+    """
+    layers = [
+        Layer((kernel.shape[2], kernel.shape[3]), stride) for kernel, stride in zip(kernels, strides, strict=True)
+    ]
+    sizes = _sizes(size, layers)
+    reach = np.ones((len(kernels[0]), 1, 1, 1))  # (B, 1, 1, 1): the one output pixel
+    for kernel, layer, (height, width) in zip(reversed(kernels), reversed(layers), reversed(sizes[:-1]), strict=True):
+        (step_h, step_w), (rows, columns) = layer.stride, reach.shape[2:]
+        earlier = np.zeros((len(kernel), kernel.shape[1], height, width))
+        for i in range(layer.kernel[0]):
+            for j in range(layer.kernel[1]):
+                window = earlier[
+                    :, :, i : i + step_h * (rows - 1) + 1 : step_h, j : j + step_w * (columns - 1) + 1 : step_w
+                ]
+                window += reach * kernel[:, :, i, j, None, None]
+        reach = earlier
+    return reach
+
+
+def _sizes(size: Pair, layers: Sequence[Layer]) -> list[Pair]:
+    """Image sizes before the first layer, between layers, and after the last, which must be one pixel."""
+    sizes = [size]
+    for number, layer in enumerate(layers, 1):
+        if layer.kernel[0] > size[0] or layer.kernel[1] > size[1]:
+            raise SotddError(
+                f"layer {number} has a kernel of {layer.kernel[0]} × {layer.kernel[1]} but only "
+                f"{size[0]} × {size[1]} pixels are left: use smaller or fewer kernels."
+            )
+        size = (
+            (size[0] - layer.kernel[0]) // layer.stride[0] + 1,
+            (size[1] - layer.kernel[1]) // layer.stride[1] + 1,
+        )
+        sizes.append(size)
+    if size != (1, 1):
+        raise SotddError(f"the kernels leave {size[0]} × {size[1]} pixels: add layers until one is left.")
+    return sizes
+
+
+def _layer(entry: Sequence[int | Pair]) -> Layer:
+    pairs = tuple(_pair(part) for part in entry)
+    if len(pairs) != 2:
+        raise SotddError(f"a layer is {entry!r}: expected (kernel, stride).")
+    return Layer(*pairs)
+
+
+def _pair(value: int | Pair) -> Pair:
+    pair = (value, value) if isinstance(value, (int, np.integer)) else tuple(value)
+    if len(pair) != 2 or not all(_is_positive(part) for part in pair):
+        raise SotddError(f"a kernel or stride is {value!r}: expected a positive integer or two of them.")
+    return int(pair[0]), int(pair[1])
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value > 0)

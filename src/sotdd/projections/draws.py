@@ -1,0 +1,174 @@
+"""Where projections come from: drawn from laws by a seed, or given as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.errors import SotddError
+from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, checked_draw
+from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms, moment_terms
+
+# Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
+# same however many are drawn, in whatever portions, on however many threads.
+BLOCK = 64
+
+# The independent streams of one block.
+_THETA, _PHI, _LABEL = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some consecutive projections, drawn.
+
+    Attributes
+    ----------
+    features
+        How features are projected.
+    label_features
+        How features are projected for the label terms; None where ``features`` serves both.
+    terms
+        How labels enter.
+    """
+
+    features: Drawn
+    label_features: Drawn | None
+    terms: LabelTerms
+
+    def __len__(self) -> int:
+        """How many projections these are."""
+        return len(self.terms.weights)
+
+    def head(self, count: int) -> Block:
+        """The first ``count`` projections."""
+        if count == len(self):
+            return self
+        second = None if self.label_features is None else _head(self.label_features, count)
+        return Block(_head(self.features, count), second, self.terms.head(count))
+
+
+class Source(Protocol):
+    """Draws any block of 64 projections by its number."""
+
+    def block(self, index: int) -> Block:
+        """Draw block ``index`` whole."""
+
+    def describe(self) -> Mapping[str, object]:
+        """All settings in JSON values."""
+
+    def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
+        """Refuse points of a shape that cannot be projected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Draws from laws, by a seed."""
+
+    n_features: int
+    directions: DirectionLaw
+    label: LabelLaw
+    shared_directions: bool
+    seed: int
+
+    def block(self, index: int) -> Block:
+        """Draw block ``index``, from generators that depend on nothing else."""
+        second = None if self.shared_directions else self._project(index, _PHI)
+        terms = self.label.draw(self._rng(index, _LABEL), BLOCK)
+        if not _are_terms(terms):
+            raise SotddError(
+                f"the label law {type(self.label).__name__} must draw LabelTerms with one finite weight and one row of "
+                "parameters per projection: check its draw method."
+            )
+        return Block(self._project(index, _THETA), second, terms)
+
+    def describe(self) -> Mapping[str, object]:
+        """The laws and the seed."""
+        return {
+            "directions": dict(self.directions.describe()),
+            "label": dict(self.label.describe()),
+            "shared_directions": self.shared_directions,
+            "seed": self.seed,
+        }
+
+    def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
+        """Ask the law of directions, if it minds the shape of a point."""
+        check = getattr(self.directions, "check_points", None)
+        if check is not None:
+            check(point_shape, name)
+
+    def _project(self, index: int, stream: int) -> Drawn:
+        drawn = self.directions.draw(self._rng(index, stream), BLOCK, self.n_features)
+        return checked_draw(drawn, self.directions, BLOCK, self.n_features)
+
+    def _rng(self, index: int, stream: int) -> np.random.Generator:
+        key = np.random.SeedSequence(self.seed, spawn_key=(index, stream))
+        return np.random.Generator(np.random.Philox(key))
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Hands out projections that were given."""
+
+    theta: NDArray[np.floating]  # (L, d)
+    phi: NDArray[np.floating] | None  # (L, d)
+    psi: NDArray[np.float64]  # (L, k + 1)
+    orders: NDArray[np.int64]  # (L, k)
+    clamp: float | None
+
+    def block(self, index: int) -> Block:
+        """Cut block ``index`` out; the last may be shorter."""
+        part = slice(index * BLOCK, (index + 1) * BLOCK)
+        second = None if self.phi is None else Directions(self.phi[part], self.clamp)
+        return Block(Directions(self.theta[part], self.clamp), second, moment_terms(self.psi[part], self.orders[part]))
+
+    def describe(self) -> Mapping[str, object]:
+        """What was given; the numbers themselves are hashed with the draws."""
+        return {
+            "directions": {"law": "given", "clamp": self.clamp},
+            "label": {"law": "given moments", "n_moments": self.orders.shape[1]},
+            "shared_directions": self.phi is None,
+        }
+
+    def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
+        """Given directions take points of any shape."""
+
+
+def join_blocks(blocks: list[Block]) -> Block:
+    """Put consecutive blocks together."""
+    if len(blocks) == 1:
+        return blocks[0]
+    second = [block.label_features for block in blocks if block.label_features is not None]
+    return Block(
+        _join([block.features for block in blocks]),
+        _join(second) if second else None,
+        join_terms([block.terms for block in blocks]),
+    )
+
+
+def _are_terms(terms: object) -> bool:
+    return (
+        isinstance(terms, LabelTerms)
+        and np.shape(terms.weights) == (BLOCK,)
+        and np.shape(terms.parameters)[:1] == (BLOCK,)
+        and np.ndim(terms.parameters) == 2
+        and bool(np.isfinite(terms.weights).all())
+    )
+
+
+def _head(drawn: Drawn, count: int) -> Drawn:
+    if isinstance(drawn, Directions):
+        return drawn.head(count)
+    whole: PointMap = drawn
+    return lambda points: whole(points)[:count]
+
+
+def _join(parts: list[Drawn]) -> Drawn:
+    linear = [part for part in parts if isinstance(part, Directions)]
+    if len(linear) == len(parts):
+        return Directions(np.concatenate([part.theta for part in linear]), linear[0].clamp)
+    maps = [part for part in parts if not isinstance(part, Directions)]
+    return lambda points: np.concatenate([part(points) for part in maps])

@@ -1,0 +1,121 @@
+"""Laws of moment orders: which moments of a class a projection looks at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.errors import SotddError
+
+# Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials
+# beyond float64.
+_HIGHEST_ORDER = 170
+_HIGHEST_RATE = 64.0
+
+
+@runtime_checkable
+class MomentLaw(Protocol):
+    """What a law of moment orders offers: a quantile function and a description.
+
+    Orders come from uniform numbers rather than from a generator, so that evenly spread
+    uniforms can be used in place of random ones.
+    """
+
+    def describe(self, n_moments: int) -> Mapping[str, object]:
+        """Name the law and its settings in JSON values."""
+
+    def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Turn uniforms (B, k) in [0, 1) into orders (B, k) of 1 and more."""
+
+
+@dataclass(frozen=True)
+class ZeroTruncatedPoisson:
+    """Poisson orders that are at least 1, one rate per moment: the paper's law.
+
+    Parameters
+    ----------
+    rates
+        One positive rate per moment; by default 1, 2, …, k.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> sotdd.ZeroTruncatedPoisson((1.0, 5.0)).orders(np.array([[0.0, 0.5], [0.9, 0.99]])).tolist()
+    [[1, 5], [3, 11]]
+    """
+
+    rates: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the rates."""
+        if self.rates is None:
+            return
+        try:
+            rates = tuple(float(rate) for rate in self.rates)
+        except (TypeError, ValueError) as error:
+            raise SotddError(f"rates is {self.rates!r}: expected a sequence of positive numbers.") from error
+        if not rates or not all(0 < rate <= _HIGHEST_RATE for rate in rates):
+            raise SotddError(f"rates are {rates}: expected positive numbers up to {_HIGHEST_RATE:g}, one per moment.")
+        object.__setattr__(self, "rates", rates)
+
+    def describe(self, n_moments: int) -> Mapping[str, object]:
+        """Name the law and its rates."""
+        return {"law": "zero-truncated Poisson", "rates": list(self._rates(n_moments))}
+
+    def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Invert the cumulative probabilities, one rate per column."""
+        columns = [
+            np.searchsorted(cumulative_poisson(rate), uniforms[:, i], side="right") + 1
+            for i, rate in enumerate(self._rates(uniforms.shape[1]))
+        ]
+        return np.minimum(np.stack(columns, axis=1), _HIGHEST_ORDER).astype(np.int64)
+
+    def _rates(self, n_moments: int) -> Sequence[float]:
+        rates = self.rates or [float(rate) for rate in range(1, n_moments + 1)]
+        if len(rates) != n_moments:
+            raise SotddError(f"there are {len(rates)} rates for {n_moments} moments: give one rate per moment.")
+        if rates[-1] > _HIGHEST_RATE:
+            raise SotddError(f"n_moments is {n_moments}: expected at most {_HIGHEST_RATE:g}, or give the rates.")
+        return rates
+
+
+@cache
+def cumulative_poisson(rate: float) -> NDArray[np.float64]:
+    """P(order <= 1), P(order <= 2), … of the zero-truncated Poisson law of this rate."""
+    orders = np.arange(1, _HIGHEST_ORDER + 1)
+    logs = orders * math.log(rate) - np.array([math.lgamma(order + 1) for order in orders])
+    return np.cumsum(np.exp(logs - math.log(math.expm1(rate))))
+
+
+@dataclass(frozen=True)
+class UniformOrders:
+    """Orders uniform on 1, …, max_order: the paper's law when the set of moments is finite.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> sotdd.UniformOrders(4).orders(np.array([[0.0, 0.26, 0.99]])).tolist()
+    [[1, 2, 4]]
+    """
+
+    max_order: int
+
+    def __post_init__(self) -> None:
+        """Check the highest order."""
+        whole = isinstance(self.max_order, (int, np.integer)) and not isinstance(self.max_order, bool)
+        if not whole or not 1 <= self.max_order <= _HIGHEST_ORDER:
+            raise SotddError(f"max_order is {self.max_order!r}: expected an integer from 1 to {_HIGHEST_ORDER}.")
+
+    def describe(self, n_moments: int) -> Mapping[str, object]:
+        """Name the law, its highest order, and how many are drawn."""
+        return {"law": "uniform orders", "max_order": int(self.max_order), "n_moments": n_moments}
+
+    def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Cut the unit interval into equal parts."""
+        return (uniforms * self.max_order).astype(np.int64) + 1

@@ -181,6 +181,8 @@ def _split(source: object, name: str) -> tuple[object, object | None]:
         if len(source) != 2:
             raise SotddError(f"dataset {name!r} is a tuple of {len(source)}: expected the two (features, labels).")
         features, labels = source
+        if labels is None:
+            raise SotddError(f"labels of dataset {name!r} are None: pass one label per row, or the features alone.")
         return features, labels
     return source, None
 

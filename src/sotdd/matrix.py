@@ -175,8 +175,8 @@ def pairwise(
     >>> x = np.random.default_rng(0).normal(size=(100, 2))
     >>> sotdd.pairwise({"here": x, "there": x + 3}, n_projections=500)
            here           there
-    here   0              1.992 ± 0.083
-    there  1.992 ± 0.083  0
+    here   0              1.016 ± 0.037
+    there  1.016 ± 0.037  0
     """
     data = labelled(datasets)
     drawing = given(

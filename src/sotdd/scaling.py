@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from sotdd.data import LabelledData
 from sotdd.errors import SotddError
 
+# A spread this small beside the mean is rounding in the sums: the data are constant.
+_ROUNDING = 1e-13
+
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
@@ -64,8 +67,10 @@ class Scaler:
         """
         magnitude = max(data.magnitude() for data in datasets)
         mean, variation, points = _pooled(datasets, 1.0 / magnitude)
-        scale = magnitude * math.sqrt(variation / (points * mean.size))
-        centre = mean * magnitude
+        spread = math.sqrt(variation / (points * mean.size))
+        if spread <= _ROUNDING * float(np.max(np.abs(mean))):
+            spread = 0.0
+        centre, scale = mean * magnitude, spread * magnitude
         if not (np.isfinite(centre).all() and math.isfinite(scale) and (scale == 0 or math.isfinite(1 / scale))):
             raise SotddError(
                 f"features as large as {magnitude:.3g} cannot be scaled in float64: bring them to a usual range first."
@@ -81,12 +86,8 @@ class Scaler:
         return hashlib.sha256(self.centre.tobytes() + np.float64(self.scale).tobytes()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, object]:
-        """A summary as JSON: the scale, the length of the centre, a fingerprint of both."""
-        return {
-            "scale": self.scale,
-            "centre_norm": float(np.linalg.norm(self.centre)),
-            "fingerprint": self.fingerprint(),
-        }
+        """A summary as JSON: the scale, and a fingerprint of scale and centre."""
+        return {"scale": self.scale, "fingerprint": self.fingerprint()}
 
 
 def _pooled(datasets: Sequence[LabelledData], unit: float) -> tuple[NDArray[np.float64], float, int]:

@@ -160,7 +160,7 @@ def _project_points(layout: _Layout, points: slice, drawn: Drawn, count: int, sc
     target = layout.rows[:count, points]  # (B, m)
     with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are placed
         if not isinstance(drawn, Directions):
-            target[...] = _mapped(drawn(features), target.shape)
+            target[...] = drawn(features)
             return
         step = BLOCK if BLOCK * features.size <= _SMALL_PRODUCT else count
         for start in range(0, count, step):
@@ -175,17 +175,6 @@ def _scaled(rows: NDArray[np.generic], scaler: Scaler | None) -> NDArray[np.floa
     scaled = np.empty(rows.shape, np.float32)
     kernels.standardise(rows, scaler.centre, 1.0 / scaler.scale, scaled)
     return scaled
-
-
-def _mapped(values: object, shape: tuple[int, ...]) -> NDArray[np.floating]:
-    """Hold a user's map of points to the shape that it promised."""
-    array = np.asarray(values)
-    if array.shape != shape or array.dtype.kind not in "iuf":
-        raise SotddError(
-            f"the direction law's map returned {array.dtype} of shape {array.shape}: expected real numbers of shape "
-            f"{shape}, one row per projection."
-        )
-    return array
 
 
 def _grouped_rows(layout: _Layout, part: slice, drawn: Drawn) -> NDArray[np.float32]:

@@ -149,10 +149,29 @@ def checked_draw(drawn: object, law: DirectionLaw, n_projections: int, n_feature
             raise SotddError(f"{_name(law)} drew directions that are not finite: check its draw method.")
         return drawn
     if callable(drawn):
-        return drawn  # what it returns is checked where it is called
+        return _CheckedMap(drawn, _name(law), n_projections)
     raise SotddError(
         f"{_name(law)} drew a {type(drawn).__name__}: expected Directions, or a callable that maps points to values."
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _CheckedMap:
+    """A law's map of points, held to the shape that it promised."""
+
+    map: PointMap
+    law: str
+    n_projections: int
+
+    def __call__(self, points: NDArray[np.float32]) -> NDArray[np.floating]:
+        values = np.asarray(self.map(points))
+        expected = (self.n_projections, len(points))
+        if values.shape != expected or values.dtype.kind not in "iuf":
+            raise SotddError(
+                f"{self.law} mapped {len(points):,} points to {values.dtype} of shape {values.shape}: expected real "
+                f"numbers of shape {expected}, one row per projection."
+            )
+        return values
 
 
 def _name(law: object) -> str:

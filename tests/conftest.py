@@ -1,0 +1,35 @@
+"""What several test files need."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `import reference`
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def authors():
+    """Load inputs with the outputs of the authors' own code."""
+    return lambda name: dict(np.load(_shared("fixtures") / f"{name}.npz"))
+
+
+@pytest.fixture
+def real_data():
+    """Load a real dataset by name; flat features of the test and train parts."""
+    return lambda name: dict(np.load(_shared("data") / f"{name}.npz"))
+
+
+def _shared(folder):
+    path = SHARED / folder
+    if not path.is_dir():
+        pytest.skip(f"needs the folder shared/{folder} beside the checkout, which is not there")
+    return path

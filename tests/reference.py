@@ -1,0 +1,60 @@
+"""An independent reading of the definition, in float64, one point at a time.
+
+Nothing of the package is used: powers instead of polynomials, loops over classes, and
+transport by repeating points until both samples have the same size.
+"""
+
+import math
+
+import numpy as np
+
+
+def wasserstein(a, b, p):
+    """W_p^p between two samples: repeat each point so that both have lcm(n, m), then pair in order."""
+    common = math.lcm(len(a), len(b))
+    long_a = np.sort(np.repeat(np.asarray(a, np.float64), common // len(a)))
+    long_b = np.sort(np.repeat(np.asarray(b, np.float64), common // len(b)))
+    return float(np.mean(np.abs(long_a - long_b) ** p))
+
+
+def data_point_projections(features, labels, theta, phi, psi, orders, clamp=None):
+    """Definition 4 of the paper for one (θ, φ, ψ, λ)."""
+    features = np.asarray(features, np.float64).reshape(len(features), -1)
+
+    def project(direction):
+        values = np.array([float(np.dot(point, np.asarray(direction, np.float64))) for point in features])
+        return values if clamp is None else np.clip(values, -clamp, clamp)
+
+    of_feature, of_label = project(theta), project(phi)
+    result = []
+    for t, label in zip(of_feature, labels, strict=True):
+        members = of_label[[other == label for other in labels]]
+        moments = [np.mean(members**order) / math.factorial(order) for order in map(int, orders)]
+        result.append(psi[0] * t + sum(weight * moment for weight, moment in zip(psi[1:], moments, strict=True)))
+    return np.array(result)
+
+
+def per_projection(a, b, theta, psi, orders, p, phi=None, clamp=None):
+    """W_p^p under every projection."""
+    phi = theta if phi is None else phi
+    return np.array(
+        [
+            wasserstein(
+                data_point_projections(*a, theta[i], phi[i], psi[i], orders[i], clamp),
+                data_point_projections(*b, theta[i], phi[i], psi[i], orders[i], clamp),
+                p,
+            )
+            for i in range(len(theta))
+        ]
+    )
+
+
+def draw(rng, n_projections, n_features, n_moments=3):
+    """Explicit projections for both sides of a comparison."""
+    theta = rng.normal(size=(n_projections, n_features))
+    psi = rng.normal(size=(n_projections, n_moments + 1))
+    return {
+        "theta": theta / np.linalg.norm(theta, axis=1, keepdims=True),
+        "psi": psi / np.linalg.norm(psi, axis=1, keepdims=True),
+        "orders": rng.integers(1, 6, size=(n_projections, n_moments)),
+    }

@@ -1,0 +1,191 @@
+"""The command line, run as a user runs it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import sotdd
+from sotdd import cli
+
+
+@pytest.fixture
+def files(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = rng.normal(size=(60, 4))
+    np.savez("a.npz", X=x, y=rng.integers(0, 3, size=60))
+    np.savez("b.npz", X=rng.normal(1, 1, size=(40, 4)), y=rng.choice(["cat", "dog"], size=40))
+    np.savez("named.npz", points=x, kind=np.repeat(["u", "v"], 30))
+    np.savez("bare.npz", X=x)
+    np.savez("flat.npz", X=rng.normal(size=(9, 3)))
+    np.savez("objects.npz", X=x, y=np.array([{}] * 60, object))
+    (tmp_path / "text.npz").write_text("not a zip file")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    (tmp_path / "table.csv").write_text("x,y\n1,2\n")
+    whole = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    return tmp_path
+
+
+def run(*arguments, **settings):
+    return subprocess.run(
+        [sys.executable, "-m", "sotdd", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **settings,
+    )
+
+
+def test_distance(files):
+    done = run("distance", "a.npz", "b.npz")
+    assert (done.returncode, done.stderr) == (0, "")
+    with np.load("a.npz") as a, np.load("b.npz") as b:
+        expected = sotdd.distance((a["X"], a["y"]), (b["X"], b["y"]))
+    assert repr(expected) in done.stdout
+    assert "a.npz: 60 points, 4 features, 3 classes" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_distance_as_json(files):
+    done = run("distance", "a.npz", "b.npz", "--json", "--n-projections", "300", "--seed", "5", "--p", "1.5")
+    told = json.loads(done.stdout)
+    with np.load("a.npz") as a, np.load("b.npz") as b:
+        expected = sotdd.distance((a["X"], a["y"]), (b["X"], b["y"]), n_projections=300, seed=5, p=1.5)
+    assert told == {"a": "a.npz", "b": "b.npz", **json.loads(json.dumps(expected.to_dict()))}
+    assert done.stderr == ""
+
+
+def test_arrays_may_be_named(files):
+    by_option = run("distance", "named.npz", "named.npz", "--features", "points", "--label", "kind", "--json")
+    assert json.loads(by_option.stdout)["value"] == 0
+    by_source = run("distance", "named.npz::features=points,label=kind", "a.npz", "--json")
+    assert json.loads(by_source.stdout)["n_classes"] == [2, 3]
+
+
+def test_a_file_without_labels_is_one_class_and_says_so(files):
+    done = run("distance", "bare.npz", "a.npz", "--json")
+    assert json.loads(done.stdout)["n_classes"] == [1, 3]
+    assert "bare.npz has no array 'y': all its points count as one class." in done.stderr
+    assert run("distance", "bare.npz", "a.npz", "--json", "--quiet").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["a.npz", "missing.npz"], "there is no file missing.npz"),
+        (["a.npz", "."], ". is not an .npz file"),
+        (["a.npz", "table.csv"], "table.csv is not an .npz file"),
+        (["a.npz", "text.npz"], "cannot read text.npz"),
+        (["a.npz", "empty.npz"], "cannot read empty.npz"),
+        (["a.npz", "cut.npz"], "cannot read cut.npz"),
+        (["a.npz", "objects.npz"], "it holds Python objects"),
+        (["a.npz", "named.npz"], "named.npz has no array 'X', only points, kind"),
+        (["a.npz", "bare.npz::label=z"], "bare.npz has no array 'z', only X"),
+        (["a.npz", "b.npz::colour=red"], "cannot read 'colour=red'"),
+        (["a.npz", "flat.npz"], "dataset 'flat.npz' has 3 features but dataset 'a.npz' has 4"),
+        (["a.npz", "b.npz", "--n-projections", "0"], "n_projections is 0"),
+        (["a.npz", "b.npz", "--p", "0.5"], "p is 0.5"),
+        (["a.npz", "b.npz", "--p", "nan"], "p is nan"),
+        (["a.npz", "b.npz", "--seed", "-1"], "seed is -1"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_2(files, arguments, said):
+    done = run("distance", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if "one class" not in line]
+    assert len(lines) == 1, done.stderr
+    assert said in lines[0]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["distance"], ["distance", "a.npz"], ["measure"], ["distance", "a", "b", "--p", "x"]]
+)
+def test_wrong_usage_has_no_traceback(files, arguments):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "Usage" in done.stderr
+
+
+def test_help_has_examples_and_imports_nothing_heavy():
+    done = run("distance", "--help")
+    assert "Example: sotdd distance" in done.stdout
+    code = "import sys; from sotdd import cli; print([m for m in ('numba', 'scipy', 'pandas') if m in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
+
+
+def test_version():
+    assert run("--version").stdout == f"sotdd {sotdd.__version__}\n"
+
+
+def test_demo_tells_its_story():
+    began = time.perf_counter()
+    done = run("demo")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.perf_counter() - began < 60  # the promise is 20 s; this only catches a hang
+    for part in ["Six datasets", "nearest to digits       more digits", "How to read it", "15 distances in"]:
+        assert part in done.stdout
+    assert max(len(line) for line in done.stdout.split("How to read it")[0].splitlines()) <= 80
+
+
+def test_demo_says_what_is_true():
+    told = json.loads(run("demo", "--json").stdout)
+    row = dict(zip(told["names"], told["values"][0], strict=True))
+    assert row["digits"] == 0
+    assert row["more digits"] < row["noisy"] < row["even only"] < row["stripes"]
+    assert row["more digits"] < row["shuffled"] < row["stripes"]
+
+
+def on_terminal(*arguments, **environment):
+    """Run on a pseudo-terminal and return what it showed."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "sotdd", *arguments],
+        stdout=theirs,
+        stderr=theirs,
+        stdin=theirs,
+        env={key: value for key, value in os.environ.items() if key != "NO_COLOR"} | {"TERM": "xterm", **environment},
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    assert child.wait(60) == 0
+    return shown.decode()
+
+
+def test_a_terminal_gets_a_bar_and_no_color_is_respected(files):
+    command = ["distance", "a.npz", "b.npz", "--n-projections", "20000"]
+    colour = re.compile(r"\x1b\[[0-9;]*3[0-7]")
+    shown = on_terminal(*command)
+    assert "Projecting" in shown
+    assert colour.search(shown)
+    plain = on_terminal(*command, NO_COLOR="1")
+    assert "Projecting" in plain
+    assert not colour.search(plain)
+    assert "Projecting" not in on_terminal(*command, "--quiet")
+
+
+def test_commands_run_in_this_process_too(files):
+    """For coverage tools and debuggers."""
+    result = CliRunner().invoke(cli.app, ["distance", "a.npz", "b.npz", "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["n_projections"] == 1000

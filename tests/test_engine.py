@@ -1,0 +1,195 @@
+"""The CPU engine: the same numbers for any chunk and any number of threads, and good manners."""
+
+import subprocess
+import sys
+import textwrap
+import threading
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise as neighbours
+
+import numpy as np
+import pytest
+import threadpoolctl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import sotdd
+from sotdd import LabelledData, kernels
+from sotdd.distance import transports
+from sotdd.engines import cpu
+from sotdd.engines.cpu import CpuEngine
+from sotdd.engines.workers import Workers, available_threads
+
+
+def blas_threads():
+    return [library["num_threads"] for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"]
+
+
+# ------------------------------------------------------------------ the same numbers
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(3001, 2000, 784), (700, 1500, 17), (50, 60, 64), (7, 5, 3), (1, 1, 1)])
+@pytest.mark.parametrize("shared", [True, False])
+def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, shared):
+    datasets = [
+        LabelledData.of((rng.normal(size=(size, d)), rng.integers(0, 5, size=size)), name)
+        for size, name in ((n, "a"), (m, "b"))
+    ]
+    projections = sotdd.Projections.fit(datasets, n_projections=500, shared_directions=shared)
+
+    def per_projection(threads, chunk):
+        return transports(datasets, [(0, 1)], projections, 2, engine=CpuEngine(threads, chunk))
+
+    expected = per_projection(1, 512)
+    for threads, chunk in [(1, 64), (2, 128), (3, 320), (2, 1024), (5, None)]:
+        np.testing.assert_array_equal(per_projection(threads, chunk), expected)
+
+
+def test_more_projections_begin_with_the_same_ones(rng):
+    a, b = rng.normal(size=(2, 300, 20))
+    few, many = (sotdd.distance(a, b, n_projections=count).per_projection for count in (512, 1300))
+    np.testing.assert_allclose(few, many[:512], rtol=1e-6)
+
+
+def test_chunks_are_blocks():
+    for bad in (0, 63, 100, -64):
+        with pytest.raises(sotdd.SotddError, match="multiple of 64"):
+            CpuEngine(chunk=bad)
+
+
+# ------------------------------------------------------------------ kernels against NumPy
+
+
+@given(
+    hnp.arrays(
+        np.float32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=40), elements=st.floats(width=32, allow_nan=False)
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_radix_sort(rows):
+    """Any floats there are: zeros of both signs, subnormals, infinities."""
+    ours = rows.copy()
+    kernels.radix_sort_rows(ours)
+    np.testing.assert_array_equal(ours, np.sort(rows, axis=1))
+
+
+@pytest.mark.parametrize("n", [1, 100, 5000, 70_000])
+def test_radix_sort_of_long_rows(rng, n):
+    rows = rng.standard_cauchy(size=(3, n)).astype(np.float32)
+    ours = rows.copy()
+    kernels.radix_sort_rows(ours)
+    np.testing.assert_array_equal(ours, np.sort(rows, axis=1))
+
+
+@pytest.mark.parametrize("degree", range(12))
+def test_class_means_of_polynomials(rng, degree):
+    rows = rng.normal(size=(3, 2500)).astype(np.float32)
+    coefficients = rng.normal(size=(3, degree + 3))
+    coefficients[:, degree + 1 :] = 0
+    coefficients[:, degree] = 1
+    offsets = np.array([0, 1, 700, 2500])
+    means = np.empty((3, 3))
+    kernels.class_means(rows, offsets, coefficients, cpu._degrees(coefficients), means)
+    for line in range(3):
+        values = np.polynomial.polynomial.polyval(rows[line].astype(np.float64), coefficients[line])
+        expected = [values[first:last].mean() for first, last in neighbours(offsets)]
+        np.testing.assert_allclose(means[line], expected, rtol=1e-10)
+
+
+def test_degrees():
+    assert cpu._degrees(np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]])).tolist() == [0, 0, 1, 2]
+
+
+# ------------------------------------------------------------------ manners
+
+
+def test_thread_settings_are_left_as_found(rng):
+    a, b = rng.normal(size=(2, 50, 4))
+    for limit in (2, 1):
+        with threadpoolctl.threadpool_limits(limit):
+            before = blas_threads()
+            sotdd.distance(a, b)
+            assert blas_threads() == before
+            with pytest.raises(sotdd.SotddError):
+                sotdd.distance(a * 1e20, b, scale=None)
+            assert blas_threads() == before
+    assert threading.active_count() == 1
+
+
+def test_the_process_decides_how_many_threads():
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        assert available_threads() == 1
+
+
+def test_workers_hold_blas_to_one_thread_and_share_the_hold():
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        if blas_threads() == [1] * len(blas_threads()):
+            pytest.skip("BLAS has one thread here whatever is asked for")
+        before = blas_threads()
+        with Workers(2) as outer:
+            assert set(blas_threads()) == {1}
+            with Workers(2):
+                assert set(blas_threads()) == {1}
+            assert set(blas_threads()) == {1}
+            assert outer.each(lambda x: x * x, range(5)) == [0, 1, 4, 9, 16]
+        assert blas_threads() == before
+
+
+def test_many_callers_at_once_get_the_right_answers(rng):
+    pairs = [(rng.normal(size=(200, 5)), rng.normal(i, 1, size=(150, 5))) for i in range(16)]
+    expected = [sotdd.distance(a, b, n_projections=200).value for a, b in pairs]
+    before = blas_threads()
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(lambda pair: sotdd.distance(*pair, n_projections=200).value, pairs))
+    assert found == expected
+    assert blas_threads() == before
+
+
+def test_the_first_failure_is_raised_and_nothing_hangs():
+    def fail(x):
+        if x >= 3:
+            raise sotdd.SotddError(f"item {x}")
+
+    with pytest.raises(sotdd.SotddError, match="item 3"), Workers(2) as workers:
+        workers.each(fail, range(100))
+    assert threading.active_count() == 1
+
+
+def test_memory_is_bounded(rng):
+    """Much less than projections × points (here 800 MB) is held, and features are not copied whole."""
+    images = rng.integers(0, 256, size=(20_000, 784), dtype=np.uint8)
+    labels = rng.integers(0, 10, size=20_000)
+    a, b = (images[:10_000], labels[:10_000]), (images[10_000:], labels[10_000:])
+    sotdd.distance(a, b, n_projections=1)
+    tracemalloc.start()
+    sotdd.distance(a, b, n_projections=10_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 80e6
+
+
+def test_chunks_shrink_for_large_data():
+    wide = sotdd.Projections.fit([np.zeros((1, 100_000), np.uint8)], scale=None)
+    narrow = sotdd.Projections.fit([np.zeros((1, 2), np.uint8)], scale=None)
+
+    def points(n):
+        return LabelledData("x", np.broadcast_to(np.uint8(0), (n, 2)), ("all",), np.broadcast_to(np.int32(0), n))
+
+    assert cpu._fitting_chunk([points(10)], narrow) == 512
+    assert cpu._fitting_chunk([points(10)], wide) == 64
+    assert cpu._fitting_chunk([points(10**6)], narrow) == 64
+    assert cpu._fitting_chunk([points(10**9)], narrow) == 64
+
+
+def test_without_a_place_to_cache_kernels_are_compiled_in_the_process():
+    """A read-only installation with no home still works."""
+    code = """
+        from numba.core.caching import CacheImpl
+        CacheImpl._locator_classes = []  # as where no place can be written to
+        import sotdd
+        print(sotdd.distance([[0.0], [1.0]], [[0.0], [2.0]], n_projections=64).value > 0)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "True", done.stderr

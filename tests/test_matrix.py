@@ -1,0 +1,109 @@
+"""All pairs of several datasets."""
+
+import csv
+import io
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sotdd
+
+
+@pytest.fixture
+def datasets(rng):
+    return {
+        "near": (rng.normal(size=(80, 5)), rng.integers(0, 3, size=80)),
+        "here": (rng.normal(size=(120, 5)), rng.integers(0, 3, size=120)),
+        "far": (rng.normal(3, 1, size=(60, 5)), ["a", "b"] * 30),
+    }
+
+
+def test_every_entry_is_the_distance_of_its_pair(datasets):
+    projections = sotdd.Projections.fit(datasets, n_projections=700)
+    matrix = sotdd.pairwise(datasets, projections=projections)
+    assert matrix.names == ("near", "here", "far")
+    for i, a in enumerate(matrix.names):
+        for j, b in enumerate(matrix.names):
+            if i == j:
+                assert matrix.values[i, j] == matrix.stderr[i, j] == 0
+                continue
+            alone = sotdd.distance(datasets[a], datasets[b], projections=projections)
+            np.testing.assert_array_equal(matrix[a, b].per_projection, alone.per_projection)
+            assert matrix.values[i, j] == alone.value
+            assert matrix.stderr[i, j] == alone.stderr
+    assert matrix["far", "near"].n_points == (80, 60)
+
+
+def test_one_scaler_is_fitted_for_all(datasets):
+    matrix = sotdd.pairwise(datasets)
+    pooled = np.concatenate([features for features, _ in datasets.values()])
+    np.testing.assert_allclose(matrix["near", "far"].scaler.centre, pooled.mean(axis=0))
+    assert matrix["near", "far"].scaler is matrix["near", "here"].scaler
+
+
+def test_nearest(datasets):
+    matrix = sotdd.pairwise(datasets, n_projections=100)
+    assert matrix.nearest("near") == "here"
+    assert matrix.nearest("here") == "near"
+
+
+def test_tables(datasets, tmp_path):
+    matrix = sotdd.pairwise(datasets, n_projections=100)
+    rows = list(csv.reader(io.StringIO(matrix.to_csv(tmp_path / "m.csv"))))
+    assert (tmp_path / "m.csv").read_text() == matrix.to_csv()
+    assert rows[0] == ["", "near", "here", "far"]
+    np.testing.assert_array_equal(np.array([row[1:] for row in rows[1:]], float), matrix.values)
+    told = json.loads(json.dumps(matrix.to_dict(), allow_nan=False))
+    assert told["values"] == matrix.values.tolist()
+    assert [(pair["a"], pair["b"]) for pair in told["distances"]] == [
+        ("near", "here"),
+        ("near", "far"),
+        ("here", "far"),
+    ]
+    pd.testing.assert_frame_equal(
+        matrix.to_frame(), pd.DataFrame(matrix.values, index=matrix.names, columns=matrix.names)
+    )
+    lines = repr(matrix).splitlines()
+    assert lines[0].split() == ["near", "here", "far"]
+    assert lines[1].startswith("near  0 ")
+    assert "±" in lines[1]
+
+
+def test_a_frame_without_pandas_says_what_to_install(datasets, monkeypatch):
+    matrix = sotdd.pairwise(datasets, n_projections=64)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(sotdd.SotddError, match="pip install pandas"):
+        matrix.to_frame()
+
+
+def test_a_list_is_named_by_place(datasets):
+    assert sotdd.pairwise(list(datasets.values()), n_projections=64).names == ("0", "1", "2")
+
+
+def test_bad_input(datasets, rng):
+    for bad, said in [
+        ({}, "no datasets"),
+        ([], "no datasets"),
+        (rng.normal(size=(5, 2)), "datasets is a ndarray"),
+        ((rng.normal(size=(5, 2)), [1] * 5), "datasets is a tuple"),
+        (None, "datasets is None"),
+        (
+            {"a": rng.normal(size=(5, 2)), "b": rng.normal(size=(5, 3))},
+            "dataset 'b' has 3 features but dataset 'a' has 2",
+        ),
+        ({"a": rng.normal(size=(5, 2)), "b": None}, "dataset 'b' is None"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.pairwise(bad)
+    matrix = sotdd.pairwise(datasets, n_projections=64)
+    with pytest.raises(sotdd.SotddError, match="no dataset 'mars'"):
+        matrix["near", "mars"]
+    with pytest.raises(sotdd.SotddError, match="distance 0 from itself"):
+        matrix["near", "near"]
+    with pytest.raises(sotdd.SotddError, match="two names"):
+        matrix["near"]
+    with pytest.raises(sotdd.SotddError, match="only one dataset"):
+        sotdd.pairwise({"alone": rng.normal(size=(5, 2))}).nearest("alone")

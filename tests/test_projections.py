@@ -1,0 +1,341 @@
+"""Laws of directions, of orders and of labels, and the draws made from them."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import sotdd
+from sotdd.projections import Directions, LabelTerms
+
+LAWS = {"sphere": sotdd.Sphere(), "orthogonal": sotdd.Orthogonal(), "convolution": sotdd.Convolution((2, 6))}
+
+
+def drawn(projections, start=0, stop=None):
+    return projections.draw(start, stop or projections.n_projections)
+
+
+# ------------------------------------------------------------------ directions
+
+
+@pytest.mark.parametrize("law", [sotdd.Sphere(), sotdd.Orthogonal()])
+@pytest.mark.parametrize("d", [2, 3, 100])
+def test_directions_are_uniform(law, d):
+    """Length one; each coordinate has the law of a uniform direction; no direction is preferred."""
+    projections = sotdd.Projections.fit([np.zeros((1, d))], directions=law, n_projections=4096)
+    theta = drawn(projections).features.theta
+    np.testing.assert_allclose(np.linalg.norm(theta, axis=1), 1)
+    # (1 + coordinate) / 2 of a uniform direction is Beta((d - 1) / 2, (d - 1) / 2)
+    beta = stats.beta((d - 1) / 2, (d - 1) / 2)
+    for coordinate in theta.T[:3]:
+        assert stats.kstest((1 + coordinate[::7]) / 2, beta.cdf).pvalue > 1e-3
+    assert np.linalg.norm(theta.mean(axis=0)) < 4 / math.sqrt(4096)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 63, 64, 65, 200])
+def test_orthogonal_blocks(d):
+    theta = drawn(sotdd.Projections.fit([np.zeros((1, d))], directions=sotdd.Orthogonal(), n_projections=128))
+    for start in (0, 64):
+        for first in range(start, start + 64, d):
+            rows = theta.features.theta[first : min(first + d, start + 64)]
+            np.testing.assert_allclose(rows @ rows.T, np.eye(len(rows)), atol=1e-12)
+    signs = np.sign(drawn(sotdd.Projections.fit([np.zeros((1, 1))], directions=sotdd.Orthogonal())).features.theta)
+    assert 400 < np.sum(signs > 0) < 600  # in one dimension Haar is a fair coin
+
+
+def test_orthogonal_directions_cover_more_evenly(rng):
+    """The point of them: the same distance with less spread between seeds."""
+    a, b = rng.normal(size=(60, 8)), rng.normal(0.5, 1, size=(60, 8)) * np.linspace(0.5, 2, 8)
+
+    def spread(law):
+        settings = {"n_projections": 256, "n_moments": 1, "moments": sotdd.UniformOrders(1), "directions": law}
+        return np.std([sotdd.distance(a, b, seed=seed, **settings).value for seed in range(60)])
+
+    assert spread(sotdd.Orthogonal()) < spread(sotdd.Sphere())
+
+
+# ------------------------------------------------------------------ orders
+
+
+@pytest.mark.parametrize("rate", [0.3, 1.0, 3.0, 5.0, 20.0])
+def test_zero_truncated_poisson_frequencies(rng, rate):
+    orders = sotdd.ZeroTruncatedPoisson([rate]).orders(rng.random((200_000, 1)))[:, 0]
+    assert orders.min() >= 1
+    highest = int(stats.poisson.ppf(1 - 1e-4, rate)) + 1
+    probabilities = stats.poisson.pmf(np.arange(1, highest + 1), rate) / -math.expm1(-rate)
+    observed = np.bincount(np.minimum(orders, highest), minlength=highest + 1)[1:]
+    probabilities[-1] = 1 - probabilities[:-1].sum()
+    kept = probabilities * len(orders) > 5
+    assert (
+        stats.chisquare(observed[kept], probabilities[kept] / probabilities[kept].sum() * observed[kept].sum()).pvalue
+        > 1e-3
+    )
+
+
+def test_uniform_orders_frequencies(rng):
+    orders = sotdd.UniformOrders(6).orders(rng.random((60_000, 2)))
+    for column in orders.T:
+        counts = np.bincount(column, minlength=7)
+        assert counts[0] == 0
+        assert stats.chisquare(counts[1:]).pvalue > 1e-3
+
+
+def test_default_rates_are_one_to_k():
+    recipe = sotdd.Projections.fit([np.zeros((1, 2))], n_moments=3).recipe()
+    assert recipe["label"]["orders"]["rates"] == [1.0, 2.0, 3.0]
+    given_rates = sotdd.Projections.fit([np.zeros((1, 2))], moments=[2.5, 0.5]).recipe()
+    assert given_rates["label"]["orders"]["rates"] == [2.5, 0.5]
+    assert given_rates["label"]["n_moments"] == 2
+    uniform = sotdd.Projections.fit([np.zeros((1, 2))], moments=sotdd.UniformOrders(4)).recipe()
+    assert uniform["label"]["n_moments"] == 5
+
+
+def test_moments_become_one_polynomial(rng):
+    """Σ ψ_i t^λ_i / λ_i! evaluated as written, against the coefficients."""
+    from sotdd.projections.labels import moment_terms
+
+    psi, orders = rng.normal(size=(50, 6)), rng.integers(1, 12, size=(50, 5))
+    terms = moment_terms(psi, orders)
+    t = 1.7
+    expected = [
+        sum(w * t**k / math.factorial(k) for w, k in zip(p[1:], o, strict=True))
+        for p, o in zip(psi, orders, strict=True)
+    ]
+    powers = t ** np.arange(terms.parameters.shape[1])
+    np.testing.assert_allclose(terms.parameters @ powers, expected)
+    np.testing.assert_array_equal(terms.weights, psi[:, 0])
+
+
+def test_weights_are_uniform_on_their_sphere():
+    block = drawn(sotdd.Projections.fit([np.zeros((1, 1))], n_moments=2, n_projections=4096))
+    beta = stats.beta(1, 1)  # a coordinate on the sphere of R³
+    assert stats.kstest((1 + block.terms.weights) / 2, beta.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, 171, True, "4"])
+def test_max_order_is_checked(bad):
+    with pytest.raises(sotdd.SotddError, match="max_order"):
+        sotdd.UniformOrders(bad)
+
+
+@pytest.mark.parametrize("bad", [[], [0.0], [65.0], ["x"], 3, [math.nan]])
+def test_rates_are_checked(bad):
+    with pytest.raises(sotdd.SotddError, match="rates"):
+        sotdd.ZeroTruncatedPoisson(bad)
+
+
+# ------------------------------------------------------------------ draws are values
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_a_projection_is_the_same_in_any_portion(law):
+    many = sotdd.Projections.fit([np.zeros((1, 12))], directions=law, n_projections=300, shared_directions=False)
+    few = sotdd.Projections.fit([np.zeros((1, 12))], directions=law, n_projections=100, shared_directions=False)
+    whole = drawn(many)
+    assert len(whole) == 300
+    for start, stop in [(0, 64), (64, 192), (192, 300), (256, 1000)]:
+        part, rows = many.draw(start, stop), slice(start, stop)
+        np.testing.assert_array_equal(part.features.theta, whole.features.theta[rows])
+        np.testing.assert_array_equal(part.label_features.theta, whole.label_features.theta[rows])
+        np.testing.assert_array_equal(part.terms.weights, whole.terms.weights[rows])
+        columns = part.terms.parameters.shape[1]
+        np.testing.assert_array_equal(part.terms.parameters, whole.terms.parameters[rows, :columns])
+        assert not whole.terms.parameters[rows, columns:].any()
+    np.testing.assert_array_equal(drawn(few).features.theta, whole.features.theta[:100])
+
+
+def test_streams_are_independent():
+    block = drawn(sotdd.Projections.fit([np.zeros((1, 30))], shared_directions=False))
+    theta, phi = block.features.theta, block.label_features.theta
+    assert abs(np.corrcoef(theta.ravel(), phi.ravel())[0, 1]) < 0.02
+    assert len(np.unique(theta[:, 0])) == len(theta)
+
+
+def test_seeds():
+    def theta(seed):
+        return drawn(sotdd.Projections.fit([np.zeros((1, 3))], seed=seed)).features.theta
+
+    np.testing.assert_array_equal(theta(5), theta(5))
+    np.testing.assert_array_equal(theta(5), theta(np.int64(5)))
+    assert not np.array_equal(theta(5), theta(6))
+    np.testing.assert_array_equal(theta(np.random.default_rng(1)), theta(np.random.default_rng(1)))
+    one = np.random.default_rng(1)
+    assert not np.array_equal(theta(one), theta(one))
+    assert theta(2**200).shape == (1000, 3)
+
+
+def test_fingerprints_tell_settings_apart(rng):
+    x = rng.normal(size=(20, 4))
+
+    def mark(**settings):
+        return sotdd.Projections.fit([x], **settings).fingerprint
+
+    marks = [
+        mark(),
+        mark(seed=1),
+        mark(n_projections=999),
+        mark(n_moments=4),
+        mark(moments=sotdd.UniformOrders(4)),
+        mark(directions=sotdd.Orthogonal()),
+        mark(directions=sotdd.Convolution((2, 2))),
+        mark(directions=sotdd.Convolution((2, 2), clamp=5)),
+        mark(shared_directions=False),
+        mark(scale=None),
+        mark(scale=sotdd.Scaler(np.zeros(4), 2.0)),
+    ]
+    assert len(set(marks)) == len(marks)
+    assert mark() == mark()
+
+
+def test_fingerprints_of_given_arrays_tell_the_numbers_apart():
+    def mark(**change):
+        arrays = {"theta": [[1.0, 0.0]], "psi": [[0.6, 0.8]], "orders": [[2]], **change}
+        return sotdd.Projections.from_arrays(**arrays).fingerprint
+
+    marks = [
+        mark(),
+        mark(theta=[[0.0, 1.0]]),
+        mark(psi=[[0.8, 0.6]]),
+        mark(orders=[[3]]),
+        mark(clamp=1),
+        mark(phi=[[1.0, 0.0]]),
+    ]
+    assert len(set(marks)) == len(marks)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"theta": [1.0]}, "theta has shape"),
+        ({"theta": [[math.nan]]}, "theta holds NaN"),
+        ({"theta": [["x"]]}, "theta has shape"),
+        ({"theta": [[1.0], [1.0, 2.0]]}, "theta does not form"),
+        ({"psi": [[1.0, 0.0, 0.0]]}, "do not fit"),
+        ({"psi": [[1.0, 0.0], [1.0, 0.0]]}, "do not fit"),
+        ({"orders": [[0]]}, "whole numbers"),
+        ({"orders": [[1.5]]}, "whole numbers"),
+        ({"phi": [[1.0, 2.0]]}, "phi has shape"),
+        ({"clamp": 0}, "clamp"),
+        ({"clamp": math.nan}, "clamp"),
+    ],
+)
+def test_given_arrays_are_checked(change, said):
+    with pytest.raises(sotdd.SotddError, match=said):
+        sotdd.Projections.from_arrays(**{"theta": [[1.0]], "psi": [[1.0, 0.0]], "orders": [[1]], **change})
+
+
+# ------------------------------------------------------------------ laws of one's own
+
+
+class Circles:
+    """A law that is not linear: distances from random centres (a spherical Radon transform)."""
+
+    def __init__(self, spread=1.0):
+        self.spread = spread
+
+    def describe(self):
+        return {"law": "circles", "spread": self.spread}
+
+    def draw(self, rng, n_projections, n_features):
+        centres = rng.normal(0, self.spread, size=(n_projections, n_features))
+        return lambda points: np.linalg.norm(points[None] - centres[:, None], axis=2)
+
+
+def test_a_law_that_is_not_linear(rng):
+    """Through the public protocol, against the same thing done by hand."""
+    import reference
+
+    a, b = rng.normal(size=(30, 3)), rng.normal(1, 1, size=(20, 3))
+    labels = rng.integers(0, 3, size=30), rng.integers(0, 2, size=20)
+    settings = {"directions": Circles(2.0), "n_projections": 100, "scale": None}
+    projections = sotdd.Projections.fit([a, b], **settings)
+    result = sotdd.distance((a, labels[0]), (b, labels[1]), **settings)
+    block = projections.draw(0, 100)
+    sides = []
+    for x, y in ((a, labels[0]), (b, labels[1])):
+        t = np.concatenate([projections.source.block(i).features(x.astype(np.float32)) for i in (0, 1)])[:100]
+        powers = t[..., None] ** np.arange(block.terms.parameters.shape[1])
+        f = np.einsum("lnk,lk->ln", powers, block.terms.parameters)
+        means = np.stack([f[:, y == label].mean(axis=1) for label in y], axis=1)
+        sides.append(block.terms.weights[:, None] * t + means)
+    expected = [reference.wasserstein(sides[0][i], sides[1][i], 2) for i in range(100)]
+    np.testing.assert_allclose(result.per_projection, expected, rtol=1e-4)
+    assert result.fingerprint == projections.fingerprint
+    assert result.fingerprint != sotdd.Projections.fit([a, b], **{**settings, "directions": Circles(3.0)}).fingerprint
+    assert sotdd.distance((a, labels[0]), (a, labels[0]), **settings).value == 0
+
+
+class Medians:
+    """A label law of one's own: a class is its median."""
+
+    def describe(self):
+        return {"law": "medians"}
+
+    def draw(self, rng, n_projections):
+        angle = rng.uniform(0, 2 * np.pi, n_projections)
+        return LabelTerms(np.cos(angle), np.sin(angle)[:, None], self.summary)
+
+    @staticmethod
+    def summary(values, parameters):
+        return parameters[:, 0] * np.median(values, axis=1)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_label_law_of_ones_own(rng, shared):
+    import reference
+
+    a = rng.normal(size=(1100, 3)), rng.integers(0, 3, size=1100)
+    b = rng.normal(1, 1, size=(50, 3)), rng.integers(0, 2, size=50)
+    settings = {"label": Medians(), "n_projections": 70, "scale": None, "shared_directions": shared}
+    result = sotdd.distance(a, b, **settings)
+    block = sotdd.Projections.fit([a, b], **settings).draw(0, 70)
+    sides = []
+    for x, y in (a, b):
+        t = block.features.theta @ x.T
+        u = t if shared else block.label_features.theta @ x.T
+        medians = np.stack([np.median(u[:, y == label], axis=1) for label in y], axis=1)
+        sides.append(block.terms.weights[:, None] * t + block.terms.parameters * medians)
+    expected = [reference.wasserstein(sides[0][i], sides[1][i], 2) for i in range(70)]
+    np.testing.assert_allclose(result.per_projection, expected, rtol=1e-4)
+
+
+def law(draw, describe=lambda: {"law": "mine"}):
+    return type("Mine", (), {"describe": staticmethod(describe), "draw": staticmethod(draw)})()
+
+
+@pytest.mark.parametrize(
+    ("directions", "said"),
+    [
+        (law(lambda rng, n, d: Directions(np.zeros((n, d + 1)))), "Mine drew directions of shape"),
+        (law(lambda rng, n, d: Directions(np.full((n, d), np.nan))), "not finite"),
+        (law(lambda rng, n, d: "left"), "Mine drew a str"),
+        (
+            law(lambda rng, n, d: lambda points: np.zeros(3)),
+            r"Mine mapped 1 points to float64 of shape \(3,\): expected real numbers of shape \(64, 1\)",
+        ),
+        (law(lambda rng, n, d: lambda points: np.full((n, len(points)), "x")), "expected real numbers"),
+        (law(lambda rng, n, d: Directions(np.ones((n, d))), lambda: {"law": object()}), "JSON"),
+        (object(), "directions is a object"),
+    ],
+)
+def test_laws_are_held_to_their_promises(directions, said):
+    with pytest.raises(sotdd.SotddError, match=said):
+        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], directions=directions)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        (law(lambda rng, n: None), "must draw LabelTerms"),
+        (law(lambda rng, n: LabelTerms(np.zeros(n - 1), np.zeros((n, 1)))), "must draw LabelTerms"),
+        (law(lambda rng, n: LabelTerms(np.full(n, np.nan), np.zeros((n, 1)))), "one finite weight"),
+        (
+            law(lambda rng, n: LabelTerms(np.zeros(n), np.zeros((n, 1)), lambda v, q: v[:, 0] * np.nan)),
+            "summary function",
+        ),
+    ],
+)
+def test_label_laws_are_held_to_their_promises(label, said):
+    with pytest.raises(sotdd.SotddError, match=said):
+        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label=label)

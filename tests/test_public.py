@@ -1,0 +1,37 @@
+"""The public names: what there is, what it says of itself, and what importing it costs."""
+
+import subprocess
+import sys
+
+import pytest
+
+import sotdd
+
+NAMES = {
+    "Convolution", "Distance", "DistanceMatrix", "LabelledData", "Moments", "Orthogonal", "Projections", "Scaler",
+    "SotddError", "Sphere", "UniformOrders", "ZeroTruncatedPoisson", "distance", "pairwise", "projections",
+}  # fmt: skip
+
+
+def test_the_public_names_are_these():
+    assert set(sotdd.__all__) - {"__version__"} == NAMES
+    for name in sotdd.__all__:
+        assert hasattr(sotdd, name)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES - {"projections"}))
+def test_every_public_name_has_an_example_that_runs(name):
+    """Doctests run with the suite; this sees to it that there is one."""
+    assert ">>>" in getattr(sotdd, name).__doc__
+
+
+@pytest.mark.parametrize("name", sotdd.projections.__all__)
+def test_every_name_of_projections_is_described(name):
+    assert getattr(sotdd.projections, name).__doc__
+
+
+def test_importing_is_light():
+    heavy = ("numba", "scipy", "torch", "pandas", "rich", "typer")
+    code = f"import sys, sotdd; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

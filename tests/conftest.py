@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `import reference`
+# For `import reference` and `import benchmarks`.
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 SHARED = Path(__file__).parents[2] / "shared"
 

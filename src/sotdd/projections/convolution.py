@@ -72,7 +72,8 @@ class Convolution:
         (height, width, channels): the shape of one point.
     kernels
         ``"auto"``: the authors' stack for 28 × 28 and 32 × 32 images, ``"stride"`` for others.
-        ``"paper"``: the authors' stack or an error. ``"stride"``: layers of stride two, for any
+        ``"paper"``: the authors' stack or an error; their stack for 32 pixels does not see the last
+        three rows and columns. ``"stride"``: layers of stride two, for any
         size, square or not, that leave no pixel out. Or a sequence of (kernel, stride), each an
         integer or a pair (vertical, horizontal), that reduces the image to one pixel.
     clamp

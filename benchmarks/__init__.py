@@ -1,0 +1,1 @@
+"""Speed, memory and growth, measured and printed as ratios; kept out of the tests."""

@@ -1,0 +1,225 @@
+"""The CPU engine against its promises: python -m benchmarks.core [--quick] [--markdown FILE].
+
+Every line compares two things measured in the same run, turn by turn, since machines are noisy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+import torch
+from numpy.typing import NDArray
+
+import sotdd
+from benchmarks import plain_torch
+from sotdd import LabelledData
+from sotdd.distance import transports
+from sotdd.engines.cpu import CpuEngine
+
+Labelled = tuple[NDArray[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One promise and what was measured."""
+
+    what: str
+    measured: str
+    promised: str
+    kept: bool
+
+
+def labelled(n: int, d: int, classes: int = 10, seed: int = 0) -> Labelled:
+    """Gaussian features, random labels."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d), dtype=np.float32), rng.integers(0, classes, size=n)
+
+
+def turn_by_turn(*functions: Callable[[], object], turns: int) -> list[float]:
+    """Median seconds of each function, measured in turns after one warm-up each."""
+    for function in functions:
+        function()
+    seconds: list[list[float]] = [[] for _ in functions]
+    for _ in range(turns):
+        for function, kept in zip(functions, seconds, strict=True):
+            time.sleep(0.1)  # BLAS threads spin for some 25 ms after a product; nobody pays for another's
+            began = time.perf_counter()
+            function()
+            kept.append(time.perf_counter() - began)
+    return [float(np.median(kept)) for kept in seconds]
+
+
+def product(turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> list[Line]:
+    """The whole distance against its bare matrix products, made at once with all threads."""
+    a, b = labelled(n, d), labelled(n, d, seed=1)
+    theta = labelled(count, d)[0]
+    bare, whole = turn_by_turn(
+        lambda: (theta @ a[0].T, theta @ b[0].T),
+        lambda: sotdd.distance(a, b, n_projections=count),
+        turns=turns,
+    )
+    rest = (whole - bare) / (2 * n * count) * 1e9
+    size = f"n = m = {n:,}, d = {d}, L = {count:,}"
+    return [
+        Line(f"whole distance / bare products ({size})", f"{whole / bare:.2f} ×", "≤ 2.0 ×", whole <= 2 * bare),
+        Line("all that is not the product, per value", f"{rest:.1f} ns", "≤ 10 ns", rest <= 10),
+    ]
+
+
+def against_torch(turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> list[Line]:
+    """The whole distance against the plain PyTorch reading, through the same projections."""
+    lines = []
+    rng = np.random.default_rng(2)
+    theta, psi = (rng.standard_normal((count, width), dtype=np.float32) for width in (d, 6))
+    theta /= np.linalg.norm(theta, axis=1, keepdims=True)
+    psi /= np.linalg.norm(psi, axis=1, keepdims=True)
+    orders = sotdd.ZeroTruncatedPoisson().orders(rng.random((count, 5)))
+    projections = sotdd.Projections.from_arrays(theta=theta, psi=psi, orders=orders)
+    drawn = [torch.tensor(array) for array in (theta, psi, orders)]
+    for m, least in ((n, 4), (n - n // 5, 7)):
+        a, b = labelled(n, d), labelled(m, d, seed=1)
+        tensors = [tuple(torch.tensor(array) for array in data) for data in (a, b)]
+        theirs = plain_torch.per_projection(*tensors, *drawn).numpy()
+        ours = sotdd.distance(a, b, projections=projections).per_projection
+        np.testing.assert_allclose(ours, theirs, rtol=2e-3)
+        slow, fast = turn_by_turn(
+            lambda tensors=tensors: plain_torch.per_projection(*tensors, *drawn),
+            lambda a=a, b=b: sotdd.distance(a, b, projections=projections),
+            turns=max(2, turns // 2),
+        )
+        per_value = 1e9 / ((n + m) * count)
+        lines.append(
+            Line(
+                f"plain PyTorch / whole distance (n = {n:,}, m = {m:,})",
+                f"{slow / fast:.1f} × ({slow * per_value:.0f} ns against {fast * per_value:.0f} ns per value)",
+                f"≥ {least} ×",
+                slow >= least * fast,
+            )
+        )
+    return lines
+
+
+def classes(turns: int, n: int = 20_000, d: int = 784, count: int = 512) -> list[Line]:
+    """Many classes against few."""
+    few = [labelled(n, d, 10, seed) for seed in (0, 1)]
+    many = [labelled(n, d, 1000, seed) for seed in (0, 1)]
+    ten, thousand = turn_by_turn(
+        lambda: sotdd.distance(*few, n_projections=count),
+        lambda: sotdd.distance(*many, n_projections=count),
+        turns=turns,
+    )
+    return [
+        Line(f"1,000 classes / 10 classes (n = {n:,})", f"{thousand / ten:.2f} ×", "≤ 1.2 ×", thousand <= 1.2 * ten)
+    ]
+
+
+def growth(turns: int, n: int = 10_000, d: int = 784, count: int = 1024) -> list[Line]:
+    """Twice the points, the projections, the features."""
+    once = labelled(n, d), labelled(n, d, seed=1)
+    twice_n = labelled(2 * n, d), labelled(2 * n, d, seed=1)
+    twice_d = labelled(n, 2 * d), labelled(n, 2 * d, seed=1)
+    base, points, projections, features = turn_by_turn(
+        lambda: sotdd.distance(*once, n_projections=count),
+        lambda: sotdd.distance(*twice_n, n_projections=count),
+        lambda: sotdd.distance(*once, n_projections=2 * count),
+        lambda: sotdd.distance(*twice_d, n_projections=count),
+        turns=turns,
+    )
+    return [
+        Line(f"twice the {what} / once", f"{seconds / base:.2f} ×", "≤ 2.3 ×", seconds <= 2.3 * base)
+        for what, seconds in (("points", points), ("projections", projections), ("features", features))
+    ]
+
+
+def cores(turns: int, n: int = 10_000, d: int = 784, count: int = 512) -> list[Line]:
+    """One thread against two."""
+    data = [LabelledData.of(labelled(n, d, seed=seed)) for seed in (0, 1)]
+    recipe = sotdd.Projections.fit(data, n_projections=count)
+    one, two = turn_by_turn(
+        *(
+            lambda threads=threads: transports(data, [(0, 1)], recipe, 2, engine=CpuEngine(threads=threads))
+            for threads in (1, 2)
+        ),
+        turns=turns,
+    )
+    return [Line("one thread / two threads", f"{one / two:.2f} ×", "both cores", one >= 1.6 * two)]
+
+
+def memory(n: int = 60_000, d: int = 784, count: int = 10_000) -> list[Line]:
+    """Peak memory beyond the inputs, in a process of its own (as Linux counts it)."""
+    code = f"""
+import re, numpy as np, sotdd
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
+rng = np.random.default_rng(0)
+data = [(rng.standard_normal(({n}, {d}), dtype=np.float32), rng.integers(0, 10, size={n})) for _ in range(2)]
+sotdd.distance((data[0][0][:2000], data[0][1][:2000]), (data[1][0][:1500], data[1][1][:1500]), n_projections=64)
+open("/proc/self/clear_refs", "w").write("5")  # the peak begins anew
+before = peak()
+r = sotdd.distance(*data, n_projections={count})
+print(peak() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    peak = float(done.stdout)
+    what = f"peak memory beyond inputs and libraries (n = m = {n:,}, L = {count:,})"
+    return [Line(what, f"{peak:.0f} MB", "≤ 600 MB", peak <= 600)]
+
+
+def table(lines: list[Line]) -> str:
+    """The lines as a Markdown table."""
+    rows = [
+        f"| {line.what} | {line.measured} | {line.promised} | {'yes' if line.kept else '**no**'} |" for line in lines
+    ]
+    return "\n".join(["| what | measured | promised | kept |", "|---|---|---|---|", *rows])
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer turns, smaller memory test")
+    parser.add_argument("--markdown", type=Path, help="also write the table to this file")
+    options = parser.parse_args()
+    turns = 3 if options.quick else 9
+    blas = ", ".join(
+        f"{lib['internal_api']} {lib['version']}"
+        for lib in threadpoolctl.threadpool_info()
+        if lib["user_api"] == "blas"
+    )
+    machine = f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores"
+    machine += f", NumPy {np.__version__}, {blas}, torch {torch.__version__}"
+    print(machine)
+    lines: list[Line] = []
+    sections: list[Callable[[], list[Line]]] = [
+        lambda: product(turns),
+        lambda: against_torch(turns),
+        lambda: classes(turns),
+        lambda: growth(turns),
+        lambda: cores(turns),
+        lambda: memory(count=1000 if options.quick else 10_000),
+    ]
+    for section in sections:
+        for line in section():
+            print(
+                f"{line.what}: {line.measured} (promised {line.promised}: {'kept' if line.kept else 'NOT KEPT'})",
+                flush=True,
+            )
+            lines.append(line)
+    if options.markdown:
+        options.markdown.write_text(
+            f"Measured on {machine}; `python -m benchmarks.core`.\n\n{table(lines)}\n", encoding="utf-8"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -267,7 +267,8 @@ def test_repr_reads_well():
     def shown(value, relative_error):
         spread = 2 * relative_error * value**2 * math.sqrt(999 / 1000) * math.sqrt(1000)
         w = value**2 + spread * np.tile([1.0, -1.0], 500)
-        return repr(sotdd.Distance(w, 2.0, (1, 1), ((0,), (0,)), "", None))
+        point = sotdd.LabelledData.of([[0.0]])
+        return repr(sotdd.Distance.from_projections(point, point, w, 2.0))
 
     assert shown(0.507, 0.0237) == "0.507 ± 0.012 (s-OTDD, p=2, 1,000 projections)"
     assert shown(12345.6, 0.001) == "12346 ± 12 (s-OTDD, p=2, 1,000 projections)"

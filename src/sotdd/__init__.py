@@ -10,9 +10,10 @@
 
 from sotdd import projections
 from sotdd.data import LabelledData
-from sotdd.distance import Distance, distance
+from sotdd.distance import distance
 from sotdd.errors import SotddError
-from sotdd.matrix import DistanceMatrix, pairwise
+from sotdd.matrix import DistanceMatrix
+from sotdd.pairwise import pairwise
 from sotdd.projections import (
     Convolution,
     Moments,
@@ -22,6 +23,7 @@ from sotdd.projections import (
     UniformOrders,
     ZeroTruncatedPoisson,
 )
+from sotdd.result import Distance
 from sotdd.scaling import Scaler
 
 __version__ = "0.1.0"

@@ -1,28 +1,19 @@
-"""Distances between every two of several datasets."""
+"""A matrix of distances: the result for several datasets."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import Dataset
-from sotdd.defaults import default, given
-from sotdd.distance import Distance, between, projections_for, transports, with_error
 from sotdd.errors import SotddError, require
-from sotdd.progress import Progress
-from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.labels import LabelLaw
-from sotdd.projections.moments import MomentLaw
-from sotdd.projections.recipe import Projections, labelled
-from sotdd.scaling import Scaler
+from sotdd.result import Distance, json_number, with_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +94,7 @@ class DistanceMatrix:
         return {
             "names": list(self.names),
             "values": self.values.tolist(),
-            "stderr": [[None if np.isnan(cell) else cell for cell in row] for row in self.stderr.tolist()],
+            "stderr": [[json_number(cell) for cell in row] for row in self.stderr.tolist()],
             "distances": [
                 {"a": self.names[i], "b": self.names[j], **found.to_dict()} for (i, j), found in self.distances.items()
             ],
@@ -140,59 +131,3 @@ class DistanceMatrix:
         for (i, j), found in self.distances.items():
             square[i, j] = square[j, i] = getattr(found, what)
         return square
-
-
-def pairwise(
-    datasets: Mapping[str, Dataset] | Sequence[Dataset],
-    *,
-    n_projections: int = default(1000),
-    p: float = 2,
-    n_moments: int = default(5),
-    moments: MomentLaw | Sequence[float] | None = default(None),
-    label: LabelLaw | None = default(None),
-    directions: DirectionLaw | None = default(None),
-    shared_directions: bool = default(True),
-    scale: Literal["pooled"] | Scaler | None = default("pooled"),
-    seed: int | np.random.Generator = default(0),
-    projections: Projections | None = None,
-    progress: Progress = None,
-) -> DistanceMatrix:
-    """Say how far apart every two of several datasets are.
-
-    Every dataset is projected and sorted once; all pairs come from that. One scaler serves
-    all, so the distances can be compared with each other.
-
-    Parameters
-    ----------
-    datasets
-        Datasets by name, or a list of them, named by their places.
-    n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed, projections, progress
-        As in `distance`.
-
-    Examples
-    --------
-    >>> import numpy as np, sotdd
-    >>> x = np.random.default_rng(0).normal(size=(100, 2))
-    >>> sotdd.pairwise({"here": x, "there": x + 3}, n_projections=500)
-           here           there
-    here   0              1.016 ± 0.037
-    there  1.016 ± 0.037  0
-    """
-    data = labelled(datasets)
-    drawing = given(
-        n_projections=n_projections,
-        n_moments=n_moments,
-        moments=moments,
-        label=label,
-        directions=directions,
-        shared_directions=shared_directions,
-        scale=scale,
-        seed=seed,
-    )
-    recipe = projections_for(data, projections, drawing)
-    pairs = list(combinations(range(len(data)), 2))
-    per_projection = transports(data, pairs, recipe, p, progress)
-    distances = {
-        (i, j): between(data[i], data[j], recipe, p, row) for (i, j), row in zip(pairs, per_projection, strict=True)
-    }
-    return DistanceMatrix(tuple(part.name for part in data), distances)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.distance import with_error
 from sotdd.matrix import DistanceMatrix
+from sotdd.result import with_error
 
 _Labelled = tuple[NDArray[Any], NDArray[Any]]
 

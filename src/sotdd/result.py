@@ -1,0 +1,171 @@
+"""A distance between two datasets, with its uncertainty: what every method returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.data import LabelledData
+from sotdd.errors import SotddError
+from sotdd.scaling import Scaler
+
+
+@dataclass(frozen=True, eq=False)
+class Distance:
+    """A distance between two datasets.
+
+    Attributes
+    ----------
+    value
+        The distance, rooted: the paper's algorithm returns ``value ** p``.
+    stderr
+        Standard error of the value over the choice of projections; NaN where the method has no
+        such choice, or a single projection cannot tell.
+    p
+        The order of transport.
+    n_points
+        The sizes of the two datasets.
+    classes
+        The labels of each.
+    method
+        How it was measured.
+    per_projection
+        W_p^p under each projection; None for a method without projections.
+    fingerprint
+        Which projections were used: distances are comparable when it is the same.
+    scaler
+        What was done to features first.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(500, 8)), rng.normal(1, 1, size=(400, 8))
+    >>> r = sotdd.distance(a, b)
+    >>> r
+    0.576 ± 0.021 (s-OTDD, p=2, 1,000 projections)
+    >>> low, high = r.interval(0.95)
+    >>> low < float(r) < high
+    True
+    """
+
+    value: float
+    stderr: float
+    p: float
+    n_points: tuple[int, int]
+    classes: tuple[tuple[Hashable, ...], tuple[Hashable, ...]]
+    method: str
+    per_projection: NDArray[np.float64] | None = None
+    fingerprint: str | None = None
+    scaler: Scaler | None = None
+
+    @classmethod
+    def from_projections(
+        cls,
+        a: LabelledData,
+        b: LabelledData,
+        per_projection: NDArray[np.float64],
+        p: float,
+        *,
+        method: str = "s-OTDD",
+        fingerprint: str | None = None,
+        scaler: Scaler | None = None,
+    ) -> Distance:
+        """Take the root of the mean of W_p^p, and its standard error by the delta method.
+
+        Projections count as independent, which is cautious for orthogonal directions.
+        """
+        kept = np.array(per_projection, np.float64)
+        kept.flags.writeable = False
+        mean = float(np.mean(kept))
+        value = mean ** (1 / p)
+        if len(kept) < 2:
+            stderr = math.nan
+        else:
+            stderr_of_mean = float(np.std(kept, ddof=1)) / math.sqrt(len(kept))
+            stderr = stderr_of_mean * value / (p * mean) if mean > 0 else 0.0
+        sizes, classes = (a.n_points, b.n_points), (a.classes, b.classes)
+        return cls(value, stderr, float(p), sizes, classes, method, kept, fingerprint, scaler)
+
+    @property
+    def n_projections(self) -> int | None:
+        """How many projections it is the mean of; None for a method without projections."""
+        return None if self.per_projection is None else len(self.per_projection)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval that covers the distance over all projections with this confidence.
+
+        Student's interval for the mean of W_p^p, carried to its root. It knows of the choice
+        of projections only, not of the sampling of the data.
+        """
+        if not isinstance(level, (int, float)) or not 0 < level < 1:
+            raise SotddError(f"level is {level!r}: expected a number between 0 and 1, such as 0.95.")
+        if self.n_projections is None or math.isnan(self.stderr):
+            return math.nan, math.nan
+        if self.value == 0:
+            return 0.0, 0.0
+        from scipy.special import stdtrit
+
+        quantile = float(stdtrit(self.n_projections - 1, (1 + level) / 2))
+        reach = quantile * self.p * self.stderr / self.value  # relative, of the mean of W_p^p
+        return self.value * max(0.0, 1 - reach) ** (1 / self.p), self.value * (1 + reach) ** (1 / self.p)
+
+    def __float__(self) -> float:
+        """The value."""
+        return self.value
+
+    def __repr__(self) -> str:
+        """Value and error to the digits that mean something, and how they were made."""
+        how = [self.method, f"p={self.p:g}"]
+        if self.n_projections is not None:
+            how.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
+        return f"{with_error(self.value, self.stderr)} ({', '.join(how)})"
+
+    def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
+        """Everything as JSON values; W_p^p of each projection only when asked for."""
+        low, high = self.interval(0.95)
+        result: dict[str, Any] = {
+            "method": self.method,
+            "value": self.value,
+            "stderr": json_number(self.stderr),
+            "interval_95": [json_number(low), json_number(high)],
+            "p": self.p,
+            "n_projections": self.n_projections,
+            "n_points": list(self.n_points),
+            "n_classes": [len(classes) for classes in self.classes],
+            "classes": [[_json_label(label) for label in classes] for classes in self.classes],
+            "fingerprint": self.fingerprint,
+            "scaler": None if self.scaler is None else self.scaler.to_dict(),
+        }
+        if per_projection:
+            result["per_projection"] = None if self.per_projection is None else self.per_projection.tolist()
+        return result
+
+
+def with_error(value: float, stderr: float) -> str:
+    """Write a value and its error with two digits of the error: 0.507 ± 0.012."""
+    if math.isnan(stderr):
+        return f"{value:.4g}"
+    if stderr == 0:
+        return f"{value:.4g} ± 0"
+    digits = 1 - math.floor(math.log10(stderr))
+    if 0 <= digits <= 6 and value < 1e6:
+        return f"{value:.{digits}f} ± {stderr:.{digits}f}"
+    return f"{value:.4g} ± {stderr:.2g}"
+
+
+def json_number(number: float) -> float | None:
+    """JSON has no NaN."""
+    return None if math.isnan(number) else number
+
+
+def _json_label(label: Hashable) -> str | int | float | bool | None:
+    """Labels that JSON cannot hold are written as text."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    return label if isinstance(label, (str, int, float, bool)) else str(label)

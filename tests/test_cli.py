@@ -63,6 +63,14 @@ def test_distance_as_json(files):
     assert done.stderr == ""
 
 
+def test_other_methods(files):
+    done = run("distance", "a.npz", "b.npz", "--method", "otdd", "--max-samples", "30")
+    assert done.returncode == 0, done.stderr
+    assert "(OTDD, exact labels, p=2); 30 of the 60 points of 'a.npz' were sampled" in done.stdout
+    assert "interval" not in done.stdout
+    assert json.loads(run("distance", "a.npz", "b.npz", "--method", "mmd", "--json").stdout)["method"].startswith("MMD")
+
+
 def test_arrays_may_be_named(files):
     by_option = run("distance", "named.npz", "named.npz", "--features", "points", "--label", "kind", "--json")
     assert json.loads(by_option.stdout)["value"] == 0
@@ -95,6 +103,9 @@ def test_a_file_without_labels_is_one_class_and_says_so(files):
         (["a.npz", "b.npz", "--p", "0.5"], "p is 0.5"),
         (["a.npz", "b.npz", "--p", "nan"], "p is nan"),
         (["a.npz", "b.npz", "--seed", "-1"], "seed is -1"),
+        (["a.npz", "b.npz", "--method", "emd"], "method is 'emd'"),
+        (["a.npz", "b.npz", "--method", "otdd", "--n-projections", "9"], "'otdd' has no setting n_projections"),
+        (["a.npz", "b.npz", "--max-samples", "9"], "no setting max_samples of s-OTDD"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(files, arguments, said):

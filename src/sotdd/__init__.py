@@ -8,6 +8,10 @@
 0.0968 ± 0.0022 (s-OTDD, p=2, 1,000 projections)
 """
 
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from sotdd import projections
 from sotdd.data import LabelledData
 from sotdd.distance import distance
@@ -25,6 +29,9 @@ from sotdd.projections import (
 )
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
+
+if TYPE_CHECKING:
+    from sotdd import peers
 
 __version__ = "0.1.0"
 
@@ -44,5 +51,13 @@ __all__ = [
     "__version__",
     "distance",
     "pairwise",
+    "peers",
     "projections",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load the peers when they are first used: they need the compiled loops."""
+    if name == "peers":
+        return import_module("sotdd.peers")
+    raise AttributeError(f"module 'sotdd' has no attribute {name!r}")

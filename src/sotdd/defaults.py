@@ -26,6 +26,11 @@ def default(value: _T) -> _T:
     return cast("_T", _Default(value))
 
 
+def value_of(argument: _T) -> _T:
+    """An argument as passed, or what its default stands for."""
+    return cast("_T", argument.value) if isinstance(argument, _Default) else argument
+
+
 def given(**arguments: object) -> dict[str, object]:
     """Those arguments that a caller passed."""
     return {name: value for name, value in arguments.items() if not isinstance(value, _Default)}

@@ -8,11 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from sotdd.data import Dataset
-from sotdd.defaults import default, given
+from sotdd.data import Dataset, LabelledData
+from sotdd.defaults import default, given, value_of
 from sotdd.distance import projections_for, transports
+from sotdd.errors import SotddError
 from sotdd.matrix import DistanceMatrix
-from sotdd.progress import Progress
+from sotdd.progress import Progress, reporting
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import MomentLaw
@@ -24,8 +25,9 @@ from sotdd.scaling import Scaler
 def pairwise(
     datasets: Mapping[str, Dataset] | Sequence[Dataset],
     *,
+    method: str = "sotdd",
     n_projections: int = default(1000),
-    p: float = 2,
+    p: float = default(2.0),
     n_moments: int = default(5),
     moments: MomentLaw | Sequence[float] | None = default(None),
     label: LabelLaw | None = default(None),
@@ -35,6 +37,7 @@ def pairwise(
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
     progress: Progress = None,
+    **options: object,
 ) -> DistanceMatrix:
     """Say how far apart every two of several datasets are.
 
@@ -45,8 +48,12 @@ def pairwise(
     ----------
     datasets
         Datasets by name, or a list of them, named by their places.
+    method
+        "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd".
     n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed, projections, progress
-        As in `distance`.
+        As in `distance`. A peer takes those of them that it has, see `sotdd.peers`.
+    options
+        What else a peer takes, such as ``max_samples``.
 
     Examples
     --------
@@ -58,6 +65,8 @@ def pairwise(
     there  1.016 ± 0.037  0
     """
     data = labelled(datasets)
+    names = tuple(part.name for part in data)
+    pairs = list(combinations(range(len(data)), 2))
     drawing = given(
         n_projections=n_projections,
         n_moments=n_moments,
@@ -68,13 +77,39 @@ def pairwise(
         scale=scale,
         seed=seed,
     )
+    if method != "sotdd":
+        asked = {**drawing, **given(p=p), **({} if projections is None else {"projections": projections}), **options}
+        return DistanceMatrix(names, _by_peer(method, data, pairs, asked, progress))
+    if options:
+        raise SotddError(f"there is no setting {', '.join(options)} of s-OTDD: check the spelling, or name a method.")
+    order = value_of(p)
     recipe = projections_for(data, projections, drawing)
-    pairs = list(combinations(range(len(data)), 2))
-    per_projection = transports(data, pairs, recipe, p, progress)
+    per_projection = transports(data, pairs, recipe, order, progress)
     distances = {
         (i, j): Distance.from_projections(
-            data[i], data[j], row, p, fingerprint=recipe.fingerprint, scaler=recipe.scaler
+            data[i], data[j], row, order, fingerprint=recipe.fingerprint, scaler=recipe.scaler
         )
         for (i, j), row in zip(pairs, per_projection, strict=True)
     }
-    return DistanceMatrix(tuple(part.name for part in data), distances)
+    return DistanceMatrix(names, distances)
+
+
+def _by_peer(
+    method: str,
+    data: Sequence[LabelledData],
+    pairs: Sequence[tuple[int, int]],
+    asked: Mapping[str, object],
+    progress: Progress,
+) -> dict[tuple[int, int], Distance]:
+    """Measure by another method, which may be told only what it knows."""
+    from sotdd.peers.methods import METHODS, settings_of
+
+    if method not in METHODS:
+        raise SotddError(f"method is {method!r}: expected one of sotdd, {', '.join(METHODS)}.")
+    unknown = [name for name in asked if name not in settings_of(method)]
+    if unknown:
+        raise SotddError(
+            f"method {method!r} has no setting {', '.join(unknown)}: it takes {', '.join(settings_of(method))}."
+        )
+    with reporting(progress, f"Measuring by {method}") as report:
+        return METHODS[method](data, pairs, report, **asked)

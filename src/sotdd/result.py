@@ -40,6 +40,10 @@ class Distance:
         Which projections were used: distances are comparable when it is the same.
     scaler
         What was done to features first.
+    label_distances
+        W_p^p between the classes of one and of the other, from methods that compute them.
+    remarks
+        What a reader of the number should know, such as that points were sampled.
 
     Examples
     --------
@@ -63,6 +67,8 @@ class Distance:
     per_projection: NDArray[np.float64] | None = None
     fingerprint: str | None = None
     scaler: Scaler | None = None
+    label_distances: NDArray[np.float64] | None = None
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def from_projections(
@@ -75,6 +81,7 @@ class Distance:
         method: str = "s-OTDD",
         fingerprint: str | None = None,
         scaler: Scaler | None = None,
+        remarks: tuple[str, ...] = (),
     ) -> Distance:
         """Take the root of the mean of W_p^p, and its standard error by the delta method.
 
@@ -90,7 +97,7 @@ class Distance:
             stderr_of_mean = float(np.std(kept, ddof=1)) / math.sqrt(len(kept))
             stderr = stderr_of_mean * value / (p * mean) if mean > 0 else 0.0
         sizes, classes = (a.n_points, b.n_points), (a.classes, b.classes)
-        return cls(value, stderr, float(p), sizes, classes, method, kept, fingerprint, scaler)
+        return cls(value, stderr, float(p), sizes, classes, method, kept, fingerprint, scaler, remarks=remarks)
 
     @property
     def n_projections(self) -> int | None:
@@ -124,7 +131,9 @@ class Distance:
         how = [self.method, f"p={self.p:g}"]
         if self.n_projections is not None:
             how.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
-        return f"{with_error(self.value, self.stderr)} ({', '.join(how)})"
+        return f"{with_error(self.value, self.stderr)} ({', '.join(how)})" + "".join(
+            f"; {said}" for said in self.remarks
+        )
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""
@@ -142,6 +151,10 @@ class Distance:
             "fingerprint": self.fingerprint,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
         }
+        if self.label_distances is not None:
+            result["label_distances"] = self.label_distances.tolist()
+        if self.remarks:
+            result["remarks"] = list(self.remarks)
         if per_projection:
             result["per_projection"] = None if self.per_projection is None else self.per_projection.tolist()
         return result

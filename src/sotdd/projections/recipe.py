@@ -105,7 +105,7 @@ class Projections:
         recipe = Recipe(n_features, law, _label_law(label, n_moments, moments), bool(shared_directions), _key(seed))
         for part in data:
             recipe.check_points(part.point_shape, part.name)
-        return cls(n_features, check_count(n_projections, "n_projections"), recipe, _scaler(scale, data))
+        return cls(n_features, check_count(n_projections, "n_projections"), recipe, scaler_for(scale, data))
 
     @classmethod
     def from_arrays(
@@ -254,7 +254,8 @@ def _label_law(label: LabelLaw | None, n_moments: int | None, moments: MomentLaw
     return Moments(n_moments, ZeroTruncatedPoisson() if moments is None else moments)
 
 
-def _scaler(scale: object, data: list[LabelledData]) -> Scaler | None:
+def scaler_for(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
+    """The scaler that a ``scale`` argument asks for."""
     if scale is None:
         return None
     if isinstance(scale, Scaler):

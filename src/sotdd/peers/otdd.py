@@ -1,0 +1,115 @@
+"""OTDD: optimal transport between datasets on features and labels together (Alvarez-Melis and Fusi, 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from sotdd.errors import SotddError, require
+from sotdd.peers.label_distances import Inner, exact_transport, label_distances
+from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
+
+# Beyond this ratio of cost to regularisation, products of exp(-cost / regularisation) may leave float64.
+_DEEPEST = 100.0
+_MOST_ITERATIONS = 20_000
+_TOLERANCE = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetTransport:
+    """What the transport between two datasets came to.
+
+    Attributes
+    ----------
+    total
+        The value of the transport problem: OTDD to the power p.
+    labels
+        (C, C') W_p^p between the classes of one and of the other.
+    remarks
+        What a user should know of it.
+    """
+
+    total: float
+    labels: Doubles
+    remarks: tuple[str, ...] = ()
+
+
+def transport_datasets(
+    a: Points,
+    b: Points,
+    *,
+    inner: Inner = "exact",
+    outer: Literal["exact", "sinkhorn"] = "exact",
+    regularisation: float | None = None,
+    p: float = 2,
+) -> DatasetTransport:
+    """Solve the transport problem with cost ‖x − x'‖^p + W_p^p(y, y')."""
+    refuse_large_plans(len(a), len(b), copies=6, what="OTDD")
+    labels = label_distances(a.groups(), b.groups(), inner, p)
+    if outer == "exact":
+        if regularisation is not None:
+            raise SotddError("regularisation is given with outer='exact': it belongs to outer='sinkhorn'.")
+        return DatasetTransport(exact_transport(_joint_cost(a, b, labels, p)), labels)
+    if outer != "sinkhorn":
+        raise SotddError(f"outer is {outer!r}: expected 'exact' or 'sinkhorn'.")
+    return _debiased(a, b, labels, inner, regularisation, p)
+
+
+def _joint_cost(a: Points, b: Points, labels: Doubles, p: float) -> Doubles:
+    cost = costs(a.features, b.features, p)
+    cost += labels[a.codes[:, None], b.codes[None, :]]
+    return cost
+
+
+def _debiased(
+    a: Points, b: Points, labels: Doubles, inner: Inner, regularisation: float | None, p: float
+) -> DatasetTransport:
+    """Sinkhorn's divergence: the entropic cost between a and b less half of each with itself."""
+    if regularisation is not None and not (np.isfinite(regularisation) and regularisation > 0):
+        raise SotddError(f"regularisation is {regularisation!r}: expected a positive number, in units of the cost.")
+    across = _joint_cost(a, b, labels, p)
+    strength = regularisation or 0.05 * float(np.mean(across)) or 1.0
+    value, error = _entropic(across, strength)
+    del across
+    errors = [error]
+    for side in (a, b):
+        groups = side.groups()
+        own = _joint_cost(side, side, label_distances(groups, groups, inner, p), p)
+        itself, error = _entropic(own, strength)
+        value -= itself / 2
+        errors.append(error)
+    remarks: tuple[str, ...] = ()
+    if max(errors) > _TOLERANCE:
+        remarks = (
+            f"Sinkhorn did not converge in {_MOST_ITERATIONS:,} iterations (marginals off by {max(errors):.1e}): "
+            "use a larger regularisation or outer='exact'",
+        )
+    return DatasetTransport(max(0.0, value), labels, remarks)
+
+
+def _entropic(cost: Doubles, strength: float) -> tuple[float, float]:
+    """Min ⟨P, C⟩ + ε KL(P | uniform), and by how much its marginals are off.
+
+    With P = u K v and uniform marginals the optimum is ε (mean log n u + mean log m v).
+    """
+    transport = require("ot", "entropic transport", "'sotdd[peers]'")
+    n, m = cost.shape
+    method = "sinkhorn" if float(cost.max()) < _DEEPEST * strength else "sinkhorn_log"
+    with np.errstate(over="ignore"):  # the logarithmic method also returns u itself, which is not used
+        _, log = transport.sinkhorn(
+            np.full(n, 1 / n),
+            np.full(m, 1 / m),
+            cost,
+            strength,
+            method=method,
+            numItermax=_MOST_ITERATIONS,
+            stopThr=_TOLERANCE,
+            log=True,
+            warn=False,
+        )
+    log_u = log["log_u"] if method == "sinkhorn_log" else np.log(log["u"])
+    log_v = log["log_v"] if method == "sinkhorn_log" else np.log(log["v"])
+    value = strength * float(np.mean(log_u) + np.log(n) + np.mean(log_v) + np.log(m))
+    return value, float(log["err"][-1])

@@ -1,0 +1,121 @@
+"""Datasets as the peers need them: whole, in float64, sampled where asked for."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.data import LabelledData
+from sotdd.errors import SotddError
+from sotdd.scaling import Scaler
+
+Doubles = NDArray[np.float64]
+
+# How much of the memory that is free may be asked for.
+_SHARE = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """A dataset in memory: features (n, d) in float64 and the class of every row."""
+
+    name: str
+    features: Doubles
+    codes: NDArray[np.integer]
+    classes: tuple[Hashable, ...]
+
+    @classmethod
+    def of(cls, data: LabelledData, max_samples: int | None = None, seed: int = 0) -> Points:
+        """Read a dataset, or a random sample of it without replacement.
+
+        The same seed takes the same rows of datasets of the same size, so that a dataset stays
+        at distance zero from itself. Classes that no row was drawn from are dropped.
+        """
+        rows = _sampled(data.n_points, max_samples, seed)
+        count = data.n_points if rows is None else len(rows)
+        if rows is None:
+            features = np.concatenate([data.rows(block).astype(np.float64) for block in data.blocks()])
+            return cls(data.name, features, data.codes, data.classes)
+        features = np.asarray(data.features[rows]).reshape(count, -1).astype(np.float64)
+        present, codes = np.unique(data.codes[rows], return_inverse=True)
+        return cls(data.name, features, codes, tuple(data.classes[code] for code in present))
+
+    def scaled(self, scaler: Scaler | None) -> Points:
+        """The same points, centred and scaled."""
+        if scaler is None:
+            return self
+        features = (self.features - scaler.centre) / scaler.scale
+        return Points(self.name, features, self.codes, self.classes)
+
+    def __len__(self) -> int:
+        """How many points there are."""
+        return len(self.features)
+
+    def groups(self) -> list[Doubles]:
+        """The features of each class."""
+        order = np.argsort(self.codes, kind="stable")
+        edges = np.cumsum(np.bincount(self.codes, minlength=len(self.classes)))[:-1]
+        return np.split(self.features[order], edges)
+
+
+def costs(a: Doubles, b: Doubles, p: float) -> Doubles:
+    """‖x − x'‖^p between every row of a and every row of b, through a matrix product."""
+    centre = a.mean(axis=0)  # distances do not change, and digits are kept on data far from zero
+    a, b = a - centre, b - centre
+    squares: Doubles = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b)[None, :]
+    squares -= 2 * (a @ b.T)
+    np.maximum(squares, 0, out=squares)
+    return squares if p == 2 else squares ** (p / 2)
+
+
+def refuse_large_plans(n: int, m: int, copies: int, what: str) -> None:
+    """Before n × m numbers are allocated that many times over: say so if they do not fit."""
+    fitting = math.isqrt(int(_SHARE * available_bytes()) // (8 * copies))
+    refuse_beyond_memory(8 * copies * n * m, f"{what} between {n:,} and {m:,} points", fitting)
+
+
+def refuse_beyond_memory(needed: int, what: str, fitting: int | None) -> None:
+    """Stop before memory runs out, with what would fit."""
+    free = available_bytes()
+    if needed > _SHARE * free:
+        sample = "max_samples" if fitting is None else f"max_samples={fitting:,}"
+        raise SotddError(
+            f"{what} needs about {needed / 1e9:,.1f} GB of memory and {free / 1e9:,.1f} GB are free: pass {sample}, or "
+            "use method 'sotdd', whose memory does not grow this way."
+        )
+
+
+def available_bytes() -> int:
+    """Memory that this process may still take, as far as the system tells."""
+    free = _free_by_kernel()
+    limit, used = (_read_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+    return free if limit is None or used is None else max(0, min(free, limit - used))
+
+
+def _free_by_kernel() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        if hasattr(os, "sysconf"):
+            return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
+        return 8 << 30
+
+
+def _read_number(path: str) -> int | None:
+    try:
+        return int(Path(path).read_text(encoding="ascii"))
+    except (OSError, ValueError):  # no control group, or no limit ("max")
+        return None
+
+
+def _sampled(n_points: int, max_samples: int | None, seed: int) -> NDArray[np.integer] | None:
+    if max_samples is None or max_samples >= n_points:
+        return None
+    return np.sort(np.random.default_rng(seed).choice(n_points, max_samples, replace=False))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import sotdd
 from benchmarks import plain_torch
 from sotdd import LabelledData
-from sotdd.distance import transports
+from sotdd.comparison import compare
 from sotdd.engines.cpu import CpuEngine
 
 Labelled = tuple[NDArray[Any], NDArray[Any]]
@@ -148,7 +148,7 @@ def cores(turns: int, n: int = 10_000, d: int = 784, count: int = 512) -> list[L
     recipe = sotdd.Projections.fit(data, n_projections=count)
     one, two = turn_by_turn(
         *(
-            lambda threads=threads: transports(data, [(0, 1)], recipe, 2, engine=CpuEngine(threads=threads))
+            lambda threads=threads: compare(data, [(0, 1)], recipe, 2, engine=CpuEngine(threads=threads))
             for threads in (1, 2)
         ),
         turns=turns,

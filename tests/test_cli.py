@@ -28,6 +28,9 @@ def files(rng, tmp_path, monkeypatch):
     (tmp_path / "text.npz").write_text("not a zip file")
     (tmp_path / "empty.npz").write_bytes(b"")
     (tmp_path / "table.csv").write_text("x,y\n1,2\n")
+    np.save("single.npy", x)
+    (tmp_path / "single.npy").rename(tmp_path / "single.npz")
+    (tmp_path / "b[bold].npz").write_bytes((tmp_path / "b.npz").read_bytes())
     whole = (tmp_path / "a.npz").read_bytes()
     (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
     return tmp_path
@@ -63,6 +66,51 @@ def test_distance_as_json(files):
     assert done.stderr == ""
 
 
+def test_names_are_shown_as_they_are(files):
+    assert "b[bold].npz: 40 points" in run("distance", "a.npz", "b[bold].npz").stdout
+
+
+def test_one_projection_has_no_interval(files):
+    assert "interval" not in run("distance", "a.npz", "b.npz", "--n-projections", "1").stdout
+
+
+def test_a_terminal_without_unicode(files):
+    done = run("distance", "a.npz", "b.npz", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\xb1" in done.stdout
+
+
+def test_a_full_disk_is_one_line(files):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "sotdd", "distance", "a.npz", "b.npz"], stdout=full, stderr=subprocess.PIPE,
+            text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+
+
+def test_damaged_archives_are_refused_or_read(rng, tmp_path):
+    """Bytes changed at random: features come out, or one clear line, never anything else."""
+    from sotdd.inputs.npz import NpzSource
+
+    path = tmp_path / "damaged.npz"
+    np.savez_compressed(path, X=rng.normal(size=(20, 3)), y=np.arange(20))
+    whole = np.frombuffer(path.read_bytes(), np.uint8)
+    refused = 0
+    for _ in range(600):
+        broken = whole.copy()
+        broken[rng.integers(len(whole), size=3)] = rng.integers(256, size=3)
+        path.write_bytes(broken.tobytes())
+        try:
+            NpzSource.parse(str(path)).read()
+        except sotdd.SotddError:
+            refused += 1
+    assert refused > 100
+
+
 def test_other_methods(files):
     done = run("distance", "a.npz", "b.npz", "--method", "otdd", "--max-samples", "30")
     assert done.returncode == 0, done.stderr
@@ -95,6 +143,8 @@ def test_a_file_without_labels_is_one_class_and_says_so(files):
         (["a.npz", "empty.npz"], "cannot read empty.npz"),
         (["a.npz", "cut.npz"], "cannot read cut.npz"),
         (["a.npz", "objects.npz"], "it holds Python objects"),
+        (["a.npz", "single.npz"], "holds a single array"),
+        (["a.npz", "b.npz", "--n-projections", "99999999999999999"], "do not fit in memory"),
         (["a.npz", "named.npz"], "named.npz has no array 'X', only points, kind"),
         (["a.npz", "bare.npz::label=z"], "bare.npz has no array 'z', only X"),
         (["a.npz", "b.npz::colour=red"], "cannot read 'colour=red'"),

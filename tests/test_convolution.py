@@ -39,7 +39,7 @@ def test_authors_stacks(authors, name, preset):
 def test_the_clamp_matters_in_the_authors_outputs(authors):
     """So that the agreement above shows the clamp, not its absence."""
     known = authors("sotdd_conv28")
-    assert max(np.abs(known["projected0"]).max(), np.abs(known["projected1"]).max()) > 0
+    assert max(np.abs(known["projected0"]).max(), np.abs(known["projected1"]).max()) > 5
     law = sotdd.Convolution((1, 28, 28), clamp=0.1)
     images = known["X0"]
     free = sotdd.distance(images, images[::-1] * 2, directions=sotdd.Convolution((1, 28, 28)), n_projections=64)
@@ -115,6 +115,7 @@ def test_images_of_224_pixels(rng):
         ((28, 28), (1, 28, 28), {}),
         ((28, 28, 1), (28, 28), {}),
         ((32, 32, 3), (32, 32, 3), {"channels": "last"}),
+        ((28, 28), np.array([28, 28]), {"clamp": np.float32(3)}),
     ],
 )
 def test_shapes_that_match(points, shape, settings):
@@ -145,7 +146,12 @@ def test_shapes_that_do_not_match(points):
         (((8, 8), [(3, 1)]), "leave 6 × 6 pixels"),
         (((8, 8), [(9, 1)]), "kernel of 9 × 9 but only 8 × 8"),
         (((8, 8), [(8, 0)]), "positive integer"),
-        (((8, 8), [(8, 1, 1)]), "expected .kernel, stride."),
+        (((8, 8), [(8, 1, 1)]), "kernel, stride"),
+        (((8, 8), 5), "kernel, stride"),
+        (((8, 8), [5, 4]), "kernel, stride"),
+        (((8, 8), [(8.0, 1)]), "positive integer"),
+        (((8, 8), [(None, 1)]), "positive integer"),
+        (((1, 1), []), "kernels is empty"),
         (((28, 28), "auto", -1.0), "clamp"),
         (((28, 28), "auto", None, "middle"), "channels"),
     ],

@@ -1,5 +1,7 @@
 """Datasets at the edge: what is taken, and what is refused with one clear line."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -64,6 +66,8 @@ def test_torch_frames_and_lists(rng):
         (pd.DataFrame(x), pd.Series(y)),
         (x.tolist(), y.tolist()),
         (x, pd.Categorical(np.array(["cat", "dog"])[y])),
+        (x, list(torch.tensor(y))),
+        (x, np.array([torch.tensor(int(v)) for v in y] + [None], object)[:-1]),
     ]:
         assert sotdd.distance((features, labels), (x, y), n_projections=64).value < 1e-6
 
@@ -130,16 +134,16 @@ holes[650, 1], holes[699, 0] = nan, inf
 
 REFUSED = [
     (None, "dataset 'a' is None"),
-    (5, "features of dataset 'a' are a int"),
-    (np.float64(5), "features of dataset 'a' are a float64"),
-    ("digits.npz", "dataset 'a' is a str"),
+    (5, "features of dataset 'a' are 5"),
+    (np.float64(5), r"features of dataset 'a' are .*5\.0"),
+    ("digits.npz", "dataset 'a' is 'digits.npz'"),
     ({"X": good}, "dataset 'a' is a dict"),
     ((good, [0, 1, 2], 3), "tuple of 3"),
     ((None, [0, 1, 2]), "features of dataset 'a' are None"),
     ((good, None), "labels of dataset 'a' are None: pass one label per row, or the features alone"),
     ((good, [0, 1]), "2 entries but features have 3 rows: pass one label per row"),
-    ((good, 7), "labels of dataset 'a' are a int"),
-    ((good, "abc"), "labels of dataset 'a' are a str"),
+    ((good, 7), "labels of dataset 'a' are 7"),
+    ((good, "abc"), "labels of dataset 'a' are 'abc'"),
     ((good, [[0], [1], [2]]), "labels of dataset 'a' hold a list"),
     ((good, np.zeros((3, 1))), r"labels of dataset 'a' have shape \(3, 1\)"),
     ((good, [0.0, nan, 1.0]), "1 label that is missing"),
@@ -147,7 +151,16 @@ REFUSED = [
     ((good, ["x", None, "y"]), "1 label that is missing"),
     ((good, pd.Series(["x", pd.NA, "y"], dtype="string")), "1 label that is missing"),
     ((good, np.array(["2020", "NaT", "2021"], "datetime64[Y]")), "1 label that is missing"),
-    ((good, np.array([{}, {}, {}])), "not hashable"),
+    ((good, np.array([{}, {}, {}])), "hold a dict"),
+    ((good, [slice(1), 2, 3]), "not hashable"),
+    ((good, {0: 1, 1: 2, 2: 3}), "labels of dataset 'a' are a dict"),
+    ((good, {0, 1, 2}), "labels of dataset 'a' are a set"),
+    ((good, [0, 1, np.datetime64("NaT")]), "1 label that is missing"),
+    ((good, [0, Decimal("NaN"), complex("nan")]), "2 labels that are missing"),
+    ((good, np.ma.array([0, 1, 2], mask=[False, True, False])), "1 label that is missing"),
+    ((good, [torch.zeros(1), torch.zeros(1), torch.zeros(1)]), "labels of dataset 'a' hold a Tensor"),
+    ((good, torch.zeros(3, requires_grad=True)), "labels of dataset 'a' do not form an array"),
+    ((good, torch.zeros(3, dtype=torch.bfloat16)), "labels of dataset 'a' do not form an array"),
     (np.zeros((0, 3)), r"shape \(0, 3\): expected at least one point"),
     (np.zeros((3, 0)), r"shape \(3, 0\): expected at least one point"),
     ([], "at least one point"),

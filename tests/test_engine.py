@@ -17,10 +17,11 @@ from hypothesis.extra import numpy as hnp
 
 import sotdd
 from sotdd import LabelledData, kernels
-from sotdd.distance import transports
+from sotdd.comparison import compare
 from sotdd.engines import cpu
 from sotdd.engines.cpu import CpuEngine
-from sotdd.engines.workers import Workers, available_threads
+from sotdd.engines.workers import Workers
+from sotdd.projections import Polynomials
 
 
 def blas_threads():
@@ -31,16 +32,16 @@ def blas_threads():
 
 
 @pytest.mark.parametrize(("n", "m", "d"), [(3001, 2000, 784), (700, 1500, 17), (50, 60, 64), (7, 5, 3), (1, 1, 1)])
-@pytest.mark.parametrize("shared", [True, False])
-def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, shared):
+@pytest.mark.parametrize(("shared", "count"), [(True, 500), (False, 500), (True, 513), (True, 577), (True, 65)])
+def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, shared, count):
     datasets = [
         LabelledData.of((rng.normal(size=(size, d)), rng.integers(0, 5, size=size)), name)
         for size, name in ((n, "a"), (m, "b"))
     ]
-    projections = sotdd.Projections.fit(datasets, n_projections=500, shared_directions=shared)
+    projections = sotdd.Projections.fit(datasets, n_projections=count, shared_directions=shared)
 
     def per_projection(threads, chunk):
-        return transports(datasets, [(0, 1)], projections, 2, engine=CpuEngine(threads, chunk))
+        return compare(datasets, [(0, 1)], projections, 2, engine=CpuEngine(threads, chunk))[0, 1].per_projection
 
     expected = per_projection(1, 512)
     for threads, chunk in [(1, 64), (2, 128), (3, 320), (2, 1024), (5, None)]:
@@ -90,8 +91,7 @@ def test_class_means_of_polynomials(rng, degree):
     coefficients[:, degree + 1 :] = 0
     coefficients[:, degree] = 1
     offsets = np.array([0, 1, 700, 2500])
-    means = np.empty((3, 3))
-    kernels.class_means(rows, offsets, coefficients, cpu._degrees(coefficients), means)
+    means = cpu.class_terms(rows, offsets, Polynomials(np.ones(3), coefficients))
     for line in range(3):
         values = np.polynomial.polynomial.polyval(rows[line].astype(np.float64), coefficients[line])
         expected = [values[first:last].mean() for first, last in neighbours(offsets)]
@@ -107,6 +107,7 @@ def test_degrees():
 
 def test_thread_settings_are_left_as_found(rng):
     a, b = rng.normal(size=(2, 50, 4))
+    alive = threading.active_count()
     for limit in (2, 1):
         with threadpoolctl.threadpool_limits(limit):
             before = blas_threads()
@@ -115,26 +116,79 @@ def test_thread_settings_are_left_as_found(rng):
             with pytest.raises(sotdd.SotddError):
                 sotdd.distance(a * 1e20, b, scale=None)
             assert blas_threads() == before
-    assert threading.active_count() == 1
+    assert threading.active_count() == alive
 
 
 def test_the_process_decides_how_many_threads():
-    with threadpoolctl.threadpool_limits(1, user_api="blas"):
-        assert available_threads() == 1
+    with threadpoolctl.threadpool_limits(1, user_api="blas"), Workers() as workers:
+        assert workers.each(lambda _: threading.get_ident(), range(50)).count(threading.get_ident()) == 0
+        assert len(set(workers.each(lambda _: threading.get_ident(), range(50)))) == 1
 
 
-def test_workers_hold_blas_to_one_thread_and_share_the_hold():
+@pytest.fixture
+def two_blas_threads():
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        if blas_threads() == [1] * len(blas_threads()):
+        if max(blas_threads()) < 2:
             pytest.skip("BLAS has one thread here whatever is asked for")
-        before = blas_threads()
-        with Workers(2) as outer:
-            assert set(blas_threads()) == {1}
-            with Workers(2):
-                assert set(blas_threads()) == {1}
-            assert set(blas_threads()) == {1}
-            assert outer.each(lambda x: x * x, range(5)) == [0, 1, 4, 9, 16]
-        assert blas_threads() == before
+        yield blas_threads()
+
+
+def test_workers_hold_blas_to_one_thread_and_share_the_hold(two_blas_threads):
+    with Workers(2) as outer:
+        assert set(outer.each(lambda _: max(blas_threads()), range(5))) == {1}
+        with Workers(2) as inner:
+            assert set(inner.each(lambda _: max(blas_threads()), range(5))) == {1}
+        assert set(outer.each(lambda _: max(blas_threads()), range(5))) == {1}
+        assert outer.each(lambda x: x * x, range(5)) == [0, 1, 4, 9, 16]
+    assert blas_threads() == two_blas_threads
+
+
+def test_the_hold_works_from_any_thread_and_ends_with_the_last(two_blas_threads):
+    """Whoever comes first and whoever leaves last: one thread inside, restored outside."""
+    entered, may_leave = threading.Event(), threading.Event()
+    seen = []
+
+    def other():
+        with Workers(1) as workers:
+            seen.extend(workers.each(lambda _: max(blas_threads()), range(3)))
+            entered.set()
+            may_leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    with Workers(1):
+        thread.start()
+        assert entered.wait(10)
+    assert max(blas_threads()) == 1  # the other is still inside
+    may_leave.set()
+    thread.join()
+    assert seen == [1, 1, 1]
+    assert blas_threads() == two_blas_threads
+
+    alone = threading.Thread(target=other)
+    alone.start()
+    alone.join()
+    assert seen == [1] * 6
+    assert blas_threads() == two_blas_threads
+
+
+def test_a_second_thread_gets_the_same_bits(rng):
+    a, b = rng.normal(size=(2, 1500, 400))
+    here = sotdd.distance(a, b, n_projections=300).per_projection
+    with ThreadPoolExecutor(1) as pool:
+        there = pool.submit(sotdd.distance, a, b, n_projections=300).result().per_projection
+    np.testing.assert_array_equal(here, there)
+
+
+def test_workers_are_checked(two_blas_threads):
+    for bad in (0, -1, 1.5):
+        with pytest.raises(sotdd.SotddError, match="threads"):
+            Workers(bad)
+    workers = Workers(1)
+    with pytest.raises(sotdd.SotddError, match="not at work"):
+        workers.each(len, [])
+    with workers, pytest.raises(sotdd.SotddError, match="at work already"):
+        workers.__enter__()
+    assert blas_threads() == two_blas_threads
 
 
 def test_many_callers_at_once_get_the_right_answers(rng):
@@ -148,13 +202,15 @@ def test_many_callers_at_once_get_the_right_answers(rng):
 
 
 def test_the_first_failure_is_raised_and_nothing_hangs():
+    before = threading.active_count()
+
     def fail(x):
         if x >= 3:
             raise sotdd.SotddError(f"item {x}")
 
     with pytest.raises(sotdd.SotddError, match="item 3"), Workers(2) as workers:
         workers.each(fail, range(100))
-    assert threading.active_count() == 1
+    assert threading.active_count() == before
 
 
 def test_memory_is_bounded(rng):
@@ -170,17 +226,17 @@ def test_memory_is_bounded(rng):
     assert peak < 80e6
 
 
-def test_chunks_shrink_for_large_data():
+def test_tiles_shrink_for_large_data():
     wide = sotdd.Projections.fit([np.zeros((1, 100_000), np.uint8)], scale=None)
     narrow = sotdd.Projections.fit([np.zeros((1, 2), np.uint8)], scale=None)
 
     def points(n):
         return LabelledData("x", np.broadcast_to(np.uint8(0), (n, 2)), ("all",), np.broadcast_to(np.int32(0), n))
 
-    assert cpu._fitting_chunk([points(10)], narrow) == 512
-    assert cpu._fitting_chunk([points(10)], wide) == 64
-    assert cpu._fitting_chunk([points(10**6)], narrow) == 64
-    assert cpu._fitting_chunk([points(10**9)], narrow) == 64
+    assert cpu._fitting_tile([points(10)], narrow) == 256
+    assert cpu._fitting_tile([points(10)], wide) == 64
+    assert cpu._fitting_tile([points(10**6)], narrow) == 64
+    assert cpu._fitting_tile([points(10**9)], narrow) == 64
 
 
 def test_without_a_place_to_cache_kernels_are_compiled_in_the_process():

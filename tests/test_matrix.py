@@ -83,6 +83,19 @@ def test_a_list_is_named_by_place(datasets):
     assert sotdd.pairwise(list(datasets.values()), n_projections=64).names == ("0", "1", "2")
 
 
+def test_names_are_the_callers(rng):
+    x, z = (sotdd.LabelledData.of(rng.normal(size=(9, 2))) for _ in range(2))
+    assert sotdd.pairwise({"x": x, "z": z}, n_projections=64)["x", "z"].n_points == (9, 9)
+    assert sotdd.pairwise([x, z], n_projections=64).names == ("data", "data (2)")
+    numbered = sotdd.pairwise({1: x, 2: z}, n_projections=64)
+    assert numbered[1, 2].value == numbered["1", "2"].value
+    assert list(numbered) == ["1", "2"]
+    assert "1" in numbered
+    np.testing.assert_array_equal(np.asarray(numbered), numbered.values)
+    with pytest.raises(sotdd.SotddError, match="same name"):
+        sotdd.pairwise({1: x, "1": z})
+
+
 def test_bad_input(datasets, rng):
     for bad, said in [
         ({}, "no datasets"),

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import sotdd
-from sotdd.projections import Directions, LabelTerms
+from sotdd.projections import Directions, Polynomials, Summaries
 
 LAWS = {"sphere": sotdd.Sphere(), "orthogonal": sotdd.Orthogonal(), "convolution": sotdd.Convolution((2, 6))}
 
@@ -102,8 +102,8 @@ def test_moments_become_one_polynomial(rng):
         sum(w * t**k / math.factorial(k) for w, k in zip(p[1:], o, strict=True))
         for p, o in zip(psi, orders, strict=True)
     ]
-    powers = t ** np.arange(terms.parameters.shape[1])
-    np.testing.assert_allclose(terms.parameters @ powers, expected)
+    powers = t ** np.arange(terms.coefficients.shape[1])
+    np.testing.assert_allclose(terms.coefficients @ powers, expected)
     np.testing.assert_array_equal(terms.weights, psi[:, 0])
 
 
@@ -139,9 +139,9 @@ def test_a_projection_is_the_same_in_any_portion(law):
         np.testing.assert_array_equal(part.features.theta, whole.features.theta[rows])
         np.testing.assert_array_equal(part.label_features.theta, whole.label_features.theta[rows])
         np.testing.assert_array_equal(part.terms.weights, whole.terms.weights[rows])
-        columns = part.terms.parameters.shape[1]
-        np.testing.assert_array_equal(part.terms.parameters, whole.terms.parameters[rows, :columns])
-        assert not whole.terms.parameters[rows, columns:].any()
+        columns = part.terms.coefficients.shape[1]
+        np.testing.assert_array_equal(part.terms.coefficients, whole.terms.coefficients[rows, :columns])
+        assert not whole.terms.coefficients[rows, columns:].any()
     np.testing.assert_array_equal(drawn(few).features.theta, whole.features.theta[:100])
 
 
@@ -214,6 +214,10 @@ def test_fingerprints_of_given_arrays_tell_the_numbers_apart():
         ({"psi": [[1.0, 0.0, 0.0]]}, "do not fit"),
         ({"psi": [[1.0, 0.0], [1.0, 0.0]]}, "do not fit"),
         ({"orders": [[0]]}, "whole numbers"),
+        ({"orders": [[171]]}, "from 1 to 170"),
+        ({"orders": [[10**19]]}, "from 1 to 170"),
+        ({"clamp": "5"}, "clamp is '5'"),
+        ({"clamp": 10**400}, "clamp is 1000"),
         ({"orders": [[1.5]]}, "whole numbers"),
         ({"phi": [[1.0, 2.0]]}, "phi has shape"),
         ({"clamp": 0}, "clamp"),
@@ -255,8 +259,8 @@ def test_a_law_that_is_not_linear(rng):
     sides = []
     for x, y in ((a, labels[0]), (b, labels[1])):
         t = np.concatenate([projections.source.block(i).features(x.astype(np.float32)) for i in (0, 1)])[:100]
-        powers = t[..., None] ** np.arange(block.terms.parameters.shape[1])
-        f = np.einsum("lnk,lk->ln", powers, block.terms.parameters)
+        powers = t[..., None] ** np.arange(block.terms.coefficients.shape[1])
+        f = np.einsum("lnk,lk->ln", powers, block.terms.coefficients)
         means = np.stack([f[:, y == label].mean(axis=1) for label in y], axis=1)
         sides.append(block.terms.weights[:, None] * t + means)
     expected = [reference.wasserstein(sides[0][i], sides[1][i], 2) for i in range(100)]
@@ -274,7 +278,7 @@ class Medians:
 
     def draw(self, rng, n_projections):
         angle = rng.uniform(0, 2 * np.pi, n_projections)
-        return LabelTerms(np.cos(angle), np.sin(angle)[:, None], self.summary)
+        return Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
 
     @staticmethod
     def summary(values, parameters):
@@ -304,38 +308,111 @@ def law(draw, describe=lambda: {"law": "mine"}):
     return type("Mine", (), {"describe": staticmethod(describe), "draw": staticmethod(draw)})()
 
 
+def alternating(*drawn):
+    """A law that draws one thing and then another."""
+    turns = iter(drawn * 1000)
+    return law(lambda rng, n, d: next(turns)(n, d))
+
+
 @pytest.mark.parametrize(
     ("directions", "said"),
     [
         (law(lambda rng, n, d: Directions(np.zeros((n, d + 1)))), "Mine drew directions of shape"),
-        (law(lambda rng, n, d: Directions(np.full((n, d), np.nan))), "not finite"),
+        (law(lambda rng, n, d: Directions(np.full((n, d), np.nan))), "finite"),
+        (law(lambda rng, n, d: Directions(np.full((n, d), "x"))), "finite numbers"),
+        (law(lambda rng, n, d: Directions(np.ones((n, d)), -1.0)), "clamp is -1.0"),
         (law(lambda rng, n, d: "left"), "Mine drew a str"),
         (
             law(lambda rng, n, d: lambda points: np.zeros(3)),
             r"Mine mapped 1 points to float64 of shape \(3,\): expected real numbers of shape \(64, 1\)",
         ),
         (law(lambda rng, n, d: lambda points: np.full((n, len(points)), "x")), "expected real numbers"),
+        (law(lambda rng, n, d: lambda points: points.fill(0)), "read-only"),
         (law(lambda rng, n, d: Directions(np.ones((n, d))), lambda: {"law": object()}), "JSON"),
-        (object(), "directions is a object"),
+        (law(lambda rng, n, d: Directions(np.ones((n, d))), lambda: ["mine"]), "mapping of JSON values"),
+        (
+            alternating(lambda n, d: Directions(np.ones((n, d)), 1.0), lambda n, d: Directions(np.ones((n, d)), 2.0)),
+            "the same clamp",
+        ),
+        (
+            alternating(lambda n, d: Directions(np.ones((n, d))), lambda n, d: lambda x: np.ones((n, len(x)))),
+            "the same kind",
+        ),
+        (object(), "directions must be Sphere.*, not a object"),
+        (sotdd.Orthogonal, "not the class Orthogonal itself"),
+        (sotdd.Moments(), "directions must be"),
+        ("sphere", "not 'sphere'"),
     ],
 )
 def test_laws_are_held_to_their_promises(directions, said):
-    with pytest.raises(sotdd.SotddError, match=said):
+    with pytest.raises((sotdd.SotddError, ValueError), match=said):
         sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], directions=directions)
 
 
 @pytest.mark.parametrize(
     ("label", "said"),
     [
-        (law(lambda rng, n: None), "must draw LabelTerms"),
-        (law(lambda rng, n: LabelTerms(np.zeros(n - 1), np.zeros((n, 1)))), "must draw LabelTerms"),
-        (law(lambda rng, n: LabelTerms(np.full(n, np.nan), np.zeros((n, 1)))), "one finite weight"),
-        (
-            law(lambda rng, n: LabelTerms(np.zeros(n), np.zeros((n, 1)), lambda v, q: v[:, 0] * np.nan)),
-            "summary function",
-        ),
+        (law(lambda rng, n: None), "must draw Polynomials or Summaries"),
+        (law(lambda rng, n: Polynomials(np.zeros(n - 1), np.zeros((n - 1, 1)))), "must draw Polynomials or Summaries"),
+        (law(lambda rng, n: Polynomials(np.zeros(n), np.zeros((n, 0)))), "one weight and one row per projection"),
+        (law(lambda rng, n: Polynomials(np.full(n, np.nan), np.zeros((n, 1)))), "finite numbers"),
+        (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), "mean")), "expected a function"),
+        (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), len)), "takes exactly one argument"),
+        (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), lambda v, q: v[:, 0])), "same summary function"),
+        (sotdd.Moments, "not the class Moments itself"),
+        (sotdd.Sphere(), "label must be"),
     ],
 )
 def test_label_laws_are_held_to_their_promises(label, said):
-    with pytest.raises(sotdd.SotddError, match=said):
+    with pytest.raises((sotdd.SotddError, TypeError), match=said):
         sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label=label)
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        (lambda v, q: v[:, 0] * np.nan, "not finite"),
+        (lambda v, q: 1.0, r"shape \(\)"),
+        (lambda v, q: v[:, :1], r"shape \(\d+, 1\)"),
+        (lambda v, q: np.full(len(v), "1"), "expected real numbers"),
+        (lambda v, q: v.sort(), "read-only"),
+    ],
+)
+def test_summaries_are_held_to_their_promises(summary, said):
+    label = law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), summary))
+    with pytest.raises((sotdd.SotddError, ValueError), match=said):
+        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label=label)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 171, 1.5, 10**9])
+def test_orders_of_a_law_of_ones_own_are_checked(bad):
+    class Mine:
+        def describe(self, n_moments):
+            return {"law": "mine", "n_moments": n_moments}
+
+        def orders(self, uniforms):
+            return np.where(uniforms < 0.5, 1, bad)
+
+    with pytest.raises(sotdd.SotddError, match="whole numbers from 1 to 170"):
+        sotdd.distance([[1.0]], [[2.0]], moments=Mine())
+
+
+def test_the_fingerprint_hashes_what_is_drawn():
+    """Two laws that describe themselves alike but draw differently."""
+    laws = [law(lambda rng, n, d, fill=fill: Directions(np.full((n, d), fill))) for fill in (1.0, 2.0)]
+    marks = {sotdd.Projections.fit([np.zeros((1, 2))], directions=one).fingerprint for one in laws}
+    assert len(marks) == 2
+
+
+def test_the_fingerprint_forgives_last_bits(rng):
+    centre = rng.normal(size=5)
+    marks = {
+        sotdd.Projections.fit([np.zeros((1, 5))], scale=sotdd.Scaler(centre * (1 + error), 2.0 + error)).fingerprint
+        for error in (0, 1e-14)
+    }
+    assert len(marks) == 1
+
+
+def test_draws_start_at_blocks():
+    with pytest.raises(sotdd.SotddError, match="multiple of 64"):
+        sotdd.Projections.fit([np.zeros((1, 2))]).draw(1, 65)

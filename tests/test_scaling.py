@@ -41,6 +41,29 @@ def test_the_distance_has_no_unit(rng, unit):
     assert sotdd.distance(a * unit, b * unit).value == pytest.approx(sotdd.distance(a, b).value, rel=1e-5)
 
 
+@pytest.mark.parametrize("constant", [1e13, 1e15, 1.7e18, -3e300])
+def test_a_constant_feature_changes_the_unit_and_nothing_else(rng, constant):
+    """Such as a time stamp or an identifier that is the same everywhere, however large."""
+    a, b = rng.normal(size=(300, 3)), rng.normal(0.2, 1, size=(200, 3))
+    wide = [np.column_stack([x, np.full(len(x), constant)]) for x in (a, b)]
+    zero = [np.column_stack([x, np.zeros(len(x))]) for x in (a, b)]
+    assert fit(*wide).scale == pytest.approx(fit(*zero).scale, rel=1e-9)
+    assert sotdd.distance(*wide).value == pytest.approx(sotdd.distance(*zero).value, rel=1e-5)
+
+
+def test_numbers_next_to_each_other_are_not_constant():
+    assert fit(np.array([[1e13], [1e13 + 1]])).scale == pytest.approx(0.5)
+
+
+def test_fit_takes_what_distance_takes(rng):
+    x = rng.normal(size=(20, 2))
+    assert Scaler.fit([(x, [0] * 20)]).scale == Scaler.fit({"x": x}).scale
+    with pytest.raises(sotdd.SotddError, match="same features"):
+        Scaler.fit([x, x[:, :1]])
+    with pytest.raises(sotdd.SotddError, match="no datasets"):
+        Scaler.fit([])
+
+
 def test_constant_data_are_left_alone():
     x = np.full((5, 2), 3.0)
     assert fit(x).scale == 1
@@ -58,7 +81,18 @@ def test_a_scaler_is_reused(rng):
 
 @pytest.mark.parametrize(
     ("centre", "scale"),
-    [([0.0], 0), ([0.0], -1), ([0.0], np.nan), ([0.0], "x"), ([np.inf], 1), ([[0.0]], 1), ("x", 1), ([0.0], 1e-320)],
+    [
+        ([0.0], 0),
+        ([0.0], -1),
+        ([0.0], np.nan),
+        ([0.0], "x"),
+        ([np.inf], 1),
+        ([[0.0]], 1),
+        ("x", 1),
+        ([0.0], 1e-320),
+        ([1j], 1),
+        ([0.0], 10**400),
+    ],
 )
 def test_numbers_that_make_no_scaler(centre, scale):
     with pytest.raises(sotdd.SotddError, match="Scaler"):
@@ -67,7 +101,7 @@ def test_numbers_that_make_no_scaler(centre, scale):
 
 def test_the_largest_numbers_are_refused_with_a_reason():
     x = np.array([[1.7e308], [-1.7e308], [-1.7e308]])
-    with pytest.raises(sotdd.SotddError, match="too large"):
+    with pytest.raises(sotdd.SotddError, match="cannot be scaled in float64"):
         sotdd.distance(x, x)
     assert sotdd.distance(x / 4, -x / 4).value > 0
 

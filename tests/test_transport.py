@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import reference
 import sotdd
-from sotdd.transport import Overlaps, check_order, transport_rows
+from sotdd.checks import check_order
+from sotdd.transport import Overlaps, transport_rows
 
 sizes = st.integers(1, 60)
 

@@ -5,6 +5,7 @@ Nothing heavy is imported before a command runs, so that ``--help`` answers at o
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import time
@@ -82,11 +83,11 @@ def distance_command(
         return
     console = _console()
     for data in datasets:
-        console.print(_described(data), style="dim", highlight=False)
-    console.print(f"[bold]{result}[/bold]", highlight=False)
+        console.print(_described(data), style="dim", highlight=False, markup=False)
+    console.print(repr(result), style="bold", highlight=False, markup=False)
     last = f"{time.perf_counter() - began:.1f} s"
-    if result.per_projection is not None:
-        low, high = result.interval(0.95)
+    low, high = result.interval(0.95)
+    if low <= high:  # neither is NaN
         last = f"95 % interval {low:.4g} to {high:.4g} over the choice of projections, {last}"
     console.print(last, style="dim", highlight=False)
 
@@ -129,10 +130,16 @@ def demo_command(
 
 def main() -> None:
     """Run the command line; errors of input are one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without ± shows something else, rather than failing
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except SotddError as error:
         typer.echo(f"sotdd: {error}", err=True)
+        raise SystemExit(2) from None
+    except OSError as error:
+        typer.echo(f"sotdd: cannot write the result ({error}).", err=True)
         raise SystemExit(2) from None
 
 
@@ -164,7 +171,7 @@ def _console() -> Console:
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _print_matrix(console: Console, matrix: DistanceMatrix) -> None:

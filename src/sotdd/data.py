@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise as neighbours
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sotdd.checks import described, first_line
+from sotdd.class_codes import class_codes
 from sotdd.errors import SotddError
 
 # What `distance` and its relatives take for a dataset: (features, labels), or features alone.
@@ -53,17 +56,18 @@ class LabelledData:
     codes: NDArray[np.integer]
 
     @classmethod
-    def of(cls, source: Dataset, name: str = "data") -> LabelledData:
+    def of(cls, source: Dataset, name: str | None = None) -> LabelledData:
         """Check ``(features, labels)`` or ``features`` alone, which is one class."""
         if isinstance(source, LabelledData):
-            return source
+            return replace(source, name=name or source.name)
+        name = name or "data"
         features, labels = _split(source, name)
         array = _checked_features(features, name)
         if labels is None:
             classes: tuple[Hashable, ...] = ("all",)
             codes: NDArray[np.integer] = np.zeros(len(array), np.int32)
         else:
-            classes, codes = _factorise(labels, len(array), name)
+            classes, codes = class_codes(labels, len(array), name)
         data = cls(name, array, classes, codes)
         data._refuse_non_finite()
         return data
@@ -125,14 +129,18 @@ class LabelledData:
             return np.ascontiguousarray(matrix)
         return matrix.astype(np.float64)
 
-    def magnitude(self) -> float:
-        """A size that the squares of the features may be taken in units of without overflow.
+    def reach(self, pivot: NDArray[np.float64]) -> float:
+        """A length in units of which squared deviations from ``pivot`` can be summed without overflow.
 
-        The largest absolute value where float64 features could overflow; 1 for narrower dtypes.
+        The largest deviation where float64 features could overflow; 1 for narrower dtypes.
         """
         if self.features.dtype.kind != "f" or self.features.dtype.itemsize < 8:
             return 1.0
-        return max(max(float(part.max()), -float(part.min())) for part in self._parts()) or 1.0
+        with np.errstate(over="ignore"):
+            farthest = [
+                max(np.max(part.max(axis=0) - pivot), np.max(pivot - part.min(axis=0))) for part in self._parts()
+            ]
+        return float(max(farthest)) or 1.0
 
     def _parts(self) -> Iterator[NDArray[Any]]:
         return (self.rows(block) for block in self.blocks())
@@ -155,6 +163,46 @@ class LabelledData:
             raise SotddError(f"dataset {self.name!r} has {values} NaN or infinite, {first}: drop or impute them first.")
 
 
+def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
+    """Check several datasets, named by their keys or their places."""
+    if isinstance(datasets, Mapping):
+        named = [(str(name), source) for name, source in datasets.items()]
+    elif isinstance(datasets, list) or (
+        isinstance(datasets, tuple) and all(isinstance(part, (tuple, LabelledData)) for part in datasets)
+    ):
+        named = [
+            (source.name if isinstance(source, LabelledData) else str(place), source)
+            for place, source in enumerate(datasets)
+        ]
+    else:
+        raise SotddError(
+            f"datasets is {described(datasets)}: expected a list such as [(X1, y1), (X2, y2)], or a dict by name."
+        )
+    if not named:
+        raise SotddError("there are no datasets: expected at least one.")
+    if isinstance(datasets, Mapping) and len({name for name, _ in named}) < len(named):
+        raise SotddError(f"two datasets have the same name among {', '.join(name for name, _ in named)}: rename one.")
+    return [LabelledData.of(source, name) for name, source in _told_apart(named)]
+
+
+def labelled_pair(a: Dataset, b: Dataset) -> list[LabelledData]:
+    """Check two datasets, called a and b unless they have names of their own."""
+    return [
+        LabelledData.of(source, None if isinstance(source, LabelledData) else name)
+        for source, name in ((a, "a"), (b, "b"))
+    ]
+
+
+def _told_apart(named: list[tuple[str, Dataset]]) -> list[tuple[str, Dataset]]:
+    """Number the names that occur again."""
+    seen: Counter[str] = Counter()
+    result = []
+    for name, source in named:
+        seen[name] += 1
+        result.append((name if seen[name] == 1 else f"{name} ({seen[name]})", source))
+    return result
+
+
 def same_features(datasets: Sequence[LabelledData]) -> int:
     """Return the number of features that all datasets share, or refuse."""
     first = datasets[0]
@@ -175,7 +223,7 @@ def _split(source: object, name: str) -> tuple[object, object | None]:
     """Tell (features, labels) from features alone."""
     if source is None or isinstance(source, (str, bytes, Mapping, set, frozenset)):
         raise SotddError(
-            f"dataset {name!r} is {_described(source)}: expected (features, labels) or an array of features."
+            f"dataset {name!r} is {described(source)}: expected (features, labels) or an array of features."
         )
     if isinstance(source, tuple):
         if len(source) != 2:
@@ -198,12 +246,12 @@ def _checked_features(features: object, name: str) -> NDArray[Any]:
         array = np.asarray(features)
     except (ValueError, TypeError, RuntimeError) as error:
         raise SotddError(
-            f"features of dataset {name!r} do not form an array ({_first_line(error)}): "
+            f"features of dataset {name!r} do not form an array ({first_line(error)}): "
             "expected shape (n, ...), or a tuple (features, labels)."
         ) from error
     if array.ndim == 0:
         raise SotddError(
-            f"features of dataset {name!r} are {_described(features)}: expected an array of shape (n, ...)."
+            f"features of dataset {name!r} are {described(features)}: expected an array of shape (n, ...)."
         )
     if array.dtype.kind not in _REAL_KINDS:
         raise SotddError(
@@ -227,81 +275,3 @@ def _kind(array: NDArray[Any]) -> str:
         "m": "durations",
     }
     return kinds.get(array.dtype.kind, "not numbers")
-
-
-def _described(source: object) -> str:
-    return "None" if source is None else f"a {type(source).__name__}"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def _factorise(labels: object, n_points: int, name: str) -> tuple[tuple[Hashable, ...], NDArray[np.integer]]:
-    """Replace labels by class indices; return the classes and the indices."""
-    array = _label_array(labels, name)
-    if array.ndim != 1:
-        raise SotddError(
-            f"labels of dataset {name!r} have shape {array.shape}: expected one label per row, in one dimension."
-        )
-    if len(array) != n_points:
-        raise SotddError(
-            f"labels of dataset {name!r} have {len(array):,} entries but features have {n_points:,} rows: "
-            "pass one label per row."
-        )
-    if array.dtype.kind == "O":
-        return _factorise_objects(array, name)
-    missing = 0 if array.dtype.kind in "biuUSV" else int(np.count_nonzero(np.isnan(array)))
-    if missing:
-        raise SotddError(_missing(missing, name))
-    values, codes = np.unique(array, return_inverse=True)
-    return tuple(values.tolist()), codes.astype(np.int32)
-
-
-def _label_array(labels: object, name: str) -> NDArray[Any]:
-    """Labels as an array that keeps each label as it is: [1, "a"] must not become strings."""
-    if hasattr(labels, "__array__"):
-        return np.asarray(labels)
-    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__iter__"):
-        raise SotddError(f"labels of dataset {name!r} are {_described(labels)}: expected one label per row.")
-    entries = list(labels)
-    nested = next((entry for entry in entries if isinstance(entry, (list, set, dict, np.ndarray))), None)
-    if nested is not None:
-        raise SotddError(
-            f"labels of dataset {name!r} hold a {type(nested).__name__}: expected one label per row, in one dimension."
-        )
-    array = np.empty(len(entries), object)
-    for i, entry in enumerate(entries):
-        array[i] = entry
-    return array
-
-
-def _factorise_objects(array: NDArray[Any], name: str) -> tuple[tuple[Hashable, ...], NDArray[np.integer]]:
-    seen: dict[Hashable, int] = {}
-    codes = np.empty(len(array), np.int32)
-    missing = 0
-    for i, label in enumerate(array):
-        if _is_missing(label):
-            missing += 1
-            continue
-        try:
-            codes[i] = seen.setdefault(label, len(seen))
-        except TypeError as error:
-            raise SotddError(
-                f"labels of dataset {name!r} hold a {type(label).__name__} in row {i:,}, which is not hashable: "
-                "expected numbers, strings or other hashable labels."
-            ) from error
-    if missing:
-        raise SotddError(_missing(missing, name))
-    return tuple(seen), codes
-
-
-def _is_missing(label: object) -> bool:
-    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
-        return True
-    return isinstance(label, (float, np.floating)) and bool(np.isnan(label))
-
-
-def _missing(count: int, name: str) -> str:
-    labels = "1 label that is" if count == 1 else f"{count:,} labels that are"
-    return f"dataset {name!r} has {labels} missing (NaN or None): drop those rows or name the class."

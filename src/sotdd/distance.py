@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sotdd.data import Dataset, LabelledData
+from sotdd.comparison import compare
+from sotdd.data import Dataset, LabelledData, labelled_pair
 from sotdd.defaults import default, given
 from sotdd.errors import SotddError
-from sotdd.progress import Progress, reporting
+from sotdd.progress import Progress
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
-
-if TYPE_CHECKING:
-    from sotdd.engines.cpu import CpuEngine
 
 
 def distance(
@@ -84,7 +81,7 @@ def distance(
     >>> sotdd.distance((x, cats_and_dogs), (x, birds))
     0.0950 ± 0.0056 (s-OTDD, p=2, 1,000 projections)
     """
-    datasets = [LabelledData.of(a, "a"), LabelledData.of(b, "b")]
+    datasets = labelled_pair(a, b)
     drawing = given(
         n_projections=n_projections,
         n_moments=n_moments,
@@ -96,10 +93,7 @@ def distance(
         seed=seed,
     )
     recipe = projections_for(datasets, projections, drawing)
-    per_projection = transports(datasets, [(0, 1)], recipe, p, progress)[0]
-    return Distance.from_projections(
-        datasets[0], datasets[1], per_projection, p, fingerprint=recipe.fingerprint, scaler=recipe.scaler
-    )
+    return compare(datasets, [(0, 1)], recipe, p, progress)[0, 1]
 
 
 def projections_for(
@@ -119,27 +113,3 @@ def projections_for(
     for data in datasets:
         projections.check(data)
     return projections
-
-
-def transports(
-    datasets: Sequence[LabelledData],
-    pairs: Sequence[tuple[int, int]],
-    projections: Projections,
-    p: float,
-    progress: Progress = None,
-    engine: CpuEngine | None = None,
-) -> NDArray[np.float64]:
-    """W_p^p (pairs, L) under every projection; each dataset is projected and sorted once."""
-    from sotdd.engines.cpu import CpuEngine
-    from sotdd.transport import check_order
-
-    p = check_order(p)
-    result = np.empty((len(pairs), projections.n_projections))
-    with reporting(progress, "Projecting") as report, engine or CpuEngine() as active:
-        for part, rows in active.views(datasets, projections):
-            for k, (i, j) in enumerate(pairs):
-                result[k, part] = active.transport(rows[i], rows[j], p)
-            report(part.stop, projections.n_projections)
-    if not np.isfinite(result).all():
-        raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
-    return result

@@ -56,24 +56,24 @@ def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: floa
 
 
 @kernel
-def block_mean(block: NDArray[np.generic], unit: float, mean: Doubles) -> None:
-    """Write the mean of every feature of a block of points, in units of ``unit``."""
+def block_mean(block: NDArray[np.generic], pivot: Doubles, unit: float, mean: Doubles) -> None:
+    """Write the mean of (features - pivot) * unit over a block of points."""
     rows = block.shape[0]
     mean[:] = 0.0
     for i in range(rows):
         for j in range(mean.size):
-            mean[j] += np.float64(block[i, j]) * unit
+            mean[j] += (np.float64(block[i, j]) - pivot[j]) * unit
     for j in range(mean.size):
         mean[j] /= rows
 
 
 @kernel
-def block_deviation(block: NDArray[np.generic], unit: float, mean: Doubles) -> float:
-    """Sum the squared deviations from ``mean`` over all points and features of a block."""
+def block_deviation(block: NDArray[np.generic], pivot: Doubles, unit: float, mean: Doubles) -> float:
+    """Sum the squared deviations of (features - pivot) * unit from ``mean`` over a block of points."""
     total = 0.0
     for i in range(block.shape[0]):
         for j in range(mean.size):
-            deviation = np.float64(block[i, j]) * unit - mean[j]
+            deviation = (np.float64(block[i, j]) - pivot[j]) * unit - mean[j]
             total += deviation * deviation
     return total
 
@@ -121,11 +121,11 @@ def _polynomial(x: Floats, coefficients: Doubles, degree: int, y: Doubles) -> No
 
 
 @kernel
-def class_means(rows: Floats, offsets: Integers, coefficients: Doubles, degrees: Integers, means: Doubles) -> None:
-    """Write the mean of each row's polynomial over each class.
+def class_sums(rows: Floats, offsets: Integers, coefficients: Doubles, degrees: Integers, sums: Doubles) -> None:
+    """Write the sum of each row's polynomial over each class, in float64.
 
     rows (B, n) grouped by class, offsets (C + 1,), coefficients (B, D + 1) lowest order
-    first, degrees (B,), means (B, C). Sums are float64.
+    first, degrees (B,), sums (B, C).
     """
     values = np.empty(rows.shape[1], np.float64)
     for line in range(rows.shape[0]):
@@ -140,7 +140,7 @@ def class_means(rows: Floats, offsets: Integers, coefficients: Doubles, degrees:
             total = 0.0
             for i in range(members.size):
                 total += members[i]
-            means[line, c] = total / members.size
+            sums[line, c] = total
 
 
 @kernel

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from sotdd.errors import SotddError, require
 from sotdd.result import Distance, json_number, with_error
@@ -60,6 +60,14 @@ class DistanceMatrix:
     def __len__(self) -> int:
         """How many datasets there are."""
         return len(self.names)
+
+    def __iter__(self) -> Iterator[str]:
+        """Their names."""
+        return iter(self.names)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """The values, for NumPy."""
+        return np.array(self.values, dtype=dtype)
 
     def __getitem__(self, pair: tuple[str, str]) -> Distance:
         """The distance between two different datasets, by name."""
@@ -117,10 +125,10 @@ class DistanceMatrix:
         frame: pd.DataFrame = pandas.DataFrame(self.values, index=list(self.names), columns=list(self.names))
         return frame
 
-    def _place(self, name: str) -> int:
-        if name not in self.names:
+    def _place(self, name: object) -> int:
+        if str(name) not in self.names:
             raise SotddError(f"there is no dataset {name!r} here: the names are {', '.join(self.names)}.")
-        return self.names.index(name)
+        return self.names.index(str(name))
 
     def _cell(self, i: int, j: int) -> str:
         found = self.distances[min(i, j), max(i, j)]

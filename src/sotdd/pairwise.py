@@ -8,16 +8,17 @@ from typing import Literal
 
 import numpy as np
 
-from sotdd.data import Dataset, LabelledData
+from sotdd.comparison import compare
+from sotdd.data import Dataset, LabelledData, labelled
 from sotdd.defaults import default, given, value_of
-from sotdd.distance import projections_for, transports
+from sotdd.distance import projections_for
 from sotdd.errors import SotddError
 from sotdd.matrix import DistanceMatrix
 from sotdd.progress import Progress, reporting
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import MomentLaw
-from sotdd.projections.recipe import Projections, labelled
+from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
 
@@ -82,16 +83,8 @@ def pairwise(
         return DistanceMatrix(names, _by_peer(method, data, pairs, asked, progress))
     if options:
         raise SotddError(f"there is no setting {', '.join(options)} of s-OTDD: check the spelling, or name a method.")
-    order = value_of(p)
     recipe = projections_for(data, projections, drawing)
-    per_projection = transports(data, pairs, recipe, order, progress)
-    distances = {
-        (i, j): Distance.from_projections(
-            data[i], data[j], row, order, fingerprint=recipe.fingerprint, scaler=recipe.scaler
-        )
-        for (i, j), row in zip(pairs, per_projection, strict=True)
-    }
-    return DistanceMatrix(names, distances)
+    return DistanceMatrix(names, compare(data, pairs, recipe, value_of(p), progress))
 
 
 def _by_peer(

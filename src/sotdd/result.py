@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.checks import as_number, described
 from sotdd.data import LabelledData
 from sotdd.errors import SotddError
 from sotdd.scaling import Scaler
@@ -85,16 +86,16 @@ class Distance:
     ) -> Distance:
         """Take the root of the mean of W_p^p, and its standard error by the delta method.
 
-        Projections count as independent, which is cautious for orthogonal directions.
+        Projections count as independent, which for orthogonal directions is usually cautious.
         """
         kept = np.array(per_projection, np.float64)
         kept.flags.writeable = False
-        mean = float(np.mean(kept))
-        value = mean ** (1 / p)
-        if len(kept) < 2:
-            stderr = math.nan
-        else:
-            stderr_of_mean = float(np.std(kept, ddof=1)) / math.sqrt(len(kept))
+        unit = float(kept.max()) or 1.0  # powers and squares are taken of numbers up to one
+        mean = float(np.mean(kept / unit))
+        value = unit ** (1 / p) * mean ** (1 / p)
+        stderr = math.nan
+        if len(kept) > 1:
+            stderr_of_mean = float(np.std(kept / unit, ddof=1)) / math.sqrt(len(kept))
             stderr = stderr_of_mean * value / (p * mean) if mean > 0 else 0.0
         sizes, classes = (a.n_points, b.n_points), (a.classes, b.classes)
         return cls(value, stderr, float(p), sizes, classes, method, kept, fingerprint, scaler, remarks=remarks)
@@ -110,15 +111,16 @@ class Distance:
         Student's interval for the mean of W_p^p, carried to its root. It knows of the choice
         of projections only, not of the sampling of the data.
         """
-        if not isinstance(level, (int, float)) or not 0 < level < 1:
-            raise SotddError(f"level is {level!r}: expected a number between 0 and 1, such as 0.95.")
+        share = as_number(level)
+        if share is None or not 0 < share < 1:
+            raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as 0.95.")
         if self.n_projections is None or math.isnan(self.stderr):
             return math.nan, math.nan
         if self.value == 0:
             return 0.0, 0.0
         from scipy.special import stdtrit
 
-        quantile = float(stdtrit(self.n_projections - 1, (1 + level) / 2))
+        quantile = float(stdtrit(self.n_projections - 1, (1 + share) / 2))
         reach = quantile * self.p * self.stderr / self.value  # relative, of the mean of W_p^p
         return self.value * max(0.0, 1 - reach) ** (1 / self.p), self.value * (1 + reach) ** (1 / self.p)
 
@@ -162,7 +164,7 @@ class Distance:
 
 def with_error(value: float, stderr: float) -> str:
     """Write a value and its error with two digits of the error: 0.507 ± 0.012."""
-    if math.isnan(stderr):
+    if not math.isfinite(stderr):
         return f"{value:.4g}"
     if stderr == 0:
         return f"{value:.4g} ± 0"
@@ -173,12 +175,13 @@ def with_error(value: float, stderr: float) -> str:
 
 
 def json_number(number: float) -> float | None:
-    """JSON has no NaN."""
-    return None if math.isnan(number) else number
+    """JSON has no NaN and no infinity."""
+    return number if math.isfinite(number) else None
 
 
 def _json_label(label: Hashable) -> str | int | float | bool | None:
     """Labels that JSON cannot hold are written as text."""
-    if isinstance(label, np.generic):
+    if isinstance(label, np.generic) and not isinstance(label, (np.datetime64, np.timedelta64)):
         label = label.item()
-    return label if isinstance(label, (str, int, float, bool)) else str(label)
+    plain = isinstance(label, (str, int, bool)) or (isinstance(label, float) and math.isfinite(label))
+    return label if plain else str(label)  # type: ignore[return-value]  # plain is one of these

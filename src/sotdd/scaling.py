@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import LabelledData
+from sotdd.checks import check_positive
+from sotdd.data import Dataset, LabelledData, labelled, same_features
 from sotdd.errors import SotddError
-
-# A spread this small beside the mean is rounding in the sums: the data are constant.
-_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,37 +42,41 @@ class Scaler:
 
     def __post_init__(self) -> None:
         """Check and freeze the numbers."""
-        try:
-            centre = np.array(self.centre, np.float64)
-            scale = float(self.scale)
-        except (TypeError, ValueError) as error:
-            raise SotddError("a Scaler needs an array of numbers as centre and a number as scale.") from error
-        if centre.ndim != 1 or not np.isfinite(centre).all():
-            raise SotddError(f"a Scaler's centre has shape {centre.shape}: expected one finite number per feature.")
-        if not (math.isfinite(scale) and scale > 0 and math.isfinite(1 / scale)):
-            raise SotddError(f"a Scaler's scale is {scale}: expected a positive number.")
+        scale = check_positive(self.scale, "a Scaler's scale")
+        centre = np.array(self.centre)
+        if centre.ndim != 1 or centre.dtype.kind not in "biuf" or not np.isfinite(centre).all():
+            raise SotddError(
+                f"a Scaler's centre has shape {centre.shape} and dtype {centre.dtype}: expected one finite number per "
+                "feature."
+            )
+        if not math.isfinite(1 / scale):
+            raise SotddError(f"a Scaler's scale is {scale}: expected a number that can be divided by.")
+        centre = centre.astype(np.float64)
         centre.flags.writeable = False
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "scale", scale)
 
     @classmethod
-    def fit(cls, datasets: Sequence[LabelledData]) -> Scaler:
+    def fit(cls, datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> Scaler:
         """Pool the points of all datasets: their mean, and their spread averaged over directions.
 
         The mean over uniform directions of the variance of a projection is the trace of the
         covariance divided by the number of features; the scale is its square root. Constant
         data get scale 1.
         """
-        magnitude = max(data.magnitude() for data in datasets)
-        mean, variation, points = _pooled(datasets, 1.0 / magnitude)
-        spread = math.sqrt(variation / (points * mean.size))
-        if spread <= _ROUNDING * float(np.max(np.abs(mean))):
-            spread = 0.0
-        centre, scale = mean * magnitude, spread * magnitude
-        if not (np.isfinite(centre).all() and math.isfinite(scale) and (scale == 0 or math.isfinite(1 / scale))):
+        parts = labelled(datasets)
+        same_features(parts)
+        # Deviations are summed from a point among the data: constant features then have none at all,
+        # whatever their value. The smallest first row is the same for datasets in any order.
+        pivot = np.min([data.rows(slice(0, 1))[0].astype(np.float64) for data in parts], axis=0)
+        reach = max(data.reach(pivot) for data in parts)
+        if not (math.isfinite(reach) and math.isfinite(1 / reach)):
             raise SotddError(
-                f"features as large as {magnitude:.3g} cannot be scaled in float64: bring them to a usual range first."
+                f"features that differ by {reach:.3g} cannot be scaled in float64: bring them to a usual range first."
             )
+        mean, variation, points = _pooled(parts, pivot, 1.0 / reach)
+        centre = pivot + mean * reach
+        scale = math.sqrt(variation / (points * mean.size)) * reach
         return cls(centre, scale or 1.0)
 
     def __repr__(self) -> str:
@@ -82,21 +84,24 @@ class Scaler:
         return f"Scaler({self.centre.size:,} features, scale {self.scale:.6g})"
 
     def fingerprint(self) -> str:
-        """A short name for exactly these numbers."""
-        return hashlib.sha256(self.centre.tobytes() + np.float64(self.scale).tobytes()).hexdigest()[:16]
+        """A short name for these numbers, to a millionth of the scale: last bits may differ between machines."""
+        centre = np.round(self.centre / self.scale, 6) + 0.0  # + 0.0: there is one zero
+        return hashlib.sha256(centre.tobytes() + f"{self.scale:.8e}".encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, object]:
         """A summary as JSON: the scale, and a fingerprint of scale and centre."""
         return {"scale": self.scale, "fingerprint": self.fingerprint()}
 
 
-def _pooled(datasets: Sequence[LabelledData], unit: float) -> tuple[NDArray[np.float64], float, int]:
-    """Mean, summed squared deviations and number of all points, in units of 1 / ``unit``.
+def _pooled(
+    datasets: Sequence[LabelledData], pivot: NDArray[np.float64], unit: float
+) -> tuple[NDArray[np.float64], float, int]:
+    """Mean, summed squared deviations and number of all points, from ``pivot`` in units of 1 / ``unit``.
 
     Each dataset is summed on its own and the sums are joined afterwards, so that two datasets
     give the same numbers in either order.
     """
-    parts = [_moments(data, unit) for data in datasets]
+    parts = [_moments(data, pivot, unit) for data in datasets]
     points = sum(count for _, _, count in parts)
     mean = sum(part_mean * (count / points) for part_mean, _, count in parts)
     mean = np.asarray(mean, np.float64)
@@ -106,7 +111,7 @@ def _pooled(datasets: Sequence[LabelledData], unit: float) -> tuple[NDArray[np.f
     return mean, variation, points
 
 
-def _moments(data: LabelledData, unit: float) -> tuple[NDArray[np.float64], float, int]:
+def _moments(data: LabelledData, pivot: NDArray[np.float64], unit: float) -> tuple[NDArray[np.float64], float, int]:
     """Mean (d,), summed squared deviations and count of one dataset, joined block by block.
 
     Chan's update keeps the digits that sums of squares would lose on features far from zero.
@@ -119,10 +124,10 @@ def _moments(data: LabelledData, unit: float) -> tuple[NDArray[np.float64], floa
     count = 0
     for block in data.blocks():
         rows = data.rows(block)
-        kernels.block_mean(rows, unit, block_mean)
+        kernels.block_mean(rows, pivot, unit, block_mean)
         gap = block_mean - mean
         total = count + len(rows)
-        variation += kernels.block_deviation(rows, unit, block_mean)
+        variation += kernels.block_deviation(rows, pivot, unit, block_mean)
         variation += float(gap @ gap) * count * len(rows) / total
         mean += gap * (len(rows) / total)
         count = total

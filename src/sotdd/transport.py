@@ -2,7 +2,7 @@
 
 Between equally weighted samples W_p^p is the integral of |F⁻¹ - G⁻¹|^p over [0, 1], where
 both inverse distribution functions are steps of width 1/n and 1/m. Which steps overlap
-depends on n and m alone, never on the data: it is found once, in integers.
+depends on n and m alone, never on the data, and is found in integers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd import kernels
-from sotdd.errors import SotddError
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +61,3 @@ def transport_rows(
     else:
         kernels.transport_aligned(a, b, overlaps.left, overlaps.right, overlaps.width, p, out)
     return out
-
-
-def check_order(p: object) -> float:
-    """Return the order of transport as a float of at least one, or refuse."""
-    number = isinstance(p, (int, float, np.integer, np.floating)) and not isinstance(p, bool)
-    if not number or not 1 <= float(p) < math.inf:  # type: ignore[arg-type]  # checked to be a number
-        raise SotddError(f"p is {p!r}: expected a finite number of at least 1.")
-    return float(p)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 Work goes through a chunk of projections at a time. Within a chunk, blocks of points are
 projected side by side on all threads, then rows (one projection of one dataset each) are
-shifted and sorted side by side. So nothing of size projections × points is ever held beyond
+placed and sorted side by side. So nothing of size projections × points is ever held beyond
 one chunk, and any number of cores finds work.
 """
 
@@ -23,26 +23,28 @@ from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import LabelTerms
+from sotdd.projections.labels import LabelTerms, Polynomials, Summaries
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
 from sotdd.transport import Overlaps, transport_rows
 
-# A product of this many directions at once runs at nearly the speed of one with all of them.
-_CHUNK = 8 * BLOCK
-_CHUNK_BYTES = 256 << 20
+Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
+Doubles = NDArray[np.float64]
+
+# Products are made with tiles of this many directions, which run at nearly full speed. A product's
+# rounding depends on its shape, so the tile depends on the problem alone, never on the chunk.
+_TILE = 4 * BLOCK
+_TILE_BYTES = 128 << 20
 _DRAW_BYTES = 64 << 20
+
+# How many tiles are in memory at a time: points are converted to float32 once for all of them.
+_TILES = 2
 
 # Rows that a thread takes at a time: together about this many values, a second-level cache's worth.
 _ITEM_VALUES = 1 << 18
 
 # Rows shorter than this are sorted faster by NumPy's sorting networks than by counting digits.
 _SHORT_ROW = 1024
-
-# BLAS libraries multiply small matrices by other code, with other rounding. Products up to this
-# many multiplications are always made one block of directions at a time, so that the chunk size
-# cannot decide which code it is.
-_SMALL_PRODUCT = 4_000_000
 
 # Class terms must fit float32 with room for the feature that is added.
 _LARGEST = 1e38
@@ -55,7 +57,7 @@ class _Layout:
     data: LabelledData
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
     position: NDArray[np.integer] | None  # (n,) place of each point among grouped points
-    rows: NDArray[np.float32]  # (chunk, n) the chunk's projections of it
+    rows: Rows  # (chunk, n) the chunk's projections of it
 
 
 class CpuEngine:
@@ -66,12 +68,11 @@ class CpuEngine:
     threads
         How many; by default as many as BLAS may use.
     chunk
-        How many projections are in memory at a time, a multiple of 64; by default 512, or fewer
-        where that would take more than 256 MB. Results do not depend on either.
+        About how many projections are in memory at a time, a multiple of 64; by default 512, or
+        fewer where that would take more than 256 MB. Results do not depend on either, bit for bit.
     """
 
     def __init__(self, threads: int | None = None, chunk: int | None = None) -> None:
-        """Check the settings; threads start with the ``with`` block."""
         if chunk is not None and (chunk < BLOCK or chunk % BLOCK):
             raise SotddError(f"chunk is {chunk!r}: expected a multiple of {BLOCK}.")
         self._chunk = chunk
@@ -88,25 +89,24 @@ class CpuEngine:
         """Stop the threads and leave the process's thread settings as they were."""
         self._workers.__exit__(kind, error, trace)
 
-    def views(
-        self, datasets: Sequence[LabelledData], projections: Projections
-    ) -> Iterator[tuple[slice, list[NDArray[np.float32]]]]:
+    def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Rows]]]:
         """See every dataset through one chunk of projections after another.
 
         Yields which projections, and for every dataset the sorted data point projections
         (B, n), which stay valid until the next chunk.
         """
-        chunk = self._chunk or _fitting_chunk(datasets, projections)
+        tile = _fitting_tile(datasets, projections)
+        chunk = -(-self._chunk // tile) * tile if self._chunk else _TILES * tile
         chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
         layouts = [_Layout(data, *data.grouping(), np.empty((chunk, data.n_points), np.float32)) for data in datasets]
         coming = self._begin_draws(projections, 0, chunk)
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
             coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
-            self._place(layouts, block, projections.scaler, start)
+            self._place(layouts, block, projections.scaler, tile, start)
             yield slice(start, start + len(block)), [layout.rows[: len(block)] for layout in layouts]
 
-    def transport(self, a: NDArray[np.float32], b: NDArray[np.float32], p: float) -> NDArray[np.float64]:
+    def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
         """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
         n, m = a.shape[1], b.shape[1]
         overlaps = None if n == m else Overlaps.of(n, m)
@@ -118,34 +118,104 @@ class CpuEngine:
         starts = range(start, min(stop, projections.n_projections), BLOCK)
         return [self._workers.submit(projections.draw, first, first + BLOCK) for first in starts]
 
-    # ------------------------------------------------------------------ one chunk
-
-    def _place(self, layouts: list[_Layout], block: Block, scaler: Scaler | None, start: int) -> None:
+    def _place(self, layouts: list[_Layout], block: Block, scaler: Scaler | None, tile: int, start: int) -> None:
         """Fill the rows of every dataset with sorted data point projections."""
         parts = [(layout, part) for layout in layouts for part in _row_parts(len(block), layout.data.n_points)]
-        if block.label_features is None:
-            self._project(layouts, block.features, len(block), scaler)
-            self._workers.each(lambda item: _finish(*item, block, None, start), parts)
-            return
-        self._project(layouts, block.label_features, len(block), scaler)
-        terms = self._workers.each(lambda item: _label_rows(*item, block, start), parts)
-        self._project(layouts, block.features, len(block), scaler)
-        placed = [(*item, term) for item, term in zip(parts, terms, strict=True)]
-        self._workers.each(lambda item: _finish(item[0], item[1], block, item[2], start), placed)
+        terms: list[Doubles | None] = [None] * len(parts)
+        if block.label_features is not None:
+            self._project(layouts, block.label_features, len(block), scaler, tile)
+            terms = list(self._workers.each(lambda item: _label_terms(*item, block, start), parts))
+        self._project(layouts, block.features, len(block), scaler, tile)
+        items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
+        self._workers.each(lambda item: _finish(*item, block, start), items)
 
-    def _project(self, layouts: list[_Layout], drawn: Drawn, count: int, scaler: Scaler | None) -> None:
+    def _project(self, layouts: list[_Layout], drawn: Drawn, count: int, scaler: Scaler | None, tile: int) -> None:
         """Fill the rows of every dataset with feature projections, in the order of its points."""
         if isinstance(drawn, Directions):
-            drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
+            with np.errstate(over="ignore"):  # found, and explained, where rows are placed
+                drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
         items = [(layout, points) for layout in layouts for points in layout.data.blocks()]
-        self._workers.each(lambda item: _project_points(*item, drawn, count, scaler), items)
+
+        def work(item: tuple[_Layout, slice]) -> None:
+            layout, points = item
+            features = scaled(layout.data.rows(points), scaler, layout.data.name)
+            project(features, drawn, tile, layout.rows[:count, points])
+
+        self._workers.each(work, items)
 
 
-def _fitting_chunk(datasets: Sequence[LabelledData], projections: Projections) -> int:
-    """The usual chunk, or what of it fits the memory set aside; 64 at least."""
-    by_rows = _CHUNK_BYTES // (4 * sum(data.n_points for data in datasets))
-    by_draws = _DRAW_BYTES // (8 * projections.n_features)
-    return max(1, min(_CHUNK, by_rows, by_draws) // BLOCK) * BLOCK
+# ------------------------------------------------------------------ the verbs, on what one thread takes
+
+
+def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
+    """Points (m, d) as float32, centred and scaled."""
+    if scaler is not None:
+        result = np.empty(rows.shape, np.float32)
+        kernels.standardise(rows, scaler.centre, 1.0 / scaler.scale, result)
+        return result
+    with np.errstate(over="ignore"):  # found, and explained, where rows are placed
+        result = rows.astype(np.float32, copy=False)
+    if result is not rows and rows.any() and not result.any():
+        raise SotddError(f"features of dataset {name!r} are too small for float32 products: use scale='pooled'.")
+    return result
+
+
+def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
+    """Write the feature projections (B, m) of points (m, d)."""
+    with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are placed
+        if not isinstance(drawn, Directions):
+            out[...] = drawn(features)
+            return
+        for start in range(0, len(out), tile):
+            np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
+
+
+def group(rows: Rows, position: NDArray[np.integer] | None, clamp: float | None) -> None:
+    """Clamp values where that is asked for, and bring the points of each class together."""
+    if clamp is not None:
+        kernels.clamp_rows(rows, clamp)
+    if position is not None:
+        kernels.group_rows(rows, position)
+
+
+def class_sums(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
+    """Sums (B, C) of each row's polynomial over each class; they add up over parts of a dataset."""
+    sums = np.empty((len(rows), len(offsets) - 1))
+    kernels.class_sums(rows, offsets, terms.coefficients, _degrees(terms.coefficients), sums)
+    return sums
+
+
+def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Doubles:
+    """The label term (B, C) of every class in every projection."""
+    if isinstance(terms, Polynomials):
+        return class_sums(rows, offsets, terms) / np.diff(offsets)
+    shown = rows.view()
+    shown.flags.writeable = False
+    columns = [_summarised(shown[:, first:last], terms) for first, last in neighbours(offsets)]
+    return np.stack(columns, axis=1)
+
+
+def place(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubles) -> None:
+    """Turn grouped feature projections into data point projections: weight × t + the class's term."""
+    kernels.shift_rows(rows, offsets, weights, terms)
+
+
+def sort(rows: Rows) -> None:
+    """Sort every row ascending."""
+    if rows.shape[1] < _SHORT_ROW:
+        rows.sort(axis=1)
+    else:
+        kernels.radix_sort_rows(rows)
+
+
+# ------------------------------------------------------------------ parts of a chunk
+
+
+def _fitting_tile(datasets: Sequence[LabelledData], projections: Projections) -> int:
+    """The usual tile, or what of it fits the memory set aside; 64 at least."""
+    by_rows = _TILE_BYTES // (4 * sum(data.n_points for data in datasets))
+    by_draws = _DRAW_BYTES // (8 * projections.n_features * _TILES)
+    return max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
 
 
 def _row_parts(count: int, n_points: int) -> list[slice]:
@@ -154,103 +224,75 @@ def _row_parts(count: int, n_points: int) -> list[slice]:
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
-def _project_points(layout: _Layout, points: slice, drawn: Drawn, count: int, scaler: Scaler | None) -> None:
-    """Project one block of points by all ``count`` projections of the chunk."""
-    features = _scaled(layout.data.rows(points), scaler)  # (m, d)
-    target = layout.rows[:count, points]  # (B, m)
-    with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are placed
-        if not isinstance(drawn, Directions):
-            target[...] = drawn(features)
-            return
-        step = BLOCK if BLOCK * features.size <= _SMALL_PRODUCT else count
-        for start in range(0, count, step):
-            np.matmul(drawn.theta[start : start + step], features.T, out=target[start : start + step])
+def _clamp(drawn: Drawn) -> float | None:
+    return drawn.clamp if isinstance(drawn, Directions) else None
 
 
-def _scaled(rows: NDArray[np.generic], scaler: Scaler | None) -> NDArray[np.float32]:
-    """Points as float32, centred and scaled."""
-    if scaler is None:
-        with np.errstate(over="ignore"):
-            return rows.astype(np.float32, copy=False)
-    scaled = np.empty(rows.shape, np.float32)
-    kernels.standardise(rows, scaler.centre, 1.0 / scaler.scale, scaled)
-    return scaled
-
-
-def _grouped_rows(layout: _Layout, part: slice, drawn: Drawn) -> NDArray[np.float32]:
-    """Some rows, clamped where that is asked for, with the points of each class brought together."""
-    rows = layout.rows[part]
-    if isinstance(drawn, Directions) and drawn.clamp is not None:
-        kernels.clamp_rows(rows, drawn.clamp)
-    if layout.position is not None:
-        kernels.group_rows(rows, layout.position)
-    return rows
-
-
-def _label_rows(layout: _Layout, part: slice, block: Block, start: int) -> NDArray[np.float64]:
+def _label_terms(layout: _Layout, part: slice, block: Block, start: int) -> Doubles:
     """Class terms of some rows that hold the projections made for labels."""
     assert block.label_features is not None
-    rows = _grouped_rows(layout, part, block.label_features)
-    return _class_terms(rows, layout, block.terms, part, start)
+    rows = layout.rows[part]
+    group(rows, layout.position, _clamp(block.label_features))
+    return _checked_terms(rows, layout, block.terms.part(part), start + part.start)
 
 
-def _finish(layout: _Layout, part: slice, block: Block, terms: NDArray[np.float64] | None, start: int) -> None:
+def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, start: int) -> None:
     """Turn some rows of feature projections into sorted data point projections."""
-    rows = _grouped_rows(layout, part, block.features)
+    rows = layout.rows[part]
+    group(rows, layout.position, _clamp(block.features))
     if terms is None:
-        terms = _class_terms(rows, layout, block.terms, part, start)
-    kernels.shift_rows(rows, layout.offsets, block.terms.weights[part], terms)
-    if rows.shape[1] < _SHORT_ROW:
-        rows.sort(axis=1)
-    else:
-        kernels.radix_sort_rows(rows)
+        terms = _checked_terms(rows, layout, block.terms.part(part), start + part.start)
+    place(rows, layout.offsets, block.terms.weights[part], terms)
+    sort(rows)
     # Sorted rows carry anything that is not finite at their ends.
     finite = np.isfinite(rows[:, 0]) & np.isfinite(rows[:, -1])
     if not finite.all():
-        raise _overflow(layout.data.name, np.inf, block.terms, part.start + int(np.argmin(finite)), start)
+        raise _too_large(layout.data.name, start + part.start + int(np.argmin(finite)))
 
 
-def _class_terms(
-    rows: NDArray[np.float32], layout: _Layout, terms: LabelTerms, part: slice, start: int
-) -> NDArray[np.float64]:
-    """The label terms (B, C) of every class."""
-    offsets, parameters = layout.offsets, terms.parameters[part]
-    result = np.empty((len(rows), len(offsets) - 1))
-    if terms.summary is None:
-        kernels.class_means(rows, offsets, parameters, _degrees(parameters), result)
-    else:
-        for c, (first, last) in enumerate(neighbours(offsets)):
-            result[:, c] = terms.summary(rows[:, first:last], parameters)
+def _checked_terms(rows: Rows, layout: _Layout, terms: LabelTerms, start: int) -> Doubles:
+    """Class terms, or an error that says why there are none."""
+    result = class_terms(rows, layout.offsets, terms)
     fits = (np.abs(result) < _LARGEST).all(axis=1)  # NaN is not smaller than anything
-    if not fits.all():
-        line = int(np.argmin(fits))
-        largest = float(np.abs(rows[line]).max())
-        raise _overflow(layout.data.name, largest, terms, part.start + line, start)
-    return result
-
-
-def _degrees(coefficients: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The degree of each polynomial, lowest order first: where its last non-zero coefficient is."""
-    used = coefficients != 0
-    last = coefficients.shape[1] - 1 - np.argmax(used[:, ::-1], axis=1)
-    return np.where(used.any(axis=1), last, 0)
-
-
-def _overflow(name: str, largest: float, terms: LabelTerms, line: int, start: int) -> SotddError:
-    """Explain why a projection is not finite."""
+    if fits.all():
+        return result
+    line = int(np.argmin(fits))
+    name, largest = layout.data.name, float(np.abs(rows[line]).max())
     if not np.isfinite(largest):
-        return SotddError(
-            f"features of dataset {name!r} are too large for float32 products (projection {start + line:,} overflows): "
-            "use scale='pooled' or divide the features by their spread first."
-        )
-    if terms.summary is not None:
-        return SotddError(
+        raise _too_large(name, start + line)
+    if isinstance(terms, Summaries):
+        raise SotddError(
             f"the label law's summary of dataset {name!r} is not finite in projection {start + line:,}: check its "
             "summary function."
         )
-    order = int(_degrees(terms.parameters[line : line + 1])[0])
-    return SotddError(
+    order = int(_degrees(terms.coefficients[line : line + 1])[0])
+    raise SotddError(
         f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "
         f"(projection {start + line:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
         "moments=sotdd.UniformOrders(4)."
     )
+
+
+def _too_large(name: str, projection: int) -> SotddError:
+    return SotddError(
+        f"features of dataset {name!r} are too large for float32 products (projection {projection:,} is not finite): "
+        "divide the features by their spread, or use scale='pooled'."
+    )
+
+
+def _summarised(values: Rows, terms: Summaries) -> Doubles:
+    """One class's terms by a user's function, held to the shape that it promised."""
+    result = np.asarray(terms.summary(values, terms.parameters))
+    if result.shape != (len(values),) or result.dtype.kind not in "iuf":
+        raise SotddError(
+            f"the label law's summary returned {result.dtype} of shape {result.shape}: expected real numbers of shape "
+            f"{(len(values),)}, one per projection."
+        )
+    return result.astype(np.float64)
+
+
+def _degrees(coefficients: Doubles) -> NDArray[np.int64]:
+    """The degree of each polynomial, lowest order first: where its last non-zero coefficient is."""
+    used = coefficients != 0
+    last = coefficients.shape[1] - 1 - np.argmax(used[:, ::-1], axis=1)
+    return np.where(used.any(axis=1), last, 0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+import tokenize
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.checks import first_line
 from sotdd.errors import SotddError
+
+# All that was seen to come out of damaged, encrypted or foreign archives.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    EOFError,
+    MemoryError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 _ADVICE = "name arrays as FILE::features=NAME,label=NAME"
 
@@ -45,21 +67,24 @@ class NpzSource:
 
     def read(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return features, and labels or None where the file has none and none were named."""
-        if self.path.suffix != ".npz":
+        if self.path.suffix.lower() != ".npz":
             raise SotddError(f"{self.path} is not an .npz file: save features X and labels y with numpy.savez.")
         try:
-            with np.load(self.path, allow_pickle=False) as arrays:
-                return self._array(arrays, self.features), self._labels(arrays)
+            with self.path.open("rb") as file:  # opened here, so that it is closed whatever happens
+                arrays = np.load(file, allow_pickle=False)
+                if not isinstance(arrays, np.lib.npyio.NpzFile):
+                    raise SotddError(f"{self.path} holds a single array: save X and y with numpy.savez.")
+                with arrays:
+                    return self._array(arrays, self.features), self._labels(arrays)
+        except SotddError:
+            raise
         except FileNotFoundError as error:
             raise SotddError(f"there is no file {self.path}: check the path.") from error
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            if isinstance(error, SotddError):
-                raise
-            reason = (
-                "it holds Python objects" if "pickle" in str(error) and zipfile.is_zipfile(self.path) else str(error)
-            )
+        except _UNREADABLE as error:
+            objects = "pickle" in str(error) and zipfile.is_zipfile(self.path)
+            reason = "it holds Python objects" if objects else first_line(error)
             raise SotddError(
-                f"cannot read {self.path} ({reason.rstrip('.')}): expected an .npz file of number and text arrays."
+                f"cannot read {self.path} ({reason}): expected an .npz file of number and text arrays."
             ) from error
 
     def _labels(self, arrays: np.lib.npyio.NpzFile) -> NDArray[Any] | None:

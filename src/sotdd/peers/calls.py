@@ -10,12 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import Dataset, LabelledData
+from sotdd.data import Dataset, labelled, labelled_pair
 from sotdd.matrix import DistanceMatrix
 from sotdd.peers import methods
 from sotdd.peers.label_distances import Inner
 from sotdd.peers.methods import Scale
-from sotdd.projections.recipe import labelled
 from sotdd.result import Distance
 
 
@@ -238,5 +237,4 @@ def wte(
 
 
 def _one(a: Dataset, b: Dataset, method: methods.Method, **options: object) -> Distance:
-    datasets = [LabelledData.of(a, "a"), LabelledData.of(b, "b")]
-    return method(datasets, [(0, 1)], lambda done, total: None, **options)[0, 1]
+    return method(labelled_pair(a, b), [(0, 1)], lambda done, total: None, **options)[0, 1]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sotdd.peers.label_distances import distinct_labels
 from sotdd.peers.points import Doubles
 from sotdd.projections.directions import PointMap, unit_rows
-from sotdd.projections.labels import LabelTerms
+from sotdd.projections.labels import Polynomials
 
 
 def busemann(label_points: Doubles, directions: Doubles) -> Doubles:
@@ -108,9 +108,9 @@ class FeaturesOnly:
         """Name the law."""
         return {"law": "features only"}
 
-    def draw(self, rng: np.random.Generator, n_projections: int) -> LabelTerms:  # nothing is random
+    def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:  # nothing is random
         """Weight one for the feature, the zero polynomial for the label."""
-        return LabelTerms(np.ones(n_projections), np.zeros((n_projections, 1)))
+        return Polynomials(np.ones(n_projections), np.zeros((n_projections, 1)))
 
 
 def hyperbolic_labels(distances: Doubles, dimensions: int, seed: int) -> tuple[Doubles, float]:

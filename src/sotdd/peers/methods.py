@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.checks import check_count, check_order, check_seed
+from sotdd.comparison import compare
 from sotdd.data import LabelledData, same_features
-from sotdd.distance import transports
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.peers.chsw import FeaturesOnly, Horospheres, hyperbolic_labels
@@ -21,11 +23,9 @@ from sotdd.peers.otdd import transport_datasets
 from sotdd.peers.points import Doubles, Points, costs, refuse_beyond_memory
 from sotdd.peers.wte import embed_tasks
 from sotdd.progress import Report
-from sotdd.projections.labels import check_count
 from sotdd.projections.recipe import Projections, scaler_for
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
-from sotdd.transport import check_order
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 Found: TypeAlias = dict[tuple[int, int], Distance]
@@ -239,12 +239,11 @@ def _load(
     same_features(datasets)
     if max_samples is not None:
         check_count(max_samples, "max_samples")
-    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
-        raise SotddError(f"seed is {seed!r}: expected an integer of at least 0.")
+    key = check_seed(seed)
     total = sum(min(data.n_points, max_samples or data.n_points) * data.n_features for data in datasets)
     refuse_beyond_memory(8 * total, "holding the datasets in float64", None)
     scaler = scaler_for(scale, list(datasets))
-    return [Points.of(data, max_samples, int(seed)).scaled(scaler) for data in datasets], scaler
+    return [Points.of(data, max_samples, key).scaled(scaler) for data in datasets], scaler
 
 
 def _sampling(datasets: Sequence[LabelledData], points: Sequence[Points | LabelledData], i: int, j: int) -> list[str]:
@@ -292,15 +291,16 @@ def _sliced(
     """Distances through projections of what is given as the features."""
     drawing = {"scale": None, **drawing}
     projections = Projections.fit(list(projected), label=FeaturesOnly(), **drawing)  # type: ignore[arg-type]
-    per_projection = transports(projected, pairs, projections, p, report)
-    found = {}
-    for (i, j), row in zip(pairs, per_projection, strict=True):
-        measured = Distance.from_projections(
-            datasets[i], datasets[j], row, p, method=method, fingerprint=projections.fingerprint, scaler=scaler,
-            remarks=tuple(_sampling(datasets, points, i, j)),
-        )  # fmt: skip
-        found[i, j] = measured
-    return found
+    found = compare(projected, pairs, projections, p, report, method=method)
+    return {
+        (i, j): replace(
+            measured,
+            classes=(datasets[i].classes, datasets[j].classes),
+            scaler=scaler,
+            remarks=(*_sampling(datasets, points, i, j), *measured.remarks),
+        )
+        for (i, j), measured in found.items()
+    }
 
 
 def _median_distance(points: Sequence[Points], seed: int, most: int = 1000) -> float:

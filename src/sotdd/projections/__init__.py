@@ -2,7 +2,7 @@
 
 from sotdd.projections.convolution import Convolution, Layer
 from sotdd.projections.directions import DirectionLaw, Directions, Orthogonal, PointMap, Sphere
-from sotdd.projections.labels import ClassSummary, LabelLaw, LabelTerms, Moments
+from sotdd.projections.labels import ClassSummary, LabelLaw, Moments, Polynomials, Summaries
 from sotdd.projections.moments import MomentLaw, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
 
@@ -12,14 +12,15 @@ __all__ = [
     "DirectionLaw",
     "Directions",
     "LabelLaw",
-    "LabelTerms",
     "Layer",
     "MomentLaw",
     "Moments",
     "Orthogonal",
     "PointMap",
+    "Polynomials",
     "Projections",
     "Sphere",
+    "Summaries",
     "UniformOrders",
     "ZeroTruncatedPoisson",
 ]

@@ -7,13 +7,14 @@ the stack; from there on images are projected by a matrix product like any other
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.checks import check_positive
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions
 
@@ -98,7 +99,7 @@ class Convolution:
 
     def __post_init__(self) -> None:
         """Check the settings and that the stack ends in one pixel."""
-        shape = tuple(self.image_shape) if isinstance(self.image_shape, Sequence) else (self.image_shape,)
+        shape = tuple(self.image_shape) if isinstance(self.image_shape, Iterable) else (self.image_shape,)
         if len(shape) not in (2, 3) or not all(_is_positive(size) for size in shape):
             raise SotddError(
                 f"image_shape is {self.image_shape!r}: expected (height, width) or (channels, height, width)."
@@ -106,10 +107,10 @@ class Convolution:
         object.__setattr__(self, "image_shape", tuple(int(size) for size in shape))
         if self.channels not in ("first", "last"):
             raise SotddError(f"channels is {self.channels!r}: expected 'first' or 'last'.")
-        if self.clamp is not None and not (isinstance(self.clamp, (int, float)) and self.clamp > 0):
-            raise SotddError(f"clamp is {self.clamp!r}: expected a positive number or None.")
+        if self.clamp is not None:
+            object.__setattr__(self, "clamp", check_positive(self.clamp, "clamp", "a positive number or None"))
         if not isinstance(self.kernels, str):
-            object.__setattr__(self, "kernels", tuple(tuple(entry) for entry in self.kernels))
+            object.__setattr__(self, "kernels", _pairs(self.kernels))
         _sizes(self._planes[1:], self.layers)
 
     @property
@@ -223,15 +224,24 @@ def _sizes(size: Pair, layers: Sequence[Layer]) -> list[Pair]:
     return sizes
 
 
+def _pairs(kernels: object) -> tuple[tuple[int | Pair, int | Pair], ...]:
+    """Layers given by hand, as tuples."""
+    try:
+        pairs = tuple((kernel, stride) for kernel, stride in kernels)  # type: ignore[attr-defined]
+    except (TypeError, ValueError) as error:
+        raise SotddError("kernels must be 'auto', 'paper', 'stride' or (kernel, stride) pairs.") from error
+    if not pairs:
+        raise SotddError("kernels is empty: expected at least one (kernel, stride) pair.")
+    return pairs
+
+
 def _layer(entry: Sequence[int | Pair]) -> Layer:
-    pairs = tuple(_pair(part) for part in entry)
-    if len(pairs) != 2:
-        raise SotddError(f"a layer is {entry!r}: expected (kernel, stride).")
-    return Layer(*pairs)
+    kernel, stride = entry
+    return Layer(_pair(kernel), _pair(stride))
 
 
 def _pair(value: int | Pair) -> Pair:
-    pair = (value, value) if isinstance(value, (int, np.integer)) else tuple(value)
+    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
     if len(pair) != 2 or not all(_is_positive(part) for part in pair):
         raise SotddError(f"a kernel or stride is {value!r}: expected a positive integer or two of them.")
     return int(pair[0]), int(pair[1])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.checks import check_positive
 from sotdd.errors import SotddError
 
 
@@ -27,13 +28,21 @@ class Directions:
     theta: NDArray[np.floating]  # (B, d)
     clamp: float | None = None
 
-    def __len__(self) -> int:
-        """How many projections these are."""
-        return len(self.theta)
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        theta = np.asarray(self.theta)
+        if theta.ndim != 2 or theta.dtype.kind not in "iuf" or not np.isfinite(theta).all():
+            raise SotddError(
+                f"directions have shape {theta.shape} and dtype {theta.dtype}: expected a matrix of finite numbers, "
+                "one row per projection."
+            )
+        object.__setattr__(self, "theta", theta)
+        if self.clamp is not None:
+            object.__setattr__(self, "clamp", check_positive(self.clamp, "clamp", "a positive number or None"))
 
-    def head(self, count: int) -> Directions:
-        """The first ``count`` of them."""
-        return Directions(self.theta[:count], self.clamp)
+    def part(self, rows: slice) -> Directions:
+        """Some consecutive ones."""
+        return Directions(self.theta[rows], self.clamp)
 
 
 class PointMap(Protocol):
@@ -46,13 +55,14 @@ class PointMap(Protocol):
 Drawn: TypeAlias = Directions | PointMap
 
 
-@runtime_checkable
 class DirectionLaw(Protocol):
     """What a law of directions offers; write your own by having these two methods.
 
     ``draw`` returns `Directions` (the fast path: a matrix product), or any callable that maps
     a block of points (m, d) to projected values (B, m). It draws from ``rng`` alone, so that
-    the same seed gives the same projections whenever and wherever they are drawn.
+    the same seed gives the same projections whenever and wherever they are drawn, and draws the
+    same kind, with the same clamp, every time. A law that minds the shape of points, as given, may
+    also have ``check_points(point_shape, name)``, which raises `SotddError`.
 
     Examples
     --------
@@ -140,13 +150,11 @@ def checked_draw(drawn: object, law: DirectionLaw, n_projections: int, n_feature
     """Hold a law, perhaps a user's own, to what it promised."""
     if isinstance(drawn, Directions):
         expected = (n_projections, n_features)
-        if np.shape(drawn.theta) != expected:
+        if drawn.theta.shape != expected:
             raise SotddError(
-                f"{_name(law)} drew directions of shape {np.shape(drawn.theta)}: expected {expected}, "
+                f"{_name(law)} drew directions of shape {drawn.theta.shape}: expected {expected}, "
                 "one row per projection."
             )
-        if not np.isfinite(drawn.theta).all():
-            raise SotddError(f"{_name(law)} drew directions that are not finite: check its draw method.")
         return drawn
     if callable(drawn):
         return _CheckedMap(drawn, _name(law), n_projections)
@@ -164,7 +172,9 @@ class _CheckedMap:
     n_projections: int
 
     def __call__(self, points: NDArray[np.float32]) -> NDArray[np.floating]:
-        values = np.asarray(self.map(points))
+        shown = points.view()
+        shown.flags.writeable = False  # they may be the caller's own
+        values = np.asarray(self.map(shown))
         expected = (self.n_projections, len(points))
         if values.shape != expected or values.dtype.kind not in "iuf":
             raise SotddError(

@@ -48,7 +48,7 @@ class Block:
         if count == len(self):
             return self
         second = None if self.label_features is None else _head(self.label_features, count)
-        return Block(_head(self.features, count), second, self.terms.head(count))
+        return Block(_head(self.features, count), second, self.terms.part(slice(count)))
 
 
 class Source(Protocol):
@@ -65,7 +65,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class Laws:
     """Draws from laws, by a seed."""
 
     n_features: int
@@ -78,15 +78,18 @@ class Recipe:
         """Draw block ``index``, from generators that depend on nothing else."""
         second = None if self.shared_directions else self._project(index, _PHI)
         terms = self.label.draw(self._rng(index, _LABEL), BLOCK)
-        if not _are_terms(terms):
+        if not isinstance(terms, LabelTerms) or len(terms.weights) != BLOCK:
             raise SotddError(
-                f"the label law {type(self.label).__name__} must draw LabelTerms with one finite weight and one row of "
-                "parameters per projection: check its draw method."
+                f"the label law {type(self.label).__name__} must draw Polynomials or Summaries, one row for each of "
+                f"the {BLOCK} projections asked for: check its draw method."
             )
         return Block(self._project(index, _THETA), second, terms)
 
     def describe(self) -> Mapping[str, object]:
         """The laws and the seed."""
+        for law in (self.directions, self.label):
+            if not isinstance(law.describe(), Mapping):
+                raise SotddError(f"{type(law).__name__}.describe() must return a mapping of JSON values.")
         return {
             "directions": dict(self.directions.describe()),
             "label": dict(self.label.describe()),
@@ -149,26 +152,18 @@ def join_blocks(blocks: list[Block]) -> Block:
     )
 
 
-def _are_terms(terms: object) -> bool:
-    return (
-        isinstance(terms, LabelTerms)
-        and np.shape(terms.weights) == (BLOCK,)
-        and np.shape(terms.parameters)[:1] == (BLOCK,)
-        and np.ndim(terms.parameters) == 2
-        and bool(np.isfinite(terms.weights).all())
-    )
-
-
 def _head(drawn: Drawn, count: int) -> Drawn:
     if isinstance(drawn, Directions):
-        return drawn.head(count)
+        return drawn.part(slice(count))
     whole: PointMap = drawn
     return lambda points: whole(points)[:count]
 
 
 def _join(parts: list[Drawn]) -> Drawn:
     linear = [part for part in parts if isinstance(part, Directions)]
-    if len(linear) == len(parts):
-        return Directions(np.concatenate([part.theta for part in linear]), linear[0].clamp)
     maps = [part for part in parts if not isinstance(part, Directions)]
-    return lambda points: np.concatenate([part(points) for part in maps])
+    if not linear:
+        return lambda points: np.concatenate([part(points) for part in maps])
+    if maps or any(part.clamp != linear[0].clamp for part in linear):
+        raise SotddError("a law of directions must draw the same kind, with the same clamp, every time.")
+    return Directions(np.concatenate([part.theta for part in linear]), linear[0].clamp)

@@ -5,14 +5,42 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.checks import check_count, check_law
 from sotdd.errors import SotddError
 from sotdd.projections.directions import unit_rows
-from sotdd.projections.moments import MomentLaw, ZeroTruncatedPoisson
+from sotdd.projections.moments import HIGHEST_ORDER, MomentLaw, ZeroTruncatedPoisson
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomials:
+    """A class's term is the mean of a polynomial over its projected points.
+
+    A data point's projection is ``weight * t + term of its class``. The sums of the polynomial
+    over each class add up over parts of a dataset, so this kind of term can be merged.
+
+    Attributes
+    ----------
+    weights
+        (B,) what the feature projection t is multiplied by.
+    coefficients
+        (B, D + 1) of the polynomials, lowest order first.
+    """
+
+    weights: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        """Check the shapes and the numbers."""
+        _freeze(self, "weights", "coefficients")
+
+    def part(self, rows: slice) -> Polynomials:
+        """Some consecutive ones."""
+        return Polynomials(self.weights[rows], self.coefficients[rows])
 
 
 class ClassSummary(Protocol):
@@ -23,31 +51,37 @@ class ClassSummary(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LabelTerms:
-    """What a label law drew: a data point's projection is ``weight * t + term of its class``.
+class Summaries:
+    """A class's term is any function of its projected points: the general case, called class by class.
 
     Attributes
     ----------
     weights
         (B,) what the feature projection t is multiplied by.
     parameters
-        (B, q) one row per projection.
+        (B, q) what was drawn, one row per projection.
     summary
-        How a class's projected points and a row of parameters become its term. None stands for
-        the fast path: the mean of the polynomial whose coefficients are the parameters, lowest
-        order first.
+        The function, the same for every draw.
     """
 
     weights: NDArray[np.float64]
     parameters: NDArray[np.float64]
-    summary: ClassSummary | None = None
+    summary: ClassSummary
 
-    def head(self, count: int) -> LabelTerms:
-        """The first ``count`` of them."""
-        return LabelTerms(self.weights[:count], self.parameters[:count], self.summary)
+    def __post_init__(self) -> None:
+        """Check the shapes and the numbers."""
+        _freeze(self, "weights", "parameters")
+        if not callable(self.summary):
+            raise SotddError(f"the summary of a label law is a {type(self.summary).__name__}: expected a function.")
+
+    def part(self, rows: slice) -> Summaries:
+        """Some consecutive ones."""
+        return Summaries(self.weights[rows], self.parameters[rows], self.summary)
 
 
-@runtime_checkable
+LabelTerms: TypeAlias = Polynomials | Summaries
+
+
 class LabelLaw(Protocol):
     """What a label law offers; write your own by having these two methods.
 
@@ -56,14 +90,13 @@ class LabelLaw(Protocol):
     A law that stands a class by its median:
 
     >>> import numpy as np, sotdd
-    >>> from sotdd.projections import LabelTerms
     >>> class Medians:
     ...     def describe(self):
     ...         return {"law": "medians"}
     ...
     ...     def draw(self, rng, n_projections):
     ...         angle = rng.uniform(0, 2 * np.pi, n_projections)
-    ...         return LabelTerms(np.cos(angle), np.sin(angle)[:, None], self.summary)
+    ...         return sotdd.projections.Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
     ...
     ...     @staticmethod
     ...     def summary(values, parameters):
@@ -78,7 +111,7 @@ class LabelLaw(Protocol):
         """Name the law and all its settings in JSON values: they become part of the fingerprint."""
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> LabelTerms:
-        """Draw the weights and parameters of that many projections, from ``rng`` alone."""
+        """Draw the terms of that many projections, from ``rng`` alone."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +143,11 @@ class Moments:
     def __post_init__(self) -> None:
         """Check the number of moments and that the law can serve it."""
         check_count(self.n_moments, "n_moments")
-        if not isinstance(self.orders, MomentLaw):
-            raise SotddError(
-                f"moments is a {type(self.orders).__name__}: expected ZeroTruncatedPoisson, UniformOrders, or "
-                "an object with their methods."
-            )
+        check_law(
+            self.orders,
+            {"describe": 1, "orders": 1},
+            "moments must be ZeroTruncatedPoisson(...), UniformOrders(...), rates, or an object with their methods",
+        )
         self.orders.describe(self.n_moments)
 
     def describe(self) -> Mapping[str, object]:
@@ -125,36 +158,64 @@ class Moments:
             "orders": dict(self.orders.describe(self.n_moments)),
         }
 
-    def draw(self, rng: np.random.Generator, n_projections: int) -> LabelTerms:
+    def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
         """Draw ψ uniform on the sphere and the orders λ."""
         psi = unit_rows(rng.standard_normal((n_projections, self.n_moments + 1)))
-        orders = self.orders.orders(rng.random((n_projections, self.n_moments)))
-        return moment_terms(psi, orders)
+        orders = np.asarray(self.orders.orders(rng.random((n_projections, self.n_moments))))
+        if orders.shape != (n_projections, self.n_moments):
+            raise SotddError(
+                f"the law of orders {type(self.orders).__name__} gave shape {orders.shape}: expected one order per "
+                "uniform number."
+            )
+        return moment_terms(psi, check_orders(orders))
 
 
-def moment_terms(psi: NDArray[np.float64], orders: NDArray[np.integer]) -> LabelTerms:
+def check_orders(orders: NDArray[Any]) -> NDArray[np.int64]:
+    """Return moment orders as integers, or refuse those that are not from 1 to 170."""
+    if orders.dtype.kind not in "iuf" or not ((orders >= 1) & (orders <= HIGHEST_ORDER) & (orders % 1 == 0)).all():
+        raise SotddError(f"orders must be whole numbers from 1 to {HIGHEST_ORDER}, whose factorials fit float64.")
+    return orders.astype(np.int64)
+
+
+def moment_terms(psi: NDArray[np.float64], orders: NDArray[np.int64]) -> Polynomials:
     """Collect ψ (B, k+1) and orders (B, k) into polynomials: coefficient of t^λ is Σ ψ_i / λ!."""
     degree = int(orders.max())
-    # Beyond 170 the factorial leaves float64; its inverse is then zero to any precision.
     inverse_factorial = np.array([math.exp(-math.lgamma(order + 1)) for order in range(degree + 1)])
     coefficients = np.zeros((len(psi), degree + 1))
     rows = np.broadcast_to(np.arange(len(psi))[:, None], orders.shape)
     np.add.at(coefficients, (rows, orders), psi[:, 1:] * inverse_factorial[orders])
-    return LabelTerms(psi[:, 0].copy(), coefficients)
+    return Polynomials(psi[:, 0].copy(), coefficients)
 
 
 def join_terms(parts: Sequence[LabelTerms]) -> LabelTerms:
     """Put the terms of consecutive blocks together; shorter polynomials are padded with zeros."""
     if len(parts) == 1:
         return parts[0]
-    columns = max(part.parameters.shape[1] for part in parts)
-    padded = [np.pad(part.parameters, ((0, 0), (0, columns - part.parameters.shape[1]))) for part in parts]
     weights = np.concatenate([part.weights for part in parts])
-    return LabelTerms(weights, np.concatenate(padded), parts[0].summary)
+    polynomials = [part.coefficients for part in parts if isinstance(part, Polynomials)]
+    if len(polynomials) == len(parts):
+        columns = max(part.shape[1] for part in polynomials)
+        padded = [np.pad(part, ((0, 0), (0, columns - part.shape[1]))) for part in polynomials]
+        return Polynomials(weights, np.concatenate(padded))
+    summaries = [part for part in parts if isinstance(part, Summaries)]
+    same = len(summaries) == len(parts) and all(part.summary == summaries[0].summary for part in summaries)
+    if not same or len({part.parameters.shape[1] for part in summaries}) != 1:
+        raise SotddError(
+            "a label law must draw the same kind of terms, with the same summary function, every time: put what is "
+            "random into the parameters."
+        )
+    return Summaries(weights, np.concatenate([part.parameters for part in summaries]), summaries[0].summary)
 
 
-def check_count(value: object, name: str) -> int:
-    """Return a whole number of at least one, or refuse."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise SotddError(f"{name} is {value!r}: expected an integer of at least 1.")
-    return int(value)
+def _freeze(terms: Polynomials | Summaries, *names: str) -> None:
+    """Hold drawn arrays to finite float64: weights (B,), the other (B, q) with q of at least one."""
+    arrays = [np.asarray(getattr(terms, name)) for name in names]
+    weights, drawn = arrays
+    shapes = weights.ndim == 1 and drawn.ndim == 2 and len(weights) == len(drawn) and drawn.shape[1] > 0
+    if not shapes or any(array.dtype.kind not in "iuf" or not np.isfinite(array).all() for array in arrays):
+        raise SotddError(
+            f"a label law drew {names[0]} of shape {weights.shape} and {names[1]} of shape {drawn.shape}: expected "
+            "finite numbers, one weight and one row per projection."
+        )
+    for name, array in zip(names, arrays, strict=True):
+        object.__setattr__(terms, name, np.ascontiguousarray(array, np.float64))

@@ -6,20 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.checks import described
 from sotdd.errors import SotddError
 
 # Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials
 # beyond float64.
-_HIGHEST_ORDER = 170
+HIGHEST_ORDER = 170
 _HIGHEST_RATE = 64.0
 
 
-@runtime_checkable
 class MomentLaw(Protocol):
     """What a law of moment orders offers: a quantile function and a description.
 
@@ -59,7 +59,7 @@ class ZeroTruncatedPoisson:
         try:
             rates = tuple(float(rate) for rate in self.rates)
         except (TypeError, ValueError) as error:
-            raise SotddError(f"rates is {self.rates!r}: expected a sequence of positive numbers.") from error
+            raise SotddError(f"rates is {described(self.rates)}: expected a sequence of positive numbers.") from error
         if not rates or not all(0 < rate <= _HIGHEST_RATE for rate in rates):
             raise SotddError(f"rates are {rates}: expected positive numbers up to {_HIGHEST_RATE:g}, one per moment.")
         object.__setattr__(self, "rates", rates)
@@ -74,21 +74,22 @@ class ZeroTruncatedPoisson:
             np.searchsorted(cumulative_poisson(rate), uniforms[:, i], side="right") + 1
             for i, rate in enumerate(self._rates(uniforms.shape[1]))
         ]
-        return np.minimum(np.stack(columns, axis=1), _HIGHEST_ORDER).astype(np.int64)
+        return np.minimum(np.stack(columns, axis=1), HIGHEST_ORDER).astype(np.int64)
 
     def _rates(self, n_moments: int) -> Sequence[float]:
-        rates = self.rates or [float(rate) for rate in range(1, n_moments + 1)]
-        if len(rates) != n_moments:
-            raise SotddError(f"there are {len(rates)} rates for {n_moments} moments: give one rate per moment.")
-        if rates[-1] > _HIGHEST_RATE:
-            raise SotddError(f"n_moments is {n_moments}: expected at most {_HIGHEST_RATE:g}, or give the rates.")
-        return rates
+        if self.rates is None:
+            if n_moments > _HIGHEST_RATE:
+                raise SotddError(f"n_moments is {n_moments}: expected at most {_HIGHEST_RATE:g}, or give the rates.")
+            return [float(rate) for rate in range(1, n_moments + 1)]
+        if len(self.rates) != n_moments:
+            raise SotddError(f"there are {len(self.rates)} rates for {n_moments} moments: give one rate per moment.")
+        return self.rates
 
 
 @cache
 def cumulative_poisson(rate: float) -> NDArray[np.float64]:
     """P(order <= 1), P(order <= 2), … of the zero-truncated Poisson law of this rate."""
-    orders = np.arange(1, _HIGHEST_ORDER + 1)
+    orders = np.arange(1, HIGHEST_ORDER + 1)
     logs = orders * math.log(rate) - np.array([math.lgamma(order + 1) for order in orders])
     return np.cumsum(np.exp(logs - math.log(math.expm1(rate))))
 
@@ -109,8 +110,10 @@ class UniformOrders:
     def __post_init__(self) -> None:
         """Check the highest order."""
         whole = isinstance(self.max_order, (int, np.integer)) and not isinstance(self.max_order, bool)
-        if not whole or not 1 <= self.max_order <= _HIGHEST_ORDER:
-            raise SotddError(f"max_order is {self.max_order!r}: expected an integer from 1 to {_HIGHEST_ORDER}.")
+        if not whole or not 1 <= self.max_order <= HIGHEST_ORDER:
+            raise SotddError(
+                f"max_order is {described(self.max_order)}: expected an integer from 1 to {HIGHEST_ORDER}."
+            )
 
     def describe(self, n_moments: int) -> Mapping[str, object]:
         """Name the law, its highest order, and how many are drawn."""

@@ -12,13 +12,17 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.data import Dataset, LabelledData, same_features
+from sotdd.checks import check_count, check_law, check_positive, check_seed, described
+from sotdd.data import Dataset, LabelledData, labelled, same_features
 from sotdd.errors import SotddError
 from sotdd.projections.directions import DirectionLaw, Directions, Sphere
-from sotdd.projections.draws import BLOCK, Arrays, Block, Recipe, Source, join_blocks
-from sotdd.projections.labels import LabelLaw, Moments, check_count
+from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source, join_blocks
+from sotdd.projections.labels import LabelLaw, Moments, Polynomials, check_orders
 from sotdd.projections.moments import MomentLaw, ZeroTruncatedPoisson
 from sotdd.scaling import Scaler
+
+# How many numbers of a drawn direction go into the fingerprint.
+_SAMPLE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +101,17 @@ class Projections:
         data = labelled(datasets)
         n_features = same_features(data)
         law = Sphere() if directions is None else directions
-        if not isinstance(law, DirectionLaw):
-            raise SotddError(
-                f"directions is {_kind(law)}: expected Sphere(), Orthogonal(), Convolution(...) or an object with "
-                "their methods."
-            )
-        recipe = Recipe(n_features, law, _label_law(label, n_moments, moments), bool(shared_directions), _key(seed))
+        check_law(
+            law,
+            {"describe": 0, "draw": 3},
+            "directions must be Sphere(), Orthogonal(), Convolution(...) or an object with their methods",
+        )
+        if not isinstance(shared_directions, (bool, np.bool_)):
+            raise SotddError(f"shared_directions is {described(shared_directions)}: expected True or False.")
+        laws = Laws(n_features, law, _label_law(label, n_moments, moments), bool(shared_directions), check_seed(seed))
         for part in data:
-            recipe.check_points(part.point_shape, part.name)
-        return cls(n_features, check_count(n_projections, "n_projections"), recipe, scaler_for(scale, data))
+            laws.check_points(part.point_shape, part.name)
+        return cls(n_features, check_count(n_projections, "n_projections"), laws, scaler_for(scale, data))
 
     @classmethod
     def from_arrays(
@@ -141,9 +147,7 @@ class Projections:
         """
         directions = _matrix(theta, "theta")
         weights = _matrix(psi, "psi").astype(np.float64)
-        powers = _matrix(orders, "orders")
-        if not np.array_equal(powers, np.round(powers)) or powers.min() < 1:
-            raise SotddError("orders must be whole numbers of at least 1.")
+        powers = check_orders(_matrix(orders, "orders"))
         if not len(directions) == len(weights) == len(powers) or weights.shape[1] != powers.shape[1] + 1:
             raise SotddError(
                 f"theta {directions.shape}, psi {weights.shape} and orders {powers.shape} do not fit: expected "
@@ -152,9 +156,8 @@ class Projections:
         second = None if phi is None else _matrix(phi, "phi")
         if second is not None and second.shape != directions.shape:
             raise SotddError(f"phi has shape {second.shape} but theta has {directions.shape}: expected the same.")
-        if clamp is not None and not clamp > 0:
-            raise SotddError(f"clamp is {clamp!r}: expected a positive number or None.")
-        source = Arrays(directions, second, weights, powers.astype(np.int64), None if clamp is None else float(clamp))
+        limit = None if clamp is None else check_positive(clamp, "clamp", "a positive number or None")
+        source = Arrays(directions, second, weights, powers, limit)
         return cls(directions.shape[1], len(directions), source, None)
 
     def __repr__(self) -> str:
@@ -169,6 +172,8 @@ class Projections:
 
         A projection is the same whatever portion it is drawn in.
         """
+        if start % BLOCK or start < 0:
+            raise SotddError(f"start is {start}: expected a multiple of {BLOCK}.")
         stop = min(stop, self.n_projections)
         starts = range(start, stop, BLOCK)
         return join_blocks([self.source.block(first // BLOCK).head(min(BLOCK, stop - first)) for first in starts])
@@ -186,31 +191,40 @@ class Projections:
     def fingerprint(self) -> str:
         """A short name for exactly these projections.
 
-        Hashes the settings and numbers drawn from them, since a seed alone does not promise the
-        same draws in another version of a library.
+        Hashes the settings and some of the numbers drawn from them, since a seed alone does not
+        promise the same draws in another version of a library. Numbers are rounded, so that machines
+        whose last bits differ agree.
         """
+        settings = {**self.recipe(), "scaler": None if self.scaler is None else self.scaler.fingerprint()}
         try:
-            settings = json.dumps(self.recipe(), sort_keys=True)
+            text = json.dumps(settings, sort_keys=True)
         except TypeError as error:
             raise SotddError(
                 f"a law describes itself by more than JSON values ({error}): check its describe method."
             ) from error
-        digest = hashlib.sha256(settings.encode())
+        digest = hashlib.sha256(text.encode())
         for numbers in self._sample():
-            # Six digits: the same on machines whose last bits differ.
-            digest.update(np.char.mod("%.5e", np.asarray(numbers, np.float64)).tobytes())
+            digest.update(np.ascontiguousarray(numbers).tobytes())
         return digest.hexdigest()[:16]
 
     def _sample(self) -> list[NDArray[Any]]:
-        """Some drawn numbers: all that were given, or those of the first block."""
+        """All numbers that were given; or of those drawn first, the terms and part of a projection."""
         if isinstance(self.source, Arrays):
             arrays = self.source
             return [part for part in (arrays.theta, arrays.phi, arrays.psi, arrays.orders) if part is not None]
         block = self.source.block(0)
-        terms = [block.terms.weights, block.terms.parameters]
+        drawn = [block.features] if block.label_features is None else [block.features, block.label_features]
         probe = np.linspace(-1, 1, self.n_features, dtype=np.float32)[None, :]
-        features = [block.features] if block.label_features is None else [block.features, block.label_features]
-        return terms + [part.theta[0] if isinstance(part, Directions) else part(probe) for part in features]
+        values = [part.theta[0, :_SAMPLE] if isinstance(part, Directions) else part(probe)[:, 0] for part in drawn]
+        terms = block.terms
+        return [
+            np.round(np.asarray(part, np.float64), 5) + 0.0  # + 0.0: there is one zero
+            for part in (
+                terms.weights,
+                terms.coefficients if isinstance(terms, Polynomials) else terms.parameters,
+                *values,
+            )
+        ]
 
     def check(self, data: LabelledData) -> None:
         """Refuse a dataset that these projections are not for."""
@@ -222,36 +236,17 @@ class Projections:
         self.source.check_points(data.point_shape, data.name)
 
 
-def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
-    """Check several datasets, named by their keys or their places."""
-    if isinstance(datasets, Mapping):
-        named = [(str(name), source) for name, source in datasets.items()]
-    elif isinstance(datasets, list) or (
-        isinstance(datasets, tuple) and all(isinstance(part, (tuple, LabelledData)) for part in datasets)
-    ):
-        named = [(str(place), source) for place, source in enumerate(datasets)]
-    else:
-        raise SotddError(
-            f"datasets is {_kind(datasets)}: expected a list such as [(X1, y1), (X2, y2)], or a dict by name."
-        )
-    if not named:
-        raise SotddError("there are no datasets: expected at least one.")
-    return [LabelledData.of(source, name) for name, source in named]
-
-
 def _label_law(label: LabelLaw | None, n_moments: int | None, moments: MomentLaw | Sequence[float] | None) -> LabelLaw:
     if label is not None:
         if n_moments is not None or moments is not None:
             raise SotddError("label is given together with n_moments or moments: give one or the other.")
-        if not isinstance(label, LabelLaw):
-            raise SotddError(f"label is {_kind(label)}: expected Moments(...) or an object with its methods.")
+        check_law(label, {"describe": 0, "draw": 2}, "label must be Moments(...) or an object with its methods")
         return label
-    if moments is not None and not isinstance(moments, MomentLaw):
-        moments = ZeroTruncatedPoisson(moments)
+    law = moments if hasattr(moments, "orders") else ZeroTruncatedPoisson(moments)
     if n_moments is None:
-        rates = getattr(moments, "rates", None)
+        rates = getattr(law, "rates", None)
         n_moments = 5 if rates is None else len(rates)
-    return Moments(n_moments, ZeroTruncatedPoisson() if moments is None else moments)
+    return Moments(n_moments, cast("MomentLaw", law))
 
 
 def scaler_for(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
@@ -266,16 +261,7 @@ def scaler_for(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
         return scale
     if isinstance(scale, str) and scale == "pooled":
         return Scaler.fit(data)
-    raise SotddError(f"scale is {scale!r}: expected 'pooled', None or a Scaler.")
-
-
-def _key(seed: object) -> int:
-    """An integer that keys the draws."""
-    if isinstance(seed, np.random.Generator):
-        return int(seed.integers(2**63))
-    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
-        raise SotddError(f"seed is {seed!r}: expected an integer of at least 0 or a NumPy Generator.")
-    return int(seed)
+    raise SotddError(f"scale is {described(scale)}: expected 'pooled', None or a Scaler.")
 
 
 def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -292,7 +278,3 @@ def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:
         raise SotddError(f"{name} holds NaN or infinity: expected finite numbers.")
     matrix.flags.writeable = False
     return matrix
-
-
-def _kind(value: object) -> str:
-    return f"{value!r}" if isinstance(value, (str, int, float, type(None))) else f"a {type(value).__name__}"

@@ -1,0 +1,99 @@
+"""Labels of any kind turned into class numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Set
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.checks import described, first_line
+from sotdd.errors import SotddError
+
+Classes = tuple[Hashable, ...]
+Codes = NDArray[np.integer]
+
+
+def class_codes(labels: object, n_points: int, name: str) -> tuple[Classes, Codes]:
+    """The distinct labels of dataset ``name``, and for every row which of them it has."""
+    array = _label_array(labels, name)
+    if array.ndim != 1:
+        raise SotddError(
+            f"labels of dataset {name!r} have shape {array.shape}: expected one label per row, in one dimension."
+        )
+    if len(array) != n_points:
+        raise SotddError(
+            f"labels of dataset {name!r} have {len(array):,} entries but features have {n_points:,} rows: "
+            "pass one label per row."
+        )
+    if array.dtype.kind in "biuUSV":
+        missing = 0
+    elif array.dtype.kind in "fcMm":
+        missing = int(np.count_nonzero(np.isnan(array)))
+    else:
+        return _codes_of_objects(array, name)
+    if missing:
+        raise SotddError(_missing(missing, name))
+    values, codes = np.unique(array, return_inverse=True)
+    dates = array.dtype.kind in "Mm"  # as plain values they may turn into integers
+    return tuple(values if dates else values.tolist()), codes.astype(np.int32)
+
+
+def _label_array(labels: object, name: str) -> NDArray[Any]:
+    """Labels as an array that keeps each label as it is: [1, "a"] must not become strings."""
+    if isinstance(labels, np.ma.MaskedArray) and np.ma.is_masked(labels):
+        raise SotddError(_missing(int(np.sum(np.ma.getmaskarray(labels))), name))
+    if hasattr(labels, "__array__"):
+        try:
+            return np.asarray(labels)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise SotddError(f"labels of dataset {name!r} do not form an array ({first_line(error)}).") from error
+    if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__iter__"):
+        raise SotddError(f"labels of dataset {name!r} are {described(labels)}: expected one label per row.")
+    entries = list(labels)
+    array = np.empty(len(entries), object)
+    for i, entry in enumerate(entries):
+        array[i] = entry
+    return array
+
+
+def _codes_of_objects(array: NDArray[Any], name: str) -> tuple[Classes, Codes]:
+    seen: dict[Hashable, int] = {}
+    codes = np.empty(len(array), np.int32)
+    missing = 0
+    for i, entry in enumerate(array):
+        label = _plain(entry)
+        if hasattr(label, "__array__") or isinstance(label, (list, set, dict)):
+            kind = type(label).__name__
+            raise SotddError(f"labels of dataset {name!r} hold a {kind}: expected one label per row, in one dimension.")
+        if _is_missing(label):
+            missing += 1
+            continue
+        try:
+            codes[i] = seen.setdefault(label, len(seen))
+        except TypeError as error:
+            raise SotddError(
+                f"labels of dataset {name!r} hold a {type(label).__name__} in row {i:,}, which is not hashable: "
+                "expected numbers, strings or other hashable labels."
+            ) from error
+    if missing:
+        raise SotddError(_missing(missing, name))
+    return tuple(seen), codes
+
+
+def _plain(label: Any) -> Any:  # noqa: ANN401  # a label may be anything
+    """Scalars of arrays and arrays of no dimension, such as a torch Dataset yields, as plain values."""
+    return label.item() if getattr(label, "ndim", None) == 0 and hasattr(label, "item") else label
+
+
+def _is_missing(label: object) -> bool:
+    """None, pandas' NA, and all that is not equal to itself: NaN and NaT of any kind."""
+    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
+        return True
+    return bool(label != label)  # noqa: PLR0124  # this is how NaN is told
+
+
+def _missing(count: int, name: str) -> str:
+    labels = "1 label that is" if count == 1 else f"{count:,} labels that are"
+    return f"dataset {name!r} has {labels} missing (NaN or None): drop those rows or name the class."

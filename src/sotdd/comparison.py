@@ -1,0 +1,94 @@
+"""The loop that every sliced distance goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.checks import check_order
+from sotdd.data import LabelledData
+from sotdd.errors import SotddError
+from sotdd.progress import Progress, reporting
+from sotdd.projections.recipe import Projections
+from sotdd.result import Distance
+
+if TYPE_CHECKING:
+    from sotdd.engines.cpu import CpuEngine
+
+# Half a unit in the last place of float32, in which projected points are sorted.
+_ROUNDING = 2.0**-24
+# Rounding beyond this share of the distance is told.
+_TOLERATED = 0.02
+
+
+def compare(
+    datasets: Sequence[LabelledData],
+    pairs: Sequence[tuple[int, int]],
+    projections: Projections,
+    p: float,
+    progress: Progress = None,
+    *,
+    method: str = "s-OTDD",
+    engine: CpuEngine | None = None,
+) -> dict[tuple[int, int], Distance]:
+    """Distances of some pairs; each dataset is projected and sorted once for all of them."""
+    from sotdd.engines.cpu import CpuEngine
+
+    p = check_order(p)
+    count = projections.n_projections
+    try:
+        transported = np.empty((len(pairs), count))  # W_p^p
+        largest = np.empty((len(datasets), count))  # of the projected values of each dataset
+    except (MemoryError, ValueError) as error:
+        raise SotddError(f"{count:,} projections of {len(pairs):,} pairs do not fit in memory: use fewer.") from error
+    with reporting(progress, "Projecting") as report, engine or CpuEngine() as active:
+        for part, rows in active.views(datasets, projections):
+            for i, seen in enumerate(rows):
+                largest[i, part] = np.maximum(np.abs(seen[:, 0]), np.abs(seen[:, -1]))
+            for k, (i, j) in enumerate(pairs):
+                transported[k, part] = _finite(active.transport(rows[i], rows[j], p), rows[i], rows[j], p)
+            report(part.stop, count)
+    found = {}
+    for (i, j), per_projection in zip(pairs, transported, strict=True):
+        rounding = _ROUNDING * np.maximum(largest[i], largest[j])
+        found[i, j] = Distance.from_projections(
+            datasets[i],
+            datasets[j],
+            per_projection,
+            p,
+            method=method,
+            fingerprint=projections.fingerprint,
+            scaler=projections.scaler,
+            remarks=_precision(per_projection, rounding, p),
+        )
+    return found
+
+
+def _finite(
+    transported: NDArray[np.float64], a: NDArray[np.float32], b: NDArray[np.float32], p: float
+) -> NDArray[np.float64]:
+    """Refuse powers that left float64, above or below."""
+    if not np.isfinite(transported).all():
+        raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
+    vanished = np.flatnonzero(transported == 0)
+    if p > 2 and any(a[line, 0] != b[line, 0] or a[line, -1] != b[line, -1] for line in vanished):
+        raise SotddError(f"transport to the power p={p:g} underflows: use a smaller p.")
+    return transported
+
+
+def _precision(per_projection: NDArray[np.float64], rounding: NDArray[np.float64], p: float) -> tuple[str, ...]:
+    """Say when float32 leaves few digits: moments so large that the features beside them are rounded away."""
+    unit = float(rounding.max())
+    if unit == 0 or not per_projection.any():
+        return ()
+    noise = unit * float(np.mean((rounding / unit) ** p)) ** (1 / p)
+    value = float(np.mean(per_projection / per_projection.max())) ** (1 / p) * float(per_projection.max()) ** (1 / p)
+    if noise <= _TOLERATED * value:
+        return ()
+    return (
+        f"projected values are so large that float32 rounding is up to {noise:.2g}: bring outliers in, scale the "
+        "features or take lower orders",
+    )

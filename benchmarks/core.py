@@ -184,6 +184,14 @@ def table(lines: list[Line]) -> str:
     return "\n".join(["| what | measured | promised | kept |", "|---|---|---|---|", *rows])
 
 
+def machine() -> str:
+    """What the numbers were measured on."""
+    libraries = [library for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"]
+    blas = ", ".join(sorted({f"{library['internal_api']} {library['version']}" for library in libraries}))
+    cores = len(os.sched_getaffinity(0))
+    return f"{platform.machine()}, {cores} cores, NumPy {np.__version__}, {blas}, torch {torch.__version__}"
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -191,14 +199,7 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
     options = parser.parse_args()
     turns = 3 if options.quick else 9
-    blas = ", ".join(
-        f"{lib['internal_api']} {lib['version']}"
-        for lib in threadpoolctl.threadpool_info()
-        if lib["user_api"] == "blas"
-    )
-    machine = f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores"
-    machine += f", NumPy {np.__version__}, {blas}, torch {torch.__version__}"
-    print(machine)
+    print(machine())
     lines: list[Line] = []
     sections: list[Callable[[], list[Line]]] = [
         lambda: product(turns),
@@ -217,7 +218,7 @@ def main() -> None:
             lines.append(line)
     if options.markdown:
         options.markdown.write_text(
-            f"Measured on {machine}; `python -m benchmarks.core`.\n\n{table(lines)}\n", encoding="utf-8"
+            f"Measured on {machine()}; `python -m benchmarks.core`.\n\n{table(lines)}\n", encoding="utf-8"
         )
 
 

@@ -1,12 +1,15 @@
 """The benchmarks run, and their yardstick computes the same distance."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
-from benchmarks import core, plain_torch
+from benchmarks import core, peers, plain_torch
 
 import reference
 import sotdd
+from sotdd.peers.methods import METHODS
 
 
 @pytest.mark.parametrize("m", [50, 37])
@@ -20,6 +23,14 @@ def test_the_plain_reading_agrees(rng, m):
     )
     ours = sotdd.distance(a, b, projections=sotdd.Projections.from_arrays(**drawn))
     np.testing.assert_allclose(ours.per_projection, theirs.numpy(), rtol=1e-4)
+
+
+def test_the_benchmark_of_peers_runs_at_a_small_size():
+    assert {method for method, _ in peers.METHODS.values()} == {"sotdd", *METHODS}
+    found = peers.measure("otdd", {"max_samples": 50}, 100, patience=120)
+    assert re.fullmatch(r"[\d.e+-]+ s, -?[\d,]+ MB", found), found
+    assert peers.measure("otdd", {}, 100, patience=0.01) == "over 0 s"
+    assert peers.label_distances_ratio(100).endswith(" ×")
 
 
 def test_every_benchmark_runs_at_a_small_size():

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from sotdd.data import Dataset, labelled, labelled_pair
 from sotdd.matrix import DistanceMatrix
-from sotdd.peers import methods
+from sotdd.peers import features_only, methods
+from sotdd.peers.common import Method, Scale
 from sotdd.peers.label_distances import Inner
-from sotdd.peers.methods import Scale
 from sotdd.result import Distance
 
 
@@ -126,7 +126,7 @@ def frechet(a: Dataset, b: Dataset, *, max_samples: int | None = None, scale: Sc
     >>> sotdd.peers.frechet([[0.0], [2.0]], [[3.0], [5.0]])
     3 (Fréchet, p=2)
     """
-    return _one(a, b, methods.frechet, max_samples=max_samples, scale=scale, seed=seed)
+    return _one(a, b, features_only.frechet, max_samples=max_samples, scale=scale, seed=seed)
 
 
 def sliced_wasserstein(
@@ -140,7 +140,7 @@ def sliced_wasserstein(
     >>> sotdd.peers.sliced_wasserstein([[0.0], [2.0]], [[3.0], [5.0]]).value
     3.0
     """
-    return _one(a, b, methods.sliced_wasserstein, n_projections=n_projections, p=p, scale=scale, seed=seed)
+    return _one(a, b, features_only.sliced_wasserstein, n_projections=n_projections, p=p, scale=scale, seed=seed)
 
 
 def mmd(
@@ -163,7 +163,7 @@ def mmd(
     >>> sotdd.peers.mmd([[0.0]], [[1.0]], bandwidth=1.0)
     0.8871 (MMD, bandwidth 1, p=2)
     """
-    return _one(a, b, methods.mmd, bandwidth=bandwidth, max_samples=max_samples, scale=scale, seed=seed)
+    return _one(a, b, features_only.mmd, bandwidth=bandwidth, max_samples=max_samples, scale=scale, seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,5 +236,5 @@ def wte(
     return TaskEmbeddings(vectors.reshape(len(data), -1), used, matrix)
 
 
-def _one(a: Dataset, b: Dataset, method: methods.Method, **options: object) -> Distance:
+def _one(a: Dataset, b: Dataset, method: Method, **options: object) -> Distance:
     return method(labelled_pair(a, b), [(0, 1)], lambda done, total: None, **options)[0, 1]

@@ -1,0 +1,96 @@
+"""What the methods share: datasets loaded, samples told, results wrapped up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from sotdd.checks import check_count, check_seed
+from sotdd.comparison import compare
+from sotdd.data import LabelledData, same_features
+from sotdd.peers.chsw import FeaturesOnly
+from sotdd.peers.points import Points, refuse_beyond_memory
+from sotdd.progress import Report
+from sotdd.projections.recipe import Projections, scaler_for
+from sotdd.result import Distance
+from sotdd.scaling import Scaler
+
+Pairs: TypeAlias = Sequence[tuple[int, int]]
+Found: TypeAlias = dict[tuple[int, int], Distance]
+Scale: TypeAlias = Literal["pooled"] | Scaler | None
+
+# Takes datasets, pairs of their places, a function to report (done, total) to, and settings by keyword.
+Method: TypeAlias = Callable[..., Found]
+
+
+def load(
+    datasets: Sequence[LabelledData], scale: Scale, max_samples: int | None, seed: int
+) -> tuple[list[Points], Scaler | None]:
+    """Datasets in memory, sampled and scaled as asked."""
+    same_features(datasets)
+    if max_samples is not None:
+        check_count(max_samples, "max_samples")
+    key = check_seed(seed)
+    total = sum(min(data.n_points, max_samples or data.n_points) * data.n_features for data in datasets)
+    refuse_beyond_memory(8 * total, "holding the datasets in float64", None)
+    scaler = scaler_for(scale, list(datasets))
+    return [Points.of(data, max_samples, key).scaled(scaler) for data in datasets], scaler
+
+
+def sampling(datasets: Sequence[LabelledData], points: Sequence[Points | LabelledData], i: int, j: int) -> list[str]:
+    """Say which of two datasets were sampled."""
+    return [
+        f"{len(points[k].codes):,} of the {datasets[k].n_points:,} points of {datasets[k].name!r} were sampled"
+        for k in (i, j)
+        if len(points[k].codes) < datasets[k].n_points
+    ]
+
+
+def plain(
+    datasets: Sequence[LabelledData],
+    points: Sequence[Points],
+    pair: tuple[int, int],
+    value: float,
+    method: str,
+    scaler: Scaler | None,
+) -> Distance:
+    """A distance without projections, in units of the features."""
+    i, j = pair
+    return Distance(
+        value=value,
+        stderr=math.nan,
+        p=2.0,
+        n_points=(len(points[i]), len(points[j])),
+        classes=(points[i].classes, points[j].classes),
+        method=method,
+        scaler=scaler,
+        remarks=tuple(sampling(datasets, points, i, j)),
+    )
+
+
+def sliced(
+    datasets: Sequence[LabelledData],
+    points: Sequence[Points | LabelledData],
+    projected: Sequence[LabelledData],
+    pairs: Pairs,
+    report: Report,
+    p: float,
+    scaler: Scaler | None,
+    method: str,
+    **drawing: object,
+) -> Found:
+    """Distances through projections of what is given as the features."""
+    drawing = {"scale": None, **drawing}
+    projections = Projections.fit(list(projected), label=FeaturesOnly(), **drawing)  # type: ignore[arg-type]
+    found = compare(projected, pairs, projections, p, report, method=method)
+    return {
+        (i, j): replace(
+            measured,
+            classes=(datasets[i].classes, datasets[j].classes),
+            scaler=scaler,
+            remarks=(*sampling(datasets, points, i, j), *measured.remarks),
+        )
+        for (i, j), measured in found.items()
+    }

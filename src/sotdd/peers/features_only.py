@@ -1,0 +1,96 @@
+"""Points of reference that every user knows: distances of the features, labels ignored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sotdd.data import LabelledData
+from sotdd.engines.workers import Workers
+from sotdd.errors import SotddError
+from sotdd.peers.common import Found, Pairs, Scale, load, plain, sliced
+from sotdd.peers.label_distances import Gaussian
+from sotdd.peers.points import Doubles, Points, costs
+from sotdd.progress import Report
+from sotdd.projections.recipe import scaler_for
+
+
+def sliced_wasserstein(
+    datasets: Sequence[LabelledData],
+    pairs: Pairs,
+    report: Report,
+    *,
+    n_projections: int = 1000,
+    p: float = 2,
+    scale: Scale = None,
+    seed: int = 0,
+) -> Found:
+    """Sliced Wasserstein on the features alone."""
+    return sliced(
+        datasets, datasets, datasets, pairs, report, p, scaler_for(scale, list(datasets)), "sliced Wasserstein",
+        n_projections=n_projections, seed=seed, scale=scale,
+    )  # fmt: skip
+
+
+def frechet(
+    datasets: Sequence[LabelledData],
+    pairs: Pairs,
+    report: Report,
+    *,
+    max_samples: int | None = None,
+    scale: Scale = None,
+    seed: int = 0,
+) -> Found:
+    """Fréchet distance of Gaussians fitted to the features alone."""
+    points, scaler = load(datasets, scale, max_samples, seed)
+    fitted = [Gaussian.fit(data.features) for data in points]
+    found = {}
+    for done, (i, j) in enumerate(pairs, 1):
+        value = math.sqrt(fitted[i].squared_distance(fitted[j]))
+        found[i, j] = plain(datasets, points, (i, j), value, "Fréchet", scaler)
+        report(done, len(pairs))
+    return found
+
+
+def mmd(
+    datasets: Sequence[LabelledData],
+    pairs: Pairs,
+    report: Report,
+    *,
+    bandwidth: float | None = None,
+    max_samples: int | None = None,
+    scale: Scale = None,
+    seed: int = 0,
+) -> Found:
+    """Maximum mean discrepancy of the features alone, with a Gaussian kernel."""
+    points, scaler = load(datasets, scale, max_samples, seed)
+    width = _median_distance(points, seed) if bandwidth is None else bandwidth
+    if not (isinstance(width, (int, float)) and math.isfinite(width) and width > 0):
+        raise SotddError(f"bandwidth is {bandwidth!r}: expected a positive number, in units of the features.")
+    own = [_mean_kernel(data.features, data.features, width) for data in points]
+    found = {}
+    for done, (i, j) in enumerate(pairs, 1):
+        square = own[i] + own[j] - 2 * _mean_kernel(points[i].features, points[j].features, width)
+        value = math.sqrt(max(0.0, square))
+        found[i, j] = plain(datasets, points, (i, j), value, f"MMD, bandwidth {width:.4g}", scaler)
+        report(done, len(pairs))
+    return found
+
+
+def _median_distance(points: Sequence[Points], seed: int, most: int = 1000) -> float:
+    """The usual bandwidth: the median distance among a sample of all points."""
+    pooled = np.concatenate([data.features for data in points])
+    rows = np.random.default_rng(seed).permutation(len(pooled))[:most]
+    distances = np.sqrt(costs(pooled[rows], pooled[rows], 2))
+    upper = distances[np.triu_indices(len(rows), 1)]
+    return float(np.median(upper)) if upper.size and np.median(upper) > 0 else 1.0
+
+
+def _mean_kernel(a: Doubles, b: Doubles, bandwidth: float, rows: int = 512) -> float:
+    """Mean of exp(−|x − x'|² / 2h²) over all pairs, a block of rows at a time."""
+    blocks = [a[start : start + rows] for start in range(0, len(a), rows)]
+    with Workers() as workers:
+        sums = workers.each(lambda part: float(np.sum(np.exp(costs(part, b, 2) / (-2 * bandwidth**2)))), blocks)
+    return math.fsum(sums) / (len(a) * len(b))

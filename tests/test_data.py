@@ -176,7 +176,6 @@ REFUSED = [
     (holes, r"2 values that are NaN or infinite, the first \(nan\) in row 650, feature 1"),
     (np.array([[0.0, -inf]], np.float32), r"1 value that is NaN or infinite, the first \(-inf\) in row 0, feature 1"),
     (np.array([[nan]], np.float16), "NaN"),
-    (torch.zeros(3, 2, requires_grad=True), "do not form an array"),
 ]
 
 

@@ -20,6 +20,7 @@ from sotdd import LabelledData, kernels
 from sotdd.comparison import compare
 from sotdd.engines import cpu
 from sotdd.engines.cpu import CpuEngine
+from sotdd.engines.faults import degrees
 from sotdd.engines.workers import Workers
 from sotdd.projections import Polynomials
 
@@ -99,7 +100,7 @@ def test_class_means_of_polynomials(rng, degree):
 
 
 def test_degrees():
-    assert cpu._degrees(np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]])).tolist() == [0, 0, 1, 2]
+    assert degrees(np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]])).tolist() == [0, 0, 1, 2]
 
 
 # ------------------------------------------------------------------ manners

@@ -16,7 +16,8 @@ from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
 
 if TYPE_CHECKING:
-    from sotdd.engines.cpu import CpuEngine
+    from sotdd.engines.choice import Precision
+    from sotdd.engines.protocol import Engine
 
 # Half a unit in the last place of float32, in which projected points are sorted.
 _ROUNDING = 2.0**-24
@@ -32,10 +33,12 @@ def compare(
     progress: Progress = None,
     *,
     method: str = "s-OTDD",
-    engine: CpuEngine | None = None,
+    device: str = "auto",
+    precision: Precision = "float32",
+    engine: Engine | None = None,
 ) -> dict[tuple[int, int], Distance]:
     """Distances of some pairs; each dataset is projected and sorted once for all of them."""
-    from sotdd.engines.cpu import CpuEngine
+    from sotdd.engines.choice import engine_for
 
     p = check_order(p)
     count = projections.n_projections
@@ -44,12 +47,13 @@ def compare(
         largest = np.empty((len(datasets), count))  # of the projected values of each dataset
     except (MemoryError, ValueError) as error:
         raise SotddError(f"{count:,} projections of {len(pairs):,} pairs do not fit in memory: use fewer.") from error
-    with reporting(progress, "Projecting") as report, engine or CpuEngine() as active:
+    chosen = engine or engine_for(device, datasets, count, precision)
+    with reporting(progress, "Projecting") as report, chosen as active:
         for part, rows in active.views(datasets, projections):
-            for i, seen in enumerate(rows):
-                largest[i, part] = np.maximum(np.abs(seen[:, 0]), np.abs(seen[:, -1]))
+            ends = [active.ends(seen) for seen in rows]
+            largest[:, part] = np.max(np.abs(ends), axis=2)
             for k, (i, j) in enumerate(pairs):
-                transported[k, part] = _finite(active.transport(rows[i], rows[j], p), rows[i], rows[j], p)
+                transported[k, part] = _finite(active.transport(rows[i], rows[j], p), ends[i], ends[j], p)
             report(part.stop, count)
     found = {}
     for (i, j), per_projection in zip(pairs, transported, strict=True):
@@ -68,13 +72,12 @@ def compare(
 
 
 def _finite(
-    transported: NDArray[np.float64], a: NDArray[np.float32], b: NDArray[np.float32], p: float
+    transported: NDArray[np.float64], ends_a: NDArray[np.float64], ends_b: NDArray[np.float64], p: float
 ) -> NDArray[np.float64]:
     """Refuse powers that left float64, above or below."""
     if not np.isfinite(transported).all():
         raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
-    vanished = np.flatnonzero(transported == 0)
-    if p > 2 and any(a[line, 0] != b[line, 0] or a[line, -1] != b[line, -1] for line in vanished):
+    if p > 2 and ((transported == 0) & (ends_a != ends_b).any(axis=1)).any():
         raise SotddError(f"transport to the power p={p:g} underflows: use a smaller p.")
     return transported
 

@@ -14,9 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.checks import described, first_line
 from sotdd.class_codes import class_codes
 from sotdd.errors import SotddError
+from sotdd.tensors import DeviceFeatures, from_tensor, is_tensor
 
 # What `distance` and its relatives take for a dataset: (features, labels), or features alone.
 Dataset: TypeAlias = "tuple[ArrayLike, ArrayLike | Sequence[Hashable]] | ArrayLike | LabelledData"
+
+# Where features are: an array in memory or on disk, or a tensor on a device.
+Features: TypeAlias = NDArray[Any] | DeviceFeatures
 
 # A block of rows is converted, checked or projected at a time; this many values of it.
 _BLOCK_VALUES = 1 << 19
@@ -34,7 +38,8 @@ class LabelledData:
     name
         What messages call it.
     features
-        The array as given, of shape (n, ...) and any real dtype; never copied whole.
+        The array as given, of shape (n, ...) and any real dtype, never copied whole; or a tensor on
+        a device, which stays there.
     classes
         The distinct labels.
     codes
@@ -51,7 +56,7 @@ class LabelledData:
     """
 
     name: str
-    features: NDArray[Any]
+    features: Features
     classes: tuple[Hashable, ...]
     codes: NDArray[np.integer]
 
@@ -146,7 +151,9 @@ class LabelledData:
         return (self.rows(block) for block in self.blocks())
 
     def _refuse_non_finite(self) -> None:
-        if self.features.dtype.kind != "f":
+        if self.features.dtype.kind != "f" or (
+            isinstance(self.features, DeviceFeatures) and self.features.all_finite()
+        ):
             return
         bad = 0
         first = ""
@@ -235,11 +242,13 @@ def _split(source: object, name: str) -> tuple[object, object | None]:
     return source, None
 
 
-def _checked_features(features: object, name: str) -> NDArray[Any]:
+def _checked_features(features: object, name: str) -> Features:
     if features is None:
         raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
     if hasattr(features, "tocsr"):
         raise SotddError(f"features of dataset {name!r} are a sparse matrix: pass features.toarray().")
+    if is_tensor(features):
+        return _checked_array(from_tensor(features, name), features, name)
     if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
         raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
     try:
@@ -249,6 +258,10 @@ def _checked_features(features: object, name: str) -> NDArray[Any]:
             f"features of dataset {name!r} do not form an array ({first_line(error)}): "
             "expected shape (n, ...), or a tuple (features, labels)."
         ) from error
+    return _checked_array(array, features, name)
+
+
+def _checked_array(array: Features, features: object, name: str) -> Features:
     if array.ndim == 0:
         raise SotddError(
             f"features of dataset {name!r} are {described(features)}: expected an array of shape (n, ...)."
@@ -265,7 +278,7 @@ def _checked_features(features: object, name: str) -> NDArray[Any]:
     return array
 
 
-def _kind(array: NDArray[Any]) -> str:
+def _kind(array: Features) -> str:
     kinds = {
         "c": "complex numbers",
         "O": "Python objects",

@@ -34,6 +34,8 @@ def distance(
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
 ) -> Distance:
     """Say how far apart two labelled datasets are: the sliced optimal transport dataset distance.
@@ -61,6 +63,11 @@ def distance(
     projections
         Projections to reuse in place of all of the above but p: results are then comparable with
         others from the same projections. They bring their own scaler.
+    device
+        "cpu", "cuda" or such as "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
+        there and the work is worth it, or else the processor.
+    precision
+        Of products on a GPU: "float32", or "tf32", which is faster and rougher.
     progress
         True for a bar, or a function of (done, total) projections.
 
@@ -93,7 +100,7 @@ def distance(
         seed=seed,
     )
     recipe = projections_for(datasets, projections, drawing)
-    return compare(datasets, [(0, 1)], recipe, p, progress)[0, 1]
+    return compare(datasets, [(0, 1)], recipe, p, progress, device=device, precision=precision)[0, 1]
 
 
 def projections_for(

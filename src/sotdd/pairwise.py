@@ -37,6 +37,8 @@ def pairwise(
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
     **options: object,
 ) -> DistanceMatrix:
@@ -51,7 +53,9 @@ def pairwise(
         Datasets by name, or a list of them, named by their places.
     method
         "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd".
-    n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed, projections, progress
+    n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed
+        As in `distance`.
+    projections, device, precision, progress
         As in `distance`. A peer takes those of them that it has, see `sotdd.peers`.
     options
         What else a peer takes, such as ``max_samples``.
@@ -84,7 +88,9 @@ def pairwise(
     if options:
         raise SotddError(f"there is no setting {', '.join(options)} of s-OTDD: check the spelling, or name a method.")
     recipe = projections_for(data, projections, drawing)
-    return DistanceMatrix(names, compare(data, pairs, recipe, value_of(p), progress))
+    return DistanceMatrix(
+        names, compare(data, pairs, recipe, value_of(p), progress, device=device, precision=precision)
+    )
 
 
 def _by_peer(

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from sotdd import kernels
 from sotdd.data import LabelledData
+from sotdd.engines.faults import LARGEST_TERM, degrees, summarised, too_large, unusable_term
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import LabelTerms, Polynomials, Summaries
+from sotdd.projections.labels import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
 from sotdd.transport import Overlaps, transport_rows
@@ -45,9 +46,6 @@ _ITEM_VALUES = 1 << 18
 
 # Rows shorter than this are sorted faster by NumPy's sorting networks than by counting digits.
 _SHORT_ROW = 1024
-
-# Class terms must fit float32 with room for the feature that is added.
-_LARGEST = 1e38
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +110,10 @@ class CpuEngine:
         overlaps = None if n == m else Overlaps.of(n, m)
         parts = _row_parts(len(a), n + m)
         return np.concatenate(self._workers.each(lambda part: transport_rows(a[part], b[part], p, overlaps), parts))
+
+    def ends(self, rows: Rows) -> Doubles:
+        """The smallest and the largest value (B, 2) of each sorted row."""
+        return rows[:, [0, -1]].astype(np.float64)
 
     def _begin_draws(self, projections: Projections, start: int, stop: int) -> list[Future[Block]]:
         """Begin to draw those of the projections start, …, stop - 1 that there are."""
@@ -181,7 +183,7 @@ def group(rows: Rows, position: NDArray[np.integer] | None, clamp: float | None)
 def class_sums(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
     """Sums (B, C) of each row's polynomial over each class; they add up over parts of a dataset."""
     sums = np.empty((len(rows), len(offsets) - 1))
-    kernels.class_sums(rows, offsets, terms.coefficients, _degrees(terms.coefficients), sums)
+    kernels.class_sums(rows, offsets, terms.coefficients, degrees(terms.coefficients), sums)
     return sums
 
 
@@ -189,9 +191,7 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
     """The label term (B, C) of every class in every projection."""
     if isinstance(terms, Polynomials):
         return class_sums(rows, offsets, terms) / np.diff(offsets)
-    shown = rows.view()
-    shown.flags.writeable = False
-    columns = [_summarised(shown[:, first:last], terms) for first, last in neighbours(offsets)]
+    columns = [summarised(rows[:, first:last], terms) for first, last in neighbours(offsets)]
     return np.stack(columns, axis=1)
 
 
@@ -247,52 +247,14 @@ def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, s
     # Sorted rows carry anything that is not finite at their ends.
     finite = np.isfinite(rows[:, 0]) & np.isfinite(rows[:, -1])
     if not finite.all():
-        raise _too_large(layout.data.name, start + part.start + int(np.argmin(finite)))
+        raise too_large(layout.data.name, start + part.start + int(np.argmin(finite)))
 
 
 def _checked_terms(rows: Rows, layout: _Layout, terms: LabelTerms, start: int) -> Doubles:
     """Class terms, or an error that says why there are none."""
     result = class_terms(rows, layout.offsets, terms)
-    fits = (np.abs(result) < _LARGEST).all(axis=1)  # NaN is not smaller than anything
-    if fits.all():
-        return result
-    line = int(np.argmin(fits))
-    name, largest = layout.data.name, float(np.abs(rows[line]).max())
-    if not np.isfinite(largest):
-        raise _too_large(name, start + line)
-    if isinstance(terms, Summaries):
-        raise SotddError(
-            f"the label law's summary of dataset {name!r} is not finite in projection {start + line:,}: check its "
-            "summary function."
-        )
-    order = int(_degrees(terms.coefficients[line : line + 1])[0])
-    raise SotddError(
-        f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "
-        f"(projection {start + line:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
-        "moments=sotdd.UniformOrders(4)."
-    )
-
-
-def _too_large(name: str, projection: int) -> SotddError:
-    return SotddError(
-        f"features of dataset {name!r} are too large for float32 products (projection {projection:,} is not finite): "
-        "divide the features by their spread, or use scale='pooled'."
-    )
-
-
-def _summarised(values: Rows, terms: Summaries) -> Doubles:
-    """One class's terms by a user's function, held to the shape that it promised."""
-    result = np.asarray(terms.summary(values, terms.parameters))
-    if result.shape != (len(values),) or result.dtype.kind not in "iuf":
-        raise SotddError(
-            f"the label law's summary returned {result.dtype} of shape {result.shape}: expected real numbers of shape "
-            f"{(len(values),)}, one per projection."
-        )
-    return result.astype(np.float64)
-
-
-def _degrees(coefficients: Doubles) -> NDArray[np.int64]:
-    """The degree of each polynomial, lowest order first: where its last non-zero coefficient is."""
-    used = coefficients != 0
-    last = coefficients.shape[1] - 1 - np.argmax(used[:, ::-1], axis=1)
-    return np.where(used.any(axis=1), last, 0)
+    fits = (np.abs(result) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
+    if not fits.all():
+        line = int(np.argmin(fits))
+        raise unusable_term(layout.data.name, float(np.abs(rows[line]).max()), terms, line, start + line)
+    return result

@@ -43,12 +43,12 @@ class Block:
         """How many projections these are."""
         return len(self.terms.weights)
 
-    def head(self, count: int) -> Block:
-        """The first ``count`` projections."""
-        if count == len(self):
+    def part(self, rows: slice) -> Block:
+        """Some consecutive projections."""
+        if rows.indices(len(self))[:2] == (0, len(self)):
             return self
-        second = None if self.label_features is None else _head(self.label_features, count)
-        return Block(_head(self.features, count), second, self.terms.part(slice(count)))
+        second = None if self.label_features is None else _part(self.label_features, rows)
+        return Block(_part(self.features, rows), second, self.terms.part(rows))
 
 
 class Source(Protocol):
@@ -152,11 +152,11 @@ def join_blocks(blocks: list[Block]) -> Block:
     )
 
 
-def _head(drawn: Drawn, count: int) -> Drawn:
+def _part(drawn: Drawn, rows: slice) -> Drawn:
     if isinstance(drawn, Directions):
-        return drawn.part(slice(count))
+        return drawn.part(rows)
     whole: PointMap = drawn
-    return lambda points: whole(points)[:count]
+    return lambda points: whole(points)[rows]
 
 
 def _join(parts: list[Drawn]) -> Drawn:

@@ -176,7 +176,9 @@ class Projections:
             raise SotddError(f"start is {start}: expected a multiple of {BLOCK}.")
         stop = min(stop, self.n_projections)
         starts = range(start, stop, BLOCK)
-        return join_blocks([self.source.block(first // BLOCK).head(min(BLOCK, stop - first)) for first in starts])
+        return join_blocks(
+            [self.source.block(first // BLOCK).part(slice(min(BLOCK, stop - first))) for first in starts]
+        )
 
     def recipe(self) -> dict[str, object]:
         """Every setting in JSON values."""

@@ -1,0 +1,64 @@
+"""Which engine does the work: asked for, or chosen by where the data are and how much there is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from sotdd.checks import described
+from sotdd.data import LabelledData
+from sotdd.engines.cpu import CpuEngine
+from sotdd.engines.protocol import Engine
+from sotdd.errors import SotddError, require
+from sotdd.tensors import DeviceFeatures
+
+if TYPE_CHECKING:
+    from sotdd.engines.torch import TorchEngine
+
+Precision: TypeAlias = Literal["float32", "tf32"]
+
+# Multiplications from which on a GPU is worth the loading of torch and the copying of data: some
+# seconds of work for a few cores.
+_WORTH_A_GPU = 2e11
+
+
+def engine_for(
+    device: str, datasets: Sequence[LabelledData], n_projections: int, precision: Precision = "float32"
+) -> Engine:
+    """The engine for a ``device`` argument."""
+    name = str(device)  # a torch.device reads as its name
+    if name == "cpu":
+        return _processor(datasets, precision)
+    if name != "auto":
+        return _torch_engine(name, precision)
+    homes = {str(data.features.tensor.device) for data in datasets if isinstance(data.features, DeviceFeatures)}
+    if len(homes) > 1:
+        raise SotddError(f"the datasets are on {' and '.join(sorted(homes))}: move them to one device, or name one.")
+    if homes:
+        return _torch_engine(homes.pop(), precision)
+    work = n_projections * sum(data.n_points * data.n_features for data in datasets)
+    if work >= _WORTH_A_GPU and _has_gpu():
+        return _torch_engine("cuda", precision)
+    return _processor(datasets, precision)
+
+
+def _processor(datasets: Sequence[LabelledData], precision: Precision) -> CpuEngine:
+    if precision not in ("float32", "tf32"):
+        raise SotddError(f"precision is {described(precision)}: expected 'float32' or 'tf32'.")
+    return CpuEngine()
+
+
+def _torch_engine(device: str, precision: Precision) -> TorchEngine:
+    require("torch", f"device={device!r}", "'sotdd[torch]'")
+    from sotdd.engines.torch import TorchEngine
+
+    return TorchEngine(device, precision)
+
+
+def _has_gpu() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())

@@ -1,0 +1,34 @@
+"""What every engine offers: the few verbs that a comparison is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.data import LabelledData
+from sotdd.projections.recipe import Projections
+
+
+class Engine(Protocol):
+    """Works for the time of a ``with`` block. Rows are (B, n) in a form of the engine's own."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End, and leave the process's settings as they were."""
+
+    def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Any]]]:
+        """See every dataset through one chunk of projections after another: sorted rows, valid until the next."""
+
+    def transport(self, a: Any, b: Any, p: float) -> NDArray[np.float64]:  # noqa: ANN401
+        """W_p^p (B,) between each sorted row of a and of b."""
+
+    def ends(self, rows: Any) -> NDArray[np.float64]:  # noqa: ANN401
+        """The smallest and the largest value (B, 2) of each sorted row."""

@@ -1,0 +1,66 @@
+"""Torch tensors as features: those on the processor become arrays, those on a device stay there.
+
+Torch is never imported here; a tensor brings its own methods.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.errors import SotddError
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a torch tensor."""
+    return type(value).__module__.split(".")[0] == "torch" and hasattr(value, "detach")
+
+
+def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa: ANN401  # torch is optional
+    """Features held in a tensor: an array that shares its memory, or the tensor where it is."""
+    tensor = tensor.detach()
+    if str(tensor.layout) != "torch.strided":
+        raise SotddError(f"features of dataset {name!r} are a sparse tensor: pass features.to_dense().")
+    if tensor.is_complex():
+        raise SotddError(f"features of dataset {name!r} are complex numbers: expected real numbers.")
+    if str(tensor.dtype) == "torch.bfloat16":  # NumPy has none
+        tensor = tensor.float()
+    if tensor.device.type == "cpu":
+        array: NDArray[Any] = tensor.numpy()
+        return array
+    return DeviceFeatures(tensor)
+
+
+class DeviceFeatures:
+    """A tensor on a device that reads like an array: blocks of rows come to the host when asked for."""
+
+    def __init__(self, tensor: Any) -> None:  # noqa: ANN401
+        self.tensor = tensor
+        self.shape: tuple[int, ...] = tuple(tensor.shape)
+        self.ndim = len(self.shape)
+        self.size = int(np.prod(self.shape, dtype=np.int64))
+        self.dtype: np.dtype[Any] = tensor.new_empty(0).cpu().numpy().dtype
+
+    def __len__(self) -> int:
+        """How many points there are."""
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
+        """Some points, on the host."""
+        host: NDArray[Any] = self.tensor[rows].cpu().numpy()
+        return host
+
+    def all_finite(self) -> bool:
+        """Whether nothing is NaN or infinite, found on the device."""
+        return not self.tensor.is_floating_point() or bool(self.tensor.isfinite().all().item())
+
+    def moments(self, pivot: NDArray[np.float64], unit: float) -> tuple[NDArray[np.float64], float]:
+        """Mean of (x - pivot) * unit and the summed squares of deviations from it, in float64 on the device."""
+        flat = self.tensor.reshape(len(self), -1)
+        origin = flat.new_tensor(pivot, dtype=flat.new_empty(0).double().dtype)
+        blocks = [flat[start : start + 8192] for start in range(0, len(flat), 8192)]
+        mean = sum(((block.double() - origin) * unit).sum(0) for block in blocks) / len(flat)
+        variation = sum(float((((block.double() - origin) * unit - mean) ** 2).sum().item()) for block in blocks)
+        return mean.cpu().numpy(), variation

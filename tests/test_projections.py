@@ -25,7 +25,7 @@ def test_directions_are_uniform(law, d):
     """Length one; each coordinate has the law of a uniform direction; no direction is preferred."""
     projections = sotdd.Projections.fit([np.zeros((1, d))], directions=law, n_projections=4096)
     theta = drawn(projections).features.theta
-    np.testing.assert_allclose(np.linalg.norm(theta, axis=1), 1)
+    np.testing.assert_allclose(np.linalg.norm(theta, axis=1), 1, rtol=1e-6)
     # (1 + coordinate) / 2 of a uniform direction is Beta((d - 1) / 2, (d - 1) / 2)
     beta = stats.beta((d - 1) / 2, (d - 1) / 2)
     for coordinate in theta.T[:3]:
@@ -39,7 +39,7 @@ def test_orthogonal_blocks(d):
     for start in (0, 64):
         for first in range(start, start + 64, d):
             rows = theta.features.theta[first : min(first + d, start + 64)]
-            np.testing.assert_allclose(rows @ rows.T, np.eye(len(rows)), atol=1e-12)
+            np.testing.assert_allclose(rows @ rows.T, np.eye(len(rows)), atol=1e-6)
     signs = np.sign(drawn(sotdd.Projections.fit([np.zeros((1, 1))], directions=sotdd.Orthogonal())).features.theta)
     assert 400 < np.sum(signs > 0) < 600  # in one dimension Haar is a fair coin
 
@@ -319,7 +319,7 @@ def alternating(*drawn):
     [
         (law(lambda rng, n, d: Directions(np.zeros((n, d + 1)))), "Mine drew directions of shape"),
         (law(lambda rng, n, d: Directions(np.full((n, d), np.nan))), "finite"),
-        (law(lambda rng, n, d: Directions(np.full((n, d), "x"))), "finite numbers"),
+        (law(lambda rng, n, d: Directions(np.full((n, d), "x"))), "matrix of numbers"),
         (law(lambda rng, n, d: Directions(np.ones((n, d)), -1.0)), "clamp is -1.0"),
         (law(lambda rng, n, d: "left"), "Mine drew a str"),
         (

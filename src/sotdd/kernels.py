@@ -78,6 +78,23 @@ def block_deviation(block: NDArray[np.generic], pivot: Doubles, unit: float, mea
     return total
 
 
+@kernel
+def spread(reach: Doubles, weights: Doubles, step_h: int, step_w: int, out: Doubles) -> None:
+    """Send values (B, h, w) backwards through one convolution (B, C, kh, kw) with the given steps.
+
+    Adds to out (B, C, height, width), which is zero before.
+    """
+    for b in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            for y in range(reach.shape[1]):
+                for i in range(weights.shape[2]):
+                    line = out[b, c, y * step_h + i]
+                    for j in range(weights.shape[3]):
+                        weight = weights[b, c, i, j]
+                        for x in range(reach.shape[2]):
+                            line[x * step_w + j] += weight * reach[b, y, x]
+
+
 # --------------------------------------------------------------------------- rows
 
 

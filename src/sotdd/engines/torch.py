@@ -9,6 +9,7 @@ Importing this module imports torch.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import LabelTerms, Polynomials
+from sotdd.projections.labels import LabelTerms, Polynomials, Summaries
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
 from sotdd.tensors import DeviceFeatures
@@ -42,7 +43,13 @@ _CHUNK_SHARE = 0.5
 _HOST_BYTES = 256 << 20
 # Bytes per value of the dataset at work: projections, their sort, and the indices that torch sorts along.
 _WORK_BYTES = 24
-_LARGEST_CHUNK = 16 * BLOCK
+_LARGEST_CHUNK = 32 * BLOCK
+_FIRST_CHUNK = 4 * BLOCK
+_DRAWING_THREADS = 4
+# Directions up to this size are pinned, so that their copy goes on beside other work.
+_PINNED_BYTES = 32 << 20
+# Directions that are drawn ahead may take so much of the processor's memory.
+_DRAWN_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +58,53 @@ class _Layout:
 
     data: LabelledData
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
+    edges: torch.Tensor  # (C + 1,) the same on the device
     codes: torch.Tensor  # (n,) class of every grouped point
     position: torch.Tensor | None  # (n,) place of each point among grouped points
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
+
+
+@dataclass(frozen=True, eq=False)
+class _Uploaded:
+    """Some projections on the device."""
+
+    block: Block
+    theta: torch.Tensor | None  # (B, d), None for a map of the user's own
+    phi: torch.Tensor | None  # (B, d) for the labels, where they have their own
+    weights: torch.Tensor  # (B,)
+    coefficients: torch.Tensor | None  # (B, D + 1), None for summaries
+
+
+@dataclass(frozen=True, eq=False)
+class _PlacedRows:
+    """One dataset through some projections, perhaps still at work on the device."""
+
+    name: str
+    rows: Rows  # (B, n) sorted
+    fits: torch.Tensor  # (B,) whether all class terms can be used
+    largest: torch.Tensor  # (B,) largest |t|, to explain those that cannot
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """All datasets through some projections."""
+
+    part: slice
+    datasets: list[_PlacedRows]
+    block: Block
+
+    def checked(self) -> tuple[slice, list[Rows]]:
+        """Wait for the device, and refuse what is not finite."""
+        for placed in self.datasets:
+            fits = placed.fits.cpu().numpy()
+            if not fits.all():
+                line = int(np.argmin(fits))
+                largest = float(placed.largest[line])
+                raise unusable_term(placed.name, largest, self.block.terms, line, self.part.start + line)
+            finite = (torch.isfinite(placed.rows[:, 0]) & torch.isfinite(placed.rows[:, -1])).cpu().numpy()
+            if not finite.all():
+                raise too_large(placed.name, self.part.start + int(np.argmin(finite)))
+        return self.part, [placed.rows for placed in self.datasets]
 
 
 class TorchEngine:
@@ -82,7 +133,9 @@ class TorchEngine:
             raise SotddError(f"chunk is {chunk!r}: expected a multiple of {BLOCK}.")
         self._tf32 = precision == "tf32"
         self._chunk = chunk
-        self._workers = Workers()  # for draws, which are made on the processor for every engine
+        # Draws are made on the processor for every engine. More threads would only compete for
+        # Python's lock with the one that feeds the device.
+        self._workers = Workers(_DRAWING_THREADS)
         self._before = ""
 
     def __enter__(self) -> TorchEngine:
@@ -108,21 +161,27 @@ class TorchEngine:
         layouts = self._layouts(datasets, projections.scaler)
         chunk = self._chunk or self._fitting_chunk(layouts)
         size = chunk  # what is worked on at a time: halved when memory runs out
-        coming = self._begin_draws(projections, 0, chunk)
-        for start in range(0, projections.n_projections, chunk):
-            block = join_blocks([drawing.result() for drawing in coming])
-            coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)
+        waiting: _Placed | None = None  # begun on the device, not yet handed out
+        for start, block in self._drawn(projections, chunk):
             done = 0
             while done < len(block):
                 part = block.part(slice(done, done + size))
                 try:
-                    rows = [self._place(layout, part, projections.scaler, start + done) for layout in layouts]
+                    placed = self._begin(layouts, part, projections.scaler, start + done)
                 except torch.OutOfMemoryError as error:
-                    size = self._halved(size, error)
+                    if waiting is None:
+                        size = self._halved(size, error)
+                        continue
+                    yield waiting.checked()
+                    waiting = None
+                    self._forget()
                     continue
-                yield slice(start + done, start + done + len(part)), rows
                 done += len(part)
-                del rows
+                if waiting is not None:
+                    yield waiting.checked()
+                waiting = placed
+        assert waiting is not None
+        yield waiting.checked()
 
     @torch.no_grad()
     def transport(self, a: Rows, b: Rows, p: float) -> NDArray[np.float64]:
@@ -156,6 +215,7 @@ class TorchEngine:
         sizes = [layout.data.n_points for layout in layouts]
         per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
         fitting = int(_CHUNK_SHARE * self._free_bytes()) // per_projection
+        fitting = min(fitting, _DRAWN_BYTES // (3 * 4 * layouts[0].data.n_features))
         return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
 
     def _halved(self, size: int, error: torch.OutOfMemoryError) -> int:
@@ -163,9 +223,13 @@ class TorchEngine:
             raise SotddError(
                 f"a single projection does not fit in the memory of {self.device}: use device='cpu', or fewer points."
             ) from error
+        self._forget()
+        return size // 2
+
+    def _forget(self) -> None:
+        """Give memory that is not in use back to the device."""
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-        return size // 2
 
     def _layouts(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[_Layout]:
         needed = [4 * data.n_points * data.n_features for data in datasets]
@@ -174,27 +238,37 @@ class TorchEngine:
 
     def _layout(self, data: LabelledData, scaler: Scaler | None, stays: bool) -> _Layout:
         offsets, position = data.grouping()
-        codes = torch.repeat_interleave(
-            torch.arange(len(offsets) - 1, dtype=torch.int32), torch.from_numpy(np.diff(offsets))
-        ).to(self.device)
+        edges = torch.from_numpy(offsets).to(self.device)
+        codes = torch.repeat_interleave(edges.diff()).int()
         place = None if position is None else torch.from_numpy(position).long().to(self.device)
         if not stays:
-            return _Layout(data, offsets, codes, place, None)
+            return _Layout(data, offsets, edges, codes, place, None)
         try:
             points = torch.cat([self._points(data, block, scaler) for block in _row_blocks(data)])
             if place is not None:
                 points = torch.empty_like(points).index_copy_(0, place, points)
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()
-            return _Layout(data, offsets, codes, place, None)
-        return _Layout(data, offsets, codes, None, points)
+            return _Layout(data, offsets, edges, codes, place, None)
+        return _Layout(data, offsets, edges, codes, None, points)
 
     # ------------------------------------------------------------------ one chunk
 
-    def _begin_draws(self, projections: Projections, start: int, stop: int) -> list[Future[Block]]:
-        """Begin to draw those of the projections start, …, stop - 1 that there are."""
-        starts = range(start, min(stop, projections.n_projections), BLOCK)
-        return [self._workers.submit(projections.draw, first, first + BLOCK) for first in starts]
+    def _drawn(self, projections: Projections, chunk: int) -> Iterator[tuple[int, Block]]:
+        """Draw one chunk after another, ahead of the one at work; the first are small, to begin soon."""
+        starts = range(0, projections.n_projections, BLOCK)
+        coming: deque[Future[Block]] = deque()
+        begun = number = 0
+        size = min(chunk, _FIRST_CHUNK) // BLOCK
+        while number < len(starts):
+            wanted = min(len(starts), number + 3 * max(size, _FIRST_CHUNK // BLOCK))
+            for first in starts[begun:wanted]:
+                coming.append(self._workers.submit(projections.draw, first, first + BLOCK))
+            begun = max(begun, wanted)
+            count = min(size, len(starts) - number)
+            yield starts[number], join_blocks([coming.popleft().result() for _ in range(count)])
+            number += count
+            size = min(2 * size, chunk // BLOCK)
 
     def _points(self, data: LabelledData, block: slice, scaler: Scaler | None) -> torch.Tensor:
         """Some points (m, d) on the device, float32, centred and scaled in float64."""
@@ -209,41 +283,52 @@ class TorchEngine:
             points = ((raw.double() - centre) * (1.0 / scaler.scale)).to(torch.float32)
         return points
 
-    def _place(self, layout: _Layout, block: Block, scaler: Scaler | None, start: int) -> Rows:
+    def _begin(self, layouts: list[_Layout], block: Block, scaler: Scaler | None, start: int) -> _Placed:
+        """Begin to place every dataset; the device works on while the next is prepared."""
+        drawn = self._uploaded(block)
+        placed = [self._place(layout, drawn, scaler) for layout in layouts]
+        return _Placed(slice(start, start + len(block)), placed, block)
+
+    def _uploaded(self, block: Block) -> _Uploaded:
+        theta, phi = (
+            self._upload(drawn.theta, np.float32) if isinstance(drawn, Directions) else None
+            for drawn in (block.features, block.label_features)
+        )
+        terms = block.terms
+        coefficients = self._upload(terms.coefficients, np.float64) if isinstance(terms, Polynomials) else None
+        return _Uploaded(block, theta, phi, self._upload(terms.weights, np.float64), coefficients)
+
+    def _upload(self, array: NDArray[np.floating], dtype: type[np.floating]) -> torch.Tensor:
+        with np.errstate(over="ignore"):  # found, and explained, where rows are placed
+            host = torch.from_numpy(np.array(array, dtype))
+        small = self.device.type == "cuda" and host.nbytes < _PINNED_BYTES
+        return (host.pin_memory() if small else host).to(self.device, non_blocking=small)
+
+    def _place(self, layout: _Layout, drawn: _Uploaded, scaler: Scaler | None) -> _PlacedRows:
         """Sorted data point projections of one dataset."""
         label_rows = None
-        if block.label_features is not None:
-            label_rows = self._projected(layout, block.label_features, len(block), scaler)
-            terms = class_terms(label_rows, layout.offsets, block.terms)
-        rows = self._projected(layout, block.features, len(block), scaler)
-        if label_rows is None:
-            terms = class_terms(rows, layout.offsets, block.terms)
-        fits = terms.abs() < LARGEST_TERM  # NaN is not smaller than anything
-        if not bool(fits.all()):
-            line = int(fits.all(dim=1).int().argmin())
-            largest = float((rows if label_rows is None else label_rows)[line].abs().max())
-            raise unusable_term(layout.data.name, largest, block.terms, line, start + line)
-        del label_rows
-        place(rows, layout.codes, torch.from_numpy(block.terms.weights).to(self.device), terms)
-        rows = sort(rows)
-        finite = torch.isfinite(rows[:, 0]) & torch.isfinite(rows[:, -1])
-        if not bool(finite.all()):
-            raise too_large(layout.data.name, start + int(finite.int().argmin()))
-        return rows
+        if drawn.block.label_features is not None:
+            label_rows = self._projected(layout, drawn.block.label_features, drawn.phi, len(drawn.block), scaler)
+        rows = self._projected(layout, drawn.block.features, drawn.theta, len(drawn.block), scaler)
+        by_labels = rows if label_rows is None else label_rows
+        terms = class_terms(by_labels, layout, drawn.block.terms, drawn.coefficients)
+        fits = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
+        largest = torch.linalg.vector_norm(by_labels, ord=float("inf"), dim=1)
+        del label_rows, by_labels
+        place(rows, layout.codes, drawn.weights, terms)
+        return _PlacedRows(layout.data.name, sort(rows), fits, largest)
 
-    def _projected(self, layout: _Layout, drawn: Drawn, count: int, scaler: Scaler | None) -> Rows:
+    def _projected(
+        self, layout: _Layout, drawn: Drawn, theta: torch.Tensor | None, count: int, scaler: Scaler | None
+    ) -> Rows:
         """Feature projections (B, n) of grouped points."""
-        rows = torch.empty((count, layout.data.n_points), device=self.device)
-        theta = None
-        if isinstance(drawn, Directions):
-            with np.errstate(over="ignore"):  # found, and explained, where rows are placed
-                theta = torch.from_numpy(np.ascontiguousarray(drawn.theta, np.float32).copy()).to(self.device)
         if layout.points is not None:
-            _write(project(layout.points, theta, drawn), rows, slice(None), None)
+            rows = project(layout.points, theta, drawn)
         else:
+            rows = torch.empty((count, layout.data.n_points), device=self.device)
             for block in _row_blocks(layout.data):
-                points = self._points(layout.data, block, scaler)
-                _write(project(points, theta, drawn), rows, block, layout.position)
+                values = project(self._points(layout.data, block, scaler), theta, drawn)
+                rows[:, block if layout.position is None else layout.position[block]] = values
         if isinstance(drawn, Directions) and drawn.clamp is not None:
             rows.clamp_(-drawn.clamp, drawn.clamp)
         return rows
@@ -260,24 +345,22 @@ def project(points: torch.Tensor, theta: torch.Tensor | None, drawn: Drawn) -> R
     return torch.from_numpy(np.asarray(drawn(points.cpu().numpy()), np.float32)).to(points.device)
 
 
-def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> torch.Tensor:
+def class_terms(rows: Rows, layout: _Layout, terms: LabelTerms, coefficients: torch.Tensor | None) -> torch.Tensor:
     """The label term (B, C) of every class in every projection, float64."""
-    if isinstance(terms, Polynomials):
-        counts = torch.from_numpy(np.diff(offsets)).to(rows.device)
-        return class_sums(rows, offsets, terms) / counts
+    if coefficients is not None:
+        return class_sums(rows, layout.edges, coefficients) / layout.edges.diff()
+    assert isinstance(terms, Summaries)
     host = rows.cpu().numpy()
-    columns = [summarised(host[:, first:last], terms) for first, last in neighbours(offsets)]
+    columns = [summarised(host[:, first:last], terms) for first, last in neighbours(layout.offsets)]
     return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
 
 
-def class_sums(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> torch.Tensor:
-    """Sums (B, C) of each row's polynomial over each class, in float64."""
-    coefficients = torch.from_numpy(terms.coefficients).to(rows.device)
-    edges = torch.from_numpy(offsets).to(rows.device)
+def class_sums(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
+    """Sums (B, C) of each row's polynomial over each class, in float64; edges (C + 1,) bound the classes."""
     if fused.available(rows):
         return fused.class_sums(rows, edges, coefficients)
     codes = torch.repeat_interleave(edges.diff())  # (n,) class of every point
-    sums = torch.zeros((len(rows), len(offsets) - 1), dtype=torch.float64, device=rows.device)
+    sums = torch.zeros((len(rows), len(edges) - 1), dtype=torch.float64, device=rows.device)
     for line in range(len(rows)):  # a row at a time: float64 copies stay small
         t = rows[line].double()
         values = coefficients[line, -1].expand_as(t)
@@ -303,15 +386,21 @@ def sort(rows: Rows) -> Rows:
 
 def transport_rows(a: Rows, b: Rows, p: float, overlaps: Overlaps | None) -> NDArray[np.float64]:
     """W_p^p between each sorted row of a (B, n) and of b (B, m); no overlaps are needed if n = m."""
-    if overlaps is None:
-        gaps = (a - b).abs_()
-        result = _powered(gaps, p).mean(dim=1, dtype=torch.float64)
+    steps = None if overlaps is None else _on_device(overlaps, a.device)
+    if fused.available(a):
+        result = fused.transport(a, b, p, steps)
+    elif steps is None:
+        result = _powered((a - b).abs_(), p).mean(dim=1, dtype=torch.float64)
     else:
-        left, right = (torch.from_numpy(index).long().to(a.device) for index in (overlaps.left, overlaps.right))
-        gaps = (a[:, left] - b[:, right]).abs_()
-        result = _powered(gaps, p).double() @ torch.from_numpy(overlaps.width).to(a.device)
+        left, right, width = steps
+        result = _powered((a[:, left] - b[:, right]).abs_(), p).double() @ width
     transported: NDArray[np.float64] = result.cpu().numpy()
     return transported
+
+
+def _on_device(overlaps: Overlaps, device: torch.device) -> fused.Steps:
+    left, right = (torch.from_numpy(index).long().to(device) for index in (overlaps.left, overlaps.right))
+    return left, right, torch.from_numpy(overlaps.width).to(device)
 
 
 def _powered(gaps: torch.Tensor, p: float) -> torch.Tensor:
@@ -319,13 +408,6 @@ def _powered(gaps: torch.Tensor, p: float) -> torch.Tensor:
     if p == 1:
         return gaps
     return gaps.square_() if p == 2 and float(gaps.max()) < 1e18 else gaps.double().pow_(p)
-
-
-def _write(values: Rows, rows: Rows, block: slice, position: torch.Tensor | None) -> None:
-    if position is None:
-        rows[:, block] = values
-    else:
-        rows[:, position[block]] = values
 
 
 def _row_blocks(data: LabelledData) -> list[slice]:

@@ -35,3 +35,32 @@ def place(rows, codes, weights, terms, n, n_classes, WIDTH: tl.constexpr):
     code = tl.load(codes + at, mask=inside, other=0)
     shifted = tl.load(weights + line) * t + tl.load(terms + line * n_classes + code, mask=inside, other=0.0)
     tl.store(rows + line * n + at, shifted.to(tl.float32), mask=inside)
+
+
+@triton.jit
+def transport(
+    a, b, left, right, width, sums, n, m, count, p, ALIGNED: tl.constexpr, POWER: tl.constexpr, WIDTH: tl.constexpr
+):
+    """One program sums a part of one row's transport cost; POWER is 1, 2, or 0 for any p."""
+    line = tl.program_id(0).to(tl.int64)
+    total = tl.zeros((WIDTH,), dtype=tl.float64)
+    for start in range(tl.program_id(1) * WIDTH, count, tl.num_programs(1) * WIDTH):
+        at = start + tl.arange(0, WIDTH)
+        inside = at < count
+        if ALIGNED:
+            x = tl.load(a + line * n + tl.load(left + at, mask=inside, other=0), mask=inside, other=0.0)
+            y = tl.load(b + line * m + tl.load(right + at, mask=inside, other=0), mask=inside, other=0.0)
+        else:
+            x = tl.load(a + line * n + at, mask=inside, other=0.0)
+            y = tl.load(b + line * m + at, mask=inside, other=0.0)
+        gap = tl.abs(x.to(tl.float64) - y.to(tl.float64))
+        if POWER == 2:
+            cost = gap * gap
+        elif POWER == 1:
+            cost = gap
+        else:
+            cost = tl.where(gap > 0, tl.exp(p * tl.log(tl.where(gap > 0, gap, 1.0))), 0.0)
+        if ALIGNED:
+            cost = cost * tl.load(width + at, mask=inside, other=0.0)
+        total += tl.where(inside, cost, 0.0)
+    tl.store(sums + line * tl.num_programs(1) + tl.program_id(1), tl.sum(total))

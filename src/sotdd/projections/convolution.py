@@ -190,17 +190,13 @@ def compose(kernels: Sequence[NDArray[np.floating]], strides: Sequence[Pair], si
     layers = [
         Layer((kernel.shape[2], kernel.shape[3]), stride) for kernel, stride in zip(kernels, strides, strict=True)
     ]
+    from sotdd import kernels as loops
+
     sizes = _sizes(size, layers)
     reach = np.ones((len(kernels[0]), 1, 1, 1))  # (B, 1, 1, 1): the one output pixel
     for kernel, layer, (height, width) in zip(reversed(kernels), reversed(layers), reversed(sizes[:-1]), strict=True):
-        (step_h, step_w), (rows, columns) = layer.stride, reach.shape[2:]
         earlier = np.zeros((len(kernel), kernel.shape[1], height, width))
-        for i in range(layer.kernel[0]):
-            for j in range(layer.kernel[1]):
-                window = earlier[
-                    :, :, i : i + step_h * (rows - 1) + 1 : step_h, j : j + step_w * (columns - 1) + 1 : step_w
-                ]
-                window += reach * kernel[:, :, i, j, None, None]
+        loops.spread(reach[:, 0], np.ascontiguousarray(kernel, np.float64), *layer.stride, earlier)
         reach = earlier
     return reach
 

@@ -31,10 +31,10 @@ class Directions:
     def __post_init__(self) -> None:
         """Check the numbers."""
         theta = np.asarray(self.theta)
-        if theta.ndim != 2 or theta.dtype.kind not in "iuf" or not np.isfinite(theta).all():
+        if theta.ndim != 2 or theta.dtype.kind not in "iuf":
             raise SotddError(
-                f"directions have shape {theta.shape} and dtype {theta.dtype}: expected a matrix of finite numbers, "
-                "one row per projection."
+                f"directions have shape {theta.shape} and dtype {theta.dtype}: expected a matrix of numbers, one row "
+                "per projection."
             )
         object.__setattr__(self, "theta", theta)
         if self.clamp is not None:
@@ -155,6 +155,8 @@ def checked_draw(drawn: object, law: DirectionLaw, n_projections: int, n_feature
                 f"{_name(law)} drew directions of shape {drawn.theta.shape}: expected {expected}, "
                 "one row per projection."
             )
+        if not np.isfinite(drawn.theta).all():
+            raise SotddError(f"{_name(law)} drew directions that are not finite: check its draw method.")
         return drawn
     if callable(drawn):
         return _CheckedMap(drawn, _name(law), n_projections)

@@ -105,7 +105,10 @@ class Laws:
 
     def _project(self, index: int, stream: int) -> Drawn:
         drawn = self.directions.draw(self._rng(index, stream), BLOCK, self.n_features)
-        return checked_draw(drawn, self.directions, BLOCK, self.n_features)
+        checked = checked_draw(drawn, self.directions, BLOCK, self.n_features)
+        if isinstance(checked, Directions):  # what products are made in, on every engine
+            return Directions(checked.theta.astype(np.float32), checked.clamp)
+        return checked
 
     def _rng(self, index: int, stream: int) -> np.random.Generator:
         key = np.random.SeedSequence(self.seed, spawn_key=(index, stream))

@@ -21,6 +21,9 @@ from sotdd.projections.labels import LabelLaw, Moments, Polynomials, check_order
 from sotdd.projections.moments import MomentLaw, ZeroTruncatedPoisson
 from sotdd.scaling import Scaler
 
+# Directions up to this size together are drawn once and kept, for comparisons that share projections.
+_KEPT_BYTES = 64 << 20
+
 # How many numbers of a drawn direction go into the fingerprint.
 _SAMPLE = 64
 
@@ -176,9 +179,23 @@ class Projections:
             raise SotddError(f"start is {start}: expected a multiple of {BLOCK}.")
         stop = min(stop, self.n_projections)
         starts = range(start, stop, BLOCK)
-        return join_blocks(
-            [self.source.block(first // BLOCK).part(slice(min(BLOCK, stop - first))) for first in starts]
-        )
+        return join_blocks([self._block(first // BLOCK).part(slice(min(BLOCK, stop - first))) for first in starts])
+
+    def _block(self, index: int) -> Block:
+        """One whole block; kept for the next comparison where all blocks together are small."""
+        if 4 * self.n_projections * self.n_features > _KEPT_BYTES:
+            return self.source.block(index)
+        if index not in self._kept:
+            self._kept[index] = self.source.block(index)
+        return self._kept[index]
+
+    @cached_property
+    def _kept(self) -> dict[int, Block]:
+        return {}
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is drawn again rather than copied stays behind."""
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
 
     def recipe(self) -> dict[str, object]:
         """Every setting in JSON values."""
@@ -214,7 +231,7 @@ class Projections:
         if isinstance(self.source, Arrays):
             arrays = self.source
             return [part for part in (arrays.theta, arrays.phi, arrays.psi, arrays.orders) if part is not None]
-        block = self.source.block(0)
+        block = self._block(0)
         drawn = [block.features] if block.label_features is None else [block.features, block.label_features]
         probe = np.linspace(-1, 1, self.n_features, dtype=np.float32)[None, :]
         values = [part.theta[0, :_SAMPLE] if isinstance(part, Directions) else part(probe)[:, 0] for part in drawn]

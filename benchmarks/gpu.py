@@ -19,7 +19,7 @@ import sotdd
 from benchmarks import plain_torch
 from sotdd import LabelledData
 from sotdd.comparison import compare
-from sotdd.engines import torch as engine_verbs
+from sotdd.engines import torch_verbs as engine_verbs
 from sotdd.engines.torch import TorchEngine
 from sotdd.projections import DirectionLaw, Polynomials
 

@@ -9,7 +9,7 @@ import torch
 import sotdd
 from sotdd import LabelledData
 from sotdd.comparison import compare
-from sotdd.engines import choice, fused
+from sotdd.engines import choice, fused, torch_verbs
 from sotdd.engines import torch as torch_engine
 from sotdd.engines.cpu import CpuEngine
 from sotdd.engines.torch import TorchEngine
@@ -121,7 +121,7 @@ def test_sparse_and_complex_tensors_are_refused():
 def test_running_out_of_memory_halves_the_chunk(pair, device, monkeypatch):
     """The sort fails for more than ten rows at a time; the result is the same."""
     ours, _ = both(pair, device)
-    sort, tried = torch_engine.sort, []
+    sort, tried = torch_verbs.sort, []
 
     def limited(rows):
         tried.append(len(rows))
@@ -129,7 +129,7 @@ def test_running_out_of_memory_halves_the_chunk(pair, device, monkeypatch):
             raise torch.OutOfMemoryError("no memory")
         return sort(rows)
 
-    monkeypatch.setattr(torch_engine, "sort", limited)
+    monkeypatch.setattr(torch_verbs, "sort", limited)
     _, theirs = both(pair, device, chunk=128)
     np.testing.assert_allclose(theirs, ours, rtol=1e-4)
     assert tried[:5] == [128, 64, 32, 16, 8]
@@ -139,14 +139,14 @@ def test_running_out_of_memory_halves_the_chunk(pair, device, monkeypatch):
 @pytest.mark.parametrize("device", DEVICES)
 def test_running_out_of_memory_in_transport(pair, device, monkeypatch):
     ours, _ = both(pair, device)
-    whole = torch_engine.transport_rows
+    whole = torch_verbs.transport_rows
 
     def limited(a, b, p, overlaps):
         if len(a) > 20:
             raise torch.OutOfMemoryError("no memory")
         return whole(a, b, p, overlaps)
 
-    monkeypatch.setattr(torch_engine, "transport_rows", limited)
+    monkeypatch.setattr(torch_verbs, "transport_rows", limited)
     _, theirs = both(pair, device)
     np.testing.assert_allclose(theirs, ours, rtol=1e-4)
 
@@ -155,7 +155,7 @@ def test_a_single_projection_that_does_not_fit_is_told(pair, monkeypatch):
     def never(rows):
         raise torch.OutOfMemoryError("no memory")
 
-    monkeypatch.setattr(torch_engine, "sort", never)
+    monkeypatch.setattr(torch_verbs, "sort", never)
     with pytest.raises(sotdd.SotddError, match="a single projection does not fit in the memory of cpu"):
         both(pair, "cpu")
 
@@ -164,7 +164,7 @@ def test_a_single_projection_that_does_not_fit_is_told(pair, monkeypatch):
 def test_data_stream_through_where_they_do_not_fit(pair, device, monkeypatch):
     monkeypatch.setattr(torch_engine, "_RESIDENT_SHARE", 0.0)
     monkeypatch.setattr(
-        torch_engine, "_row_blocks", lambda data: [slice(i, i + 100) for i in range(0, data.n_points, 100)]
+        torch_verbs, "row_blocks", lambda data: [slice(i, i + 100) for i in range(0, data.n_points, 100)]
     )
     ours, theirs = both(pair, device)
     np.testing.assert_allclose(theirs, ours, rtol=1e-4)

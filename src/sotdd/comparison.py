@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,22 +42,23 @@ def compare(
 
     p = check_order(p)
     count = projections.n_projections
-    try:
-        transported = np.empty((len(pairs), count))  # W_p^p
-        largest = np.empty((len(datasets), count))  # of the projected values of each dataset
-    except (MemoryError, ValueError) as error:
-        raise SotddError(f"{count:,} projections of {len(pairs):,} pairs do not fit in memory: use fewer.") from error
+    _refuse_beyond_memory(count, len(pairs) + 2 * len(datasets))
     chosen = engine or engine_for(device, datasets, count, precision)
+    ends: list[list[Any]] = [[] for _ in datasets]
+    costs: list[list[Any]] = [[] for _ in pairs]
     with reporting(progress, "Projecting") as report, chosen as active:
         for part, rows in active.views(datasets, projections):
-            ends = [active.ends(seen) for seen in rows]
-            largest[:, part] = np.max(np.abs(ends), axis=2)
-            for k, (i, j) in enumerate(pairs):
-                transported[k, part] = _finite(active.transport(rows[i], rows[j], p), ends[i], ends[j], p)
+            for seen, kept in zip(rows, ends, strict=True):
+                kept.append(active.ends(seen))
+            for (i, j), kept in zip(pairs, costs, strict=True):
+                kept.append(active.transport(rows[i], rows[j], p))
             report(part.stop, count)
+        reach = [active.collect(parts) for parts in ends]  # (L, 2) of each dataset
+        transported = [active.collect(parts) for parts in costs]  # (L,) of each pair
     found = {}
     for (i, j), per_projection in zip(pairs, transported, strict=True):
-        rounding = _ROUNDING * np.maximum(largest[i], largest[j])
+        _refuse_lost_powers(per_projection, reach[i], reach[j], p)
+        rounding = _ROUNDING * np.maximum(np.abs(reach[i]).max(axis=1), np.abs(reach[j]).max(axis=1))
         found[i, j] = Distance.from_projections(
             datasets[i],
             datasets[j],
@@ -71,15 +72,22 @@ def compare(
     return found
 
 
-def _finite(
+def _refuse_beyond_memory(count: int, vectors: int) -> None:
+    """Refuse so many projections that their results alone cannot be held."""
+    try:
+        np.empty((vectors, count))
+    except (MemoryError, ValueError) as error:
+        raise SotddError(f"the results of {count:,} projections do not fit in memory: use fewer.") from error
+
+
+def _refuse_lost_powers(
     transported: NDArray[np.float64], ends_a: NDArray[np.float64], ends_b: NDArray[np.float64], p: float
-) -> NDArray[np.float64]:
+) -> None:
     """Refuse powers that left float64, above or below."""
     if not np.isfinite(transported).all():
         raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
     if p > 2 and ((transported == 0) & (ends_a != ends_b).any(axis=1)).any():
         raise SotddError(f"transport to the power p={p:g} underflows: use a smaller p.")
-    return transported
 
 
 def _precision(per_projection: NDArray[np.float64], rounding: NDArray[np.float64], p: float) -> tuple[str, ...]:

@@ -115,6 +115,10 @@ class CpuEngine:
         """The smallest and the largest value (B, 2) of each sorted row."""
         return rows[:, [0, -1]].astype(np.float64)
 
+    def collect(self, parts: Sequence[Doubles]) -> Doubles:
+        """Put what ``transport`` or ``ends`` gave for one chunk after another together."""
+        return np.concatenate(parts)
+
     def _begin_draws(self, projections: Projections, start: int, stop: int) -> list[Future[Block]]:
         """Begin to draw those of the projections start, …, stop - 1 that there are."""
         starts = range(start, min(stop, projections.n_projections), BLOCK)

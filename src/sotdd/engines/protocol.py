@@ -27,8 +27,11 @@ class Engine(Protocol):
     def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Any]]]:
         """See every dataset through one chunk of projections after another: sorted rows, valid until the next."""
 
-    def transport(self, a: Any, b: Any, p: float) -> NDArray[np.float64]:  # noqa: ANN401
-        """W_p^p (B,) between each sorted row of a and of b."""
+    def transport(self, a: Any, b: Any, p: float) -> Any:  # noqa: ANN401
+        """W_p^p (B,) between each sorted row of a and of b, in a form of the engine's own."""
 
-    def ends(self, rows: Any) -> NDArray[np.float64]:  # noqa: ANN401
-        """The smallest and the largest value (B, 2) of each sorted row."""
+    def ends(self, rows: Any) -> Any:  # noqa: ANN401
+        """The smallest and the largest value (B, 2) of each sorted row, in a form of the engine's own."""
+
+    def collect(self, parts: Sequence[Any]) -> NDArray[np.float64]:
+        """Put what one of the two gave for one chunk after another together, as an array."""

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from itertools import pairwise as neighbours
 from types import TracebackType
 from typing import Literal
 
@@ -23,18 +22,18 @@ from numpy.typing import NDArray
 
 from sotdd.data import LabelledData
 from sotdd.engines import fused
-from sotdd.engines.faults import LARGEST_TERM, summarised, too_large, unusable_term
+from sotdd.engines import torch_verbs as verbs
+from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
+from sotdd.engines.torch_verbs import Layout, Rows
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import LabelTerms, Polynomials, Summaries
+from sotdd.projections.labels import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
 from sotdd.tensors import DeviceFeatures
 from sotdd.transport import Overlaps
-
-Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
 
 # Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
 _RESIDENT_SHARE = 0.4
@@ -46,22 +45,12 @@ _WORK_BYTES = 24
 _LARGEST_CHUNK = 32 * BLOCK
 _FIRST_CHUNK = 4 * BLOCK
 _DRAWING_THREADS = 4
+# Chunks that may be begun before the first of them is checked.
+_AHEAD = 3
 # Directions up to this size are pinned, so that their copy goes on beside other work.
 _PINNED_BYTES = 32 << 20
 # Directions that are drawn ahead may take so much of the processor's memory.
 _DRAWN_BYTES = 1 << 30
-
-
-@dataclass(frozen=True, eq=False)
-class _Layout:
-    """A dataset with what every chunk needs to know of it."""
-
-    data: LabelledData
-    offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
-    edges: torch.Tensor  # (C + 1,) the same on the device
-    codes: torch.Tensor  # (n,) class of every grouped point
-    position: torch.Tensor | None  # (n,) place of each point among grouped points
-    points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,30 +70,44 @@ class _PlacedRows:
 
     name: str
     rows: Rows  # (B, n) sorted
-    fits: torch.Tensor  # (B,) whether all class terms can be used
-    largest: torch.Tensor  # (B,) largest |t|, to explain those that cannot
+    largest: torch.Tensor  # (B,) largest |t|, to explain terms that cannot be used
+    fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
 
 
-@dataclass(frozen=True, eq=False)
 class _Placed:
-    """All datasets through some projections."""
+    """All datasets through some projections, begun on the device.
 
-    part: slice
-    datasets: list[_PlacedRows]
-    block: Block
+    What must be checked is copied to the host beside the work, so that checking it later waits for
+    this chunk alone and the device never runs dry.
+    """
 
-    def checked(self) -> tuple[slice, list[Rows]]:
-        """Wait for the device, and refuse what is not finite."""
-        for placed in self.datasets:
-            fits = placed.fits.cpu().numpy()
-            if not fits.all():
-                line = int(np.argmin(fits))
-                largest = float(placed.largest[line])
-                raise unusable_term(placed.name, largest, self.block.terms, line, self.part.start + line)
-            finite = (torch.isfinite(placed.rows[:, 0]) & torch.isfinite(placed.rows[:, -1])).cpu().numpy()
-            if not finite.all():
-                raise too_large(placed.name, self.part.start + int(np.argmin(finite)))
-        return self.part, [placed.rows for placed in self.datasets]
+    def __init__(self, part: slice, datasets: list[_PlacedRows], block: Block) -> None:
+        self.part, self.datasets, self._terms = part, datasets, block.terms
+        self._on_device = datasets[0].rows.is_cuda
+        self._fits = torch.empty((len(datasets), 2, len(block)), dtype=torch.bool, pin_memory=self._on_device)
+        for seen, host in zip(datasets, self._fits, strict=True):
+            host.copy_(seen.fits, non_blocking=True)
+        self._explained = [(seen.name, seen.largest) for seen in datasets]
+        self._copied = torch.cuda.Event() if self._on_device else None  # type: ignore[no-untyped-call]
+        if self._copied is not None:
+            self._copied.record(torch.cuda.current_stream(datasets[0].rows.device))
+
+    def handed_out(self) -> tuple[slice, list[Rows]]:
+        """The rows, which are not held on to."""
+        rows = [seen.rows for seen in self.datasets]
+        self.datasets = []
+        return self.part, rows
+
+    def check(self) -> None:
+        """Wait for this chunk, and refuse what is not finite."""
+        if self._copied is not None:
+            self._copied.synchronize()
+        for (name, largest), (terms_fit, rows_fit) in zip(self._explained, self._fits.numpy(), strict=True):
+            if not terms_fit.all():
+                line = int(np.argmin(terms_fit))
+                raise unusable_term(name, float(largest[line]), self._terms, line, self.part.start + line)
+            if not rows_fit.all():
+                raise too_large(name, self.part.start + int(np.argmin(rows_fit)))
 
 
 class TorchEngine:
@@ -126,7 +129,7 @@ class TorchEngine:
         precision: Literal["float32", "tf32"] = "float32",
         chunk: int | None = None,
     ) -> None:
-        self.device = checked_device(device)
+        self.device = verbs.checked_device(device)
         if precision not in ("float32", "tf32"):
             raise SotddError(f"precision is {precision!r}: expected 'float32' or 'tf32'.")
         if chunk is not None and (chunk < BLOCK or chunk % BLOCK):
@@ -137,6 +140,7 @@ class TorchEngine:
         # Python's lock with the one that feeds the device.
         self._workers = Workers(_DRAWING_THREADS)
         self._before = ""
+        self._steps: dict[tuple[int, int], fused.Steps] = {}
 
     def __enter__(self) -> TorchEngine:
         """Start the threads that draw; choose the precision of products."""
@@ -161,7 +165,7 @@ class TorchEngine:
         layouts = self._layouts(datasets, projections.scaler)
         chunk = self._chunk or self._fitting_chunk(layouts)
         size = chunk  # what is worked on at a time: halved when memory runs out
-        waiting: _Placed | None = None  # begun on the device, not yet handed out
+        unchecked: deque[_Placed] = deque()
         for start, block in self._drawn(projections, chunk):
             done = 0
             while done < len(block):
@@ -169,37 +173,36 @@ class TorchEngine:
                 try:
                     placed = self._begin(layouts, part, projections.scaler, start + done)
                 except torch.OutOfMemoryError as error:
-                    if waiting is None:
-                        size = self._halved(size, error)
-                        continue
-                    yield waiting.checked()
-                    waiting = None
-                    self._forget()
+                    size = self._halved(size, error)
                     continue
                 done += len(part)
-                if waiting is not None:
-                    yield waiting.checked()
-                waiting = placed
-        assert waiting is not None
-        yield waiting.checked()
+                unchecked.append(placed)
+                yield placed.handed_out()
+                if len(unchecked) > _AHEAD:
+                    unchecked.popleft().check()
+        for placed in unchecked:
+            placed.check()
 
     @torch.no_grad()
-    def transport(self, a: Rows, b: Rows, p: float) -> NDArray[np.float64]:
-        """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
+    def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
+        """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
         n, m = a.shape[1], b.shape[1]
-        overlaps = None if n == m else Overlaps.of(n, m)
+        if n != m and (n, m) not in self._steps:
+            self._steps = {(n, m): verbs.steps_of(Overlaps.of(n, m), a.device)}
         try:
-            return transport_rows(a, b, p, overlaps)
+            return verbs.transport_rows(a, b, p, None if n == m else self._steps[n, m])
         except torch.OutOfMemoryError as error:
-            self._halved(len(a), error)
-            middle = len(a) // 2
-            return np.concatenate(
-                [self.transport(a[:middle], b[:middle], p), self.transport(a[middle:], b[middle:], p)]
-            )
+            middle = self._halved(len(a), error)
+            halves = slice(0, middle), slice(middle, None)
+            return torch.cat([self.transport(a[half], b[half], p) for half in halves])
 
-    def ends(self, rows: Rows) -> NDArray[np.float64]:
+    def ends(self, rows: Rows) -> torch.Tensor:
         """The smallest and the largest value (B, 2) of each sorted row."""
-        values: NDArray[np.float64] = torch.stack([rows[:, 0], rows[:, -1]], dim=1).double().cpu().numpy()
+        return torch.stack([rows[:, 0], rows[:, -1]], dim=1).double()
+
+    def collect(self, parts: Sequence[torch.Tensor]) -> NDArray[np.float64]:
+        """Bring what ``transport`` or ``ends`` gave for one chunk after another to the host."""
+        values: NDArray[np.float64] = torch.cat(list(parts)).cpu().numpy()
         return values
 
     # ------------------------------------------------------------------ memory
@@ -211,7 +214,7 @@ class TorchEngine:
         unused = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return int(free) + int(unused)
 
-    def _fitting_chunk(self, layouts: list[_Layout]) -> int:
+    def _fitting_chunk(self, layouts: list[Layout]) -> int:
         sizes = [layout.data.n_points for layout in layouts]
         per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
         fitting = int(_CHUNK_SHARE * self._free_bytes()) // per_projection
@@ -231,26 +234,26 @@ class TorchEngine:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _layouts(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[_Layout]:
+    def _layouts(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[Layout]:
         needed = [4 * data.n_points * data.n_features for data in datasets]
         stays = self.device.type == "cuda" and 2 * sum(needed) <= _RESIDENT_SHARE * self._free_bytes()
         return [self._layout(data, scaler, stays) for data in datasets]
 
-    def _layout(self, data: LabelledData, scaler: Scaler | None, stays: bool) -> _Layout:
+    def _layout(self, data: LabelledData, scaler: Scaler | None, stays: bool) -> Layout:
         offsets, position = data.grouping()
         edges = torch.from_numpy(offsets).to(self.device)
         codes = torch.repeat_interleave(edges.diff()).int()
         place = None if position is None else torch.from_numpy(position).long().to(self.device)
         if not stays:
-            return _Layout(data, offsets, edges, codes, place, None)
+            return Layout(data, offsets, edges, codes, place, None)
         try:
-            points = torch.cat([self._points(data, block, scaler) for block in _row_blocks(data)])
+            points = torch.cat([self._points(data, block, scaler) for block in verbs.row_blocks(data)])
             if place is not None:
                 points = torch.empty_like(points).index_copy_(0, place, points)
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()
-            return _Layout(data, offsets, edges, codes, place, None)
-        return _Layout(data, offsets, edges, codes, None, points)
+            return Layout(data, offsets, edges, codes, place, None)
+        return Layout(data, offsets, edges, codes, None, points)
 
     # ------------------------------------------------------------------ one chunk
 
@@ -283,7 +286,7 @@ class TorchEngine:
             points = ((raw.double() - centre) * (1.0 / scaler.scale)).to(torch.float32)
         return points
 
-    def _begin(self, layouts: list[_Layout], block: Block, scaler: Scaler | None, start: int) -> _Placed:
+    def _begin(self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int) -> _Placed:
         """Begin to place every dataset; the device works on while the next is prepared."""
         drawn = self._uploaded(block)
         placed = [self._place(layout, drawn, scaler) for layout in layouts]
@@ -304,133 +307,33 @@ class TorchEngine:
         small = self.device.type == "cuda" and host.nbytes < _PINNED_BYTES
         return (host.pin_memory() if small else host).to(self.device, non_blocking=small)
 
-    def _place(self, layout: _Layout, drawn: _Uploaded, scaler: Scaler | None) -> _PlacedRows:
+    def _place(self, layout: Layout, drawn: _Uploaded, scaler: Scaler | None) -> _PlacedRows:
         """Sorted data point projections of one dataset."""
         label_rows = None
         if drawn.block.label_features is not None:
             label_rows = self._projected(layout, drawn.block.label_features, drawn.phi, len(drawn.block), scaler)
         rows = self._projected(layout, drawn.block.features, drawn.theta, len(drawn.block), scaler)
         by_labels = rows if label_rows is None else label_rows
-        terms = class_terms(by_labels, layout, drawn.block.terms, drawn.coefficients)
-        fits = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
+        terms = verbs.class_terms(by_labels, layout, drawn.block.terms, drawn.coefficients)
+        terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
         largest = torch.linalg.vector_norm(by_labels, ord=float("inf"), dim=1)
         del label_rows, by_labels
-        place(rows, layout.codes, drawn.weights, terms)
-        return _PlacedRows(layout.data.name, sort(rows), fits, largest)
+        verbs.place(rows, layout.codes, drawn.weights, terms)
+        rows = verbs.sort(rows)
+        rows_fit = torch.isfinite(rows[:, 0]) & torch.isfinite(rows[:, -1])  # at the ends is what is not finite
+        return _PlacedRows(layout.data.name, rows, largest, torch.stack([terms_fit, rows_fit]))
 
     def _projected(
-        self, layout: _Layout, drawn: Drawn, theta: torch.Tensor | None, count: int, scaler: Scaler | None
+        self, layout: Layout, drawn: Drawn, theta: torch.Tensor | None, count: int, scaler: Scaler | None
     ) -> Rows:
         """Feature projections (B, n) of grouped points."""
         if layout.points is not None:
-            rows = project(layout.points, theta, drawn)
+            rows = verbs.project(layout.points, theta, drawn)
         else:
             rows = torch.empty((count, layout.data.n_points), device=self.device)
-            for block in _row_blocks(layout.data):
-                values = project(self._points(layout.data, block, scaler), theta, drawn)
+            for block in verbs.row_blocks(layout.data):
+                values = verbs.project(self._points(layout.data, block, scaler), theta, drawn)
                 rows[:, block if layout.position is None else layout.position[block]] = values
         if isinstance(drawn, Directions) and drawn.clamp is not None:
             rows.clamp_(-drawn.clamp, drawn.clamp)
         return rows
-
-
-# ------------------------------------------------------------------ the verbs
-
-
-def project(points: torch.Tensor, theta: torch.Tensor | None, drawn: Drawn) -> Rows:
-    """The feature projections (B, m) of points (m, d)."""
-    if theta is not None:
-        return theta @ points.T
-    assert not isinstance(drawn, Directions)
-    return torch.from_numpy(np.asarray(drawn(points.cpu().numpy()), np.float32)).to(points.device)
-
-
-def class_terms(rows: Rows, layout: _Layout, terms: LabelTerms, coefficients: torch.Tensor | None) -> torch.Tensor:
-    """The label term (B, C) of every class in every projection, float64."""
-    if coefficients is not None:
-        return class_sums(rows, layout.edges, coefficients) / layout.edges.diff()
-    assert isinstance(terms, Summaries)
-    host = rows.cpu().numpy()
-    columns = [summarised(host[:, first:last], terms) for first, last in neighbours(layout.offsets)]
-    return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
-
-
-def class_sums(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
-    """Sums (B, C) of each row's polynomial over each class, in float64; edges (C + 1,) bound the classes."""
-    if fused.available(rows):
-        return fused.class_sums(rows, edges, coefficients)
-    codes = torch.repeat_interleave(edges.diff())  # (n,) class of every point
-    sums = torch.zeros((len(rows), len(edges) - 1), dtype=torch.float64, device=rows.device)
-    for line in range(len(rows)):  # a row at a time: float64 copies stay small
-        t = rows[line].double()
-        values = coefficients[line, -1].expand_as(t)
-        for order in range(coefficients.shape[1] - 2, -1, -1):
-            values = values * t + coefficients[line, order]
-        sums[line].index_add_(0, codes, values)
-    return sums
-
-
-def place(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
-    """Turn grouped feature projections into data point projections: weight × t + the class's term."""
-    if fused.available(rows):
-        fused.place(rows, codes, weights, terms)
-        return
-    for line in range(len(rows)):
-        rows[line] = (weights[line] * rows[line].double() + terms[line][codes.long()]).float()
-
-
-def sort(rows: Rows) -> Rows:
-    """Sort every row ascending."""
-    return torch.sort(rows, dim=1).values
-
-
-def transport_rows(a: Rows, b: Rows, p: float, overlaps: Overlaps | None) -> NDArray[np.float64]:
-    """W_p^p between each sorted row of a (B, n) and of b (B, m); no overlaps are needed if n = m."""
-    steps = None if overlaps is None else _on_device(overlaps, a.device)
-    if fused.available(a):
-        result = fused.transport(a, b, p, steps)
-    elif steps is None:
-        result = _powered((a - b).abs_(), p).mean(dim=1, dtype=torch.float64)
-    else:
-        left, right, width = steps
-        result = _powered((a[:, left] - b[:, right]).abs_(), p).double() @ width
-    transported: NDArray[np.float64] = result.cpu().numpy()
-    return transported
-
-
-def _on_device(overlaps: Overlaps, device: torch.device) -> fused.Steps:
-    left, right = (torch.from_numpy(index).long().to(device) for index in (overlaps.left, overlaps.right))
-    return left, right, torch.from_numpy(overlaps.width).to(device)
-
-
-def _powered(gaps: torch.Tensor, p: float) -> torch.Tensor:
-    """|gap|^p; in float64 where float32 could overflow."""
-    if p == 1:
-        return gaps
-    return gaps.square_() if p == 2 and float(gaps.max()) < 1e18 else gaps.double().pow_(p)
-
-
-def _row_blocks(data: LabelledData) -> list[slice]:
-    """Rows that travel to the device at a time: about 64 MB of float32."""
-    count = max(1, (16 << 20) // data.n_features)
-    return [slice(start, start + count) for start in range(0, data.n_points, count)]
-
-
-def checked_device(device: str | torch.device) -> torch.device:
-    """A torch device that is there, or an error that says which are."""
-    try:
-        found = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or such as 'cuda:1'.") from error
-    if found.type == "cuda":
-        if not torch.cuda.is_available():
-            raise SotddError(
-                f"device is {device!r} but torch {torch.__version__} finds no GPU here: use device='cpu', or install a "
-                "torch with CUDA."
-            )
-        count = torch.cuda.device_count()
-        if found.index is not None and found.index >= count:
-            raise SotddError(f"device is {device!r} but there are {count} GPUs here: use cuda:0 to cuda:{count - 1}.")
-    elif found.type != "cpu":
-        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or such as 'cuda:1'.")
-    return found

@@ -1,0 +1,127 @@
+"""What the torch engine does to rows, one verb each: the twins of those in ``cpu.py``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise as neighbours
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sotdd.data import LabelledData
+from sotdd.engines import fused
+from sotdd.engines.faults import summarised
+from sotdd.errors import SotddError
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.labels import LabelTerms, Summaries
+from sotdd.transport import Overlaps
+
+Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A dataset with what every chunk needs to know of it."""
+
+    data: LabelledData
+    offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
+    edges: torch.Tensor  # (C + 1,) the same on the device
+    codes: torch.Tensor  # (n,) class of every grouped point
+    position: torch.Tensor | None  # (n,) place of each point among grouped points
+    points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
+
+
+def project(points: torch.Tensor, theta: torch.Tensor | None, drawn: Drawn) -> Rows:
+    """The feature projections (B, m) of points (m, d)."""
+    if theta is not None:
+        return theta @ points.T
+    assert not isinstance(drawn, Directions)
+    return torch.from_numpy(np.asarray(drawn(points.cpu().numpy()), np.float32)).to(points.device)
+
+
+def class_terms(rows: Rows, layout: Layout, terms: LabelTerms, coefficients: torch.Tensor | None) -> torch.Tensor:
+    """The label term (B, C) of every class in every projection, float64."""
+    if coefficients is not None:
+        return class_sums(rows, layout.edges, coefficients) / layout.edges.diff()
+    assert isinstance(terms, Summaries)
+    host = rows.cpu().numpy()
+    columns = [summarised(host[:, first:last], terms) for first, last in neighbours(layout.offsets)]
+    return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
+
+
+def class_sums(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
+    """Sums (B, C) of each row's polynomial over each class, in float64; edges (C + 1,) bound the classes."""
+    if fused.available(rows):
+        return fused.class_sums(rows, edges, coefficients)
+    codes = torch.repeat_interleave(edges.diff())  # (n,) class of every point
+    sums = torch.zeros((len(rows), len(edges) - 1), dtype=torch.float64, device=rows.device)
+    for line in range(len(rows)):  # a row at a time: float64 copies stay small
+        t = rows[line].double()
+        values = coefficients[line, -1].expand_as(t)
+        for order in range(coefficients.shape[1] - 2, -1, -1):
+            values = values * t + coefficients[line, order]
+        sums[line].index_add_(0, codes, values)
+    return sums
+
+
+def place(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
+    """Turn grouped feature projections into data point projections: weight × t + the class's term."""
+    if fused.available(rows):
+        fused.place(rows, codes, weights, terms)
+        return
+    for line in range(len(rows)):
+        rows[line] = (weights[line] * rows[line].double() + terms[line][codes.long()]).float()
+
+
+def sort(rows: Rows) -> Rows:
+    """Sort every row ascending."""
+    return torch.sort(rows, dim=1).values
+
+
+def transport_rows(a: Rows, b: Rows, p: float, steps: fused.Steps | None) -> torch.Tensor:
+    """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m); no steps are needed if n = m."""
+    if fused.available(a):
+        return fused.transport(a, b, p, steps)
+    if steps is None:
+        return _powered((a - b).abs_(), p).mean(dim=1)
+    left, right, width = steps
+    return _powered((a[:, left] - b[:, right]).abs_(), p) @ width
+
+
+def steps_of(overlaps: Overlaps, device: torch.device) -> fused.Steps:
+    """Overlaps as tensors on a device: left, right and width."""
+    left, right = (torch.from_numpy(index).long().to(device) for index in (overlaps.left, overlaps.right))
+    return left, right, torch.from_numpy(overlaps.width).to(device)
+
+
+def _powered(gaps: torch.Tensor, p: float) -> torch.Tensor:
+    """|gap|^p in float64."""
+    wide = gaps.double()
+    return wide if p == 1 else wide.square_() if p == 2 else wide.pow_(p)
+
+
+def row_blocks(data: LabelledData) -> list[slice]:
+    """Rows that travel to the device at a time: about 64 MB of float32."""
+    count = max(1, (16 << 20) // data.n_features)
+    return [slice(start, start + count) for start in range(0, data.n_points, count)]
+
+
+def checked_device(device: str | torch.device) -> torch.device:
+    """A torch device that is there, or an error that says which are."""
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or such as 'cuda:1'.") from error
+    if found.type == "cuda":
+        if not torch.cuda.is_available():
+            raise SotddError(
+                f"device is {device!r} but torch {torch.__version__} finds no GPU here: use device='cpu', or install a "
+                "torch with CUDA."
+            )
+        count = torch.cuda.device_count()
+        if found.index is not None and found.index >= count:
+            raise SotddError(f"device is {device!r} but there are {count} GPUs here: use cuda:0 to cuda:{count - 1}.")
+    elif found.type != "cpu":
+        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or such as 'cuda:1'.")
+    return found

@@ -103,11 +103,11 @@ def flow(
     --------
     >>> import numpy as np, sotdd
     >>> rng = np.random.default_rng(0)
-    >>> ring = rng.normal(size=(100, 2))
-    >>> ring /= np.linalg.norm(ring, axis=1, keepdims=True)
-    >>> blobs = np.where(np.arange(80)[:, None] < 40, -2, 2) + rng.normal(0, 0.3, size=(80, 2))
-    >>> source, target = (ring, np.where(ring[:, 0] > 0, "right", "left")), (blobs, np.arange(80) // 40)
-    >>> flow = sotdd.flow(source, target, steps=50, snapshots=3)
+    >>> angle = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> ring = np.stack([np.cos(angle), np.sin(angle)], axis=1), np.where(angle < np.pi, "upper", "lower")
+    >>> centres = np.repeat([[-2.0, 0.0], [2.0, 0.0]], 40, axis=0)
+    >>> blobs = rng.normal(centres, 0.3), np.arange(80) // 40
+    >>> flow = sotdd.flow(ring, blobs, steps=50, snapshots=3)
     >>> bool(flow.distances[-1] < 0.05 * flow.distances[0])
     True
     """

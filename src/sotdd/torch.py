@@ -1,9 +1,8 @@
 """The distance as a loss: differentiable in the features of both datasets, and in soft labels.
 
 A dataset is here a tensor of points and a matrix of memberships (n, C): the probability of every
-point to be of every class, which for hard labels is zeros and ones. A class's term is the mean of
-the projection's polynomial, points weighted by their membership; a point is shifted by its expected
-term. All of it, sorting included, is made of operations that torch can differentiate.
+point to be of every class, zeros and ones for hard labels. A class's term is the mean of the
+projection's polynomial weighted by membership; a point is shifted by its expected term.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sotdd_loss"]
 
-# Projected values of both datasets that a chunk holds by default. The polynomials keep one copy of
-# them per order for the backward pass, some tens in all.
+# Projected values that a chunk holds by default; polynomials keep a copy per order for the backward pass.
 _CHUNK_VALUES = 1 << 20
 
 # How far a row of probabilities may be from summing to one.
@@ -93,10 +91,13 @@ def sotdd_loss(
     """
     require("torch", "sotdd_loss", "'sotdd[torch]'")
     p = check_order(p)
-    _check_projections(projections)
-    for features, name in ((x, "x"), (x2, "x2")):
-        _check_features(features, name, projections)
+    if not isinstance(projections, Projections):
+        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
+    _check_features(x, "x", projections)
+    _check_features(x2, "x2", projections)
     _check_alike(x, x2, "x2")
+    _check_finite(x, "x")
+    _check_finite(x2, "x2")
     sides = [_standardised(features, projections.scaler) for features in (x, x2)]
     members = [_memberships(y, x, "x", "y"), _memberships(y2, x2, "x2", "y2")]
     loss = _mean_transport(sides, members, projections, p, chunk)
@@ -109,11 +110,6 @@ def sotdd_loss(
 
 
 # ------------------------------------------------------------------ what was passed
-
-
-def _check_projections(projections: object) -> None:
-    if not isinstance(projections, Projections):
-        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
 
 
 def _check_features(x: Tensor, name: str, projections: Projections) -> None:
@@ -132,6 +128,9 @@ def _check_features(x: Tensor, name: str, projections: Projections) -> None:
             "the datasets that are compared."
         )
     projections.source.check_points(tuple(x.shape[1:]), name)
+
+
+def _check_finite(x: Tensor, name: str) -> None:
     bad = int((~x.detach().isfinite()).sum())
     if bad:
         raise SotddError(f"{name} has {bad:,} of {x.numel():,} values NaN or infinite: drop or impute them first.")

@@ -129,6 +129,7 @@ def curve(axis, flow, floor) -> None:  # noqa: ANN001
         flow.steps[-1], floor * 1.1, "two samples of the target", ha="right", va="bottom", fontsize=8, color="#666666"
     )
     axis.set(yscale="log", xlabel="step")
+    axis.yaxis.set_major_formatter("{x:g}")
     axis.set_title("s-OTDD to the target", fontsize=10)
     axis.spines[["top", "right"]].set_visible(False)
 

@@ -75,7 +75,7 @@ class Descent:
 
     def features(self) -> NDArray[Any]:
         """The points where they are now, in the unit, the shape and the precision of the source."""
-        points = self._points.double().cpu().numpy()
+        points = self._points.cpu().double().numpy()
         if self._scaler is not None:
             points = points * self._scaler.scale + self._scaler.centre
         given = self._source.features
@@ -96,6 +96,11 @@ class Descent:
         leaves = [points] if self._logits is None else [points, self._logits]
         slopes = [slope * self._squaring(loss.item()) for slope in torch.autograd.grad(loss, leaves)]
         move = slopes[0] * (rate * self._unit(projections.n_projections))
+        if not bool(move.isfinite().all()):
+            raise SotddError(
+                "the slope of the distance is not finite: use a smaller learning_rate, or lower orders, such as "
+                "moments=sotdd.UniformOrders(4)."
+            )
         lengths = move.norm(dim=1, keepdim=True) / math.sqrt(move.shape[1])
         self._points = self._points - move / (lengths / self._longest).clamp_min(1)
         if self._logits is not None and self._label_steps is not None:
@@ -133,7 +138,7 @@ def checked_device(device: str | torch.device) -> torch.device:
     """The device asked for, or one line on why it cannot be used."""
     try:
         place = torch.device(device)
-        torch.zeros(1, device=place)
+        torch.zeros(1, device=place).item()
     except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError) as error:
         raise SotddError(
             f"device is {described(device)}, which torch cannot use here ({first_line(error)}): expected 'cpu', or "

@@ -208,13 +208,13 @@ def _keyed(projections: Projections, count: int, step: int) -> Projections:
 
 
 def _go(moving: Descent, projections: Projections, rate: float, label_rate: float, step: int) -> None:
-    """Take a step; one that leads out of float32 says how far the flow came."""
+    """Take a step; one that cannot be taken says how far the flow came."""
     try:
         moving.step(projections, rate, label_rate)
     except SotddError as error:
         if step == 0:
             raise
-        raise SotddError(f"the flow broke off at step {step:,}: {error} Or use a smaller learning_rate.") from error
+        raise SotddError(f"the flow broke off at step {step:,}, a smaller learning_rate may help: {error}") from error
 
 
 def _snapshot(step: int, moving: Descent, source: LabelledData) -> Snapshot:

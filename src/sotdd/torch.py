@@ -187,7 +187,7 @@ def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
     shown = y.detach()
     if not bool(shown.isfinite().all()) or bool((shown < 0).any()):
         raise SotddError(f"{name} holds probabilities that are negative or not finite: expected softmax(..., dim=1).")
-    off = float((shown.double().sum(1) - 1).abs().max())
+    off = float((shown.sum(1) - 1).abs().max())
     if off > max(_SUM_TOLERANCE, 8 * torch.finfo(y.dtype).eps):
         raise SotddError(f"rows of {name} sum to one only to within {off:.3g}: expected softmax(..., dim=1).")
 

@@ -189,7 +189,7 @@ def test_a_flow_that_breaks_off_says_where():
         def draw(self, rng, n_projections, n_features):
             drawn = super().draw(rng, n_projections, n_features)
             seen.append(drawn)
-            return drawn if len(seen) < 40 else lambda points: drawn.theta @ points.T
+            return drawn if len(seen) < 12 else lambda points: drawn.theta @ points.T
 
     seen = []
     with pytest.raises(

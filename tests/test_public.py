@@ -8,8 +8,9 @@ import pytest
 import sotdd
 
 NAMES = {
-    "Convolution", "Distance", "DistanceMatrix", "LabelledData", "Moments", "Orthogonal", "Projections", "Scaler",
-    "SotddError", "Sphere", "UniformOrders", "ZeroTruncatedPoisson", "distance", "pairwise", "peers", "projections",
+    "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
+    "Scaler", "SotddError", "Sphere", "UniformOrders", "ZeroTruncatedPoisson", "distance", "flow", "pairwise", "peers",
+    "projections", "torch",
 }  # fmt: skip
 
 
@@ -19,7 +20,7 @@ def test_the_public_names_are_these():
         assert hasattr(sotdd, name)
 
 
-@pytest.mark.parametrize("name", sorted(NAMES - {"peers", "projections"}))
+@pytest.mark.parametrize("name", sorted(NAMES - {"peers", "projections", "torch"}))
 def test_every_public_name_has_an_example_that_runs(name):
     """Doctests run with the suite; this sees to it that there is one."""
     assert ">>>" in getattr(sotdd, name).__doc__
@@ -31,7 +32,14 @@ def test_every_name_of_projections_is_described(name):
 
 
 def test_importing_is_light():
-    heavy = ("numba", "scipy", "torch", "pandas", "rich", "typer")
+    heavy = ("numba", "scipy", "torch", "pandas", "rich", "typer", "matplotlib", "sotdd.torch", "sotdd.peers")
     code = f"import sys, sotdd; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_flow_is_the_function_whatever_is_imported_first():
+    """The file of that name must not take its place."""
+    code = "from sotdd.flow import flow; import sotdd, sotdd.torch; print(sotdd.flow is flow, sotdd.torch.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "sotdd.torch"]

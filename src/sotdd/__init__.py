@@ -16,6 +16,8 @@ from sotdd import projections
 from sotdd.data import LabelledData
 from sotdd.distance import distance
 from sotdd.errors import SotddError
+from sotdd.flow import flow
+from sotdd.flow_result import Flow
 from sotdd.matrix import DistanceMatrix
 from sotdd.pairwise import pairwise
 from sotdd.projections import (
@@ -31,7 +33,7 @@ from sotdd.result import Distance
 from sotdd.scaling import Scaler
 
 if TYPE_CHECKING:
-    from sotdd import peers
+    from sotdd import peers, torch
 
 __version__ = "0.1.0"
 
@@ -39,6 +41,7 @@ __all__ = [
     "Convolution",
     "Distance",
     "DistanceMatrix",
+    "Flow",
     "LabelledData",
     "Moments",
     "Orthogonal",
@@ -50,14 +53,16 @@ __all__ = [
     "ZeroTruncatedPoisson",
     "__version__",
     "distance",
+    "flow",
     "pairwise",
     "peers",
     "projections",
+    "torch",
 ]
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Load the peers when they are first used: they need the compiled loops."""
-    if name == "peers":
-        return import_module("sotdd.peers")
+    """Load what needs the compiled loops when it is first used."""
+    if name in {"peers", "torch"}:
+        return import_module(f"sotdd.{name}")
     raise AttributeError(f"module 'sotdd' has no attribute {name!r}")

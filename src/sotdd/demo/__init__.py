@@ -24,10 +24,24 @@ STORY = {
 }
 
 
+def digits() -> _Labelled:
+    """1,797 handwritten digits, 8 × 8 pixels from 0 to 16, and what each is; they come with the package.
+
+    Examples
+    --------
+    >>> from sotdd.demo import digits
+    >>> images, labels = digits()
+    >>> images.shape, labels[:3].tolist()
+    ((1797, 8, 8), [0, 1, 2])
+    """
+    with files(__package__).joinpath("digits.npz").open("rb") as file, np.load(file) as arrays:
+        return arrays["X"], arrays["y"]
+
+
 def datasets(seed: int = 0) -> dict[str, _Labelled]:
     """Make the datasets of the story; the digits are real, and come with the package."""
     rng = np.random.default_rng(seed)
-    images, labels = _digits()
+    images, labels = digits()
     order = rng.permutation(len(images))
     first, second = np.array_split(order, 2)
     others, names = images[second], labels[second]
@@ -55,11 +69,6 @@ def reading(matrix: DistanceMatrix) -> list[str]:
         "± is the error from using finitely many projections. The unit is the spread of the pooled data, so numbers "
         "compare within one matrix, not across matrices.",
     ]
-
-
-def _digits() -> _Labelled:
-    with files(__package__).joinpath("digits.npz").open("rb") as file, np.load(file) as arrays:
-        return arrays["X"], arrays["y"]
 
 
 def _stripes(rng: np.random.Generator, count: int) -> _Labelled:

@@ -9,7 +9,8 @@ import sotdd
 
 NAMES = {
     "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
-    "Scaler", "SotddError", "Sphere", "UniformOrders", "ZeroTruncatedPoisson", "distance", "flow", "pairwise", "peers",
+    "Scaler", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
+    "distance", "flow", "onto_span", "pairwise", "peers",
     "projections", "torch",
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """The torch engine against the CPU engine; on the processor here, on a GPU where there is one."""
 
+import subprocess
 import sys
 
 import numpy as np
@@ -240,6 +241,19 @@ def test_auto_takes_a_gpu_for_much_work(pair, monkeypatch):
     choice.engine_for("auto", pair, 10**8, "tf32")
     choice.engine_for("auto", pair, 100)
     assert asked == [("cuda", "tf32")]
+
+
+@pytest.mark.skipif(choice._has_driver(), reason="there is a GPU driver here")
+def test_torch_is_not_loaded_where_there_is_no_gpu():
+    code = """if True:
+        import sys, numpy as np
+        from sotdd import LabelledData
+        from sotdd.engines.choice import engine_for
+        engine_for("auto", [LabelledData.of(np.zeros((9, 9)))], 10**15)
+        print("torch" in sys.modules)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 @needs_gpu

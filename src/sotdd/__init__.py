@@ -31,6 +31,7 @@ from sotdd.projections import (
 )
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
+from sotdd.span import Span, onto_span
 
 if TYPE_CHECKING:
     from sotdd import peers, torch
@@ -48,12 +49,14 @@ __all__ = [
     "Projections",
     "Scaler",
     "SotddError",
+    "Span",
     "Sphere",
     "UniformOrders",
     "ZeroTruncatedPoisson",
     "__version__",
     "distance",
     "flow",
+    "onto_span",
     "pairwise",
     "peers",
     "projections",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -57,8 +59,17 @@ def _torch_engine(device: str, precision: Precision) -> TorchEngine:
 
 
 def _has_gpu() -> bool:
-    if find_spec("torch") is None:
+    """Whether torch could use a GPU; it is loaded to ask only where there is a driver for one."""
+    if find_spec("torch") is None or not _has_driver():
         return False
     import torch
 
     return bool(torch.cuda.is_available())
+
+
+def _has_driver() -> bool:
+    try:
+        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True

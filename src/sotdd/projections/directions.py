@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import check_positive
+from sotdd.checks import check_count, check_positive
 from sotdd.errors import SotddError
 
 
@@ -92,6 +92,12 @@ class DirectionLaw(Protocol):
 class Sphere:
     """Directions uniform on the unit sphere: the Radon projection of the paper.
 
+    Parameters
+    ----------
+    ambient
+        The number of dimensions that the sphere is in, where the features are coordinates of a
+        subspace only, as `sotdd.onto_span` makes them; by default as many as there are features.
+
     Examples
     --------
     >>> import numpy as np, sotdd
@@ -100,13 +106,26 @@ class Sphere:
     True
     """
 
+    ambient: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the dimensions."""
+        if self.ambient is not None:
+            check_count(self.ambient, "ambient")
+
     def describe(self) -> Mapping[str, object]:
-        """Name the law."""
-        return {"law": "sphere"}
+        """Name the law, and the space it is in where that is not the features'."""
+        return {"law": "sphere"} if self.ambient is None else {"law": "sphere", "ambient": int(self.ambient)}
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
-        """Draw Gaussian vectors and bring them to length one."""
-        return Directions(unit_rows(rng.standard_normal((n_projections, n_features))))
+        """Draw Gaussian vectors and bring them to length one; what is seen of them may be shorter."""
+        theta = rng.standard_normal((n_projections, n_features))
+        if self.ambient is None or self.ambient == n_features:
+            return Directions(unit_rows(theta))
+        if self.ambient < n_features:
+            raise SotddError(f"ambient is {self.ambient:,} but there are {n_features:,} features: expected no fewer.")
+        unseen = rng.chisquare(self.ambient - n_features, n_projections)
+        return Directions(theta / np.sqrt(np.einsum("ij,ij->i", theta, theta) + unseen)[:, None])
 
 
 @dataclass(frozen=True)

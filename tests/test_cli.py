@@ -154,6 +154,7 @@ def test_a_file_without_labels_is_one_class_and_says_so(files):
         (["a.npz", "b.npz", "--p", "nan"], "p is nan"),
         (["a.npz", "b.npz", "--seed", "-1"], "seed is -1"),
         (["a.npz", "b.npz", "--method", "emd"], "method is 'emd'"),
+        (["a.npz", "b.npz", "--device", "tpu"], "device is 'tpu'"),
         (["a.npz", "b.npz", "--method", "otdd", "--n-projections", "9"], "'otdd' has no setting n_projections"),
         (["a.npz", "b.npz", "--max-samples", "9"], "no setting max_samples of s-OTDD"),
     ],

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from sotdd.data import LabelledData
 from sotdd.engines import fused
 from sotdd.engines import torch_verbs as verbs
-from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
+from sotdd.engines.faults import LARGEST_TERM
+from sotdd.engines.torch_placed import Placed, PlacedRows
 from sotdd.engines.torch_verbs import Layout, Rows
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
@@ -62,52 +63,6 @@ class _Uploaded:
     phi: torch.Tensor | None  # (B, d) for the labels, where they have their own
     weights: torch.Tensor  # (B,)
     coefficients: torch.Tensor | None  # (B, D + 1), None for summaries
-
-
-@dataclass(frozen=True, eq=False)
-class _PlacedRows:
-    """One dataset through some projections, perhaps still at work on the device."""
-
-    name: str
-    rows: Rows  # (B, n) sorted
-    largest: torch.Tensor  # (B,) largest |t|, to explain terms that cannot be used
-    fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
-
-
-class _Placed:
-    """All datasets through some projections, begun on the device.
-
-    What must be checked is copied to the host beside the work, so that checking it later waits for
-    this chunk alone and the device never runs dry.
-    """
-
-    def __init__(self, part: slice, datasets: list[_PlacedRows], block: Block) -> None:
-        self.part, self.datasets, self._terms = part, datasets, block.terms
-        self._on_device = datasets[0].rows.is_cuda
-        self._fits = torch.empty((len(datasets), 2, len(block)), dtype=torch.bool, pin_memory=self._on_device)
-        for seen, host in zip(datasets, self._fits, strict=True):
-            host.copy_(seen.fits, non_blocking=True)
-        self._explained = [(seen.name, seen.largest) for seen in datasets]
-        self._copied = torch.cuda.Event() if self._on_device else None  # type: ignore[no-untyped-call]
-        if self._copied is not None:
-            self._copied.record(torch.cuda.current_stream(datasets[0].rows.device))
-
-    def handed_out(self) -> tuple[slice, list[Rows]]:
-        """The rows, which are not held on to."""
-        rows = [seen.rows for seen in self.datasets]
-        self.datasets = []
-        return self.part, rows
-
-    def check(self) -> None:
-        """Wait for this chunk, and refuse what is not finite."""
-        if self._copied is not None:
-            self._copied.synchronize()
-        for (name, largest), (terms_fit, rows_fit) in zip(self._explained, self._fits.numpy(), strict=True):
-            if not terms_fit.all():
-                line = int(np.argmin(terms_fit))
-                raise unusable_term(name, float(largest[line]), self._terms, line, self.part.start + line)
-            if not rows_fit.all():
-                raise too_large(name, self.part.start + int(np.argmin(rows_fit)))
 
 
 class TorchEngine:
@@ -165,7 +120,7 @@ class TorchEngine:
         layouts = self._layouts(datasets, projections.scaler)
         chunk = self._chunk or self._fitting_chunk(layouts)
         size = chunk  # what is worked on at a time: halved when memory runs out
-        unchecked: deque[_Placed] = deque()
+        unchecked: deque[Placed] = deque()
         for start, block in self._drawn(projections, chunk):
             done = 0
             while done < len(block):
@@ -286,11 +241,11 @@ class TorchEngine:
             points = ((raw.double() - centre) * (1.0 / scaler.scale)).to(torch.float32)
         return points
 
-    def _begin(self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int) -> _Placed:
+    def _begin(self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int) -> Placed:
         """Begin to place every dataset; the device works on while the next is prepared."""
         drawn = self._uploaded(block)
         placed = [self._place(layout, drawn, scaler) for layout in layouts]
-        return _Placed(slice(start, start + len(block)), placed, block)
+        return Placed(slice(start, start + len(block)), placed, block)
 
     def _uploaded(self, block: Block) -> _Uploaded:
         theta, phi = (
@@ -307,7 +262,7 @@ class TorchEngine:
         small = self.device.type == "cuda" and host.nbytes < _PINNED_BYTES
         return (host.pin_memory() if small else host).to(self.device, non_blocking=small)
 
-    def _place(self, layout: Layout, drawn: _Uploaded, scaler: Scaler | None) -> _PlacedRows:
+    def _place(self, layout: Layout, drawn: _Uploaded, scaler: Scaler | None) -> PlacedRows:
         """Sorted data point projections of one dataset."""
         label_rows = None
         if drawn.block.label_features is not None:
@@ -321,7 +276,7 @@ class TorchEngine:
         verbs.place(rows, layout.codes, drawn.weights, terms)
         rows = verbs.sort(rows)
         rows_fit = torch.isfinite(rows[:, 0]) & torch.isfinite(rows[:, -1])  # at the ends is what is not finite
-        return _PlacedRows(layout.data.name, rows, largest, torch.stack([terms_fit, rows_fit]))
+        return PlacedRows(layout.data.name, rows, largest, torch.stack([terms_fit, rows_fit]))
 
     def _projected(
         self, layout: Layout, drawn: Drawn, theta: torch.Tensor | None, count: int, scaler: Scaler | None

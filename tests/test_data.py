@@ -67,6 +67,9 @@ def test_torch_frames_and_lists(rng):
         (x.tolist(), y.tolist()),
         (x, pd.Categorical(np.array(["cat", "dog"])[y])),
         (x, list(torch.tensor(y))),
+        (x, torch.tensor(y, dtype=torch.bfloat16)),
+        (x, torch.tensor(y, dtype=torch.float32, requires_grad=True)),
+        (torch.tensor(x).neg().conj_physical().neg(), y),
         (x, np.array([torch.tensor(int(v)) for v in y] + [None], object)[:-1]),
     ]:
         assert sotdd.distance((features, labels), (x, y), n_projections=64).value < 1e-6
@@ -159,8 +162,8 @@ REFUSED = [
     ((good, [0, Decimal("NaN"), complex("nan")]), "2 labels that are missing"),
     ((good, np.ma.array([0, 1, 2], mask=[False, True, False])), "1 label that is missing"),
     ((good, [torch.zeros(1), torch.zeros(1), torch.zeros(1)]), "labels of dataset 'a' hold a Tensor"),
-    ((good, torch.zeros(3, requires_grad=True)), "labels of dataset 'a' do not form an array"),
-    ((good, torch.zeros(3, dtype=torch.bfloat16)), "labels of dataset 'a' do not form an array"),
+    ((good, torch.zeros(3).to_sparse()), "labels of dataset 'a' do not form an array"),
+    (torch.zeros(3, 2, device="meta"), "a tensor of torch.float32 on meta, which cannot be read"),
     (np.zeros((0, 3)), r"shape \(0, 3\): expected at least one point"),
     (np.zeros((3, 0)), r"shape \(3, 0\): expected at least one point"),
     ([], "at least one point"),

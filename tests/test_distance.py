@@ -430,6 +430,14 @@ def test_rounding_that_matters_is_told(rng):
     assert sotdd.distance((a, labels), (a, labels)).remarks == ()
 
 
+def test_points_that_float32_cannot_tell_apart_are_told(rng):
+    a, b = rng.normal(size=(2, 50, 4)) + 1e9
+    lost = sotdd.distance(a, b, scale=None, moments=sotdd.UniformOrders(1))
+    assert lost.remarks
+    assert sotdd.distance(a, b).remarks == ()
+    assert sotdd.distance(np.full((5, 2), 3.0), np.full((5, 2), 3.0), scale=None).remarks == ()
+
+
 def test_more_projections_than_memory():
     with pytest.raises(sotdd.SotddError, match="do not fit in memory"):
         sotdd.distance([[1.0]], [[2.0]], n_projections=10**15)

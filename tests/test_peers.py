@@ -294,6 +294,26 @@ def test_samples_are_taken_and_told(pair):
     assert sotdd.pairwise(list(pair), method="otdd", max_samples=20, seed=1).values[0, 1] != result.value
 
 
+@pytest.mark.parametrize("unit", [1e-30, 1e-8, 1e8])
+@pytest.mark.parametrize("method", ["otdd", "otdd-gaussian", "wte"])
+def test_solvers_do_not_mind_the_unit(pair, method, unit):
+    """The tolerances of network simplex are absolute."""
+    small = sotdd.pairwise([(x * unit, y) for x, y in pair], method=method).values[0, 1]
+    assert small / unit == pytest.approx(sotdd.pairwise(list(pair), method=method).values[0, 1], rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["otdd", "otdd-gaussian", "wte", "chsw", "frechet", "mmd"])
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_squares_that_leave_float64_are_told(pair, method, unit):
+    with pytest.raises(sotdd.SotddError, match="cannot be squared in float64"):
+        sotdd.pairwise([(x * unit, y) for x, y in pair], method=method)
+
+
+def test_mmd_is_symmetric(rng):
+    a, b = rng.normal(size=(1500, 2)), rng.normal(0.1, 1, size=(900, 2))
+    assert peers.mmd(a, b).value == pytest.approx(peers.mmd(b, a).value, rel=1e-9)
+
+
 # ------------------------------------------------------------------ bad input
 
 
@@ -309,6 +329,12 @@ def test_samples_are_taken_and_told(pair):
         (lambda a, b: peers.otdd(a, b, outer="sinkhorn", regularisation=0.0), "regularisation is 0.0"),
         (lambda a, b: peers.otdd(a, np.zeros((3, 9))), "9 features"),
         (lambda a, b: peers.mmd(a, b, bandwidth=-1), "bandwidth is -1"),
+        (lambda a, b: peers.mmd(a, b, bandwidth=1e-200), "leaves float64"),
+        (lambda a, b: peers.otdd(a, b, outer="sinkhorn", regularisation="a"), "regularisation is 'a'"),
+        (lambda a, b: peers.otdd(a, b, p=700), "costs overflow"),
+        (lambda a, b: peers.wte([a, b], reference="abc"), "reference does not form"),
+        (lambda a, b: peers.wte([a, b], reference=np.zeros((0, 14))), "reference has shape"),
+        (lambda a, b: sotdd.pairwise([a, b], method="otdd", device="cuda"), "works on the processor only"),
         (lambda a, b: peers.chsw(a, b, label_dimensions=0), "label_dimensions is 0"),
         (lambda a, b: peers.wte([a, b], n_reference=1.5), "n_reference is 1.5"),
         (lambda a, b: peers.frechet(a, b, scale="minmax"), "scale is 'minmax'"),

@@ -416,3 +416,11 @@ def test_the_fingerprint_forgives_last_bits(rng):
 def test_draws_start_at_blocks():
     with pytest.raises(sotdd.SotddError, match="multiple of 64"):
         sotdd.Projections.fit([np.zeros((1, 2))]).draw(1, 65)
+
+
+def test_kept_draws_cannot_be_written_to():
+    projections = sotdd.Projections.fit([np.zeros((1, 2))], n_projections=64)
+    with pytest.raises(ValueError, match="read-only"):
+        projections.draw(0, 64).features.theta[:] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        projections.draw(0, 64).terms.weights[:] = 0

@@ -78,3 +78,21 @@ def test_bad_input(rng):
         sotdd.distance(np.eye(3), np.eye(3), directions=sotdd.Sphere(ambient=2))
     with pytest.raises(sotdd.SotddError, match="ambient is 0"):
         sotdd.Sphere(ambient=0)
+
+
+def test_constant_data_keep_a_coordinate():
+    zeros = np.zeros((5, 20))
+    span = sotdd.onto_span({"a": zeros, "b": zeros})
+    assert sotdd.pairwise(span.datasets, directions=span.directions, scale=None)["a", "b"].value == 0
+
+
+def test_points_far_from_zero_are_refused_or_scaled(rng):
+    far = rng.normal(size=(20, 100)) + 1e6
+    with pytest.raises(sotdd.SotddError, match="far from zero"):
+        sotdd.onto_span([far], scale=None)
+    assert sotdd.onto_span([far]).datasets["0"].n_features == 19
+
+
+def test_no_dataset_is_lost_by_its_name(rng):
+    same = [sotdd.LabelledData.of(rng.normal(size=(3, 30)), name) for name in ("a", "a (2)", "a")]
+    assert list(sotdd.onto_span(same).datasets) == ["a", "a (2)", "a (3)"]

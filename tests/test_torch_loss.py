@@ -257,3 +257,12 @@ def test_without_torch_the_install_command_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(sotdd.SotddError, match=r"sotdd_loss needs torch.*pip install 'sotdd\[torch\]'"):
         sotdd.torch.sotdd_loss(ONES, [0] * 4, ONES, [0] * 4, projections)
+
+
+def test_autocast_does_not_reach_the_loss():
+    x, x2 = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)), torch.zeros(50, 4)
+    projections = sotdd.Projections.fit([x, x2 + 1], n_projections=128)
+    labels = torch.zeros(60, dtype=torch.int64), torch.zeros(50, dtype=torch.int64)
+    plain = sotdd.torch.sotdd_loss(x, labels[0], x2, labels[1], projections)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(sotdd.torch.sotdd_loss(x, labels[0], x2, labels[1], projections), plain)

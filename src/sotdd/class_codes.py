@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sotdd.checks import described, first_line
 from sotdd.errors import SotddError
-from sotdd.tensors import is_tensor
+from sotdd.tensors import host_labels, is_tensor
 
 Classes = tuple[Hashable, ...]
 Codes = NDArray[np.integer]
@@ -47,8 +47,8 @@ def _label_array(labels: object, name: str) -> NDArray[Any]:
         raise SotddError(_missing(int(np.sum(np.ma.getmaskarray(labels))), name))
     if hasattr(labels, "__array__"):
         try:
-            return np.asarray(labels.cpu() if is_tensor(labels) else labels)  # type: ignore[attr-defined]
-        except (ValueError, TypeError, RuntimeError) as error:
+            return host_labels(labels) if is_tensor(labels) else np.asarray(labels)
+        except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
             raise SotddError(f"labels of dataset {name!r} do not form an array ({first_line(error)}).") from error
     if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__iter__"):
         raise SotddError(f"labels of dataset {name!r} are {described(labels)}: expected one label per row.")

@@ -68,7 +68,7 @@ def distance_command(
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or such as cuda:1 (with torch), or auto.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no notes beside the result.")] = False,
 ) -> None:
     """Say how far apart two labelled datasets are."""
     began = time.perf_counter()

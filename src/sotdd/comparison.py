@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Half a unit in the last place of float32, in which projected points are sorted.
 _ROUNDING = 2.0**-24
+# Projected values beyond this are far from zero.
+_FAR = 1e4
 # Rounding beyond this share of the distance is told.
 _TOLERATED = 0.02
 
@@ -67,7 +69,7 @@ def compare(
             method=method,
             fingerprint=projections.fingerprint,
             scaler=projections.scaler,
-            remarks=_precision(per_projection, rounding, p),
+            remarks=_precision(per_projection, rounding, p) or _flattened(reach[i], reach[j]),
         )
     return found
 
@@ -103,3 +105,12 @@ def _precision(per_projection: NDArray[np.float64], rounding: NDArray[np.float64
         f"projected values are so large that float32 rounding is up to {noise:.2g}: bring outliers in, scale the "
         "features or take lower orders",
     )
+
+
+def _flattened(ends_a: NDArray[np.float64], ends_b: NDArray[np.float64]) -> tuple[str, ...]:
+    """Say when float32 left no difference between the points of a dataset, so far are they from zero."""
+    for ends in (ends_a, ends_b):
+        largest = np.abs(ends).max(axis=1)
+        if np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING:
+            return ("points are so far from zero that float32 does not tell them apart: use scale='pooled'",)
+    return ()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from itertools import pairwise as neighbours
 from typing import Any, TypeAlias
 
@@ -202,12 +202,11 @@ def labelled_pair(a: Dataset, b: Dataset) -> list[LabelledData]:
 
 def _told_apart(named: list[tuple[str, Dataset]]) -> list[tuple[str, Dataset]]:
     """Number the names that occur again."""
-    seen: Counter[str] = Counter()
-    result = []
+    result: dict[str, Dataset] = {}
     for name, source in named:
-        seen[name] += 1
-        result.append((name if seen[name] == 1 else f"{name} ({seen[name]})", source))
-    return result
+        numbered = (f"{name} ({number})" for number in count(2))
+        result[next(free for free in chain([name], numbered) if free not in result)] = source
+    return list(result.items())
 
 
 def same_features(datasets: Sequence[LabelledData]) -> int:

@@ -170,7 +170,7 @@ def _named(data: Dataset, name: str) -> LabelledData:
 def _stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
     """The steps at which snapshots are taken; one is taken after the last in any case."""
     if isinstance(snapshots, (int, np.integer)) and not isinstance(snapshots, bool) and snapshots >= 2:
-        return {round(stop) for stop in np.linspace(0, steps, int(snapshots)).tolist()}
+        return {round(stop) for stop in np.linspace(0, steps, min(int(snapshots), steps + 1)).tolist()}
     try:
         stops = {int(check_count(stop + 1, "a snapshot")) - 1 for stop in snapshots}  # type: ignore[union-attr]
     except (TypeError, SotddError):

@@ -83,6 +83,8 @@ def pairwise(
         seed=seed,
     )
     if method != "sotdd":
+        if str(device) not in ("auto", "cpu"):
+            raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")
         asked = {**drawing, **given(p=p), **({} if projections is None else {"projections": projections}), **options}
         return DistanceMatrix(names, _by_peer(method, data, pairs, asked, progress))
     if options:

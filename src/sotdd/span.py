@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # Inner products are summed over so many features at a time, in float64.
 _FEATURES = 4096
 
+# A mean this many times the spread leaves inner products with too few digits.
+_FAR = 1e3
+
 # Dimensions of the span with less than this share of the largest variance are rounding.
 _NEGLIGIBLE = 1e-12
 
@@ -94,6 +97,8 @@ def onto_span(
             "saves nothing, compare them as they are."
         )
     scaler = scaler_for(scale, data)
+    if scaler is None:
+        _refuse_far_from_zero(data)
     tensors = [part.features.tensor for part in data if isinstance(part.features, DeviceFeatures)]
     if len(tensors) == len(data):
         coordinates: list[Features] = [DeviceFeatures(part) for part in _on_device(tensors, scaler)]
@@ -104,6 +109,16 @@ def onto_span(
         for part, features in zip(data, coordinates, strict=True)
     }
     return Span(turned, Sphere(ambient=n_features), scaler)
+
+
+def _refuse_far_from_zero(data: list[LabelledData]) -> None:
+    """Inner products of points far from zero hold too few digits of how the points differ."""
+    pooled = Scaler.fit(data)
+    if float(np.max(np.abs(pooled.centre))) > _FAR * pooled.scale:
+        raise SotddError(
+            "the points lie far from zero beside how much they differ, and scale=None keeps them there: use "
+            "scale='pooled', or compare the datasets as they are."
+        )
 
 
 def _on_host(data: Sequence[LabelledData], scaler: Scaler | None) -> list[NDArray[np.float64]]:
@@ -118,7 +133,7 @@ def _on_host(data: Sequence[LabelledData], scaler: Scaler | None) -> list[NDArra
             points = (points - scaler.centre[block]) / scaler.scale
         products += points @ points.T
     values, vectors = np.linalg.eigh(products)
-    kept = values > _NEGLIGIBLE * values[-1]
+    kept = values >= max(_NEGLIGIBLE * values[-1], 0.0)
     coordinates = vectors[:, kept] * np.sqrt(values[kept])
     return np.split(coordinates, np.cumsum([part.n_points for part in data])[:-1])
 
@@ -137,6 +152,6 @@ def _on_device(tensors: Sequence[torch.Tensor], scaler: Scaler | None) -> list[t
             points = (points - points.new_tensor(scaler.centre[block])) / scaler.scale
         products.addmm_(points, points.T)
     values, vectors = torch.linalg.eigh(products)
-    kept = values > _NEGLIGIBLE * values[-1]
+    kept = values >= (_NEGLIGIBLE * values[-1]).clamp_min(0)
     coordinates = (vectors[:, kept] * values[kept].sqrt()).float()
     return list(coordinates.split([len(part) for part in flat]))

@@ -27,10 +27,23 @@ def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noq
         raise SotddError(f"features of dataset {name!r} are complex numbers: expected real numbers.")
     if str(tensor.dtype) == "torch.bfloat16":  # NumPy has none
         tensor = tensor.float()
-    if tensor.device.type == "cpu":
-        array: NDArray[Any] = tensor.numpy()
-        return array
-    return DeviceFeatures(tensor)
+    try:
+        if tensor.device.type == "cpu":
+            array: NDArray[Any] = tensor.resolve_neg().numpy()
+            return array
+        return DeviceFeatures(tensor)
+    except (TypeError, RuntimeError, NotImplementedError) as error:
+        raise SotddError(
+            f"features of dataset {name!r} are a tensor of {tensor.dtype} on {tensor.device}, which cannot be read: "
+            "convert it first, such as by .float()."
+        ) from error
+
+
+def host_labels(tensor: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optional
+    """Labels held in a tensor, wherever it is."""
+    tensor = tensor.detach().cpu()
+    labels: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    return labels
 
 
 class DeviceFeatures:

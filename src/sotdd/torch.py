@@ -98,9 +98,12 @@ def sotdd_loss(
     _check_alike(x, x2, "x2")
     _check_finite(x, "x")
     _check_finite(x2, "x2")
-    sides = [_standardised(features, projections.scaler) for features in (x, x2)]
-    members = [_memberships(y, x, "x", "y"), _memberships(y2, x2, "x2", "y2")]
-    loss = _mean_transport(sides, members, projections, p, chunk)
+    import torch
+
+    with torch.autocast(x.device.type, enabled=False):  # products in half precision would lose the digits that matter
+        sides = [_standardised(features, projections.scaler) for features in (x, x2)]
+        members = [_memberships(y, x, "x", "y"), _memberships(y2, x2, "x2", "y2")]
+        loss = _mean_transport(sides, members, projections, p, chunk)
     if not bool(loss.isfinite()):
         raise SotddError(
             f"the loss is not finite at p={p:g}: class moments or powers overflow; scale the features, bring outliers "

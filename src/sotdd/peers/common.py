@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from sotdd.checks import check_count, check_seed
 from sotdd.comparison import compare
 from sotdd.data import LabelledData, same_features
+from sotdd.errors import SotddError
 from sotdd.peers.chsw import FeaturesOnly
 from sotdd.peers.points import Points, refuse_beyond_memory
 from sotdd.progress import Report
@@ -24,6 +27,9 @@ Scale: TypeAlias = Literal["pooled"] | Scaler | None
 # Takes datasets, pairs of their places, a function to report (done, total) to, and settings by keyword.
 Method: TypeAlias = Callable[..., Found]
 
+# Features must lie between this and its inverse, so that their squares and sums stay in float64.
+_SMALLEST = 1e-120
+
 
 def load(
     datasets: Sequence[LabelledData], scale: Scale, max_samples: int | None, seed: int
@@ -36,7 +42,11 @@ def load(
     total = sum(min(data.n_points, max_samples or data.n_points) * data.n_features for data in datasets)
     refuse_beyond_memory(8 * total, "holding the datasets in float64", None)
     scaler = scaler_for(scale, list(datasets))
-    return [Points.of(data, max_samples, key).scaled(scaler) for data in datasets], scaler
+    points = [Points.of(data, max_samples, key).scaled(scaler) for data in datasets]
+    largest = max(float(np.max(np.abs(data.features))) for data in points)
+    if not (largest == 0 or _SMALLEST < largest < 1 / _SMALLEST):
+        raise SotddError(f"features as large as {largest:.3g} cannot be squared in float64: use scale='pooled'.")
+    return points, scaler
 
 
 def sampling(datasets: Sequence[LabelledData], points: Sequence[Points | LabelledData], i: int, j: int) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sotdd.checks import check_positive
 from sotdd.data import LabelledData
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
@@ -66,9 +67,10 @@ def mmd(
 ) -> Found:
     """Maximum mean discrepancy of the features alone, with a Gaussian kernel."""
     points, scaler = load(datasets, scale, max_samples, seed)
-    width = _median_distance(points, seed) if bandwidth is None else bandwidth
-    if not (isinstance(width, (int, float)) and math.isfinite(width) and width > 0):
-        raise SotddError(f"bandwidth is {bandwidth!r}: expected a positive number, in units of the features.")
+    given = None if bandwidth is None else check_positive(bandwidth, "bandwidth", "a positive number, as features are")
+    width = _median_distance(points, seed) if given is None else given
+    if not 1e-120 < width < 1e120:
+        raise SotddError(f"bandwidth is {width:.3g}, whose square leaves float64: scale the features.")
     own = [_mean_kernel(data.features, data.features, width) for data in points]
     found = {}
     for done, (i, j) in enumerate(pairs, 1):
@@ -81,10 +83,11 @@ def mmd(
 
 def _median_distance(points: Sequence[Points], seed: int, most: int = 1000) -> float:
     """The usual bandwidth: the median distance among a sample of all points."""
-    pooled = np.concatenate([data.features for data in points])
-    rows = np.random.default_rng(seed).permutation(len(pooled))[:most]
-    distances = np.sqrt(costs(pooled[rows], pooled[rows], 2))
-    upper = distances[np.triu_indices(len(rows), 1)]
+    share = -(-most // len(points))  # of each dataset, so that their order does not matter
+    rows = [np.random.default_rng(seed).permutation(len(data))[:share] for data in points]
+    sample = np.concatenate([data.features[chosen] for data, chosen in zip(points, rows, strict=True)])
+    distances = np.sqrt(costs(sample, sample, 2))
+    upper = distances[np.triu_indices(len(sample), 1)]
     return float(np.median(upper)) if upper.size and np.median(upper) > 0 else 1.0
 
 

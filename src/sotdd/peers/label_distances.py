@@ -20,10 +20,19 @@ Inner: TypeAlias = Literal["exact", "gaussian"]
 def exact_transport(cost: Doubles) -> float:
     """The least total cost of carrying one uniform sample to another, by network simplex."""
     transport = require("ot", "exact transport", "'sotdd[peers]'")
-    total, log = transport.emd2([], [], cost, numItermax=50_000_000, log=True)
+    unit = cost_unit(cost)
+    total, log = transport.emd2([], [], cost / unit, numItermax=50_000_000, log=True)
     if log["warning"] is not None:
         raise SotddError(f"exact transport did not finish: {log['warning']}; pass max_samples.")
-    return max(0.0, float(total))
+    return max(0.0, float(total)) * unit
+
+
+def cost_unit(cost: Doubles) -> float:
+    """The largest cost: the solver's tolerances are absolute, so costs are given to it in this unit."""
+    largest = float(cost.max())
+    if not np.isfinite(largest):
+        raise SotddError("transport costs overflow: use a smaller p, or scale='pooled'.")
+    return largest or 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sotdd.checks import check_count, check_order
 from sotdd.data import LabelledData
+from sotdd.errors import SotddError
 from sotdd.peers.chsw import Horospheres, hyperbolic_labels
 from sotdd.peers.common import Found, Method, Pairs, Scale, load, plain, sampling, sliced
 from sotdd.peers.features_only import frechet, mmd, sliced_wasserstein
@@ -100,7 +101,7 @@ def embedded(
         inner=inner,
         label_dimensions=check_count(label_dimensions, "label_dimensions"),
         n_reference=check_count(n_reference, "n_reference"),
-        reference=None if reference is None else np.asarray(reference, np.float64),
+        reference=None if reference is None else _reference(reference),
         seed=seed,
     )
     found = {
@@ -137,6 +138,13 @@ def chsw(
         datasets, points, coded, pairs, report, p, scaler, "CHSW",
         directions=Horospheres(places, unit), n_projections=n_projections, seed=seed,
     )  # fmt: skip
+
+
+def _reference(given: object) -> Doubles:
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise SotddError("reference does not form an array: expected numbers, one row per point.") from error
 
 
 METHODS: dict[str, Method] = {

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from sotdd.checks import check_positive
 from sotdd.errors import SotddError, require
 from sotdd.peers.label_distances import Inner, exact_transport, label_distances
 from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
@@ -67,8 +68,8 @@ def _debiased(
     a: Points, b: Points, labels: Doubles, inner: Inner, regularisation: float | None, p: float
 ) -> DatasetTransport:
     """Sinkhorn's divergence: the entropic cost between a and b less half of each with itself."""
-    if regularisation is not None and not (np.isfinite(regularisation) and regularisation > 0):
-        raise SotddError(f"regularisation is {regularisation!r}: expected a positive number, in units of the cost.")
+    if regularisation is not None:
+        regularisation = check_positive(regularisation, "regularisation", "a positive number, in units of the cost")
     across = _joint_cost(a, b, labels, p)
     strength = regularisation or 0.05 * float(np.mean(across)) or 1.0
     value, error = _entropic(across, strength)

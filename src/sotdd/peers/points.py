@@ -71,7 +71,11 @@ def costs(a: Doubles, b: Doubles, p: float) -> Doubles:
     squares: Doubles = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b)[None, :]
     squares -= 2 * (a @ b.T)
     np.maximum(squares, 0, out=squares)
-    return squares if p == 2 else squares ** (p / 2)
+    if p == 2:
+        return squares
+    with np.errstate(over="ignore"):  # found, and explained, where costs are used
+        powered: Doubles = squares ** (p / 2)
+    return powered
 
 
 def refuse_large_plans(n: int, m: int, copies: int, what: str) -> None:

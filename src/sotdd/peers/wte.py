@@ -8,7 +8,7 @@ import numpy as np
 
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError, require
-from sotdd.peers.label_distances import Inner, label_coordinates, label_distances
+from sotdd.peers.label_distances import Inner, cost_unit, label_coordinates, label_distances
 from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
 
 
@@ -19,7 +19,8 @@ def embed(points: Doubles, reference: Doubles) -> Doubles:
     """
     transport = require("ot", "exact transport", "'sotdd[peers]'")
     size = len(reference)
-    plan, log = transport.emd([], [], costs(reference, points, 2), numItermax=50_000_000, log=True)
+    cost = costs(reference, points, 2)
+    plan, log = transport.emd([], [], cost / cost_unit(cost), numItermax=50_000_000, log=True)
     if log["warning"] is not None:
         raise SotddError(f"exact transport did not finish: {log['warning']}; pass max_samples.")
     displacement: Doubles = (size * plan @ points - reference) / np.sqrt(size)
@@ -43,7 +44,7 @@ def embed_tasks(
     if reference is None:
         reference = gaussian_reference(with_labels, n_reference, seed)
     wanted = with_labels[0].shape[1]
-    if reference.ndim != 2 or reference.shape[1] != wanted or not np.isfinite(reference).all():
+    if reference.ndim != 2 or not len(reference) or reference.shape[1] != wanted or not np.isfinite(reference).all():
         raise SotddError(
             f"reference has shape {reference.shape}: expected finite numbers of shape (M, {wanted}), features and then "
             "label coordinates."

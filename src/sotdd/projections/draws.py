@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.errors import SotddError
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, checked_draw
-from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms, moment_terms
+from sotdd.projections.labels import LabelLaw, LabelTerms, Polynomials, join_terms, moment_terms
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
 # same however many are drawn, in whatever portions, on however many threads.
@@ -42,6 +42,15 @@ class Block:
     def __len__(self) -> int:
         """How many projections these are."""
         return len(self.terms.weights)
+
+    def frozen(self) -> Block:
+        """The same, with arrays that cannot be written to."""
+        terms = self.terms
+        arrays = [part.theta for part in (self.features, self.label_features) if isinstance(part, Directions)]
+        arrays += [terms.weights, terms.coefficients if isinstance(terms, Polynomials) else terms.parameters]
+        for array in arrays:
+            array.flags.writeable = False
+        return self
 
     def part(self, rows: slice) -> Block:
         """Some consecutive projections."""

@@ -186,7 +186,7 @@ class Projections:
         if 4 * self.n_projections * self.n_features > _KEPT_BYTES:
             return self.source.block(index)
         if index not in self._kept:
-            self._kept[index] = self.source.block(index)
+            self._kept[index] = self.source.block(index).frozen()
         return self._kept[index]
 
     @cached_property

@@ -176,6 +176,16 @@ print(peak() - before)
     return [Line(what, f"{peak:.0f} MB", "≤ 600 MB", peak <= 600)]
 
 
+def command_line(turns: int) -> list[Line]:
+    """How long a person waits for the help and for the demonstration, warm."""
+    lines = []
+    for command, most in (("--help", 0.5), ("demo", 20.0)):
+        call = [sys.executable, "-m", "sotdd", command]
+        (seconds,) = turn_by_turn(lambda call=call: subprocess.run(call, capture_output=True, check=True), turns=turns)
+        lines.append(Line(f"`sotdd {command}`", f"{seconds:.2f} s", f"≤ {most:g} s", seconds <= most))
+    return lines
+
+
 def table(lines: list[Line]) -> str:
     """The lines as a Markdown table."""
     rows = [
@@ -207,6 +217,7 @@ def main() -> None:
         lambda: classes(turns),
         lambda: growth(turns),
         lambda: cores(turns),
+        lambda: command_line(turns),
         lambda: memory(count=1000 if options.quick else 10_000),
     ]
     for section in sections:

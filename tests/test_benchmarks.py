@@ -41,8 +41,9 @@ def test_every_benchmark_runs_at_a_small_size():
         *core.classes(1, n=2000, d=8, count=64),
         *core.growth(1, **small),
         *core.cores(1, **small),
+        *core.command_line(1),
         *core.memory(**small),
     ]
-    assert len(lines) == 10
+    assert len(lines) == 12
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
-    assert core.table(lines).count("\n") == 11
+    assert core.table(lines).count("\n") == 13

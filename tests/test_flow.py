@@ -151,11 +151,11 @@ REFUSED = [
     ({"p": 0}, "p is 0"),
     ({"seed": -1}, "seed is -1"),
     ({"progress": 3}, "progress is 3"),
-    ({"device": "abacus"}, "device is 'abacus', which torch cannot use here"),
-    ({"device": "cuda:99"}, "device is 'cuda:99', which torch cannot use here"),
-    ({"device": 1.5}, "device is 1.5, which torch cannot use here"),
+    ({"device": "abacus"}, "device is 'abacus': expected 'auto', 'cpu', 'cuda'"),
+    ({"device": "cuda:99"}, "device is 'cuda:99' but"),
+    ({"device": 1.5}, "device is 1.5: expected 'auto', 'cpu', 'cuda'"),
     ({"scale": "yes"}, "scale is 'yes'"),
-    ({"device": "meta"}, "device is 'meta', which torch cannot use here"),
+    ({"device": "meta"}, "device is 'meta': expected 'auto', 'cpu', 'cuda'"),
     ({"learning_rate": 1e60}, "the slope of the distance is not finite: use a smaller learning_rate"),
 ]
 
@@ -214,3 +214,8 @@ def test_the_examples_draw(name, size, tmp_path):
     assert done.returncode == 0, done.stderr
     assert out.read_bytes().startswith(b"\x89PNG")
     assert "4 steps" in done.stdout
+
+
+def test_auto_takes_what_there_is(rng):
+    points = rng.normal(size=(20, 2))
+    assert sotdd.flow(points, points + 1, steps=2, snapshots=2, device="auto").distances.shape == (2,)

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sotdd.checks import described, first_line
 from sotdd.data import LabelledData
+from sotdd.engines.torch_verbs import checked_device
 from sotdd.errors import SotddError
 from sotdd.projections.recipe import Projections
 from sotdd.torch import sotdd_loss
@@ -132,19 +132,6 @@ class Descent:
         if self._scaler is not None:
             points = (points - self._scaler.centre) / self._scaler.scale
         return torch.tensor(points, dtype=torch.float32)
-
-
-def checked_device(device: str | torch.device) -> torch.device:
-    """The device asked for, or one line on why it cannot be used."""
-    try:
-        place = torch.device(device)
-        torch.zeros(1, device=place).item()
-    except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError) as error:
-        raise SotddError(
-            f"device is {described(device)}, which torch cannot use here ({first_line(error)}): expected 'cpu', or "
-            "'cuda' with a torch built for CUDA."
-        ) from error
-    return place
 
 
 def _spread(points: torch.Tensor, target: torch.Tensor) -> float:

@@ -92,7 +92,7 @@ def flow(
     progress
         True for a bar, or a function of (done, total) steps.
     device
-        The torch device that computes.
+        Where to compute: "cpu", "cuda" or such as "cuda:1", or "auto" for a GPU if there is one.
 
     Returns
     -------

@@ -29,9 +29,11 @@ def engine_for(
     device: str, datasets: Sequence[LabelledData], n_projections: int, precision: Precision = "float32"
 ) -> Engine:
     """The engine for a ``device`` argument."""
+    if precision not in ("float32", "tf32"):
+        raise SotddError(f"precision is {described(precision)}: expected 'float32' or 'tf32'.")
     name = str(device)  # a torch.device reads as its name
     if name == "cpu":
-        return _processor(datasets, precision)
+        return CpuEngine()
     if name != "auto":
         return _torch_engine(name, precision)
     homes = {str(data.features.tensor.device) for data in datasets if isinstance(data.features, DeviceFeatures)}
@@ -42,12 +44,6 @@ def engine_for(
     work = n_projections * sum(data.n_points * data.n_features for data in datasets)
     if work >= _WORTH_A_GPU and _has_gpu():
         return _torch_engine("cuda", precision)
-    return _processor(datasets, precision)
-
-
-def _processor(datasets: Sequence[LabelledData], precision: Precision) -> CpuEngine:
-    if precision not in ("float32", "tf32"):
-        raise SotddError(f"precision is {described(precision)}: expected 'float32' or 'tf32'.")
     return CpuEngine()
 
 

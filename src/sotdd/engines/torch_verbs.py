@@ -109,6 +109,8 @@ def row_blocks(data: LabelledData) -> list[slice]:
 
 def checked_device(device: str | torch.device) -> torch.device:
     """A torch device that is there, or an error that says which are."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError) as error:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sotdd.checks import check_positive
-from sotdd.data import LabelledData
+from sotdd.data import LabelledData, same_features
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.peers.common import Found, Pairs, Scale, load, plain, sliced
@@ -29,9 +29,11 @@ def sliced_wasserstein(
     seed: int = 0,
 ) -> Found:
     """Sliced Wasserstein on the features alone."""
+    same_features(datasets)
+    scaler = scaler_for(scale, list(datasets))
     return sliced(
-        datasets, datasets, datasets, pairs, report, p, scaler_for(scale, list(datasets)), "sliced Wasserstein",
-        n_projections=n_projections, seed=seed, scale=scale,
+        datasets, datasets, datasets, pairs, report, p, scaler, "sliced Wasserstein",
+        n_projections=n_projections, seed=seed, scale=scaler,
     )  # fmt: skip
 
 

@@ -9,9 +9,9 @@ import sotdd
 
 NAMES = {
     "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
-    "Scaler", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
+    "Scaler", "Sketch", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
     "distance", "flow", "onto_span", "pairwise", "peers",
-    "projections", "torch",
+    "projections", "sketch", "torch",
 }  # fmt: skip
 
 
@@ -21,7 +21,7 @@ def test_the_public_names_are_these():
         assert hasattr(sotdd, name)
 
 
-@pytest.mark.parametrize("name", sorted(NAMES - {"peers", "projections", "torch"}))
+@pytest.mark.parametrize("name", sorted(NAMES - {"peers", "projections", "sketch", "torch"}))
 def test_every_public_name_has_an_example_that_runs(name):
     """Doctests run with the suite; this sees to it that there is one."""
     assert ">>>" in getattr(sotdd, name).__doc__

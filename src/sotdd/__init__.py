@@ -31,6 +31,8 @@ from sotdd.projections import (
 )
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
+from sotdd.sketches.making import sketch
+from sotdd.sketches.sketch import Sketch
 from sotdd.span import Span, onto_span
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ __all__ = [
     "Orthogonal",
     "Projections",
     "Scaler",
+    "Sketch",
     "SotddError",
     "Span",
     "Sphere",
@@ -60,6 +63,7 @@ __all__ = [
     "pairwise",
     "peers",
     "projections",
+    "sketch",
     "torch",
 ]
 

@@ -172,24 +172,29 @@ class LabelledData:
 
 def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
     """Check several datasets, named by their keys or their places."""
+    return [LabelledData.of(source, name) for name, source in named(datasets, LabelledData)]
+
+
+def named(datasets: object, *kinds: type) -> list[tuple[str, Any]]:
+    """Sources with the names they get: their keys, names of their own where of these kinds, or their places."""
     if isinstance(datasets, Mapping):
-        named = [(str(name), source) for name, source in datasets.items()]
+        found = [(str(name), source) for name, source in datasets.items()]
     elif isinstance(datasets, list) or (
-        isinstance(datasets, tuple) and all(isinstance(part, (tuple, LabelledData)) for part in datasets)
+        isinstance(datasets, tuple) and all(isinstance(part, (tuple, *kinds)) for part in datasets)
     ):
-        named = [
-            (source.name if isinstance(source, LabelledData) else str(place), source)
+        found = [
+            (getattr(source, "name", str(place)) if isinstance(source, kinds) else str(place), source)
             for place, source in enumerate(datasets)
         ]
     else:
         raise SotddError(
             f"datasets is {described(datasets)}: expected a list such as [(X1, y1), (X2, y2)], or a dict by name."
         )
-    if not named:
+    if not found:
         raise SotddError("there are no datasets: expected at least one.")
-    if isinstance(datasets, Mapping) and len({name for name, _ in named}) < len(named):
-        raise SotddError(f"two datasets have the same name among {', '.join(name for name, _ in named)}: rename one.")
-    return [LabelledData.of(source, name) for name, source in _told_apart(named)]
+    if isinstance(datasets, Mapping) and len({name for name, _ in found}) < len(found):
+        raise SotddError(f"two datasets have the same name among {', '.join(name for name, _ in found)}: rename one.")
+    return _told_apart(found)
 
 
 def labelled_pair(a: Dataset, b: Dataset) -> list[LabelledData]:
@@ -200,10 +205,10 @@ def labelled_pair(a: Dataset, b: Dataset) -> list[LabelledData]:
     ]
 
 
-def _told_apart(named: list[tuple[str, Dataset]]) -> list[tuple[str, Dataset]]:
+def _told_apart(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Number the names that occur again."""
-    result: dict[str, Dataset] = {}
-    for name, source in named:
+    result: dict[str, Any] = {}
+    for name, source in found:
         numbered = (f"{name} ({number})" for number in count(2))
         result[next(free for free in chain([name], numbered) if free not in result)] = source
     return list(result.items())

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sotdd.comparison import compare
-from sotdd.data import Dataset, LabelledData, labelled_pair
+from sotdd.data import LabelledData, labelled_pair
 from sotdd.defaults import default, given
 from sotdd.errors import SotddError
 from sotdd.progress import Progress
@@ -18,11 +18,13 @@ from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
+from sotdd.sketches.making import Comparable, through_sketches
+from sotdd.sketches.sketch import Sketch
 
 
 def distance(
-    a: Dataset,
-    b: Dataset,
+    a: Comparable,
+    b: Comparable,
     *,
     n_projections: int = default(1000),
     p: float = 2,
@@ -45,7 +47,8 @@ def distance(
     a, b
         ``(features, labels)``, or features alone, which is one class. Features are any array of
         shape (n, ...) of real numbers, memory-mapped ones included; labels are any hashable values.
-        The label sets need not have anything in common.
+        The label sets need not have anything in common. Or a `Sketch`: the other side is then seen
+        through the same projections, and none of the settings that draw them is given.
     n_projections
         How many projections; the error falls with its square root.
     p
@@ -88,7 +91,6 @@ def distance(
     >>> sotdd.distance((x, cats_and_dogs), (x, birds))
     0.0950 ± 0.0056 (s-OTDD, p=2, 1,000 projections)
     """
-    datasets = labelled_pair(a, b)
     drawing = given(
         n_projections=n_projections,
         n_moments=n_moments,
@@ -99,8 +101,20 @@ def distance(
         scale=scale,
         seed=seed,
     )
+    if isinstance(a, Sketch) or isinstance(b, Sketch):
+        refuse_settings(drawing, projections)
+        sides = [(getattr(side, "name", place), side) for place, side in (("a", a), ("b", b))]
+        return through_sketches(sides, [(0, 1)], p, device=device, precision=precision, progress=progress)[0, 1]
+    datasets = labelled_pair(a, b)
     recipe = projections_for(datasets, projections, drawing)
     return compare(datasets, [(0, 1)], recipe, p, progress, device=device, precision=precision)[0, 1]
+
+
+def refuse_settings(drawing: dict[str, Any], projections: Projections | None) -> None:
+    """Sketches are drawn already: refuse settings that would draw, and projections beside theirs."""
+    asked = [*drawing, *([] if projections is None else ["projections"])]
+    if asked:
+        raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which is made already: leave that out.")
 
 
 def projections_for(

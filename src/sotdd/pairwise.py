@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from sotdd.comparison import compare
-from sotdd.data import Dataset, LabelledData, labelled
+from sotdd.data import LabelledData, labelled, named
 from sotdd.defaults import default, given, value_of
-from sotdd.distance import projections_for
+from sotdd.distance import projections_for, refuse_settings
 from sotdd.errors import SotddError
 from sotdd.matrix import DistanceMatrix
 from sotdd.progress import Progress, reporting
@@ -21,10 +21,12 @@ from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
+from sotdd.sketches.making import Comparable, through_sketches
+from sotdd.sketches.sketch import Sketch
 
 
 def pairwise(
-    datasets: Mapping[str, Dataset] | Sequence[Dataset],
+    datasets: Mapping[str, Comparable] | Sequence[Comparable],
     *,
     method: str = "sotdd",
     n_projections: int = default(1000),
@@ -50,7 +52,8 @@ def pairwise(
     Parameters
     ----------
     datasets
-        Datasets by name, or a list of them, named by their places.
+        Datasets by name, or a list of them, named by their places. Some may be sketches: the others are
+        then seen through their projections.
     method
         "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd".
     n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed
@@ -69,9 +72,6 @@ def pairwise(
     here   0              1.016 ± 0.037
     there  1.016 ± 0.037  0
     """
-    data = labelled(datasets)
-    names = tuple(part.name for part in data)
-    pairs = list(combinations(range(len(data)), 2))
     drawing = given(
         n_projections=n_projections,
         n_moments=n_moments,
@@ -82,6 +82,14 @@ def pairwise(
         scale=scale,
         seed=seed,
     )
+    sources = named(datasets, LabelledData, Sketch)
+    pairs = list(combinations(range(len(sources)), 2))
+    names = tuple(name for name, _ in sources)
+    if method == "sotdd" and any(isinstance(source, Sketch) for _, source in sources):
+        refuse_settings(drawing, projections)
+        found = through_sketches(sources, pairs, value_of(p), device=device, precision=precision, progress=progress)
+        return DistanceMatrix(names, found)
+    data = labelled(dict(sources))
     if method != "sotdd":
         if str(device) not in ("auto", "cpu"):
             raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")

@@ -5,15 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import as_number, described
-from sotdd.data import LabelledData
 from sotdd.errors import SotddError
 from sotdd.scaling import Scaler
+
+
+class Compared(Protocol):
+    """What a distance says of each side: a dataset, or a sketch of one."""
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are."""
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The distinct labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +85,8 @@ class Distance:
     @classmethod
     def from_projections(
         cls,
-        a: LabelledData,
-        b: LabelledData,
+        a: Compared,
+        b: Compared,
         per_projection: NDArray[np.float64],
         p: float,
         *,
@@ -149,7 +160,7 @@ class Distance:
             "n_projections": self.n_projections,
             "n_points": list(self.n_points),
             "n_classes": [len(classes) for classes in self.classes],
-            "classes": [[_json_label(label) for label in classes] for classes in self.classes],
+            "classes": [[json_label(label) for label in classes] for classes in self.classes],
             "fingerprint": self.fingerprint,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
         }
@@ -179,7 +190,7 @@ def json_number(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _json_label(label: Hashable) -> str | int | float | bool | None:
+def json_label(label: Hashable) -> str | int | float | bool | None:
     """Labels that JSON cannot hold are written as text."""
     if isinstance(label, np.generic) and not isinstance(label, (np.datetime64, np.timedelta64)):
         label = label.item()

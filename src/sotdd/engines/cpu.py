@@ -26,6 +26,7 @@ from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
+from sotdd.quantile_kernels import bin_means
 from sotdd.scaling import Scaler
 from sotdd.transport import Overlaps, transport_rows
 
@@ -93,6 +94,18 @@ class CpuEngine:
         Yields which projections, and for every dataset the sorted data point projections
         (B, n), which stay valid until the next chunk.
         """
+        for part, rows, _ in self._views(datasets, projections):
+            yield part, rows
+
+    def views_of_one(self, data: LabelledData, projections: Projections) -> Iterator[tuple[slice, Rows, Doubles]]:
+        """See one dataset likewise; yields its class terms (B, C) too."""
+        for part, (rows,), (terms,) in self._views([data], projections):
+            yield part, rows, terms
+
+    def _views(
+        self, datasets: Sequence[LabelledData], projections: Projections
+    ) -> Iterator[tuple[slice, list[Rows], list[Doubles]]]:
+        """Which projections, and of every dataset the sorted rows (B, n) and the class terms (B, C)."""
         tile = _fitting_tile(datasets, projections)
         chunk = -(-self._chunk // tile) * tile if self._chunk else _TILES * tile
         chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
@@ -101,8 +114,8 @@ class CpuEngine:
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
             coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
-            self._place(layouts, block, projections.scaler, tile, start)
-            yield slice(start, start + len(block)), [layout.rows[: len(block)] for layout in layouts]
+            terms = self._place(layouts, block, projections.scaler, tile, start)
+            yield slice(start, start + len(block)), [layout.rows[: len(block)] for layout in layouts], terms
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
         """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
@@ -110,6 +123,13 @@ class CpuEngine:
         overlaps = None if n == m else Overlaps.of(n, m)
         parts = _row_parts(len(a), n + m)
         return np.concatenate(self._workers.each(lambda part: transport_rows(a[part], b[part], p, overlaps), parts))
+
+    def quantiles(self, rows: Rows, count: int) -> Rows:
+        """Means (B, count) of each sorted row over parts of equal probability."""
+        out = np.empty((len(rows), count), np.float32)
+        parts = _row_parts(len(rows), rows.shape[1])
+        self._workers.each(lambda part: bin_means(rows[part], out[part]), parts)
+        return out
 
     def ends(self, rows: Rows) -> Doubles:
         """The smallest and the largest value (B, 2) of each sorted row."""
@@ -124,8 +144,10 @@ class CpuEngine:
         starts = range(start, min(stop, projections.n_projections), BLOCK)
         return [self._workers.submit(projections.draw, first, first + BLOCK) for first in starts]
 
-    def _place(self, layouts: list[_Layout], block: Block, scaler: Scaler | None, tile: int, start: int) -> None:
-        """Fill the rows of every dataset with sorted data point projections."""
+    def _place(
+        self, layouts: list[_Layout], block: Block, scaler: Scaler | None, tile: int, start: int
+    ) -> list[Doubles]:
+        """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
         parts = [(layout, part) for layout in layouts for part in _row_parts(len(block), layout.data.n_points)]
         terms: list[Doubles | None] = [None] * len(parts)
         if block.label_features is not None:
@@ -133,7 +155,11 @@ class CpuEngine:
             terms = list(self._workers.each(lambda item: _label_terms(*item, block, start), parts))
         self._project(layouts, block.features, len(block), scaler, tile)
         items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
-        self._workers.each(lambda item: _finish(*item, block, start), items)
+        used = self._workers.each(lambda item: _finish(*item, block, start), items)
+        return [
+            np.concatenate([term for (owner, _), term in zip(parts, used, strict=True) if owner is layout])
+            for layout in layouts
+        ]
 
     def _project(self, layouts: list[_Layout], drawn: Drawn, count: int, scaler: Scaler | None, tile: int) -> None:
         """Fill the rows of every dataset with feature projections, in the order of its points."""
@@ -240,8 +266,8 @@ def _label_terms(layout: _Layout, part: slice, block: Block, start: int) -> Doub
     return _checked_terms(rows, layout, block.terms.part(part), start + part.start)
 
 
-def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, start: int) -> None:
-    """Turn some rows of feature projections into sorted data point projections."""
+def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, start: int) -> Doubles:
+    """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
     rows = layout.rows[part]
     group(rows, layout.position, _clamp(block.features))
     if terms is None:
@@ -252,6 +278,7 @@ def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, s
     finite = np.isfinite(rows[:, 0]) & np.isfinite(rows[:, -1])
     if not finite.all():
         raise too_large(layout.data.name, start + part.start + int(np.argmin(finite)))
+    return terms
 
 
 def _checked_terms(rows: Rows, layout: _Layout, terms: LabelTerms, start: int) -> Doubles:

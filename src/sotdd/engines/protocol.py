@@ -27,6 +27,12 @@ class Engine(Protocol):
     def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Any]]]:
         """See every dataset through one chunk of projections after another: sorted rows, valid until the next."""
 
+    def views_of_one(self, data: LabelledData, projections: Projections) -> Iterator[tuple[slice, Any, Any]]:
+        """See one dataset likewise: which projections, sorted rows, and class terms (B, C)."""
+
+    def quantiles(self, rows: Any, count: int) -> NDArray[np.float32]:  # noqa: ANN401
+        """Means (B, count) of each sorted row over parts of equal probability, as an array."""
+
     def transport(self, a: Any, b: Any, p: float) -> Any:  # noqa: ANN401
         """W_p^p (B,) between each sorted row of a and of b, in a form of the engine's own."""
 

@@ -117,6 +117,19 @@ class TorchEngine:
 
         Yields which projections, and for every dataset the sorted data point projections (B, n).
         """
+        for part, placed in self._views(datasets, projections):
+            yield part, [seen.rows for seen in placed]
+
+    @torch.no_grad()
+    def views_of_one(self, data: LabelledData, projections: Projections) -> Iterator[tuple[slice, Rows, torch.Tensor]]:
+        """See one dataset likewise; yields its class terms (B, C) too."""
+        for part, (seen,) in self._views([data], projections):
+            yield part, seen.rows, seen.terms
+
+    def _views(
+        self, datasets: Sequence[LabelledData], projections: Projections
+    ) -> Iterator[tuple[slice, list[PlacedRows]]]:
+        """Which projections, and every dataset placed."""
         layouts = self._layouts(datasets, projections.scaler)
         chunk = self._chunk or self._fitting_chunk(layouts)
         size = chunk  # what is worked on at a time: halved when memory runs out
@@ -150,6 +163,15 @@ class TorchEngine:
             middle = self._halved(len(a), error)
             halves = slice(0, middle), slice(middle, None)
             return torch.cat([self.transport(a[half], b[half], p) for half in halves])
+
+    @torch.no_grad()
+    def quantiles(self, rows: Rows, count: int) -> NDArray[np.float32]:
+        """Means (B, count) of each sorted row over parts of equal probability, on the host."""
+        try:
+            return verbs.bin_means(rows, count).cpu().numpy()
+        except torch.OutOfMemoryError as error:
+            middle = self._halved(len(rows), error)
+            return np.concatenate([self.quantiles(half, count) for half in (rows[:middle], rows[middle:])])
 
     def ends(self, rows: Rows) -> torch.Tensor:
         """The smallest and the largest value (B, 2) of each sorted row."""
@@ -276,7 +298,7 @@ class TorchEngine:
         verbs.place(rows, layout.codes, drawn.weights, terms)
         rows = verbs.sort(rows)
         rows_fit = torch.isfinite(rows[:, 0]) & torch.isfinite(rows[:, -1])  # at the ends is what is not finite
-        return PlacedRows(layout.data.name, rows, largest, torch.stack([terms_fit, rows_fit]))
+        return PlacedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]))
 
     def _projected(
         self, layout: Layout, drawn: Drawn, theta: torch.Tensor | None, count: int, scaler: Scaler | None

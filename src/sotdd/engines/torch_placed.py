@@ -18,6 +18,7 @@ class PlacedRows:
 
     name: str
     rows: Rows  # (B, n) sorted
+    terms: torch.Tensor  # (B, C) where each class stands
     largest: torch.Tensor  # (B,) largest |t|, to explain terms that cannot be used
     fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
 
@@ -40,11 +41,10 @@ class Placed:
         if self._copied is not None:
             self._copied.record(torch.cuda.current_stream(datasets[0].rows.device))
 
-    def handed_out(self) -> tuple[slice, list[Rows]]:
-        """The rows, which are not held on to."""
-        rows = [seen.rows for seen in self.datasets]
-        self.datasets = []
-        return self.part, rows
+    def handed_out(self) -> tuple[slice, list[PlacedRows]]:
+        """What was placed, which is not held on to."""
+        placed, self.datasets = self.datasets, []
+        return self.part, placed
 
     def check(self) -> None:
         """Wait for this chunk, and refuse what is not finite."""

@@ -79,6 +79,20 @@ def sort(rows: Rows) -> Rows:
     return torch.sort(rows, dim=1).values
 
 
+def bin_means(rows: Rows, count: int) -> Rows:
+    """Means (B, count) of each sorted row (B, n) over parts of equal probability, by sums up to their edges."""
+    n = rows.shape[1]
+    edges = torch.arange(count + 1, device=rows.device) * n  # in units of 1 / count of a point
+    whole, share = edges // count, (edges % count).double() / count
+    at_edge = torch.minimum(whole, torch.tensor(n - 1, device=rows.device))
+    means = torch.empty((len(rows), count), dtype=torch.float32, device=rows.device)
+    for line in range(len(rows)):  # a row at a time: float64 sums stay small
+        wide = rows[line].double()
+        sums = torch.nn.functional.pad(wide.cumsum(0), (1, 0))
+        means[line] = (sums[whole] + share * wide[at_edge]).diff() * (count / n)
+    return means
+
+
 def transport_rows(a: Rows, b: Rows, p: float, steps: fused.Steps | None) -> torch.Tensor:
     """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m); no steps are needed if n = m."""
     if fused.available(a):

@@ -1,0 +1,43 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from sotdd.checks import first_line
+from sotdd.errors import SotddError
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside the place, then move there: readers see the old file or the new one, never a part.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sotdd.files import write_whole
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = pathlib.Path(folder) / "numbers"
+    ...     write_whole(place, b"123")
+    ...     place.read_bytes(), [file.name for file in pathlib.Path(folder).iterdir()]
+    (b'123', ['numbers'])
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise SotddError(f"cannot write {str(path)!r} ({reason(error)}): choose another place.") from error
+    finally:
+        with suppress(OSError):  # where nothing can be removed nothing was written either
+            draft.unlink(missing_ok=True)
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused, in its words."""
+    return (error.strerror or first_line(error)).lower()

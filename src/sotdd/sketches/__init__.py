@@ -1,0 +1,1 @@
+"""Datasets seen through projections once and compared ever after: made, merged, saved."""

@@ -1,0 +1,133 @@
+"""Sketches of data: each dataset is projected and sorted once, for all comparisons to come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.checks import check_count, described
+from sotdd.data import Dataset, LabelledData
+from sotdd.errors import SotddError
+from sotdd.progress import Progress, reporting
+from sotdd.projections.recipe import Projections
+from sotdd.result import Distance
+from sotdd.sketches.sketch import Sketch, refuse_other_projections
+
+# What can be compared: data, or a sketch of data.
+Comparable: TypeAlias = "Dataset | Sketch"
+
+
+def sketch(
+    data: Dataset,
+    projections: Projections,
+    *,
+    n_quantiles: int | None = 512,
+    name: str | None = None,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
+    progress: Progress = None,
+) -> Sketch:
+    """See a dataset through projections, and keep its quantile functions.
+
+    Parameters
+    ----------
+    data
+        A dataset, as in `distance`.
+    projections
+        What to see it through: `Projections.fit` on the datasets that will be compared, or on a
+        sample of them, or on a reference that all agree on.
+    n_quantiles
+        How many numbers are kept of each projection: means over parts of equal probability. None
+        keeps every value, as does a dataset with no more points than that.
+    name
+        What messages call it.
+    device, precision, progress
+        As in `distance`.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(5000, 3)), rng.integers(4, size=5000)
+    >>> projections = sotdd.Projections.fit([(x, y)], n_projections=128)
+    >>> sotdd.sketch((x, y), projections, n_quantiles=256, name="all")
+    Sketch('all': 5,000 points, 4 classes, 128 projections × 256 quantiles)
+    """
+    from sotdd.engines.choice import engine_for
+
+    if not isinstance(projections, Projections):
+        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
+    kept = None if n_quantiles is None else check_count(n_quantiles, "n_quantiles")
+    known = LabelledData.of(data, name)
+    projections.check(known)
+    exact = kept is None or known.n_points <= kept
+    quantiles = _room(projections.n_projections, known.n_points if kept is None or exact else kept)
+    terms = np.empty((projections.n_projections, len(known.classes)), np.float32)
+    engine = engine_for(device, [known], projections.n_projections, precision)
+    with reporting(progress, f"Sketching {known.name}") as report, engine as active:
+        for part, rows, class_terms in active.views_of_one(known, projections):
+            quantiles[part] = active.quantiles(rows, quantiles.shape[1])
+            terms[part] = active.collect([class_terms])
+            report(part.stop, projections.n_projections)
+    return Sketch(
+        known.name,
+        quantiles,
+        exact,
+        known.classes,
+        known.counts,
+        terms,
+        projections.recipe(),
+        projections.fingerprint,
+        projections.scaler,
+        projections,
+    )
+
+
+def through_sketches(
+    sources: Sequence[tuple[str, Comparable]],
+    pairs: Sequence[tuple[int, int]],
+    p: float,
+    *,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
+    progress: Progress = None,
+) -> dict[tuple[int, int], Distance]:
+    """Distances of some pairs of sketches and data; data are sketched as the first sketch was."""
+    first = next(source for _, source in sources if isinstance(source, Sketch))
+    kept = None if first.exact else first.n_quantiles
+    seen = []
+    for name, source in sources:
+        if isinstance(source, Sketch):
+            refuse_other_projections(first, source)
+            seen.append(source)
+            continue
+        projections = drawable(first)
+        seen.append(
+            sketch(
+                source, projections, n_quantiles=kept, name=name, device=device, precision=precision, progress=progress
+            )
+        )
+    return {(i, j): seen[i].distance(seen[j], p) for i, j in pairs}
+
+
+def drawable(known: Sketch) -> Projections:
+    """The projections of a sketch, to see other data through, or an error where they are not to be had."""
+    if known.projections is None:
+        raise SotddError(
+            f"the projections of sketch {known.name!r} cannot be drawn again from its file (laws of your own, given "
+            "arrays, or other versions of libraries): sketch the data through the original projections first."
+        )
+    return known.projections
+
+
+def _room(n_projections: int, n_values: int) -> NDArray[np.float32]:
+    try:
+        return np.empty((n_projections, n_values), np.float32)
+    except (MemoryError, ValueError) as error:
+        raise SotddError(
+            f"a sketch of {n_projections:,} × {n_values:,} values does not fit in memory: give n_quantiles, such as "
+            "512."
+        ) from error

@@ -9,7 +9,7 @@ import pytest
 import reference
 import sotdd
 from sotdd.projections.restore import restored
-from sotdd.sketches import file
+from sotdd.sketches import container
 
 
 def labelled(rng, n, d=6, classes=4, shift=0.0):
@@ -293,7 +293,7 @@ def test_damage_is_found(tmp_path, pair, projections, rng):
 
 
 def test_a_newer_format_is_refused(tmp_path, pair, projections, monkeypatch):
-    monkeypatch.setattr(file, "VERSION", 2)
+    monkeypatch.setattr(container, "VERSION", 2)
     sotdd.sketch(pair[0], projections).save(tmp_path / "new")
     monkeypatch.undo()
     with pytest.raises(sotdd.SotddError, match=r"version 2 .* update sotdd"):

@@ -31,8 +31,11 @@ from sotdd.projections import (
 )
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
+from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.making import sketch
 from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.statistics import ClassStatistics
+from sotdd.sketches.streaming import sketch_stream
 from sotdd.span import Span, onto_span
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ClassStatistics",
     "Convolution",
     "Distance",
     "DistanceMatrix",
@@ -51,6 +55,7 @@ __all__ = [
     "Projections",
     "Scaler",
     "Sketch",
+    "SketchBuilder",
     "SotddError",
     "Span",
     "Sphere",
@@ -64,6 +69,7 @@ __all__ = [
     "peers",
     "projections",
     "sketch",
+    "sketch_stream",
     "torch",
 ]
 

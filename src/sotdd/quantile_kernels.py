@@ -5,6 +5,8 @@ Importing this module imports Numba; callers import it where they use it.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,3 +39,175 @@ def bin_means(rows: Floats, out: Floats) -> None:
             for i in range(first + 1, last):
                 inner += np.float64(row[i])
             out[line, q] = np.float32((total + inner * parts) / n)
+
+
+# --------------------------------------------------------------------------- counts in bins
+
+
+@kernel
+def _exponent(low: float, high: float, bins: int) -> int:
+    """The smallest e for which ``bins`` bins [k 2^e, (k + 1) 2^e) cover low … high.
+
+    It never falls when the range grows, so counts only ever move from finer to coarser bins; and no
+    bin is finer than float32 tells values of this size apart.
+    """
+    largest = max(abs(low), abs(high))
+    if largest == 0.0:
+        return -149
+    e = max(math.frexp(largest)[1] - 25, -149)
+    if high > low:
+        e = max(e, math.frexp((high - low) / bins)[1] - 1)
+    while math.floor(math.ldexp(high, -e)) - math.floor(math.ldexp(low, -e)) >= bins:
+        e += 1
+    return e
+
+
+@kernel
+def _widen(counts: Integers, spare: Integers, old: tuple[float, float], new: tuple[float, float]) -> None:
+    """Move counts from the bins that cover ``old`` (low, high) to those that cover ``new``, around it."""
+    if old[0] > old[1]:  # nothing is counted yet
+        return
+    fine, coarse = _exponent(old[0], old[1], counts.size), _exponent(new[0], new[1], counts.size)
+    first_fine = math.floor(math.ldexp(old[0], -fine))
+    first_coarse = math.floor(math.ldexp(new[0], -coarse))
+    if fine == coarse and first_fine == first_coarse:
+        return
+    spare[:] = counts
+    counts[:] = 0
+    for i in range(counts.size):
+        if spare[i]:
+            counts[((first_fine + i) >> (coarse - fine)) - first_coarse] += spare[i]
+
+
+@kernel
+def count_values(rows: Floats, begin: int, end: int, counts: Integers, low: Doubles, high: Doubles) -> int:
+    """Count values begin, …, end - 1 of each row (B, m) in its bins, counts (B, H).
+
+    Bins are as wide as a power of two and begin at its multiples, as fine as the range (low, high) of
+    what was counted so far allows. So what is counted in the end depends on the values alone, not on
+    their order nor on how they were portioned. Returns the first row with a value that is not finite,
+    or -1.
+    """
+    spare = np.empty_like(counts[0])
+    for line in range(rows.shape[0]):
+        row = rows[line]
+        smallest, largest = low[line], high[line]
+        bad = 0
+        for i in range(begin, end):
+            value = np.float64(row[i])
+            bad += not abs(value) < np.inf
+            smallest = min(smallest, value)
+            largest = max(largest, value)
+        if bad:
+            return line
+        if smallest > largest:
+            continue
+        _widen(counts[line], spare, (low[line], high[line]), (smallest, largest))
+        low[line], high[line] = smallest, largest
+        e = _exponent(smallest, largest, counts.shape[1])
+        bins_per_unit = math.ldexp(1.0, -e)
+        first = math.floor(smallest * bins_per_unit)
+        row_counts = counts[line]
+        for i in range(begin, end):
+            row_counts[math.floor(np.float64(row[i]) * bins_per_unit) - first] += 1
+    return -1
+
+
+@kernel
+def add_counts(
+    counts: Integers, low: Doubles, high: Doubles, other: Integers, other_low: Doubles, other_high: Doubles
+) -> None:
+    """Add the counts of other rows to those of rows, in bins that cover both."""
+    spare, moved = np.empty_like(counts[0]), np.empty_like(counts[0])
+    for line in range(counts.shape[0]):
+        if other_low[line] > other_high[line]:
+            continue
+        both = min(low[line], other_low[line]), max(high[line], other_high[line])
+        _widen(counts[line], spare, (low[line], high[line]), both)
+        moved[:] = other[line]
+        _widen(moved, spare, (other_low[line], other_high[line]), both)
+        low[line], high[line] = both
+        counts[line] += moved
+
+
+@kernel
+def _spread(
+    counts: Integers, low: float, high: float, weight: float, shift: float, cells: Doubles, span: Doubles
+) -> None:
+    """Add the counted values, taken as even within each bin and carried to weight * t + shift, to cells.
+
+    The cells are even between span[0] and span[1].
+    """
+    e = _exponent(low, high, counts.size)
+    width = math.ldexp(1.0, e)
+    first = math.floor(math.ldexp(low, -e))
+    per_unit = cells.size / (span[1] - span[0])
+    for i in range(counts.size):
+        if not counts[i]:
+            continue
+        left = weight * max(low, (first + i) * width) + shift
+        right = weight * min(high, (first + i + 1) * width) + shift
+        begin = max((min(left, right) - span[0]) * per_unit, 0.0)
+        end = min((max(left, right) - span[0]) * per_unit, float(cells.size))
+        cell, last = min(int(begin), cells.size - 1), min(int(end), cells.size - 1)
+        if cell == last:
+            cells[cell] += counts[i]
+            continue
+        density = counts[i] / (end - begin)
+        cells[cell] += density * (cell + 1 - begin)
+        for k in range(cell + 1, last):
+            cells[k] += density
+        cells[last] += density * (end - last)
+
+
+@kernel
+def _means_of_cells(cells: Doubles, span: Doubles, out: Floats) -> None:
+    """Write the means over equal parts of the probability that lies evenly within each of even cells."""
+    total = 0.0
+    for k in range(cells.size):
+        total += cells[k]
+    width = (span[1] - span[0]) / cells.size
+    part_mass = total / out.size
+    cell, used = 0, 0.0  # how much of the cell's mass is spent
+    for q in range(out.size):
+        wanted, moment = part_mass, 0.0
+        while cell < cells.size:
+            taken = min(wanted, cells[cell] - used)
+            if taken > 0.0:
+                place = cell + (used + 0.5 * taken) / cells[cell]
+                moment += taken * place
+                wanted -= taken
+                used += taken
+            if wanted <= 0.0:
+                break
+            cell += 1
+            used = 0.0
+        got = part_mass - max(wanted, 0.0)
+        out[q] = np.float32(span[0] + width * moment / got) if got > 0.0 else np.float32(span[1])
+
+
+@kernel
+def quantiles_of_counts(
+    counts: Integers, low: Doubles, high: Doubles, weights: Doubles, shifts: Doubles, cells: Doubles, out: Floats
+) -> None:
+    """Write the quantile functions, out (B, Q), of values counted group by group, counts (G, B, H).
+
+    Values of group g in row l are carried to weights[l] * t + shifts[l, g] first; ``cells`` is room to
+    work in, and its size how finely the groups are put together.
+    """
+    span = np.empty(2)
+    for line in range(out.shape[0]):
+        span[0], span[1] = np.inf, -np.inf
+        for g in range(counts.shape[0]):
+            if low[g, line] <= high[g, line]:
+                one, two = weights[line] * low[g, line], weights[line] * high[g, line]
+                span[0] = min(span[0], min(one, two) + shifts[line, g])
+                span[1] = max(span[1], max(one, two) + shifts[line, g])
+        if not span[0] < span[1]:
+            out[line] = np.float32(span[0])
+            continue
+        cells[:] = 0.0
+        for g in range(counts.shape[0]):
+            if low[g, line] <= high[g, line]:
+                _spread(counts[g, line], low[g, line], high[g, line], weights[line], shifts[line, g], cells, span)
+        _means_of_cells(cells, span, out[line])

@@ -1,36 +1,26 @@
-"""Sketches on disk: one safetensors file, readable without this package and without pickle.
+"""Sketches on disk.
 
-The arrays are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` (L, C) and, where features were
+The arrays of a file are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` (L, C) and, where features were
 scaled, ``centre`` (d,). A half-size file holds ``quantiles`` in 16 bits, with ``low`` and ``step`` (L,) to
-read them by: low + step × number. The header's metadata has one entry, ``sotdd``: a JSON object with the
-version of the format, what the sketch is of, the recipe of its projections, and a checksum over all of it.
+read them by: low + step × number.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import first_line
 from sotdd.errors import SotddError
-from sotdd.files import reason, write_whole
-from sotdd.projections.recipe import Projections
+from sotdd.files import write_whole
 from sotdd.projections.restore import restored
 from sotdd.result import json_label
-from sotdd.scaling import Scaler
+from sotdd.sketches.container import Arrays, content_of, described_as, packed, scaler_in, unpacked
 from sotdd.sketches.sketch import Sketch
 
-VERSION = 1
+_KIND = "sketch"
 _LEVELS = 65535  # of a 16-bit number
-_KEY = "sotdd"
-
-Arrays = dict[str, NDArray[Any]]
 
 
 def write(sketch: Sketch, path: Path, half: bool = False) -> None:
@@ -40,63 +30,30 @@ def write(sketch: Sketch, path: Path, half: bool = False) -> None:
 
 def read(path: Path) -> Sketch:
     """Read a sketch, or refuse a file that is not one."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise SotddError(
-            f"cannot read {str(path)!r} ({reason(error)}): expected a file made by Sketch.save."
-        ) from error
-    return from_bytes(content, str(path))
+    return from_bytes(content_of(path, _KIND), str(path))
 
 
 def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     """The content of a file."""
-    from safetensors.numpy import save
-
-    arrays: Arrays = {"counts": sketch.counts, "class_terms": sketch.class_terms}
-    if sketch.scaler is not None:
-        arrays["centre"] = sketch.scaler.centre
-    arrays.update(_in_16_bits(sketch.quantiles) if half else {"quantiles": sketch.quantiles})
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # saved as they lie in memory
-    header: dict[str, Any] = {
-        "format": VERSION,
+    header, arrays = described_as(sketch.recipe, sketch.fingerprint, sketch.scaler)
+    header |= {
         "name": sketch.name,
         "classes": [json_label(label) for label in sketch.classes],
         "exact": sketch.exact,
-        "recipe": dict(sketch.recipe),
-        "fingerprint": sketch.fingerprint,
-        "scale": None if sketch.scaler is None else sketch.scaler.scale,
     }
-    header["checksum"] = _checksum(header, arrays)
-    content: bytes = save(arrays, metadata={_KEY: json.dumps(header, allow_nan=False)})
-    return content
+    arrays |= {"counts": sketch.counts, "class_terms": sketch.class_terms}
+    arrays |= _in_16_bits(sketch.quantiles) if half else {"quantiles": sketch.quantiles}
+    return packed(_KIND, header, arrays)
 
 
 def from_bytes(content: bytes, name: str = "the file") -> Sketch:
     """A sketch from the content of a file, or an error that says what is wrong with it."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
+    header, arrays = unpacked(_KIND, content, name)
+    scaler = scaler_in(header, arrays)
     try:
-        arrays: Arrays = load(content)
-        header = json.loads(_metadata(content)[_KEY])
-        version = header["format"]
-    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise SotddError(
-            f"{name!r} is not a whole sketch ({first_line(error)}): it is damaged, cut short or another kind of file."
-        ) from error
-    if version != VERSION:
-        raise SotddError(
-            f"{name!r} has version {version} of the format of sketches but this sotdd reads version {VERSION}: "
-            "update sotdd."
-        )
-    if header.pop("checksum", None) != _checksum(header, arrays):
-        raise SotddError(f"{name!r} is damaged: its checksum does not match. Copy or make it again.")
-    return _sketch(header, arrays)
-
-
-def _sketch(header: dict[str, Any], arrays: Arrays) -> Sketch:
-    scaler = Scaler(arrays["centre"], header["scale"]) if "centre" in arrays else None
+        projections = restored(header["recipe"], scaler, header["fingerprint"])
+    except SotddError:  # sketches can be compared without them; whoever needs them says that they are missing
+        projections = None
     quantiles = arrays["quantiles"]
     if "step" in arrays:
         quantiles = (arrays["low"][:, None] + arrays["step"][:, None] * quantiles).astype(np.float32)
@@ -110,15 +67,8 @@ def _sketch(header: dict[str, Any], arrays: Arrays) -> Sketch:
         header["recipe"],
         header["fingerprint"],
         scaler,
-        _projections(header, scaler),
+        projections,
     )
-
-
-def _projections(header: Mapping[str, Any], scaler: Scaler | None) -> Projections | None:
-    try:
-        return restored(header["recipe"], scaler, header["fingerprint"])
-    except SotddError:  # sketches can be compared without them; whoever needs them says that they are missing
-        return None
 
 
 def _in_16_bits(quantiles: NDArray[np.float32]) -> Arrays:
@@ -127,19 +77,3 @@ def _in_16_bits(quantiles: NDArray[np.float32]) -> Arrays:
     step = (wide[:, -1] - low) / _LEVELS
     numbers = np.rint((wide - low[:, None]) / np.where(step > 0, step, 1.0)[:, None])
     return {"quantiles": numbers.astype(np.uint16), "low": low, "step": step}
-
-
-def _checksum(header: Mapping[str, Any], arrays: Arrays) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-        digest.update(array.data)
-    return digest.hexdigest()
-
-
-def _metadata(content: bytes) -> dict[str, str]:
-    """The metadata of a safetensors header, whose length is its first eight bytes."""
-    length = int.from_bytes(content[:8], "little")
-    found: dict[str, str] = json.loads(content[8 : 8 + length])["__metadata__"]
-    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -15,9 +16,14 @@ from sotdd.progress import Progress, reporting
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
 from sotdd.sketches.sketch import Sketch, refuse_other_projections
+from sotdd.sketches.streaming import sketch_stream
 
 # What can be compared: data, or a sketch of data.
 Comparable: TypeAlias = "Dataset | Sketch"
+
+# Rows of more points than this are not sorted whole, which takes 64 of them in memory at a time.
+_MOST_SORTED = 1_000_000
+_BATCH_VALUES = 1 << 22
 
 
 def sketch(
@@ -41,7 +47,8 @@ def sketch(
         sample of them, or on a reference that all agree on.
     n_quantiles
         How many numbers are kept of each projection: means over parts of equal probability. None
-        keeps every value, as does a dataset with no more points than that.
+        keeps every value, as does a dataset with no more points than that. A dataset of more than a
+        million points is counted in fine bins rather than sorted, see `sketch_stream`.
     name
         What messages call it.
     device, precision, progress
@@ -63,6 +70,8 @@ def sketch(
     kept = None if n_quantiles is None else check_count(n_quantiles, "n_quantiles")
     known = LabelledData.of(data, name)
     projections.check(known)
+    if kept is not None and known.n_points > _MOST_SORTED and str(device) in ("auto", "cpu"):
+        return sketch_stream(_Rows(known), projections, n_quantiles=kept, name=known.name, progress=progress)
     exact = kept is None or known.n_points <= kept
     quantiles = _room(projections.n_projections, known.n_points if kept is None or exact else kept)
     terms = np.empty((projections.n_projections, len(known.classes)), np.float32)
@@ -84,6 +93,19 @@ def sketch(
         projections.scaler,
         projections,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a dataset in batches, over and over."""
+
+    data: LabelledData
+
+    def __iter__(self) -> Iterator[LabelledData]:
+        size = max(1, _BATCH_VALUES // self.data.n_features)
+        for start in range(0, self.data.n_points, size):
+            rows = slice(start, start + size)
+            yield replace(self.data, features=self.data.features[rows], codes=self.data.codes[rows])
 
 
 def through_sketches(

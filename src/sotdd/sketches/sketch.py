@@ -226,14 +226,20 @@ def _in_step(a: Sketch, b: Sketch) -> tuple[NDArray[np.float32], NDArray[np.floa
 
 def refuse_other_projections(a: Sketch, b: Sketch) -> None:
     """Refuse to compare what was seen through different projections, and say how they differ."""
-    if a.fingerprint == b.fingerprint:
+    what = f"sketches {a.name!r} and {b.name!r}"
+    refuse_other_recipes(a.recipe, a.fingerprint, b.recipe, b.fingerprint, what)
+
+
+def refuse_other_recipes(a: Mapping[str, Any], name_of_a: str, b: Mapping[str, Any], name_of_b: str, what: str) -> None:
+    """Refuse recipes whose fingerprints differ, and say by which settings."""
+    if name_of_a == name_of_b:
         return
-    differences = list(_differences(a.recipe, b.recipe))
+    differences = _differences(a, b)
     how = "; ".join(f"{name} is {left} and {right}" for name, left, right in differences[:3])
     raise SotddError(
-        f"sketches {a.name!r} and {b.name!r} are through different projections: "
+        f"{what} are through different projections: "
         + (how or "the same settings drew other numbers, with other versions of libraries")
-        + ". Sketch both through the same."
+        + ". Use the same for both."
     )
 
 

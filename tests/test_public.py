@@ -8,7 +8,7 @@ import pytest
 import sotdd
 
 NAMES = {
-    "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
+    "ClassQuantiles", "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
     "Scaler", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
     "distance", "flow", "onto_span", "pairwise", "peers",
     "projections", "torch",

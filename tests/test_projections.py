@@ -352,8 +352,11 @@ def test_laws_are_held_to_their_promises(directions, said):
 @pytest.mark.parametrize(
     ("label", "said"),
     [
-        (law(lambda rng, n: None), "must draw Polynomials or Summaries"),
-        (law(lambda rng, n: Polynomials(np.zeros(n - 1), np.zeros((n - 1, 1)))), "must draw Polynomials or Summaries"),
+        (law(lambda rng, n: None), "must draw Polynomials, Quantiles or Summaries"),
+        (
+            law(lambda rng, n: Polynomials(np.zeros(n - 1), np.zeros((n - 1, 1)))),
+            "must draw Polynomials, Quantiles or Summaries",
+        ),
         (law(lambda rng, n: Polynomials(np.zeros(n), np.zeros((n, 0)))), "one weight and one row per projection"),
         (law(lambda rng, n: Polynomials(np.full(n, np.nan), np.zeros((n, 1)))), "finite numbers"),
         (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), "mean")), "expected a function"),

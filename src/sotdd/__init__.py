@@ -21,6 +21,7 @@ from sotdd.flow_result import Flow
 from sotdd.matrix import DistanceMatrix
 from sotdd.pairwise import pairwise
 from sotdd.projections import (
+    ClassQuantiles,
     Convolution,
     Moments,
     Orthogonal,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ClassQuantiles",
     "ClassStatistics",
     "Convolution",
     "Distance",

@@ -63,6 +63,9 @@ def distance_command(
     method: Annotated[
         str, typer.Option(help="sotdd, or a peer: otdd, otdd-gaussian, wte, chsw, frechet, sw, mmd.")
     ] = "sotdd",
+    label_law: Annotated[
+        str | None, typer.Option(help="How classes enter: moments or quantiles.", show_default="moments")
+    ] = None,
     max_samples: Annotated[
         int | None, typer.Option(help="Sample so many points of each dataset, for methods that cannot take all.")
     ] = None,
@@ -75,7 +78,7 @@ def distance_command(
     datasets = [_open(source, features, label, quiet) for source in (a, b)]
     import sotdd
 
-    asked = {"n_projections": n_projections, "seed": seed, "p": p, "max_samples": max_samples}
+    asked = {"n_projections": n_projections, "seed": seed, "p": p, "max_samples": max_samples, "label": label_law}
     settings: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     matrix = sotdd.pairwise(datasets, method=method, device=device, progress=_bar_wanted(quiet), **settings)
     result = matrix.distances[0, 1]

@@ -13,7 +13,7 @@ from sotdd.defaults import default, given
 from sotdd.errors import SotddError
 from sotdd.progress import Progress
 from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.labels import LabelLaw
+from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
@@ -30,7 +30,7 @@ def distance(
     p: float = 2,
     n_moments: int = default(5),
     moments: MomentLaw | Sequence[float] | None = default(None),
-    label: LabelLaw | None = default(None),
+    label: LabelChoice | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
@@ -54,8 +54,8 @@ def distance(
     p
         The order of transport, any real number from 1.
     n_moments, moments, label
-        How many moments of a class enter and by what law their orders are drawn, or another label
-        law altogether; see `Projections.fit`.
+        How a class enters: "moments" (how many, and by what law their orders are drawn), "quantiles",
+        or a label law; see `Projections.fit`.
     directions, shared_directions
         The law of directions, and whether labels share them.
     scale

@@ -20,7 +20,7 @@ from sotdd.flow_result import Flow, Snapshot, label_array
 from sotdd.progress import Progress, reporting
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.draws import Laws
-from sotdd.projections.labels import LabelLaw
+from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
@@ -48,7 +48,7 @@ def flow(
     fresh: bool = True,
     n_moments: int = default(5),
     moments: MomentLaw | Sequence[float] | None = default(None),
-    label: LabelLaw | None = default(None),
+    label: LabelChoice | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
     scale: Literal["pooled"] | Scaler | None = default("pooled"),

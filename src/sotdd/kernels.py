@@ -173,7 +173,7 @@ def shift_rows(rows: Floats, offsets: Integers, weights: Doubles, terms: Doubles
 
 
 @kernel
-def _radix_sort(row: NDArray[np.uint32], spare: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
+def radix_sort(row: NDArray[np.uint32], spare: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
     """Sort the bits of float32 values ascending: three passes over 11-bit digits.
 
     The bits of a float order like an unsigned integer once negative numbers are inverted
@@ -220,7 +220,7 @@ def radix_sort_rows(rows: Floats) -> None:
     spare = np.empty(rows.shape[1], np.uint32)
     counts = np.empty((3, 2048), np.uint32)
     for line in range(rows.shape[0]):
-        _radix_sort(rows[line].view(np.uint32), spare, counts)
+        radix_sort(rows[line].view(np.uint32), spare, counts)
 
 
 # --------------------------------------------------------------------------- transport

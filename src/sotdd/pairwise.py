@@ -16,7 +16,7 @@ from sotdd.errors import SotddError
 from sotdd.matrix import DistanceMatrix
 from sotdd.progress import Progress, reporting
 from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.labels import LabelLaw
+from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
@@ -33,7 +33,7 @@ def pairwise(
     p: float = default(2.0),
     n_moments: int = default(5),
     moments: MomentLaw | Sequence[float] | None = default(None),
-    label: LabelLaw | None = default(None),
+    label: LabelChoice | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
     scale: Literal["pooled"] | Scaler | None = default("pooled"),

@@ -2,7 +2,8 @@
 
 A dataset is here a tensor of points and a matrix of memberships (n, C): the probability of every
 point to be of every class, zeros and ones for hard labels. A class's term is the mean of the
-projection's polynomial weighted by membership; a point is shifted by its expected term.
+projection's polynomial weighted by membership, or a functional of its weighted quantile function; a
+point is shifted by its expected term.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from sotdd.class_codes import class_codes
 from sotdd.errors import SotddError, require
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.labels import Polynomials
+from sotdd.projections.labels import Quantiles, Summaries
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
+from sotdd.soft_quantiles import quantile_terms
 from sotdd.transport import Overlaps
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ def sotdd_loss(
         the loss is differentiable too. The classes of one need have nothing to do with the other's.
     projections
         What the datasets are seen through, scaler included. Directions must be linear and labels
-        enter by moments, as in every law that comes with the package.
+        enter by moments or quantiles, as in every law that comes with the package.
     p
         The order of transport, any real number from 1.
     chunk
@@ -234,13 +236,19 @@ def _chunk_size(chunk: int | None, n_points: int) -> int:
 def _sorted_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
     """Sorted data point projections (B, n): weight × t + the expected term of the point's class."""
     terms = block.terms
-    if not isinstance(terms, Polynomials):
-        raise SotddError("the label law draws Summaries, which have no gradient: expected Moments(...) or Polynomials.")
+    if isinstance(terms, Summaries):
+        raise SotddError(
+            "the label law draws Summaries, which have no gradient: expected Moments(...), ClassQuantiles(...) or what "
+            "draws as they do."
+        )
     values = _projected(points, block.features)  # (B, n)
     for_labels = values if block.label_features is None else _projected(points, block.label_features)
     totals = members.sum(0)  # (C,)
     shares = members / totals.where(totals > 0, 1)  # (n, C): of each class, what each point is; none of an empty one
-    class_terms = _polynomial(for_labels, terms.coefficients) @ shares  # (B, C)
+    if isinstance(terms, Quantiles):
+        class_terms = quantile_terms(for_labels, shares, _like(terms.coefficients, values))
+    else:
+        class_terms = _polynomial(for_labels, terms.coefficients) @ shares  # (B, C)
     rows = _like(terms.weights[:, None], values) * values + class_terms @ members.T
     return rows.sort(dim=1).values
 

@@ -17,14 +17,14 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd import kernels
+from sotdd import class_kernels, kernels
 from sotdd.data import LabelledData
 from sotdd.engines.faults import LARGEST_TERM, degrees, summarised, too_large, unusable_term
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import LabelTerms, Polynomials
+from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles
 from sotdd.projections.recipe import Projections
 from sotdd.quantile_kernels import bin_means
 from sotdd.scaling import Scaler
@@ -218,9 +218,14 @@ def class_sums(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Do
 
 
 def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Doubles:
-    """The label term (B, C) of every class in every projection."""
+    """The label term (B, C) of every class in every projection; may reorder the values within a class."""
     if isinstance(terms, Polynomials):
         return class_sums(rows, offsets, terms) / np.diff(offsets)
+    if isinstance(terms, Quantiles):
+        result = np.empty((len(rows), len(offsets) - 1))
+        sort_classes(rows, offsets)
+        class_kernels.quantile_terms(rows, offsets, terms.coefficients, result)
+        return result
     columns = [summarised(rows[:, first:last], terms) for first, last in neighbours(offsets)]
     return np.stack(columns, axis=1)
 
@@ -228,6 +233,23 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
 def place(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubles) -> None:
     """Turn grouped feature projections into data point projections: weight × t + the class's term."""
     kernels.shift_rows(rows, offsets, weights, terms)
+
+
+def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
+    """Sort the values of each class within every row.
+
+    Large classes are sorted as rows are. The others are sorted by NumPy, side by side: one call for
+    all classes of up to twice the same size, so that many small classes cost no more than a few.
+    """
+    sizes = np.diff(offsets)
+    class_kernels.sort_large_classes(rows, offsets, np.flatnonzero(sizes >= _SHORT_ROW))
+    doublings = np.ceil(np.log2(sizes)).astype(np.int64)
+    for doubling in np.unique(doublings[(sizes > 1) & (sizes < _SHORT_ROW)]):
+        classes = np.flatnonzero((doublings == doubling) & (sizes < _SHORT_ROW))
+        together = np.empty((len(rows), len(classes), sizes[classes].max()), np.float32)
+        class_kernels.gather_classes(rows, offsets, classes, together)
+        together.sort(axis=2)
+        class_kernels.scatter_classes(together, offsets, classes, rows)
 
 
 def sort(rows: Rows) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.errors import SotddError
-from sotdd.projections.labels import LabelTerms, Summaries
+from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
 
 # Class terms must fit float32 with room for the feature that is added.
 LARGEST_TERM = 1e38
@@ -23,6 +23,8 @@ def too_large(name: str, projection: int) -> SotddError:
 def unusable_term(name: str, largest: float, terms: LabelTerms, line: int, projection: int) -> SotddError:
     """A label term that is not finite or too large, at ``line`` of ``terms``; ``largest`` is the largest |t|."""
     if not np.isfinite(largest):
+        return too_large(name, projection)
+    if isinstance(terms, Quantiles):  # means of values that fit: only the values can be at fault
         return too_large(name, projection)
     if isinstance(terms, Summaries):
         return SotddError(

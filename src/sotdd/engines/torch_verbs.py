@@ -14,10 +14,15 @@ from sotdd.engines import fused
 from sotdd.engines.faults import summarised
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.labels import LabelTerms, Summaries
+from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
 from sotdd.transport import Overlaps
 
 Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
+
+# Up to so many classes are sorted one after another.
+_FEW_CLASSES = 32
+# Values whose running sums are held at a time.
+_RUNNING_VALUES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +48,8 @@ def project(points: torch.Tensor, theta: torch.Tensor | None, drawn: Drawn) -> R
 def class_terms(rows: Rows, layout: Layout, terms: LabelTerms, coefficients: torch.Tensor | None) -> torch.Tensor:
     """The label term (B, C) of every class in every projection, float64."""
     if coefficients is not None:
+        if isinstance(terms, Quantiles):
+            return quantile_terms(sort_classes(rows, layout), layout.edges, coefficients)
         return class_sums(rows, layout.edges, coefficients) / layout.edges.diff()
     assert isinstance(terms, Summaries)
     host = rows.cpu().numpy()
@@ -63,6 +70,43 @@ def class_sums(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) -> t
             values = values * t + coefficients[line, order]
         sums[line].index_add_(0, codes, values)
     return sums
+
+
+def sort_classes(rows: Rows, layout: Layout) -> Rows:
+    """The values of each row (B, n) sorted within each class.
+
+    A few classes are sorted one after another. Many are sorted at once: by value, then by class,
+    where the second sort keeps the order that the first made.
+    """
+    if len(layout.offsets) <= _FEW_CLASSES + 1:
+        parts = [sort(rows[:, first:last]) for first, last in neighbours(layout.offsets)]
+        return torch.cat(parts, dim=1)
+    values, order = torch.sort(rows, dim=1)
+    regrouped = torch.sort(layout.codes[order], dim=1, stable=True).indices
+    return values.gather(1, regrouped)
+
+
+def quantile_terms(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
+    """Means (B, C) of each class over K equal bins times their coefficients (B, K), in float64.
+
+    rows (B, n) are sorted within classes, which edges (C + 1,) bound. What lies before a bin's end is
+    a running sum and a share of the value in which the bin ends; nothing depends on the order in which
+    a device adds.
+    """
+    levels, sizes = coefficients.shape[1], edges.diff()
+    ends = torch.arange(levels + 1, device=rows.device) * sizes[:, None]  # (C, K + 1) in units of 1 / (m K)
+    within = edges[:-1, None] + ends // levels  # value in which each bin ends
+    share = (ends % levels).double() / levels
+    inside = within.clamp(max=rows.shape[1] - 1)  # where a bin ends with the last value, no share of another is taken
+    terms = torch.empty((len(rows), len(sizes)), dtype=torch.float64, device=rows.device)
+    size = max(1, _RUNNING_VALUES // rows.shape[1])
+    for start in range(0, len(rows), size):  # some rows at a time: float64 copies stay small
+        part = slice(start, start + size)
+        running = torch.nn.functional.pad(rows[part].double().cumsum(dim=1), (1, 0))
+        before = running[:, within] + share * rows[part][:, inside].double()  # (B, C, K + 1)
+        bins = before.diff(dim=2) * (levels / sizes)[:, None]
+        terms[part] = torch.einsum("bck,bk->bc", bins, coefficients[part])
+    return terms
 
 
 def place(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:

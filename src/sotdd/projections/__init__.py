@@ -1,12 +1,14 @@
 """Laws of directions, of moment orders and of labels, and the recipe made of them."""
 
+from sotdd.projections.class_quantiles import ClassQuantiles, bin_means
 from sotdd.projections.convolution import Convolution, Layer
 from sotdd.projections.directions import DirectionLaw, Directions, Orthogonal, PointMap, Sphere
-from sotdd.projections.labels import ClassSummary, LabelLaw, Moments, Polynomials, Summaries
+from sotdd.projections.labels import ClassSummary, LabelLaw, Moments, Polynomials, Quantiles, Summaries
 from sotdd.projections.moments import MomentLaw, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
 
 __all__ = [
+    "ClassQuantiles",
     "ClassSummary",
     "Convolution",
     "DirectionLaw",
@@ -19,8 +21,10 @@ __all__ = [
     "PointMap",
     "Polynomials",
     "Projections",
+    "Quantiles",
     "Sphere",
     "Summaries",
     "UniformOrders",
     "ZeroTruncatedPoisson",
+    "bin_means",
 ]

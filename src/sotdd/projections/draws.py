@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.errors import SotddError
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, checked_draw
-from sotdd.projections.labels import LabelLaw, LabelTerms, Polynomials, join_terms, moment_terms
+from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms, moment_terms
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
 # same however many are drawn, in whatever portions, on however many threads.
@@ -47,7 +47,7 @@ class Block:
         """The same, with arrays that cannot be written to."""
         terms = self.terms
         arrays = [part.theta for part in (self.features, self.label_features) if isinstance(part, Directions)]
-        arrays += [terms.weights, terms.coefficients if isinstance(terms, Polynomials) else terms.parameters]
+        arrays += [terms.weights, terms.numbers]
         for array in arrays:
             array.flags.writeable = False
         return self
@@ -89,8 +89,8 @@ class Laws:
         terms = self.label.draw(self._rng(index, _LABEL), BLOCK)
         if not isinstance(terms, LabelTerms) or len(terms.weights) != BLOCK:
             raise SotddError(
-                f"the label law {type(self.label).__name__} must draw Polynomials or Summaries, one row for each of "
-                f"the {BLOCK} projections asked for: check its draw method."
+                f"the label law {type(self.label).__name__} must draw Polynomials, Quantiles or Summaries, one row for "
+                f"each of the {BLOCK} projections asked for: check its draw method."
             )
         return Block(self._project(index, _THETA), second, terms)
 

@@ -38,9 +38,57 @@ class Polynomials:
         """Check the shapes and the numbers."""
         _freeze(self, "weights", "coefficients")
 
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """What was drawn beside the weights."""
+        return self.coefficients
+
     def part(self, rows: slice) -> Polynomials:
         """Some consecutive ones."""
         return Polynomials(self.weights[rows], self.coefficients[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles:
+    """A class's term is a linear functional of its quantile function, seen through K equal bins.
+
+    With q_k the mean of the class's projected points over the k-th of K bins of equal probability, the
+    term is Σ_k coefficient_k q_k; see `ClassQuantiles`. Quantile functions merge as those of whole
+    datasets do.
+
+    Attributes
+    ----------
+    weights
+        (B,) what the feature projection t is multiplied by.
+    coefficients
+        (B, K) of the bins, lowest first.
+    """
+
+    weights: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        """Check the shapes and the numbers."""
+        _freeze(self, "weights", "coefficients")
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """What was drawn beside the weights."""
+        return self.coefficients
+
+    @property
+    def levels(self) -> int:
+        """How many bins, K."""
+        return int(self.coefficients.shape[1])
+
+    def terms(self, bins: NDArray[np.floating]) -> NDArray[np.float64]:
+        """The terms (B, C) of classes whose bin means (B, C, K) are given."""
+        found: NDArray[np.float64] = np.einsum("bck,bk->bc", np.asarray(bins, np.float64), self.coefficients)
+        return found
+
+    def part(self, rows: slice) -> Quantiles:
+        """Some consecutive ones."""
+        return Quantiles(self.weights[rows], self.coefficients[rows])
 
 
 class ClassSummary(Protocol):
@@ -74,12 +122,17 @@ class Summaries:
         if not callable(self.summary):
             raise SotddError(f"the summary of a label law is a {type(self.summary).__name__}: expected a function.")
 
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """What was drawn beside the weights."""
+        return self.parameters
+
     def part(self, rows: slice) -> Summaries:
         """Some consecutive ones."""
         return Summaries(self.weights[rows], self.parameters[rows], self.summary)
 
 
-LabelTerms: TypeAlias = Polynomials | Summaries
+LabelTerms: TypeAlias = Polynomials | Quantiles | Summaries
 
 
 class LabelLaw(Protocol):
@@ -197,17 +250,20 @@ def join_terms(parts: Sequence[LabelTerms]) -> LabelTerms:
         columns = max(part.shape[1] for part in polynomials)
         padded = [np.pad(part, ((0, 0), (0, columns - part.shape[1]))) for part in polynomials]
         return Polynomials(weights, np.concatenate(padded))
+    quantiles = [part for part in parts if isinstance(part, Quantiles)]
     summaries = [part for part in parts if isinstance(part, Summaries)]
-    same = len(summaries) == len(parts) and all(part.summary == summaries[0].summary for part in summaries)
-    if not same or len({part.parameters.shape[1] for part in summaries}) != 1:
+    same_summary = len(summaries) == len(parts) and all(part.summary == summaries[0].summary for part in summaries)
+    same_kind = same_summary or len(quantiles) == len(parts)
+    if not same_kind or len({part.numbers.shape[1] for part in parts}) != 1:
         raise SotddError(
             "a label law must draw the same kind of terms, with the same summary function, every time: put what is "
             "random into the parameters."
         )
-    return Summaries(weights, np.concatenate([part.parameters for part in summaries]), summaries[0].summary)
+    numbers = np.concatenate([part.numbers for part in parts])
+    return Quantiles(weights, numbers) if quantiles else Summaries(weights, numbers, summaries[0].summary)
 
 
-def _freeze(terms: Polynomials | Summaries, *names: str) -> None:
+def _freeze(terms: LabelTerms, *names: str) -> None:
     """Hold drawn arrays to finite float64: weights (B,), the other (B, q) with q of at least one."""
     arrays = [np.asarray(getattr(terms, name)) for name in names]
     weights, drawn = arrays

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,18 +42,26 @@ class ZeroTruncatedPoisson:
     ----------
     rates
         One positive rate per moment; by default 1, 2, …, k.
+    max_order
+        The highest order, λ_max; higher ones are left out and the probabilities of the others made
+        to sum to one. None for no limit.
 
     Examples
     --------
     >>> import numpy as np, sotdd
     >>> sotdd.ZeroTruncatedPoisson((1.0, 5.0)).orders(np.array([[0.0, 0.5], [0.9, 0.99]])).tolist()
     [[1, 5], [3, 11]]
+    >>> sotdd.ZeroTruncatedPoisson((1.0, 5.0), max_order=4).orders(np.array([[0.0, 0.5], [0.9, 0.99]])).tolist()
+    [[1, 3], [3, 4]]
     """
 
     rates: Sequence[float] | None = None
+    max_order: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the rates."""
+        """Check the rates and the highest order."""
+        if self.max_order is not None:
+            _check_max_order(self.max_order)
         if self.rates is None:
             return
         try:
@@ -65,16 +73,18 @@ class ZeroTruncatedPoisson:
         object.__setattr__(self, "rates", rates)
 
     def describe(self, n_moments: int) -> Mapping[str, object]:
-        """Name the law and its rates."""
-        return {"law": "zero-truncated Poisson", "rates": list(self._rates(n_moments))}
+        """Name the law, its rates, and its highest order where there is one."""
+        highest = {} if self.max_order is None else {"max_order": int(self.max_order)}
+        return {"law": "zero-truncated Poisson", "rates": list(self._rates(n_moments)), **highest}
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
+        highest = self.max_order or HIGHEST_ORDER
         columns = [
-            np.searchsorted(cumulative_poisson(rate), uniforms[:, i], side="right") + 1
+            np.searchsorted(cumulative_poisson(rate, self.max_order), uniforms[:, i], side="right") + 1
             for i, rate in enumerate(self._rates(uniforms.shape[1]))
         ]
-        return np.minimum(np.stack(columns, axis=1), HIGHEST_ORDER).astype(np.int64)
+        return np.minimum(np.stack(columns, axis=1), highest).astype(np.int64)
 
     def _rates(self, n_moments: int) -> Sequence[float]:
         if self.rates is None:
@@ -87,11 +97,18 @@ class ZeroTruncatedPoisson:
 
 
 @cache
-def cumulative_poisson(rate: float) -> NDArray[np.float64]:
-    """P(order <= 1), P(order <= 2), … of the zero-truncated Poisson law of this rate."""
+def cumulative_poisson(rate: float, max_order: int | None = None) -> NDArray[np.float64]:
+    """P(order <= 1), P(order <= 2), … of the zero-truncated Poisson law of this rate, up to ``max_order``."""
     orders = np.arange(1, HIGHEST_ORDER + 1)
     logs = orders * math.log(rate) - np.array([math.lgamma(order + 1) for order in orders])
-    return np.cumsum(np.exp(logs - math.log(math.expm1(rate))))
+    whole = np.cumsum(np.exp(logs - math.log(math.expm1(rate))))
+    return whole if max_order is None else whole[:max_order] / whole[max_order - 1]
+
+
+def _check_max_order(max_order: object) -> None:
+    whole = isinstance(max_order, (int, np.integer)) and not isinstance(max_order, bool)
+    if not whole or not 1 <= cast("int", max_order) <= HIGHEST_ORDER:
+        raise SotddError(f"max_order is {described(max_order)}: expected an integer from 1 to {HIGHEST_ORDER}.")
 
 
 @dataclass(frozen=True)
@@ -109,11 +126,7 @@ class UniformOrders:
 
     def __post_init__(self) -> None:
         """Check the highest order."""
-        whole = isinstance(self.max_order, (int, np.integer)) and not isinstance(self.max_order, bool)
-        if not whole or not 1 <= self.max_order <= HIGHEST_ORDER:
-            raise SotddError(
-                f"max_order is {described(self.max_order)}: expected an integer from 1 to {HIGHEST_ORDER}."
-            )
+        _check_max_order(self.max_order)
 
     def describe(self, n_moments: int) -> Mapping[str, object]:
         """Name the law, its highest order, and how many are drawn."""

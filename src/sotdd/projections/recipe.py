@@ -17,8 +17,9 @@ from sotdd.data import Dataset, LabelledData, labelled, same_features
 from sotdd.errors import SotddError
 from sotdd.projections.directions import DirectionLaw, Directions, Sphere
 from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source, join_blocks
-from sotdd.projections.labels import LabelLaw, Moments, Polynomials, check_orders
-from sotdd.projections.moments import MomentLaw, ZeroTruncatedPoisson
+from sotdd.projections.label_choice import LabelChoice, label_law
+from sotdd.projections.labels import check_orders
+from sotdd.projections.moments import MomentLaw
 from sotdd.scaling import Scaler
 
 # Directions up to this size together are drawn once and kept, for comparisons that share projections.
@@ -69,7 +70,7 @@ class Projections:
         n_projections: int = 1000,
         n_moments: int | None = None,
         moments: MomentLaw | Sequence[float] | None = None,
-        label: LabelLaw | None = None,
+        label: LabelChoice | None = None,
         directions: DirectionLaw | None = None,
         shared_directions: bool = True,
         scale: Literal["pooled"] | Scaler | None = "pooled",
@@ -89,7 +90,8 @@ class Projections:
             The law of their orders: `ZeroTruncatedPoisson`, `UniformOrders`, or plain rates.
             By default zero-truncated Poisson with rates 1, …, k.
         label
-            A label law in place of moments; then neither of the two above may be given.
+            How a class enters: "moments" (default, the paper's), "quantiles" for `ClassQuantiles`, or a
+            label law. Other than with moments, neither of the two above may be given.
         directions
             The law of directions: `Sphere` (default), `Orthogonal`, `Convolution`, your own.
         shared_directions
@@ -111,7 +113,7 @@ class Projections:
         )
         if not isinstance(shared_directions, (bool, np.bool_)):
             raise SotddError(f"shared_directions is {described(shared_directions)}: expected True or False.")
-        laws = Laws(n_features, law, _label_law(label, n_moments, moments), bool(shared_directions), check_seed(seed))
+        laws = Laws(n_features, law, label_law(label, n_moments, moments), bool(shared_directions), check_seed(seed))
         for part in data:
             laws.check_points(part.point_shape, part.name)
         return cls(n_features, check_count(n_projections, "n_projections"), laws, scaler_for(scale, data))
@@ -238,11 +240,7 @@ class Projections:
         terms = block.terms
         return [
             np.round(np.asarray(part, np.float64), 5) + 0.0  # + 0.0: there is one zero
-            for part in (
-                terms.weights,
-                terms.coefficients if isinstance(terms, Polynomials) else terms.parameters,
-                *values,
-            )
+            for part in (terms.weights, terms.numbers, *values)
         ]
 
     def check(self, data: LabelledData) -> None:
@@ -253,19 +251,6 @@ class Projections:
                 f"{self.n_features:,}: fit projections on the datasets that are compared."
             )
         self.source.check_points(data.point_shape, data.name)
-
-
-def _label_law(label: LabelLaw | None, n_moments: int | None, moments: MomentLaw | Sequence[float] | None) -> LabelLaw:
-    if label is not None:
-        if n_moments is not None or moments is not None:
-            raise SotddError("label is given together with n_moments or moments: give one or the other.")
-        check_law(label, {"describe": 0, "draw": 2}, "label must be Moments(...) or an object with its methods")
-        return label
-    law = moments if hasattr(moments, "orders") else ZeroTruncatedPoisson(moments)
-    if n_moments is None:
-        rates = getattr(law, "rates", None)
-        n_moments = 5 if rates is None else len(rates)
-    return Moments(n_moments, cast("MomentLaw", law))
 
 
 def scaler_for(scale: object, data: Sequence[LabelledData]) -> Scaler | None:

@@ -7,37 +7,35 @@ import pytest
 
 import sotdd
 
-NAMES = set(
-    [
-        "ClassQuantiles",
-        "ClassStatistics",
-        "Convolution",
-        "Distance",
-        "DistanceMatrix",
-        "Flow",
-        "LabelledData",
-        "Moments",
-        "Orthogonal",
-        "Projections",
-        "Scaler",
-        "Sketch",
-        "SketchBuilder",
-        "SotddError",
-        "Span",
-        "Sphere",
-        "UniformOrders",
-        "ZeroTruncatedPoisson",
-        "distance",
-        "flow",
-        "onto_span",
-        "pairwise",
-        "peers",
-        "projections",
-        "sketch",
-        "sketch_stream",
-        "torch",
-    ]
-)
+NAMES = {
+    "ClassQuantiles",
+    "ClassStatistics",
+    "Convolution",
+    "Distance",
+    "DistanceMatrix",
+    "Flow",
+    "LabelledData",
+    "Moments",
+    "Orthogonal",
+    "Projections",
+    "Scaler",
+    "Sketch",
+    "SketchBuilder",
+    "SotddError",
+    "Span",
+    "Sphere",
+    "UniformOrders",
+    "ZeroTruncatedPoisson",
+    "distance",
+    "flow",
+    "onto_span",
+    "pairwise",
+    "peers",
+    "projections",
+    "sketch",
+    "sketch_stream",
+    "torch",
+}
 
 
 def test_the_public_names_are_these():

@@ -198,6 +198,7 @@ def test_short_vectors_keep_the_squared_distance_on_average(pair, projections):
         {"directions": sotdd.Convolution((8, 8), "stride", clamp=5.0)},
         {"directions": sotdd.Convolution((8, 8, 1), [((4, 4), (2, 2)), (3, 1)], channels="last")},
         {"directions": sotdd.Sphere(ambient=100)},
+        {"label": sotdd.ClassQuantiles(8, 0.5)},
     ],
 )
 def test_projections_are_drawn_again_from_their_recipe(rng, settings):

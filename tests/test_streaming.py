@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sotdd
-from sotdd.sketches import builder as building
+from sotdd.sketches import statistics as gathering
 from sotdd.sketches.histograms import BINS, Histograms, quantiles_of
 
 
@@ -46,7 +46,7 @@ def two_passes(batches, projections):
 # ------------------------------------------------------------------ counts
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(
     st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=300),
     st.lists(st.integers(0, 300), max_size=3),
@@ -143,7 +143,14 @@ def test_a_class_may_be_in_one_shard_only(data, projections):
 
 
 @pytest.mark.parametrize(
-    "settings_", [{"shared_directions": False}, {"directions": sotdd.Orthogonal()}, {"scale": None}]
+    "settings_",
+    [
+        {"shared_directions": False},
+        {"directions": sotdd.Orthogonal()},
+        {"scale": None},
+        {"label": "quantiles"},
+        {"label": sotdd.ClassQuantiles(5, 0.3), "shared_directions": False},
+    ],
 )
 def test_other_laws_stream_too(data, settings_):
     projections = sotdd.Projections.fit([data], n_projections=70, **settings_)
@@ -163,7 +170,7 @@ def test_clamped_and_given_projections_stream_too(data, rng):
 
 
 def test_many_classes_take_two_passes_and_say_so(rng, caplog, monkeypatch):
-    monkeypatch.setattr(building, "CLASS_BYTES", 40 * 64 * BINS * 4)
+    monkeypatch.setattr(gathering, "CLASS_BYTES", 40 * 64 * BINS * 4)
     data = labelled(rng, 5000, classes=50)
     projections = sotdd.Projections.fit([data], n_projections=64)
     batches = in_batches(data, [1000])
@@ -190,6 +197,50 @@ def test_large_datasets_are_counted_rather_than_sorted(data, projections, caplog
     assert "sketched large in one pass" in caplog.text
     monkeypatch.undo()
     assert made.distance(sotdd.sketch(data, projections)).value < 2e-3
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize("label", ["moments", "quantiles"])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_parties_exchange_files(tmp_path, data, label, passes):
+    projections = sotdd.Projections.fit([data], n_projections=70, label=label)
+    parts = in_batches(data, [7000])
+    expected = two_passes(parts, projections) if passes == 2 else sotdd.sketch_stream(parts, projections)
+    known = None
+    if passes == 2:
+        for k, part in enumerate(parts):
+            sotdd.ClassStatistics(projections).add(*part).save(tmp_path / f"statistics {k}")
+        known = sotdd.ClassStatistics.load(tmp_path / "statistics 0")
+        known.merge(sotdd.ClassStatistics.load(tmp_path / "statistics 1"))
+    for k, part in enumerate(parts):
+        sotdd.SketchBuilder(projections, known).add(*part).save(tmp_path / f"builder {k}")
+    merged = sotdd.SketchBuilder.load(tmp_path / "builder 1")
+    found = merged.merge(sotdd.SketchBuilder.load(tmp_path / "builder 0")).finish()
+    np.testing.assert_allclose(found.quantiles, expected.quantiles, atol=1e-5)
+    assert found.counts.tolist() == expected.counts.tolist()
+    more = sotdd.SketchBuilder.load(tmp_path / "builder 0", projections)
+    if passes == 1:
+        more.add(*parts[1])
+        np.testing.assert_allclose(more.finish().quantiles, expected.quantiles, atol=1e-5)
+
+
+def test_files_of_other_kinds_are_refused(tmp_path, data, projections):
+    sotdd.SketchBuilder(projections).add(*data).save(tmp_path / "builder")
+    sotdd.SketchBuilder(projections).save(tmp_path / "empty")
+    assert sotdd.SketchBuilder.load(tmp_path / "empty").n_points == 0
+    other = sotdd.Projections.fit([data], n_projections=100, seed=4)
+    for load, said in [
+        (lambda: sotdd.Sketch.load(tmp_path / "builder"), "holds a sketch builder: expected a sketch"),
+        (lambda: sotdd.ClassStatistics.load(tmp_path / "builder"), "expected a class statistics"),
+        (lambda: sotdd.SketchBuilder.load(tmp_path / "builder", other), "other projections"),
+        (lambda: sotdd.SketchBuilder.load(tmp_path / "missing"), "cannot read"),
+        (lambda: sotdd.ClassStatistics(projections).add(data[0][:2], [(1, 2), (3, 4)]).save(tmp_path / "x"), "label"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            load()
+    assert not (tmp_path / "x").exists()
 
 
 # ------------------------------------------------------------------ bad input

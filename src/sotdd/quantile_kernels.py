@@ -72,11 +72,12 @@ def _widen(counts: Integers, spare: Integers, old: tuple[float, float], new: tup
     first_coarse = math.floor(math.ldexp(new[0], -coarse))
     if fine == coarse and first_fine == first_coarse:
         return
+    halvings = min(coarse - fine, 63)  # a number of 64 bits has no more
     spare[:] = counts
     counts[:] = 0
     for i in range(counts.size):
         if spare[i]:
-            counts[((first_fine + i) >> (coarse - fine)) - first_coarse] += spare[i]
+            counts[((first_fine + i) >> halvings) - first_coarse] += spare[i]
 
 
 @kernel

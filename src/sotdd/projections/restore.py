@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sotdd.errors import SotddError
+from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.convolution import Convolution
 from sotdd.projections.directions import DirectionLaw, Orthogonal, Sphere
 from sotdd.projections.draws import Laws
@@ -66,7 +67,10 @@ _DIRECTIONS: Mapping[str, Callable[[Settings], DirectionLaw]] = {
     "orthogonal": lambda settings: Orthogonal(),
     "convolution": _convolution,
 }
-_LABELS: Mapping[str, Callable[[Settings], LabelLaw]] = {"moments": _moments}
+_LABELS: Mapping[str, Callable[[Settings], LabelLaw]] = {
+    "moments": _moments,
+    "class quantiles": lambda settings: ClassQuantiles(settings["levels"], settings["weight"]),
+}
 _ORDERS: Mapping[str, Callable[[Settings], MomentLaw]] = {
     "zero-truncated Poisson": lambda settings: ZeroTruncatedPoisson(settings["rates"]),
     "uniform orders": lambda settings: UniformOrders(settings["max_order"]),

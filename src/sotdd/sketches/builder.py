@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -13,19 +14,21 @@ from sotdd.data import Dataset
 from sotdd.errors import SotddError
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.histograms import BINS, Histograms, quantiles_of
+from sotdd.sketches.histograms import Histograms, quantiles_of
 from sotdd.sketches.portions import Portion, for_each_portion
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.statistics import ClassStatistics, as_batch, counts_of, refuse_not_finite, refuse_unlike
+from sotdd.sketches.statistics import (
+    ClassStatistics,
+    as_batch,
+    count_classes,
+    counts_of,
+    refuse_beyond_memory,
+    refuse_not_finite,
+    refuse_unlike,
+)
 
-# What the histograms of all classes may take together, for a sketch in one pass.
-CLASS_BYTES = 256 << 20
 # The one group of the second pass.
 _ALL = "all"
-
-
-class ClassesDoNotFit(SotddError):  # noqa: N818
-    """There are too many classes for one pass."""
 
 
 class SketchBuilder:
@@ -65,8 +68,10 @@ class SketchBuilder:
     ) -> None:
         self.n_quantiles = check_count(n_quantiles, "n_quantiles")
         self.statistics = ClassStatistics(projections)
-        self._given = statistics
-        self._histograms: dict[Hashable, Histograms] = {}
+        self.given = statistics
+        # The label law may keep the very histograms that one pass needs.
+        self.kept_once = statistics is None and self.statistics.counts_features
+        self.histograms: dict[Hashable, Histograms] = self.statistics.histograms if self.kept_once else {}
         self._whole = True  # no batch was left half counted by an error
         if statistics is not None:
             refuse_unlike(self.statistics, statistics)
@@ -83,7 +88,7 @@ class SketchBuilder:
     @property
     def passes(self) -> int:
         """Whether this is the only pass, or the second of two."""
-        return 1 if self._given is None else 2
+        return 1 if self.given is None else 2
 
     @property
     def n_points(self) -> int:
@@ -116,19 +121,18 @@ class SketchBuilder:
                 "these builders are not of the same pass, or were given other statistics: give all of them the same."
             )
         self._expect(other.statistics.counts)
-        for label, sums in other.statistics.sums.items():
-            self.statistics.sums[label] += sums
-        for label, counted in other._histograms.items():
-            self._histograms[label].merge(counted)
+        self.statistics.merge_kept(other.statistics)
+        if not self.kept_once:
+            for label, counted in other.histograms.items():
+                self.histograms[label].merge(counted)
         return self
 
     def finish(self, name: str = "data") -> Sketch:
         """The sketch of all that was added."""
-        if not self._whole:
-            raise SotddError("an error came between while a batch was added: start again with a new builder.")
+        self.refuse_half_counted()
         if not self.n_points:
             raise SotddError("there are no points to sketch: add some first.")
-        known = self.statistics if self._given is None else self._given
+        known = self.statistics if self.given is None else self.given
         if known.counts != self.statistics.counts:
             raise SotddError(
                 f"the second pass saw {self.n_points:,} points but the first {known.n_points:,}, or other classes: "
@@ -149,11 +153,34 @@ class SketchBuilder:
             projections,
         )
 
+    def save(self, path: str | Path) -> None:
+        """Write what was counted to a file, for another machine or party to merge; no data are in it."""
+        from sotdd.sketches.state import write_builder
+
+        write_builder(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, projections: Projections | None = None) -> SketchBuilder:
+        """Read a file that `save` wrote; projections are needed only for laws of your own."""
+        from sotdd.sketches.state import read_builder
+
+        return read_builder(Path(path), projections)
+
+    def take(self, statistics: ClassStatistics, histograms: Mapping[Hashable, Histograms]) -> None:
+        """Go on from what a file holds."""
+        self.statistics = statistics
+        self.histograms = statistics.histograms if self.kept_once else dict(histograms)
+
+    def refuse_half_counted(self) -> None:
+        """Refuse to go on after a batch that was not counted to its end."""
+        if not self._whole:
+            raise SotddError("an error came between while a batch was added: start again with a new builder.")
+
     def _quantiles(self, terms: NDArray[np.float64]) -> NDArray[np.float32]:
         """Quantile functions (L, Q) of the counted values, with terms (L, C) if they are not in them yet."""
         from sotdd.engines.workers import Workers
 
-        groups = [self._histograms[label] for label in self._groups(self.statistics.classes)]
+        groups = [self.histograms[label] for label in self._groups(self.statistics.classes)]
         count = self.projections.n_projections
 
         def quantiles(start: int) -> NDArray[np.float32]:
@@ -173,29 +200,25 @@ class SketchBuilder:
 
     def _expect(self, counts: Mapping[Hashable, int]) -> None:
         """Make room for so many points of each class, or refuse before anything is changed."""
-        known = {*self.statistics.counts, *counts}
         if self.passes == 2:
             unknown = [label for label in counts if label not in self._place]
             if unknown:
                 raise SotddError(f"class {unknown[0]!r} was not there in the first pass: go over the same data.")
-        elif len(known) * self.projections.n_projections * BINS * 4 > CLASS_BYTES:
-            raise ClassesDoNotFit(
-                f"{len(known):,} classes × {self.projections.n_projections:,} projections do not fit one pass "
-                f"({CLASS_BYTES >> 20} MB): gather ClassStatistics first and give them to the builder, or use fewer "
-                "projections."
-            )
+        else:
+            refuse_beyond_memory(len({*self.statistics.counts, *counts}), self.projections.n_projections)
         self.statistics.expect(counts)
+        if self.kept_once:
+            return
         for label, count in (counts if self.passes == 1 else {_ALL: sum(counts.values())}).items():
-            if label not in self._histograms:
-                self._histograms[label] = Histograms.empty(self.projections.n_projections)
-            self._histograms[label].expect(count)
+            if label not in self.histograms:
+                self.histograms[label] = Histograms.empty(self.projections.n_projections)
+            self.histograms[label].expect(count)
 
     def _count_classes(self, portion: Portion) -> None:
-        """One pass: count the values of each class, and gather its sums."""
+        """One pass: count the values of each class, and gather its statistics."""
         self.statistics.gather(portion)
-        for place, label in enumerate(portion.classes):
-            begin, end = portion.offsets[place : place + 2].tolist()
-            refuse_not_finite(portion, self._histograms[label].count(portion.part, portion.rows, begin, end))
+        if not self.kept_once:
+            count_classes(self.histograms, portion, portion.rows)
 
     def _count_placed(self, portion: Portion) -> None:
         """Second pass: place every point, then count."""
@@ -203,10 +226,10 @@ class SketchBuilder:
 
         columns = [self._place[label] for label in portion.classes]
         place(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
-        whole = self._histograms[_ALL]
+        whole = self.histograms[_ALL]
         refuse_not_finite(portion, whole.count(portion.part, portion.rows, 0, portion.rows.shape[1]))
 
     def _differs(self, other: SketchBuilder) -> bool:
-        if self._given is None or other._given is None:
-            return self._given is not other._given
-        return self._given.counts != other._given.counts or not np.allclose(self._terms, other._terms, rtol=1e-9)
+        if self.given is None or other.given is None:
+            return self.given is not other.given
+        return self.given.counts != other.given.counts or not np.allclose(self._terms, other._terms, rtol=1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -12,21 +13,32 @@ from sotdd.data import Dataset, LabelledData
 from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
 from sotdd.errors import SotddError
 from sotdd.projections.draws import BLOCK
-from sotdd.projections.labels import Polynomials
+from sotdd.projections.labels import Polynomials, Quantiles
 from sotdd.projections.recipe import Projections
+from sotdd.sketches.histograms import BINS, Histograms, quantiles_of
 from sotdd.sketches.portions import Portion, for_each_portion
+
+# What the histograms of all classes may take together.
+CLASS_BYTES = 256 << 20
+
+
+class ClassesDoNotFit(SotddError):  # noqa: N818
+    """There are too many classes for each to have histograms of its own."""
 
 
 class ClassStatistics:
-    """Counts of each class, and the sums of the label polynomial over it.
+    """Counts of each class, and what its label term is made of.
+
+    For moments that is the sum of the label polynomial over the class; for class quantiles it is the
+    histograms of its projected values.
 
     The first of two passes over data that come in batches; `SketchBuilder` makes the second.
 
     Parameters
     ----------
     projections
-        What the data are seen through. Their label law must add up over parts of a dataset, as
-        moments do.
+        What the data are seen through. Their label law must be one that can be merged over parts of a
+        dataset: moments or class quantiles.
 
     Examples
     --------
@@ -39,9 +51,11 @@ class ClassStatistics:
     """
 
     def __init__(self, projections: Projections) -> None:
-        self.projections = _mergeable(projections)
+        self.kind = _kind_of_terms(projections)
+        self.projections = projections
         self.counts: dict[Hashable, int] = {}
-        self.sums: dict[Hashable, NDArray[np.float64]] = {}  # (L,) of each class
+        self.sums: dict[Hashable, NDArray[np.float64]] = {}  # (L,) of each class, for polynomials
+        self.histograms: dict[Hashable, Histograms] = {}  # of each class, for quantiles
 
     def __repr__(self) -> str:
         """Sizes, for people."""
@@ -61,6 +75,11 @@ class ClassStatistics:
         except TypeError:
             return tuple(sorted(self.counts, key=lambda label: (type(label).__name__, str(label))))
 
+    @property
+    def counts_features(self) -> bool:
+        """Whether the histograms that are kept are those of the features too."""
+        return self.kind is Quantiles and self.projections.draw(0, BLOCK).label_features is None
+
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
         batch = as_batch(features, labels, self.projections)
@@ -73,22 +92,51 @@ class ClassStatistics:
         """Add what another has gathered through the same projections."""
         refuse_unlike(self, other)
         self.expect(other.counts)
+        self.merge_kept(other)
+        return self
+
+    def merge_kept(self, other: ClassStatistics) -> None:
+        """Add the sums or the counts of another, once they are expected."""
         for label, sums in other.sums.items():
             self.sums[label] += sums
-        return self
+        for label, counted in other.histograms.items():
+            self.histograms[label].merge(counted)
+
+    def save(self, path: str | Path) -> None:
+        """Write them to a file, for another machine or party to merge; no data are in it."""
+        from sotdd.sketches.state import write_statistics
+
+        write_statistics(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, projections: Projections | None = None) -> ClassStatistics:
+        """Read a file that `save` wrote; projections are needed only for laws of your own."""
+        from sotdd.sketches.state import read_statistics
+
+        return read_statistics(Path(path), projections)
 
     def expect(self, counts: Mapping[Hashable, int]) -> None:
         """Make room for so many points of each class, before they are gathered."""
         _refuse_mixed([*self.counts, *counts])
+        n_projections = self.projections.n_projections
+        if self.kind is Quantiles:
+            refuse_beyond_memory(len({*self.counts, *counts}), n_projections)
         for label, count in counts.items():
             self.counts[label] = self.counts.get(label, 0) + count
-            self.sums.setdefault(label, np.zeros(self.projections.n_projections))
+            if self.kind is Polynomials:
+                self.sums.setdefault(label, np.zeros(n_projections))
+                continue
+            if label not in self.histograms:
+                self.histograms[label] = Histograms.empty(n_projections)
+            self.histograms[label].expect(count)
 
     def gather(self, portion: Portion) -> None:
-        """Add the sums of one portion."""
+        """Add the sums or the counts of one portion."""
         from sotdd.engines.cpu import class_sums
 
-        assert isinstance(portion.terms, Polynomials)
+        if not isinstance(portion.terms, Polynomials):
+            count_classes(self.histograms, portion, portion.label_rows)
+            return
         sums = class_sums(portion.label_rows, portion.offsets, portion.terms)
         fits = (np.abs(sums) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
         if not fits.all():
@@ -100,7 +148,18 @@ class ClassStatistics:
 
     def terms(self) -> NDArray[np.float64]:
         """Where each class stands, (L, C)."""
-        return np.stack([self.sums[label] / self.counts[label] for label in self.classes], axis=1)
+        if self.kind is Polynomials:
+            return np.stack([self.sums[label] / self.counts[label] for label in self.classes], axis=1)
+        starts = range(0, self.projections.n_projections, BLOCK)
+        return np.concatenate([self._quantile_terms(start) for start in starts])
+
+    def _quantile_terms(self, start: int) -> NDArray[np.float64]:
+        terms = self.projections.draw(start, start + BLOCK).terms
+        assert isinstance(terms, Quantiles)
+        part, count = slice(start, start + len(terms.weights)), len(terms.weights)
+        as_they_are = np.ones(count), np.zeros((count, 1))
+        bins = [quantiles_of([self.histograms[label]], part, *as_they_are, terms.levels) for label in self.classes]
+        return terms.terms(np.stack(bins, axis=1))
 
 
 def as_batch(
@@ -132,23 +191,41 @@ def refuse_unlike(one: ClassStatistics, other: object) -> None:
     refuse_other_recipes(mine.recipe(), mine.fingerprint, theirs.recipe(), theirs.fingerprint, "what is merged")
 
 
+def count_classes(histograms: Mapping[Hashable, Histograms], portion: Portion, rows: NDArray[np.float32]) -> None:
+    """Count the values of each class in histograms of its own."""
+    for place, label in enumerate(portion.classes):
+        begin, end = portion.offsets[place : place + 2].tolist()
+        refuse_not_finite(portion, histograms[label].count(portion.part, rows, begin, end))
+
+
 def refuse_not_finite(portion: Portion, line: int) -> None:
     """Explain a row that could not be counted."""
     if line >= 0:
         raise too_large("stream", portion.part.start + line)
 
 
-def _mergeable(projections: Projections) -> Projections:
+def refuse_beyond_memory(n_classes: int, n_projections: int) -> None:
+    """Refuse more classes than can have histograms of their own."""
+    if n_classes * n_projections * BINS * 4 > CLASS_BYTES:
+        raise ClassesDoNotFit(
+            f"{n_classes:,} classes × {n_projections:,} projections do not fit the {CLASS_BYTES >> 20} MB for "
+            "histograms of each class: use fewer projections, or label='moments' in two passes (ClassStatistics, then "
+            "SketchBuilder)."
+        )
+
+
+def _kind_of_terms(projections: Projections) -> type:
     if not isinstance(projections, Projections):
         raise SotddError(
             f"projections is a {type(projections).__name__}: expected Projections.fit(...) or from_arrays(...)."
         )
-    if not isinstance(projections.draw(0, BLOCK).terms, Polynomials):
+    kind = type(projections.draw(0, BLOCK).terms)
+    if kind not in (Polynomials, Quantiles):
         raise SotddError(
             "the label law of these projections does not add up over parts of a dataset: use sotdd.sketch on all of "
-            "it, or the law of moments."
+            "it, or label='moments' or 'quantiles'."
         )
-    return projections
+    return kind
 
 
 def _refuse_mixed(labels: Sequence[Hashable]) -> None:

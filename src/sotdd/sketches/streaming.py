@@ -11,9 +11,9 @@ from sotdd.data import Dataset
 from sotdd.errors import SotddError
 from sotdd.progress import Progress, Report, reporting
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import ClassesDoNotFit, SketchBuilder
+from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.statistics import ClassStatistics
+from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics
 
 # A batch is a small dataset: (features, labels), or features alone.
 Batches: TypeAlias = "Iterable[Dataset] | Callable[[], Iterable[Dataset]]"

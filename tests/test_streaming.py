@@ -337,3 +337,16 @@ def test_streams_of_real_data_are_within_one_percent(real_data):
     }
     found, exact = sotdd.pairwise(streamed), sotdd.pairwise(sets, projections=projections)
     np.testing.assert_allclose(found.values, exact.values, rtol=0.01)
+
+
+def test_the_federated_example_agrees_with_data_in_one_place(capsys):
+    import runpy
+    from pathlib import Path
+
+    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "federated.py"), run_name="__main__")
+    said = capsys.readouterr().out.splitlines()
+    exchanged, in_one_place = (
+        float(next(line for line in said if line.startswith(start)).split(":")[1].split()[0])
+        for start in ("study to laboratory", "the same with all data")
+    )
+    assert exchanged == pytest.approx(in_one_place, rel=0.01)

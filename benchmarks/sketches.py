@@ -1,0 +1,219 @@
+"""Sketches against their promises: python -m benchmarks.sketches [--data DIR] [--quick].
+
+Also the comparison that chose how streams are summarised: fine bins, KLL sketches, compressed sorted runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sotdd
+from benchmarks.core import Labelled, Line, labelled, machine, table, turn_by_turn
+from sotdd.engines.cpu import CpuEngine
+from sotdd.sketches.histograms import Histograms, quantiles_of
+from sotdd.sketches.sketch import reduced_rows
+
+QUANTILES = 512
+Rows = NDArray[np.float32]
+
+
+def speed(turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> list[Line]:
+    """Sketching against seeing the same data for a distance, and comparing sketches."""
+    a, b = labelled(n, d), labelled(n, d, seed=1)
+    projections = sotdd.Projections.fit([a, b], n_projections=count)
+    known = [sotdd.LabelledData.of(data) for data in (a, b)]
+
+    def only_see() -> None:
+        with CpuEngine() as engine:
+            for _ in engine.views(known, projections):
+                pass
+
+    seen, sketched = turn_by_turn(only_see, lambda: [sotdd.sketch(data, projections) for data in known], turns=turns)
+    one, two = (sotdd.sketch(data, projections) for data in known)
+    (compared,) = turn_by_turn(lambda: one.distance(two), turns=10 * turns)
+    size = f"L = {count:,}, Q = {one.n_quantiles}"
+    return [
+        Line(
+            f"sketching / the projection work of `distance` (n = {n:,}, d = {d})",
+            f"{sketched / seen:.2f} ×",
+            "≤ 1.1 ×",
+            sketched <= 1.1 * seen,
+        ),
+        Line(f"distance between two sketches ({size})", f"{compared * 1e3:.1f} ms", "≤ 5 ms", compared <= 5e-3),
+    ]
+
+
+def files(n: int = 2000, d: int = 784, count: int = 1000) -> list[Line]:
+    """Sizes on disk, and what the half-size file costs."""
+    a, b = labelled(n, d), labelled(n, d, seed=1)
+    projections = sotdd.Projections.fit([a, b], n_projections=count)
+    one, two = (sotdd.sketch(data, projections) for data in (a, b))
+    with tempfile.TemporaryDirectory() as folder:
+        whole, half = Path(folder) / "whole", Path(folder) / "half"
+        one.save(whole)
+        one.save(half, half=True)
+        sizes = [path.stat().st_size / 1e6 for path in (whole, half)]
+        off = abs(sotdd.Sketch.load(half).distance(two).value / one.distance(two).value - 1)
+    return [
+        Line("file of a sketch, 10 classes", f"{sizes[0]:.2f} MB", "≤ 2.2 MB", sizes[0] <= 2.2),
+        Line("half-size file", f"{sizes[1]:.2f} MB", "half", sizes[1] <= 0.55 * sizes[0]),
+        Line("distance from the half-size file is off by", f"{off:.1e} relative", "stated", off < 1e-3),
+    ]
+
+
+# ------------------------------------------------------------------ summaries of a stream
+
+
+def fine_bins(batches: list[Rows]) -> tuple[Rows, int]:
+    """What the package does."""
+    counted = Histograms.empty(len(batches[0]))
+    everything = slice(0, len(batches[0]))
+    for rows in batches:
+        counted.count(everything, rows, 0, rows.shape[1])
+    as_they_are = np.ones(len(batches[0])), np.zeros((len(batches[0]), 1))
+    return quantiles_of([counted], everything, *as_they_are, QUANTILES), counted.counts[0].nbytes
+
+
+def kll(batches: list[Rows], k: int) -> tuple[Rows, int]:
+    """Apache DataSketches: a vector of KLL sketches."""
+    import datasketches
+
+    summary = datasketches.vector_of_kll_floats_sketches(k, len(batches[0]))
+    for rows in batches:
+        summary.update(np.ascontiguousarray(rows.T))
+    middles = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    found = np.asarray(summary.get_quantiles(middles), np.float32)
+    return found, len(summary.serialize(0)[0])
+
+
+def sorted_runs(batches: list[Rows], kept: int) -> tuple[Rows, int]:
+    """Sorted batches, each reduced to equal parts; two of a size are merged and reduced again."""
+    runs: list[tuple[int, Rows]] = []
+    for rows in batches:
+        runs.append((rows.shape[1], reduced_rows(np.sort(rows, axis=1), kept)))
+        while len(runs) > 1 and runs[-1][0] >= runs[-2][0]:
+            (m, b), (n, a) = runs.pop(), runs.pop()
+            runs.append((n + m, _merged(a, n, b, m, kept)))
+    while len(runs) > 1:
+        (m, b), (n, a) = runs.pop(), runs.pop()
+        runs.append((n + m, _merged(a, n, b, m, kept)))
+    return reduced_rows(runs[0][1], QUANTILES), kept * 4
+
+
+def _merged(a: Rows, n: int, b: Rows, m: int, kept: int) -> Rows:
+    copies = max(1, round(n / m)) if n >= m else 1
+    return reduced_rows(np.sort(np.concatenate([*[a] * copies, b], axis=1), axis=1), kept)
+
+
+def summaries(n: int = 1_000_000, rows: int = 16, batch: int = 8192) -> str:
+    """Accuracy, speed and memory of each on normal values, and on ones with a heavy tail."""
+    rng = np.random.default_rng(0)
+    lines = [
+        "| summary | ns per value | bytes per row | normal: rms error | heavy tail: rms error |",
+        "|---|---|---|---|---|",
+    ]
+    laws: dict[str, Callable[[], NDArray[Any]]] = {
+        "normal": lambda: rng.standard_normal((rows, n)),
+        "heavy": lambda: rng.standard_t(3, (rows, n)),
+    }
+    drawn = {name: law().astype(np.float32) for name, law in laws.items()}
+    exact = {name: reduced_rows(np.sort(values, axis=1), QUANTILES) for name, values in drawn.items()}
+    edges = [*range(0, n, batch), n]
+    parts = {
+        name: [np.ascontiguousarray(values[:, a:b]) for a, b in itertools.pairwise(edges)]
+        for name, values in drawn.items()
+    }
+    ways: dict[str, Callable[[list[Rows]], tuple[Rows, int]]] = {
+        "1,024 fine bins, dyadic": fine_bins,
+        "KLL, k = 200": lambda batches: kll(batches, 200),
+        "KLL, k = 4,096": lambda batches: kll(batches, 4096),
+        "sorted runs of 1,024": lambda batches: sorted_runs(batches, 1024),
+    }
+    for name, way in ways.items():
+        way(parts["normal"][:2])
+        began = time.perf_counter()
+        found, size = way(parts["normal"])
+        each = (time.perf_counter() - began) / (rows * n) * 1e9
+        off = [_rms(found - exact["normal"]), _rms(way(parts["heavy"])[0] - exact["heavy"])]
+        lines.append(f"| {name} | {each:.1f} | {size:,} | {off[0]:.5f} | {off[1]:.5f} |")
+    return "\n".join(lines)
+
+
+def _rms(gap: NDArray[np.floating]) -> float:
+    return float(np.sqrt(np.mean(np.square(gap, dtype=np.float64))))
+
+
+# ------------------------------------------------------------------ real data
+
+
+def real_sets(folder: Path, n: int) -> dict[str, Labelled]:
+    """Sets of 28 × 28 images, two of them halves of one."""
+    sets = {}
+    for name in ("mnist", "fashion_mnist", "kmnist"):
+        with np.load(folder / f"{name}.npz") as arrays:
+            x, y = arrays["X_train"].reshape(-1, 784), arrays["y_train"]
+        chosen = np.random.default_rng(0).permutation(len(x))[: 2 * n]
+        sets[name] = x[chosen[:n]], y[chosen[:n]]
+        if name == "mnist":
+            sets["mnist, other half"] = x[chosen[n:]], y[chosen[n:]]
+    return sets
+
+
+def accuracy(folder: Path, n: int, count: int = 1000) -> str:
+    """Each pair exactly, from reduced sketches, from streams, and by short vectors."""
+    sets = real_sets(folder, n)
+    projections = sotdd.Projections.fit(sets, n_projections=count)
+    exact = sotdd.pairwise(sets, projections=projections)
+    reduced = {name: sotdd.sketch(data, projections) for name, data in sets.items()}
+    streamed = {
+        name: sotdd.sketch_stream(
+            [(x[start : start + 1000], y[start : start + 1000]) for start in range(0, n, 1000)], projections
+        )
+        for name, (x, y) in sets.items()
+    }
+    lines = [
+        "| pair | exact | 512 quantiles | streamed | 256 dimensions | 1,024 | 4,096 |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for one, two in itertools.combinations(sets, 2):
+        true = exact[one, two].value
+        found = [sketches[one].distance(sketches[two]).value for sketches in (reduced, streamed)]
+        short = [
+            _rms(np.array([_short(reduced[one], reduced[two], dim, seed) / found[0] - 1 for seed in range(20)]))
+            for dim in (256, 1024, 4096)
+        ]
+        cells = [f"{100 * (value / true - 1):+.3f} %" for value in found] + [f"± {100 * off:.1f} %" for off in short]
+        lines.append(f"| {one} – {two} | {true:.4f} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _short(a: sotdd.Sketch, b: sotdd.Sketch, dim: int, seed: int) -> float:
+    return float(np.linalg.norm(a.vector(dim, seed=seed) - b.vector(dim, seed=seed)))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer turns, smaller data")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of mnist.npz and others")
+    options = parser.parse_args()
+    print(machine(), end="\n\n")
+    print(table([*speed(3 if options.quick else 9), *files()]), end="\n\n")
+    print(summaries(100_000 if options.quick else 1_000_000), end="\n\n")
+    if options.data.is_dir():
+        print(accuracy(options.data, 2000 if options.quick else 10_000))
+    else:
+        print(f"no folder {options.data}: real data are left out")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import core, peers, plain_torch
+from benchmarks import core, peers, plain_torch, sketches
 
 import reference
 import sotdd
@@ -31,6 +31,15 @@ def test_the_benchmark_of_peers_runs_at_a_small_size():
     assert re.fullmatch(r"[\d.e+-]+ s, -?[\d,]+ MB", found), found
     assert peers.measure("otdd", {}, 100, patience=0.01) == "over 0 s"
     assert peers.label_distances_ratio(100).endswith(" ×")
+
+
+def test_the_benchmark_of_sketches_runs_at_a_small_size():
+    assert len(sketches.speed(1, n=300, d=8, count=64)) == 2
+    assert len(sketches.files(n=600, d=8, count=64)) == 3
+    found = sketches.summaries(n=20_000, rows=2, batch=5000)
+    assert found.count("\n") == 5
+    fine, *others = (float(line.split("|")[4]) for line in found.splitlines()[2:])
+    assert fine < min(others)
 
 
 def test_every_benchmark_runs_at_a_small_size():

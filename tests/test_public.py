@@ -8,8 +8,8 @@ import pytest
 import sotdd
 
 NAMES = {
-    "ClassQuantiles", "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
-    "Scaler", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
+    "ClassQuantiles", "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal",
+    "Projections", "Scaler", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
     "distance", "flow", "onto_span", "pairwise", "peers",
     "projections", "torch",
 }  # fmt: skip

@@ -55,8 +55,9 @@ def mean_and_deviation(values: Values, drawn: Drawn) -> Drawn:
 def rooted_moments(values: Values, drawn: Drawn) -> Drawn:
     """Mean and central moments of orders 2 to 4, each rooted so that it has the unit of the features."""
     mean = values.mean(axis=1, dtype=np.float64)
-    apart = values - mean[:, None]
-    central = [np.mean(apart**order, axis=1) for order in (2, 3, 4)]
+    apart = values - mean[:, None].astype(np.float32)
+    squares = apart * apart
+    central = [np.mean(power, axis=1) for power in (squares, squares * apart, squares * squares)]
     rooted = [np.sign(m) * np.abs(m) ** (1 / order) for order, m in zip((2, 3, 4), central, strict=True)]
     return np.einsum("bk,kb->b", drawn, np.stack([mean, *rooted]))
 

@@ -58,3 +58,28 @@ def draw(rng, n_projections, n_features, n_moments=3):
         "psi": psi / np.linalg.norm(psi, axis=1, keepdims=True),
         "orders": rng.integers(1, 6, size=(n_projections, n_moments)),
     }
+
+
+def quantile_projections(features, labels, theta, phi, weight, coefficients, clamp=None):
+    """Data point projections by the quantile term: each point of a class is repeated K times, then cut into K bins."""
+    features = np.asarray(features, np.float64).reshape(len(features), -1)
+    of_feature, of_label = (features @ np.asarray(direction, np.float64) for direction in (theta, phi))
+    if clamp is not None:
+        of_feature, of_label = np.clip(of_feature, -clamp, clamp), np.clip(of_label, -clamp, clamp)
+    levels = len(coefficients)
+    result = []
+    for t, label in zip(of_feature, labels, strict=True):
+        members = np.sort(of_label[[other == label for other in labels]])
+        bins = np.repeat(members, levels).reshape(levels, len(members)).mean(axis=1)
+        result.append(weight * t + float(np.dot(coefficients, bins)))
+    return np.array(result)
+
+
+def quantile_per_projection(a, b, theta, weights, coefficients, p, phi=None, clamp=None):
+    """W_p^p under every projection, by the quantile term."""
+    phi = theta if phi is None else phi
+    sides = [
+        [quantile_projections(*side, theta[i], phi[i], weights[i], coefficients[i], clamp) for i in range(len(theta))]
+        for side in (a, b)
+    ]
+    return np.array([wasserstein(x, y, p) for x, y in zip(*sides, strict=True)])

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import core, peers, plain_torch, sketches
+from benchmarks import core, labels, peers, plain_torch, sketches
 
 import reference
 import sotdd
@@ -56,3 +56,23 @@ def test_every_benchmark_runs_at_a_small_size():
     assert len(lines) == 12
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
     assert core.table(lines).count("\n") == 13
+
+
+def test_the_benchmark_of_label_terms_measures_the_distance(real_data):
+    real_data("usps")  # skips where the pictures are not there
+    trial = labels.Trial(3, 64)
+    laws = {
+        name: labels.LAWS[name]
+        for name in (labels.PAPER, "no labels (sliced Wasserstein)", "quantiles, 16 levels", "cosines, weight 2")
+    }
+    by_seed = [trial.measure(laws, seed) for seed in (0, 1)]
+    for name, law in laws.items():
+        (i, j), costs = trial.real[0], by_seed[1][name].real[0]
+        a, b = trial.sides[i].pair, trial.sides[j].pair
+        direct = sotdd.distance(a, b, label=law, n_projections=64, scale=trial.scaler, seed=1)
+        np.testing.assert_allclose(direct.per_projection, costs, rtol=1e-4, atol=1e-8)
+        lines = labels.judge(trial, name, by_seed)
+        assert len(lines) == (3 if name in labels.AGGREGATED else 1)
+        assert all(line.cells().count("|") == labels.HEADER.splitlines()[0].count("|") for line in lines)
+    assert not by_seed[0]["no labels (sliced Wasserstein)"].permuted.any()
+    assert labels.cost(labels.Moments(), n=200, n_projections=64, repeats=1) > 0

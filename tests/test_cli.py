@@ -119,6 +119,18 @@ def test_other_methods(files):
     assert json.loads(run("distance", "a.npz", "b.npz", "--method", "mmd", "--json").stdout)["method"].startswith("MMD")
 
 
+def test_label_laws(files):
+    by_law = {
+        law: json.loads(run("distance", "a.npz", "b.npz", "--label-law", law, "--json").stdout)["value"]
+        for law in ("moments", "quantiles")
+    }
+    assert by_law["moments"] == json.loads(run("distance", "a.npz", "b.npz", "--json").stdout)["value"]
+    assert by_law["quantiles"] != by_law["moments"]
+    wrong = run("distance", "a.npz", "b.npz", "--label-law", "medians")
+    assert wrong.returncode == 2
+    assert wrong.stderr.strip() == "sotdd: label is 'medians': expected 'moments', 'quantiles' or a label law."
+
+
 def test_arrays_may_be_named(files):
     by_option = run("distance", "named.npz", "named.npz", "--features", "points", "--label", "kind", "--json")
     assert json.loads(by_option.stdout)["value"] == 0

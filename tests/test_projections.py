@@ -73,6 +73,21 @@ def test_zero_truncated_poisson_frequencies(rng, rate):
     )
 
 
+@pytest.mark.parametrize(("rate", "max_order"), [(1.0, 1), (1.0, 3), (5.0, 4), (5.0, 170)])
+def test_orders_up_to_the_highest_keep_their_odds(rng, rate, max_order):
+    orders = sotdd.ZeroTruncatedPoisson([rate], max_order).orders(rng.random((200_000, 1)))[:, 0]
+    assert orders.min() == 1
+    assert orders.max() <= max_order
+    odds = stats.poisson.pmf(np.arange(1, max_order + 1), rate)
+    observed = np.bincount(orders, minlength=max_order + 1)[1:]
+    kept = odds / odds.sum() * len(orders) > 5
+    expected = odds[kept] / odds[kept].sum() * observed[kept].sum()
+    assert max_order == 1 or stats.chisquare(observed[kept], expected).pvalue > 1e-3
+    law = sotdd.ZeroTruncatedPoisson([rate], max_order)
+    assert law.orders(np.array([[0.0], [np.nextafter(1.0, 0.0)]])).tolist()[0] == [1]
+    assert np.all(np.diff(law.orders(np.linspace(0, 1, 999, endpoint=False)[:, None])[:, 0]) >= 0)
+
+
 def test_uniform_orders_frequencies(rng):
     orders = sotdd.UniformOrders(6).orders(rng.random((60_000, 2)))
     for column in orders.T:
@@ -117,6 +132,8 @@ def test_weights_are_uniform_on_their_sphere():
 def test_max_order_is_checked(bad):
     with pytest.raises(sotdd.SotddError, match="max_order"):
         sotdd.UniformOrders(bad)
+    with pytest.raises(sotdd.SotddError, match="max_order"):
+        sotdd.ZeroTruncatedPoisson(max_order=bad)
 
 
 @pytest.mark.parametrize("bad", [[], [0.0], [65.0], ["x"], 3, [math.nan]])
@@ -176,6 +193,8 @@ def test_fingerprints_tell_settings_apart(rng):
         mark(seed=1),
         mark(n_projections=999),
         mark(n_moments=4),
+        mark(label="quantiles"),
+        mark(moments=sotdd.ZeroTruncatedPoisson(max_order=4)),
         mark(moments=sotdd.UniformOrders(4)),
         mark(directions=sotdd.Orthogonal()),
         mark(directions=sotdd.Convolution((2, 2))),

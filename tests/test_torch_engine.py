@@ -72,6 +72,8 @@ SETTINGS = {
     "convolution": {"directions": sotdd.Convolution((4, 5), clamp=0.7)},
     "not linear": {"directions": Circles()},
     "label law": {"label": Medians()},
+    "quantiles": {"label": "quantiles"},
+    "separate quantiles": {"label": sotdd.ClassQuantiles(5), "shared_directions": False},
     "small chunk": {"chunk": 64},
 }
 
@@ -84,9 +86,10 @@ def test_it_agrees_with_the_cpu_engine(pair, device, settings):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_it_agrees_for_equal_sizes_and_many_classes(rng, device):
+@pytest.mark.parametrize("label", ["moments", "quantiles"])
+def test_it_agrees_for_equal_sizes_and_many_classes(rng, device, label):
     datasets = [LabelledData.of((rng.normal(size=(700, 5)), rng.integers(0, 300, size=700)), n) for n in "ab"]
-    ours, theirs = both(datasets, device)
+    ours, theirs = both(datasets, device, label=label)
     np.testing.assert_allclose(theirs, ours, rtol=1e-4)
 
 

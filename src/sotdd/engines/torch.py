@@ -30,7 +30,7 @@ from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import Quantiles, Summaries
+from sotdd.projections.labels import Summaries
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
 from sotdd.tensors import DeviceFeatures
@@ -42,9 +42,7 @@ _CHUNK_SHARE = 0.5
 # Without a device of its own the engine takes so much of the processor's memory for a chunk.
 _HOST_BYTES = 256 << 20
 # Bytes per value of the dataset at work: projections, their sort, and the indices that torch sorts along.
-# Where classes are sorted too, there are two sorts at a time, and sums in float64.
 _WORK_BYTES = 24
-_WORK_BYTES_OF_QUANTILES = 64
 _LARGEST_CHUNK = 32 * BLOCK
 _FIRST_CHUNK = 4 * BLOCK
 _DRAWING_THREADS = 4
@@ -133,8 +131,7 @@ class TorchEngine:
     ) -> Iterator[tuple[slice, list[PlacedRows]]]:
         """Which projections, and every dataset placed."""
         layouts = self._layouts(datasets, projections.scaler)
-        of_quantiles = isinstance(projections.draw(0, 1).terms, Quantiles)
-        chunk = self._chunk or self._fitting_chunk(layouts, _WORK_BYTES_OF_QUANTILES if of_quantiles else _WORK_BYTES)
+        chunk = self._chunk or self._fitting_chunk(layouts)
         size = chunk  # what is worked on at a time: halved when memory runs out
         unchecked: deque[Placed] = deque()
         for start, block in self._drawn(projections, chunk):
@@ -194,9 +191,9 @@ class TorchEngine:
         unused = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return int(free) + int(unused)
 
-    def _fitting_chunk(self, layouts: list[Layout], work_bytes: int = _WORK_BYTES) -> int:
+    def _fitting_chunk(self, layouts: list[Layout]) -> int:
         sizes = [layout.data.n_points for layout in layouts]
-        per_projection = 4 * sum(sizes) + work_bytes * max(sizes)
+        per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
         fitting = int(_CHUNK_SHARE * self._free_bytes()) // per_projection
         fitting = min(fitting, _DRAWN_BYTES // (3 * 4 * layouts[0].data.n_features))
         return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK

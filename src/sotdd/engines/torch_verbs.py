@@ -21,8 +21,8 @@ Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per poi
 
 # Up to so many classes are sorted one after another.
 _FEW_CLASSES = 32
-# Values whose running sums are held at a time.
-_RUNNING_VALUES = 1 << 24
+# Values whose classes are sorted at a time: that takes indices twice, and sums in float64.
+_CLASS_VALUES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,9 @@ def class_terms(rows: Rows, layout: Layout, terms: LabelTerms, coefficients: tor
     """The label term (B, C) of every class in every projection, float64."""
     if coefficients is not None:
         if isinstance(terms, Quantiles):
-            return quantile_terms(sort_classes(rows, layout), layout.edges, coefficients)
+            size = max(1, _CLASS_VALUES // rows.shape[1])
+            parts = zip(torch.split(rows, size), torch.split(coefficients, size), strict=True)
+            return torch.cat([quantile_terms(sort_classes(part, layout), layout.edges, of) for part, of in parts])
         return class_sums(rows, layout.edges, coefficients) / layout.edges.diff()
     assert isinstance(terms, Summaries)
     host = rows.cpu().numpy()
@@ -98,15 +100,10 @@ def quantile_terms(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) 
     within = edges[:-1, None] + ends // levels  # value in which each bin ends
     share = (ends % levels).double() / levels
     inside = within.clamp(max=rows.shape[1] - 1)  # where a bin ends with the last value, no share of another is taken
-    terms = torch.empty((len(rows), len(sizes)), dtype=torch.float64, device=rows.device)
-    size = max(1, _RUNNING_VALUES // rows.shape[1])
-    for start in range(0, len(rows), size):  # some rows at a time: float64 copies stay small
-        part = slice(start, start + size)
-        running = torch.nn.functional.pad(rows[part].double().cumsum(dim=1), (1, 0))
-        before = running[:, within] + share * rows[part][:, inside].double()  # (B, C, K + 1)
-        bins = before.diff(dim=2) * (levels / sizes)[:, None]
-        terms[part] = torch.einsum("bck,bk->bc", bins, coefficients[part])
-    return terms
+    running = torch.nn.functional.pad(rows.double().cumsum(dim=1), (1, 0))
+    before = running[:, within] + share * rows[:, inside].double()  # (B, C, K + 1)
+    bins = before.diff(dim=2) * (levels / sizes)[:, None]
+    return torch.einsum("bck,bk->bc", bins, coefficients)
 
 
 def place(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:

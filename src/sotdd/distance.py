@@ -11,6 +11,7 @@ from sotdd.comparison import compare
 from sotdd.data import Dataset, LabelledData, labelled_pair
 from sotdd.defaults import default, given
 from sotdd.errors import SotddError
+from sotdd.noise import check_splits
 from sotdd.progress import Progress
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.labels import LabelLaw
@@ -34,6 +35,7 @@ def distance(
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
+    noise_floor: bool | int = False,
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
@@ -63,6 +65,10 @@ def distance(
     projections
         Projections to reuse in place of all of the above but p: results are then comparable with
         others from the same projections. They bring their own scaler.
+    noise_floor
+        Also say what two samples of the pooled data of these sizes would give, through the same
+        projections: from 8 random splits of the pooled points, or as many as given. Labels are pooled
+        by value. See `Distance.within_noise`.
     device
         "cpu", "cuda" or such as "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
         there and the work is worth it, or else the processor.
@@ -87,6 +93,8 @@ def distance(
     0.0
     >>> sotdd.distance((x, cats_and_dogs), (x, birds))
     0.0950 ± 0.0056 (s-OTDD, p=2, 1,000 projections)
+    >>> sotdd.distance((x[:150], cats_and_dogs[:150]), (x[150:], cats_and_dogs[150:]), noise_floor=True)
+    0.0 (s-OTDD, p=2, 1,000 projections)
     """
     datasets = labelled_pair(a, b)
     drawing = given(
@@ -100,7 +108,9 @@ def distance(
         seed=seed,
     )
     recipe = projections_for(datasets, projections, drawing)
-    return compare(datasets, [(0, 1)], recipe, p, progress, device=device, precision=precision)[0, 1]
+    n_splits = check_splits(noise_floor)
+    found = compare(datasets, [(0, 1)], recipe, p, progress, device=device, precision=precision, n_splits=n_splits)
+    return found[0, 1]
 
 
 def projections_for(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sotdd.checks import as_number, described
 from sotdd.data import LabelledData
 from sotdd.errors import SotddError
+from sotdd.noise import NoiseFloor
 from sotdd.scaling import Scaler
 
 
@@ -45,6 +46,8 @@ class Distance:
         W_p^p between the classes of one and of the other, from methods that compute them.
     remarks
         What a reader of the number should know, such as that points were sampled.
+    noise
+        What two samples of the pooled data would give, where that was asked for.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class Distance:
     scaler: Scaler | None = None
     label_distances: NDArray[np.float64] | None = None
     remarks: tuple[str, ...] = ()
+    noise: NoiseFloor | None = None
 
     @classmethod
     def from_projections(
@@ -83,6 +87,7 @@ class Distance:
         fingerprint: str | None = None,
         scaler: Scaler | None = None,
         remarks: tuple[str, ...] = (),
+        noise: NoiseFloor | None = None,
     ) -> Distance:
         """Take the root of the mean of W_p^p, and its standard error by the delta method.
 
@@ -98,12 +103,27 @@ class Distance:
             stderr_of_mean = float(np.std(kept / unit, ddof=1)) / math.sqrt(len(kept))
             stderr = stderr_of_mean * value / (p * mean) if mean > 0 else 0.0
         sizes, classes = (a.n_points, b.n_points), (a.classes, b.classes)
-        return cls(value, stderr, float(p), sizes, classes, method, kept, fingerprint, scaler, remarks=remarks)
+        return cls(
+            value, stderr, float(p), sizes, classes, method, kept, fingerprint, scaler, remarks=remarks, noise=noise
+        )
 
     @property
     def n_projections(self) -> int | None:
         """How many projections it is the mean of; None for a method without projections."""
         return None if self.per_projection is None else len(self.per_projection)
+
+    @property
+    def noise_floor(self) -> float | None:
+        """The distance of two samples of the pooled data of these sizes; None where it was not asked for."""
+        return None if self.noise is None else self.noise.value
+
+    @property
+    def within_noise(self) -> bool | None:
+        """Whether two samples of the pooled data would often be as far apart: in more than 5 % of all splits.
+
+        Judged from few splits, by Student's prediction limit; `sotdd.test` says it exactly.
+        """
+        return None if self.noise is None else self.value <= self.noise.limit(0.95)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval that covers the distance over all projections with this confidence.
@@ -133,9 +153,15 @@ class Distance:
         how = [self.method, f"p={self.p:g}"]
         if self.n_projections is not None:
             how.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
-        return f"{with_error(self.value, self.stderr)} ({', '.join(how)})" + "".join(
+        return f"{with_error(self.value, self.stderr)}{self._beside_noise()} ({', '.join(how)})" + "".join(
             f"; {said}" for said in self.remarks
         )
+
+    def _beside_noise(self) -> str:
+        if self.noise is None:
+            return ""
+        floor = f"noise floor {with_error(self.noise.value, self.noise.spread).partition(' ')[0]}"
+        return f", within noise ({floor})" if self.within_noise else f", {floor}"
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""
@@ -155,6 +181,8 @@ class Distance:
         }
         if self.label_distances is not None:
             result["label_distances"] = self.label_distances.tolist()
+        if self.noise is not None:
+            result |= {**self.noise.to_dict(), "within_noise": self.within_noise}
         if self.remarks:
             result["remarks"] = list(self.remarks)
         if per_projection:

@@ -8,7 +8,7 @@ one chunk, and any number of cores finds work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sotdd import kernels
 from sotdd.data import LabelledData
+from sotdd.engines.cpu_splits import Pool, Unplaced, pooled, split_costs
 from sotdd.engines.faults import LARGEST_TERM, degrees, summarised, too_large, unusable_term
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
@@ -27,6 +28,7 @@ from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
+from sotdd.splits import Splits
 from sotdd.transport import Overlaps, transport_rows
 
 Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
@@ -87,11 +89,17 @@ class CpuEngine:
         """Stop the threads and leave the process's thread settings as they were."""
         self._workers.__exit__(kind, error, trace)
 
-    def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Rows]]]:
+    def views(
+        self,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        unplaced: Callable[[Unplaced], None] | None = None,
+    ) -> Iterator[tuple[slice, list[Rows]]]:
         """See every dataset through one chunk of projections after another.
 
         Yields which projections, and for every dataset the sorted data point projections
-        (B, n), which stay valid until the next chunk.
+        (B, n), which stay valid until the next chunk. What ``unplaced`` is called with, before
+        each chunk is placed, stays valid until it returns.
         """
         tile = _fitting_tile(datasets, projections)
         chunk = -(-self._chunk // tile) * tile if self._chunk else _TILES * tile
@@ -101,7 +109,7 @@ class CpuEngine:
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
             coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
-            self._place(layouts, block, projections.scaler, tile, start)
+            self._place(layouts, block, projections.scaler, tile, start, unplaced)
             yield slice(start, start + len(block)), [layout.rows[: len(block)] for layout in layouts]
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
@@ -110,6 +118,14 @@ class CpuEngine:
         overlaps = None if n == m else Overlaps.of(n, m)
         parts = _row_parts(len(a), n + m)
         return np.concatenate(self._workers.each(lambda part: transport_rows(a[part], b[part], p, overlaps), parts))
+
+    def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
+        """The points of some datasets together, one after another, before they are placed."""
+        return pooled(unplaced, members)
+
+    def split_costs(self, pool: Pool, splits: Splits, p: float) -> Doubles:
+        """W_p^p (B, S) between the two sides of each split of a pool, class terms and all."""
+        return split_costs(pool, splits, p, self._workers, finish_side)
 
     def ends(self, rows: Rows) -> Doubles:
         """The smallest and the largest value (B, 2) of each sorted row."""
@@ -124,14 +140,27 @@ class CpuEngine:
         starts = range(start, min(stop, projections.n_projections), BLOCK)
         return [self._workers.submit(projections.draw, first, first + BLOCK) for first in starts]
 
-    def _place(self, layouts: list[_Layout], block: Block, scaler: Scaler | None, tile: int, start: int) -> None:
+    def _place(
+        self,
+        layouts: list[_Layout],
+        block: Block,
+        scaler: Scaler | None,
+        tile: int,
+        start: int,
+        unplaced: Callable[[Unplaced], None] | None,
+    ) -> None:
         """Fill the rows of every dataset with sorted data point projections."""
         parts = [(layout, part) for layout in layouts for part in _row_parts(len(block), layout.data.n_points)]
         terms: list[Doubles | None] = [None] * len(parts)
+        label_rows: list[Rows] | None = None
         if block.label_features is not None:
             self._project(layouts, block.label_features, len(block), scaler, tile)
+            if unplaced is not None:
+                label_rows = [layout.rows[: len(block)].copy() for layout in layouts]
             terms = list(self._workers.each(lambda item: _label_terms(*item, block, start), parts))
         self._project(layouts, block.features, len(block), scaler, tile)
+        if unplaced is not None:
+            unplaced(Unplaced(block, [layout.rows[: len(block)] for layout in layouts], label_rows))
         items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
         self._workers.each(lambda item: _finish(*item, block, start), items)
 
@@ -210,6 +239,12 @@ def sort(rows: Rows) -> None:
         rows.sort(axis=1)
     else:
         kernels.radix_sort_rows(rows)
+
+
+def finish_side(rows: Rows, label_rows: Rows | None, offsets: NDArray[np.int64], terms: LabelTerms) -> None:
+    """Turn grouped feature projections into sorted data point projections, in place."""
+    place(rows, offsets, terms.weights, class_terms(rows if label_rows is None else label_rows, offsets, terms))
+    sort(rows)
 
 
 # ------------------------------------------------------------------ parts of a chunk

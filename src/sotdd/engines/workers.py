@@ -133,6 +133,11 @@ class Workers:
             self._pool = None
             _serial_blas.leave()
 
+    @property
+    def count(self) -> int:
+        """How many threads are at work."""
+        return self._running()._max_workers
+
     def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
         """Begin one piece of work."""
         return self._running().submit(function, *args, **kwargs)

@@ -8,10 +8,10 @@ import pytest
 import sotdd
 
 NAMES = {
-    "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
-    "Scaler", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
-    "distance", "flow", "onto_span", "pairwise", "peers",
-    "projections", "torch",
+    "Convolution", "Distance", "DistanceMatrix", "DriftReference", "Flow", "LabelledData", "Moments",
+    "NoiseFloor", "Orthogonal", "Projections", "Scaler", "SotddError", "Span", "Sphere", "TwoSampleTest",
+    "UniformOrders", "ZeroTruncatedPoisson", "distance", "flow", "onto_span", "pairwise", "peers",
+    "projections", "test", "torch",
 }  # fmt: skip
 
 

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 from sotdd import projections
 from sotdd.data import LabelledData
 from sotdd.distance import distance
+from sotdd.drift import DriftReference
 from sotdd.errors import SotddError
 from sotdd.flow import flow
 from sotdd.flow_result import Flow
 from sotdd.matrix import DistanceMatrix
+from sotdd.noise import NoiseFloor
 from sotdd.pairwise import pairwise
+from sotdd.permutation import test
 from sotdd.projections import (
     Convolution,
     Moments,
@@ -32,6 +35,7 @@ from sotdd.projections import (
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
 from sotdd.span import Span, onto_span
+from sotdd.two_sample import TwoSampleTest
 
 if TYPE_CHECKING:
     from sotdd import peers, torch
@@ -42,15 +46,18 @@ __all__ = [
     "Convolution",
     "Distance",
     "DistanceMatrix",
+    "DriftReference",
     "Flow",
     "LabelledData",
     "Moments",
+    "NoiseFloor",
     "Orthogonal",
     "Projections",
     "Scaler",
     "SotddError",
     "Span",
     "Sphere",
+    "TwoSampleTest",
     "UniformOrders",
     "ZeroTruncatedPoisson",
     "__version__",
@@ -60,6 +67,7 @@ __all__ = [
     "pairwise",
     "peers",
     "projections",
+    "test",
     "torch",
 ]
 

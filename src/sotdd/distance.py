@@ -94,7 +94,7 @@ def distance(
     >>> sotdd.distance((x, cats_and_dogs), (x, birds))
     0.0950 ± 0.0056 (s-OTDD, p=2, 1,000 projections)
     >>> sotdd.distance((x[:150], cats_and_dogs[:150]), (x[150:], cats_and_dogs[150:]), noise_floor=True)
-    0.0 (s-OTDD, p=2, 1,000 projections)
+    0.0997 ± 0.0020, within noise (floor 0.1164) (s-OTDD, p=2, 1,000 projections)
     """
     datasets = labelled_pair(a, b)
     drawing = given(

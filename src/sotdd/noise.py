@@ -37,7 +37,7 @@ class NoiseFloor:
     >>> from sotdd.noise import NoiseFloor
     >>> floor = NoiseFloor(np.array([0.046, 0.050, 0.052, 0.048]), p=2)
     >>> floor
-    NoiseFloor(0.049 ± 0.0026 from split to split, 4 splits)
+    NoiseFloor(0.0491 ± 0.0026 from split to split, 4 splits)
     >>> bool(floor.value < 0.052 < floor.limit(0.95))
     True
     """
@@ -104,6 +104,7 @@ def check_splits(noise_floor: object) -> int:
 
 def rooted_means(costs: NDArray[np.float64], p: float) -> NDArray[np.float64]:
     """Distances (S,) from W_p^p (L, S); powers are taken of numbers up to one."""
-    unit = float(costs.max(initial=0.0)) or 1.0
+    largest = costs.max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
     roots: NDArray[np.float64] = unit ** (1 / p) * np.mean(costs / unit, axis=0) ** (1 / p)
     return roots

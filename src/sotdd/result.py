@@ -160,8 +160,8 @@ class Distance:
     def _beside_noise(self) -> str:
         if self.noise is None:
             return ""
-        floor = f"noise floor {with_error(self.noise.value, self.noise.spread).partition(' ')[0]}"
-        return f", within noise ({floor})" if self.within_noise else f", {floor}"
+        floor = f"floor {with_error(self.noise.value, self.noise.spread).partition(' ')[0]}"
+        return f", within noise ({floor})" if self.within_noise else f", noise {floor}"
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""

@@ -171,10 +171,12 @@ def floors(
     return lines
 
 
-def drift(simulations: int, n_batches: int = 199) -> list[list[str]]:
+def drift(
+    simulations: int, n_batches: int = 199, sizes: tuple[tuple[int, int], ...] = ((1000, 50), (400, 100), (200, 100))
+) -> list[list[str]]:
     """Level and power of `DriftReference.test`: a new reference and a new batch every time."""
     lines = [["reference", "batch", "what differs", "ruled out, %"]]
-    for n, m in ((1000, 50), (400, 100), (200, 100)):
+    for n, m in sizes:
         for name, change in (("nothing", {}), ("feature shift", {"shift": 0.5}), ("class replaced", {"moved": 1.5})):
             rejected = []
             for simulation in range(simulations if name == "nothing" else max(1, simulations // 3)):

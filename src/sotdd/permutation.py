@@ -22,7 +22,7 @@ from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
 from sotdd.splits import Splits
-from sotdd.two_sample import Statistic, TwoSampleTest, check_statistic, statistics, usual_costs
+from sotdd.two_sample import Statistic, TwoSampleTest, check_statistic, statistics
 
 # Fewer than for a distance: the projections are the same for the data and for all shuffles, so their
 # choice is no source of error here, and every one of them costs as much as all shuffles together.
@@ -78,9 +78,9 @@ def test(
     p
         The order of transport.
     statistic
-        "balanced": W_p^p of each projection counts in units of what shuffles give under it, which
-        finds more than "distance", the distance itself, where few projections of high order would
-        drown the others.
+        "balanced": W_p^p of each projection is divided by the root of what shuffles give under it,
+        which finds more than "distance", the distance itself, where few projections of high order
+        would drown the others.
     max_points
         Use a random sample of so many points of each dataset, where there are more.
     n_moments, moments, label, directions, shared_directions, scale, projections, device, precision
@@ -97,7 +97,7 @@ def test(
     >>> x = rng.normal(size=(400, 5))
     >>> y = np.where(x[:, 0] > 0, "cat", "dog")
     >>> sotdd.test((x[:200], y[:200]), (x[200:], y[200:]), n_permutations=199)
-    p = 0.48: distance 0.102, by chance 0.0782 to 0.134 (199 draws, 128 projections)
+    p = 0.475: distance 0.102, by chance 0.0782 to 0.134 (199 draws, 128 projections)
     >>> wrong = rng.permutation(y)
     >>> sotdd.test((x[:200], y[:200]), (x[200:], wrong[200:]), n_permutations=199)
     p = 0.015: distance 0.136, by chance 0.0738 to 0.122 (199 draws, 128 projections)
@@ -122,7 +122,7 @@ def test(
     splits = Splits.of(data, sizes, n_permutations + 1, key, actual=True)
     with reporting(progress, "Shuffling") as report:
         costs = costs_of_splits(data, splits, recipe, p, report, device, precision)
-    judged = statistics(costs, usual_costs(costs), p, judged_by)
+    judged = statistics(costs, p, judged_by)
     distances = rooted_means(costs, p)
     return TwoSampleTest(
         distance=float(distances[0]),
@@ -157,8 +157,6 @@ def costs_of_splits(
         raise SotddError(
             f"{len(splits):,} splits through {projections.n_projections:,} projections do not fit in memory: use fewer."
         ) from error
-    parts: list[Any] = []
-
     with engine_for(device, data, projections.n_projections, precision) as active:
         columns: list[list[Any]] = [[] for _ in range(0, len(splits), _BATCH)]
         done = 0
@@ -168,15 +166,14 @@ def costs_of_splits(
             pool = active.pool(unplaced, range(len(data)))
             for number, kept in enumerate(columns):
                 batch = splits.part(number * _BATCH, (number + 1) * _BATCH)
-                costs = active.split_costs(pool, batch, p)
-                kept.append(costs)
-                done += costs.shape[0] * costs.shape[1]
+                kept.append(active.split_costs(pool, batch, p))
+                done += len(kept[-1]) * len(batch)
                 report(done, total)
 
         for _ in active.views(data, projections, deal_out):
             pass
-        parts = [active.collect(kept) for kept in columns]
-    return usable_costs(np.concatenate(parts, axis=1), p)
+        costs = np.concatenate([active.collect(kept) for kept in columns], axis=1)
+    return usable_costs(costs, p)
 
 
 def sampled(data: list[LabelledData], max_points: int | None, seed: int) -> tuple[list[LabelledData], tuple[str, ...]]:

@@ -31,8 +31,9 @@ class TwoSampleTest:
     null_distances
         Distances that chance gave: of shuffled data, or of batches of a reference.
     statistic
-        What is judged. "balanced": the mean over projections of W_p^p divided by what chance gives
-        under that projection; "distance": the distance itself.
+        What is judged. "balanced": the mean over projections of W_p^p divided by the root of what is
+        usual under that projection, one on average over what chance gives; "distance": the distance
+        itself.
     null
         The statistic of what chance gave.
     judged_by
@@ -148,22 +149,16 @@ def check_statistic(statistic: object) -> Statistic:
     raise SotddError(f"statistic is {described(statistic)}: expected 'balanced' or 'distance'.")
 
 
-def usual_costs(costs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What W_p^p (L, S) usually is under each projection (L,): its mean over splits."""
-    return np.asarray(np.mean(costs, axis=1))
+def statistics(costs: NDArray[np.float64], p: float, statistic: Statistic) -> NDArray[np.float64]:
+    """The statistic (S,) of W_p^p (L, S), where the data themselves are one of the S splits like the others.
 
-
-def statistics(
-    costs: NDArray[np.float64], usual: NDArray[np.float64], p: float, statistic: Statistic
-) -> NDArray[np.float64]:
-    """The statistic (S,) of W_p^p (L, S); ``usual`` (L,) is what balances the projections.
-
-    Few projections of high order have costs many times those of the others. Divided by what they
-    usually are, all projections have a say.
+    Few projections of high order have costs many times those of the others. Divided by the root of
+    their mean over all splits, they count more than the others still, but leave them a say.
     """
     if statistic == "distance":
         return rooted_means(costs, p)
+    usual = np.sqrt(np.mean(costs, axis=1))  # (L,)
     told = usual > 0  # under the others all points lie together
     if not told.any():
         return np.zeros(costs.shape[1])
-    return np.asarray(np.mean(costs[told] / usual[told, None], axis=0))
+    return np.asarray(np.mean(costs[told] / usual[told, None], axis=0) / np.mean(usual[told]))

@@ -149,10 +149,12 @@ def test_the_command_line_says_it(pair, tmp_path):
 
 
 def test_the_limit_holds_for_a_further_split(rng):
-    """Student's limit from 8 normal numbers covers the next in 95 % of cases."""
-    draws = rng.normal(10, 1, size=(20_000, 9))
-    covered = [NoiseFloor(row[:8], 2).limit(0.95) >= row[8] for row in draws[:4000]]
+    """From 8 skewed numbers it covers the next in 95 % of cases; and a known answer where one is zero."""
+    draws = rng.lognormal(0, 0.1, size=(4000, 9))
+    covered = [NoiseFloor(row[:8], 2).limit(0.95) >= row[8] for row in draws]
     assert np.mean(covered) == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 4000))
+    # Student's quantile at 95 % with one degree of freedom is 6.314; mean 1, deviation √2.
+    assert NoiseFloor(np.array([0.0, 2.0]), 2).limit(0.95) == pytest.approx(1 + 6.314 * np.sqrt(2 * 1.5), rel=1e-3)
 
 
 def test_bad_input(pair):

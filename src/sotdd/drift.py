@@ -90,7 +90,7 @@ class DriftReference:
         """Project a reference, and measure how far batches of its own lie from the rest of it.
 
         What chance gives is learnt from the reference alone, so the level of the test is not exact as
-        that of `sotdd.test` is; it was measured as 5 to 7 % at 5 %, nearest where the reference is
+        that of `sotdd.test` is; it was measured as 4 to 8 % at 5 %, nearest where the reference is
         20 times a batch and more.
 
         Parameters

@@ -68,14 +68,22 @@ class NoiseFloor:
         return float(np.std(self.distances, ddof=1))
 
     def limit(self, level: float = 0.95) -> float:
-        """What a further split would stay below with this probability: Student's prediction limit."""
+        """What a further split would stay below with this probability.
+
+        Student's prediction limit for the logarithm, since distances of splits are skewed; for the
+        distances themselves where one of them is zero.
+        """
         share = as_number(level)
         if share is None or not 0 < share < 1:
             raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as 0.95.")
         from scipy.special import stdtrit
 
         count = len(self.distances)
-        return float(np.mean(self.distances) + stdtrit(count - 1, share) * self.spread * math.sqrt(1 + 1 / count))
+        positive = bool(self.distances.min() > 0)
+        draws = np.log(self.distances) if positive else self.distances
+        reach = float(stdtrit(count - 1, share)) * float(np.std(draws, ddof=1)) * math.sqrt(1 + 1 / count)
+        limit = float(np.mean(draws)) + reach
+        return math.exp(limit) if positive else limit
 
     def __repr__(self) -> str:
         """Value, spread and number of splits."""

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import core, labels, peers, plain_torch, sketches
+from benchmarks import core, inference, labels, peers, plain_torch, sketches
 
 import reference
 import sotdd
@@ -76,3 +76,17 @@ def test_the_benchmark_of_label_terms_measures_the_distance(real_data):
         assert all(line.cells().count("|") == labels.HEADER.splitlines()[0].count("|") for line in lines)
     assert not by_seed[0]["no labels (sliced Wasserstein)"].permuted.any()
     assert labels.cost(labels.Moments(), n=200, n_projections=64, repeats=1) > 0
+
+
+def test_the_simulations_of_inference_run_at_a_small_size(monkeypatch):
+    monkeypatch.setattr(inference, "real_sets", lambda: {"digits": inference.digits()})
+    powers = inference.levels_and_powers(1, n=40, n_permutations=19)
+    assert len(powers) == 15
+    assert tuple(line[1] for line in powers[8:]) == inference.REAL_CHANGES
+    floors = inference.floors(2, sizes=((30, 20),))
+    assert all(0.3 < float(line[4]) < 3 for line in floors[1:])
+    drift = inference.drift(1, n_batches=9, sizes=((60, 20),))
+    assert len(drift) == 4
+    speed = inference.speed(sizes=(50,), n_projections=64)
+    assert all("×" in cell for cell in speed[1][1:])
+    assert inference.table(speed).count("\n") == 2

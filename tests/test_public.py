@@ -13,9 +13,11 @@ NAMES = {
     "Convolution",
     "Distance",
     "DistanceMatrix",
+    "DriftReference",
     "Flow",
     "LabelledData",
     "Moments",
+    "NoiseFloor",
     "Orthogonal",
     "Projections",
     "Scaler",
@@ -24,6 +26,7 @@ NAMES = {
     "SotddError",
     "Span",
     "Sphere",
+    "TwoSampleTest",
     "UniformOrders",
     "ZeroTruncatedPoisson",
     "distance",
@@ -34,6 +37,7 @@ NAMES = {
     "projections",
     "sketch",
     "sketch_stream",
+    "test",
     "torch",
 }
 

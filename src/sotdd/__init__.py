@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 from sotdd import projections
 from sotdd.data import LabelledData
 from sotdd.distance import distance
+from sotdd.drift import DriftReference
 from sotdd.errors import SotddError
 from sotdd.flow import flow
 from sotdd.flow_result import Flow
 from sotdd.matrix import DistanceMatrix
+from sotdd.noise import NoiseFloor
 from sotdd.pairwise import pairwise
+from sotdd.permutation import test
 from sotdd.projections import (
     ClassQuantiles,
     Convolution,
@@ -38,6 +41,7 @@ from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassStatistics
 from sotdd.sketches.streaming import sketch_stream
 from sotdd.span import Span, onto_span
+from sotdd.two_sample import TwoSampleTest
 
 if TYPE_CHECKING:
     from sotdd import peers, torch
@@ -50,9 +54,11 @@ __all__ = [
     "Convolution",
     "Distance",
     "DistanceMatrix",
+    "DriftReference",
     "Flow",
     "LabelledData",
     "Moments",
+    "NoiseFloor",
     "Orthogonal",
     "Projections",
     "Scaler",
@@ -61,6 +67,7 @@ __all__ = [
     "SotddError",
     "Span",
     "Sphere",
+    "TwoSampleTest",
     "UniformOrders",
     "ZeroTruncatedPoisson",
     "__version__",
@@ -72,6 +79,7 @@ __all__ = [
     "projections",
     "sketch",
     "sketch_stream",
+    "test",
     "torch",
 ]
 

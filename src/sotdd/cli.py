@@ -69,6 +69,9 @@ def distance_command(
     max_samples: Annotated[
         int | None, typer.Option(help="Sample so many points of each dataset, for methods that cannot take all.")
     ] = None,
+    noise_floor: Annotated[
+        bool, typer.Option("--noise-floor", help="Also say what two samples of the same data would give.")
+    ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda or such as cuda:1 (with torch), or auto.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no notes beside the result.")] = False,
@@ -80,7 +83,9 @@ def distance_command(
 
     asked = {"n_projections": n_projections, "seed": seed, "p": p, "max_samples": max_samples, "label": label_law}
     settings: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    matrix = sotdd.pairwise(datasets, method=method, device=device, progress=_bar_wanted(quiet), **settings)
+    matrix = sotdd.pairwise(
+        datasets, method=method, noise_floor=noise_floor, device=device, progress=_bar_wanted(quiet), **settings
+    )
     result = matrix.distances[0, 1]
     if as_json:
         _print_json({"a": a, "b": b, **result.to_dict()})

@@ -134,6 +134,16 @@ class LabelledData:
             return np.ascontiguousarray(matrix)
         return matrix.astype(np.float64)
 
+    def take(self, places: NDArray[np.integer]) -> LabelledData:
+        """Some of the points, copied; classes without a point among them are left out."""
+        if isinstance(self.features, DeviceFeatures):
+            features: Features = DeviceFeatures(self.features.tensor[places])
+        else:
+            features = self.features[places]
+        present, codes = np.unique(self.codes[places], return_inverse=True)
+        classes = tuple(self.classes[code] for code in present)
+        return replace(self, features=features, classes=classes, codes=codes.astype(np.int32))
+
     def reach(self, pivot: NDArray[np.float64]) -> float:
         """A length in units of which squared deviations from ``pivot`` can be summed without overflow.
 

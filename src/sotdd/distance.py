@@ -11,6 +11,7 @@ from sotdd.comparison import compare
 from sotdd.data import LabelledData, labelled_pair
 from sotdd.defaults import default, given
 from sotdd.errors import SotddError
+from sotdd.noise import check_splits
 from sotdd.progress import Progress
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.label_choice import LabelChoice
@@ -36,6 +37,7 @@ def distance(
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
+    noise_floor: bool | int = False,
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
@@ -66,6 +68,10 @@ def distance(
     projections
         Projections to reuse in place of all of the above but p: results are then comparable with
         others from the same projections. They bring their own scaler.
+    noise_floor
+        Also say what two samples of the pooled data of these sizes would give, through the same
+        projections: from 8 random splits of the pooled points, or as many as given. Labels are pooled
+        by value. See `Distance.within_noise`.
     device
         "cpu", "cuda" or such as "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
         there and the work is worth it, or else the processor.
@@ -90,6 +96,8 @@ def distance(
     0.0
     >>> sotdd.distance((x, cats_and_dogs), (x, birds))
     0.0950 ± 0.0056 (s-OTDD, p=2, 1,000 projections)
+    >>> sotdd.distance((x[:150], cats_and_dogs[:150]), (x[150:], cats_and_dogs[150:]), noise_floor=True)
+    0.0997 ± 0.0020, within noise (floor 0.1164) (s-OTDD, p=2, 1,000 projections)
     """
     drawing = given(
         n_projections=n_projections,
@@ -101,17 +109,21 @@ def distance(
         scale=scale,
         seed=seed,
     )
+    n_splits = check_splits(noise_floor)
     if isinstance(a, Sketch) or isinstance(b, Sketch):
-        refuse_settings(drawing, projections)
+        refuse_settings(drawing, projections, n_splits)
         sides = [(getattr(side, "name", place), side) for place, side in (("a", a), ("b", b))]
         return through_sketches(sides, [(0, 1)], p, device=device, precision=precision, progress=progress)[0, 1]
     datasets = labelled_pair(a, b)
     recipe = projections_for(datasets, projections, drawing)
-    return compare(datasets, [(0, 1)], recipe, p, progress, device=device, precision=precision)[0, 1]
+    found = compare(datasets, [(0, 1)], recipe, p, progress, device=device, precision=precision, n_splits=n_splits)
+    return found[0, 1]
 
 
-def refuse_settings(drawing: dict[str, Any], projections: Projections | None) -> None:
-    """Sketches are drawn already: refuse settings that would draw, and projections beside theirs."""
+def refuse_settings(drawing: dict[str, Any], projections: Projections | None, n_splits: int) -> None:
+    """Sketches are drawn already: refuse settings that would draw, projections beside theirs, and splits of points."""
+    if n_splits:
+        raise SotddError("a noise floor deals out points, which a sketch has none of: compare the data themselves.")
     asked = [*drawing, *([] if projections is None else ["projections"])]
     if asked:
         raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which is made already: leave that out.")

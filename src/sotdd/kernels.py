@@ -110,6 +110,15 @@ def group_rows(rows: Floats, position: Integers) -> None:
 
 
 @kernel
+def take_columns(rows: Floats, index: Integers, out: Floats) -> None:
+    """Write the chosen values of every row: value index[i] becomes value i."""
+    for line in range(rows.shape[0]):
+        row, taken = rows[line], out[line]
+        for i in range(index.size):
+            taken[i] = row[index[i]]
+
+
+@kernel
 def clamp_rows(rows: Floats, limit: float) -> None:
     """Cut every value to [-limit, limit]."""
     bound = np.float32(limit)

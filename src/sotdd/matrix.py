@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Marks distances within noise in a table.
+_NOISE = "~"
+
+
 @dataclass(frozen=True, eq=False)
 class DistanceMatrix:
     """Distances between every two of several datasets, all through the same projections.
@@ -57,6 +61,19 @@ class DistanceMatrix:
         """Their standard errors (N, N)."""
         return self._square("stderr")
 
+    @property
+    def noise_floors(self) -> NDArray[np.float64]:
+        """What two samples of each pooled pair would give (N, N); NaN where it was not asked for."""
+        return self._square("noise_floor")
+
+    @property
+    def within_noise(self) -> NDArray[np.bool_]:
+        """Which distances (N, N) are within noise, those on the diagonal included."""
+        result = np.eye(len(self), dtype=np.bool_)
+        for (i, j), found in self.distances.items():
+            result[i, j] = result[j, i] = bool(found.within_noise)
+        return result
+
     def __len__(self) -> int:
         """How many datasets there are."""
         return len(self.names)
@@ -93,16 +110,21 @@ class DistanceMatrix:
             row = ["0" if i == j else self._cell(i, j) for j in range(len(self))]
             cells.append([name, *row])
         widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-        return "\n".join(
+        lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-        )
+        ]
+        if any(found.within_noise for found in self.distances.values()):
+            lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Names, values, errors and every distance as JSON values."""
+        measured = any(found.noise is not None for found in self.distances.values())
         return {
             "names": list(self.names),
             "values": self.values.tolist(),
             "stderr": [[json_number(cell) for cell in row] for row in self.stderr.tolist()],
+            **({"within_noise": self.within_noise.tolist()} if measured else {}),
             "distances": [
                 {"a": self.names[i], "b": self.names[j], **found.to_dict()} for (i, j), found in self.distances.items()
             ],
@@ -132,10 +154,11 @@ class DistanceMatrix:
 
     def _cell(self, i: int, j: int) -> str:
         found = self.distances[min(i, j), max(i, j)]
-        return with_error(found.value, found.stderr)
+        return with_error(found.value, found.stderr) + (f" {_NOISE}" if found.within_noise else "")
 
-    def _square(self, what: Literal["value", "stderr"]) -> NDArray[np.float64]:
+    def _square(self, what: Literal["value", "stderr", "noise_floor"]) -> NDArray[np.float64]:
         square = np.zeros((len(self), len(self)))
         for (i, j), found in self.distances.items():
-            square[i, j] = square[j, i] = getattr(found, what)
+            number = getattr(found, what)
+            square[i, j] = square[j, i] = np.nan if number is None else number
         return square

@@ -14,6 +14,7 @@ from sotdd.defaults import default, given, value_of
 from sotdd.distance import projections_for, refuse_settings
 from sotdd.errors import SotddError
 from sotdd.matrix import DistanceMatrix
+from sotdd.noise import check_splits
 from sotdd.progress import Progress, reporting
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.label_choice import LabelChoice
@@ -39,6 +40,7 @@ def pairwise(
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
+    noise_floor: bool | int = False,
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
@@ -58,8 +60,8 @@ def pairwise(
         "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd".
     n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed
         As in `distance`.
-    projections, device, precision, progress
-        As in `distance`. A peer takes those of them that it has, see `sotdd.peers`.
+    projections, noise_floor, device, precision, progress
+        As in `distance`; each pair has its own noise floor. A peer takes those of them that it has, see `sotdd.peers`.
     options
         What else a peer takes, such as ``max_samples``.
 
@@ -82,11 +84,12 @@ def pairwise(
         scale=scale,
         seed=seed,
     )
+    n_splits = check_splits(noise_floor)
     sources = named(datasets, LabelledData, Sketch)
     pairs = list(combinations(range(len(sources)), 2))
     names = tuple(name for name, _ in sources)
     if method == "sotdd" and any(isinstance(source, Sketch) for _, source in sources):
-        refuse_settings(drawing, projections)
+        refuse_settings(drawing, projections, n_splits)
         found = through_sketches(sources, pairs, value_of(p), device=device, precision=precision, progress=progress)
         return DistanceMatrix(names, found)
     data = labelled(dict(sources))
@@ -94,13 +97,13 @@ def pairwise(
         if str(device) not in ("auto", "cpu"):
             raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")
         asked = {**drawing, **given(p=p), **({} if projections is None else {"projections": projections}), **options}
+        asked |= {"noise_floor": noise_floor} if n_splits else {}
         return DistanceMatrix(names, _by_peer(method, data, pairs, asked, progress))
     if options:
         raise SotddError(f"there is no setting {', '.join(options)} of s-OTDD: check the spelling, or name a method.")
     recipe = projections_for(data, projections, drawing)
-    return DistanceMatrix(
-        names, compare(data, pairs, recipe, value_of(p), progress, device=device, precision=precision)
-    )
+    found = compare(data, pairs, recipe, value_of(p), progress, device=device, precision=precision, n_splits=n_splits)
+    return DistanceMatrix(names, found)
 
 
 def _by_peer(

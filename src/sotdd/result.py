@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.checks import as_number, described
 from sotdd.errors import SotddError
+from sotdd.noise import NoiseFloor
 from sotdd.scaling import Scaler
 
 
@@ -56,6 +57,8 @@ class Distance:
         W_p^p between the classes of one and of the other, from methods that compute them.
     remarks
         What a reader of the number should know, such as that points were sampled.
+    noise
+        What two samples of the pooled data would give, where that was asked for.
 
     Examples
     --------
@@ -81,6 +84,7 @@ class Distance:
     scaler: Scaler | None = None
     label_distances: NDArray[np.float64] | None = None
     remarks: tuple[str, ...] = ()
+    noise: NoiseFloor | None = None
 
     @classmethod
     def from_projections(
@@ -94,6 +98,7 @@ class Distance:
         fingerprint: str | None = None,
         scaler: Scaler | None = None,
         remarks: tuple[str, ...] = (),
+        noise: NoiseFloor | None = None,
     ) -> Distance:
         """Take the root of the mean of W_p^p, and its standard error by the delta method.
 
@@ -109,12 +114,27 @@ class Distance:
             stderr_of_mean = float(np.std(kept / unit, ddof=1)) / math.sqrt(len(kept))
             stderr = stderr_of_mean * value / (p * mean) if mean > 0 else 0.0
         sizes, classes = (a.n_points, b.n_points), (a.classes, b.classes)
-        return cls(value, stderr, float(p), sizes, classes, method, kept, fingerprint, scaler, remarks=remarks)
+        return cls(
+            value, stderr, float(p), sizes, classes, method, kept, fingerprint, scaler, remarks=remarks, noise=noise
+        )
 
     @property
     def n_projections(self) -> int | None:
         """How many projections it is the mean of; None for a method without projections."""
         return None if self.per_projection is None else len(self.per_projection)
+
+    @property
+    def noise_floor(self) -> float | None:
+        """The distance of two samples of the pooled data of these sizes; None where it was not asked for."""
+        return None if self.noise is None else self.noise.value
+
+    @property
+    def within_noise(self) -> bool | None:
+        """Whether two samples of the pooled data would often be as far apart: in more than 5 % of all splits.
+
+        Judged from few splits, by Student's prediction limit; `sotdd.test` says it exactly.
+        """
+        return None if self.noise is None else self.value <= self.noise.limit(0.95)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval that covers the distance over all projections with this confidence.
@@ -144,9 +164,15 @@ class Distance:
         how = [self.method, f"p={self.p:g}"]
         if self.n_projections is not None:
             how.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
-        return f"{with_error(self.value, self.stderr)} ({', '.join(how)})" + "".join(
+        return f"{with_error(self.value, self.stderr)}{self._beside_noise()} ({', '.join(how)})" + "".join(
             f"; {said}" for said in self.remarks
         )
+
+    def _beside_noise(self) -> str:
+        if self.noise is None:
+            return ""
+        floor = f"floor {with_error(self.noise.value, self.noise.spread).partition(' ')[0]}"
+        return f", within noise ({floor})" if self.within_noise else f", noise {floor}"
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""
@@ -166,6 +192,8 @@ class Distance:
         }
         if self.label_distances is not None:
             result["label_distances"] = self.label_distances.tolist()
+        if self.noise is not None:
+            result |= {**self.noise.to_dict(), "within_noise": self.within_noise}
         if self.remarks:
             result["remarks"] = list(self.remarks)
         if per_projection:

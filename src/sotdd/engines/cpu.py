@@ -8,7 +8,7 @@ one chunk, and any number of cores finds work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sotdd import class_kernels, kernels
 from sotdd.data import LabelledData
+from sotdd.engines.cpu_splits import Pool, Unplaced, pooled, split_costs
 from sotdd.engines.faults import LARGEST_TERM, degrees, summarised, too_large, unusable_term
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
@@ -28,6 +29,7 @@ from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles
 from sotdd.projections.recipe import Projections
 from sotdd.quantile_kernels import bin_means
 from sotdd.scaling import Scaler
+from sotdd.splits import Splits
 from sotdd.transport import Overlaps, transport_rows
 
 Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
@@ -88,13 +90,19 @@ class CpuEngine:
         """Stop the threads and leave the process's thread settings as they were."""
         self._workers.__exit__(kind, error, trace)
 
-    def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Rows]]]:
+    def views(
+        self,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        unplaced: Callable[[Unplaced], None] | None = None,
+    ) -> Iterator[tuple[slice, list[Rows]]]:
         """See every dataset through one chunk of projections after another.
 
         Yields which projections, and for every dataset the sorted data point projections
-        (B, n), which stay valid until the next chunk.
+        (B, n), which stay valid until the next chunk. What ``unplaced`` is called with, before
+        each chunk is placed, stays valid until it returns.
         """
-        for part, rows, _ in self._views(datasets, projections):
+        for part, rows, _ in self._views(datasets, projections, unplaced):
             yield part, rows
 
     def views_of_one(self, data: LabelledData, projections: Projections) -> Iterator[tuple[slice, Rows, Doubles]]:
@@ -103,7 +111,10 @@ class CpuEngine:
             yield part, rows, terms
 
     def _views(
-        self, datasets: Sequence[LabelledData], projections: Projections
+        self,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        unplaced: Callable[[Unplaced], None] | None = None,
     ) -> Iterator[tuple[slice, list[Rows], list[Doubles]]]:
         """Which projections, and of every dataset the sorted rows (B, n) and the class terms (B, C)."""
         tile = _fitting_tile(datasets, projections)
@@ -114,7 +125,7 @@ class CpuEngine:
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
             coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
-            terms = self._place(layouts, block, projections.scaler, tile, start)
+            terms = self._place(layouts, block, projections.scaler, tile, start, unplaced)
             yield slice(start, start + len(block)), [layout.rows[: len(block)] for layout in layouts], terms
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
@@ -131,6 +142,14 @@ class CpuEngine:
         self._workers.each(lambda part: bin_means(rows[part], out[part]), parts)
         return out
 
+    def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
+        """The points of some datasets together, one after another, before they are placed."""
+        return pooled(unplaced, members)
+
+    def split_costs(self, pool: Pool, splits: Splits, p: float) -> Doubles:
+        """W_p^p (B, S) between the two sides of each split of a pool, class terms and all."""
+        return split_costs(pool, splits, p, self._workers, finish_side)
+
     def ends(self, rows: Rows) -> Doubles:
         """The smallest and the largest value (B, 2) of each sorted row."""
         return rows[:, [0, -1]].astype(np.float64)
@@ -145,15 +164,26 @@ class CpuEngine:
         return [self._workers.submit(projections.draw, first, first + BLOCK) for first in starts]
 
     def _place(
-        self, layouts: list[_Layout], block: Block, scaler: Scaler | None, tile: int, start: int
+        self,
+        layouts: list[_Layout],
+        block: Block,
+        scaler: Scaler | None,
+        tile: int,
+        start: int,
+        unplaced: Callable[[Unplaced], None] | None,
     ) -> list[Doubles]:
         """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
         parts = [(layout, part) for layout in layouts for part in _row_parts(len(block), layout.data.n_points)]
         terms: list[Doubles | None] = [None] * len(parts)
+        label_rows: list[Rows] | None = None
         if block.label_features is not None:
             self._project(layouts, block.label_features, len(block), scaler, tile)
+            if unplaced is not None:
+                label_rows = [layout.rows[: len(block)].copy() for layout in layouts]
             terms = list(self._workers.each(lambda item: _label_terms(*item, block, start), parts))
         self._project(layouts, block.features, len(block), scaler, tile)
+        if unplaced is not None:
+            unplaced(Unplaced(block, [layout.rows[: len(block)] for layout in layouts], label_rows))
         items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
         used = self._workers.each(lambda item: _finish(*item, block, start), items)
         return [
@@ -258,6 +288,12 @@ def sort(rows: Rows) -> None:
         rows.sort(axis=1)
     else:
         kernels.radix_sort_rows(rows)
+
+
+def finish_side(rows: Rows, label_rows: Rows | None, offsets: NDArray[np.int64], terms: LabelTerms) -> None:
+    """Turn grouped feature projections into sorted data point projections, in place."""
+    place(rows, offsets, terms.weights, class_terms(rows if label_rows is None else label_rows, offsets, terms))
+    sort(rows)
 
 
 # ------------------------------------------------------------------ parts of a chunk

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.data import LabelledData
 from sotdd.projections.recipe import Projections
+from sotdd.splits import Splits
 
 
 class Engine(Protocol):
@@ -24,8 +25,16 @@ class Engine(Protocol):
     ) -> None:
         """End, and leave the process's settings as they were."""
 
-    def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Any]]]:
-        """See every dataset through one chunk of projections after another: sorted rows, valid until the next."""
+    def views(
+        self,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        unplaced: Callable[[Any], None] | None = None,
+    ) -> Iterator[tuple[slice, list[Any]]]:
+        """See every dataset through one chunk of projections after another: sorted rows, valid until the next.
+
+        Before each chunk is handed out, ``unplaced`` is called with its feature projections, for ``pool``.
+        """
 
     def views_of_one(self, data: LabelledData, projections: Projections) -> Iterator[tuple[slice, Any, Any]]:
         """See one dataset likewise: which projections, sorted rows, and class terms (B, C)."""
@@ -36,8 +45,14 @@ class Engine(Protocol):
     def transport(self, a: Any, b: Any, p: float) -> Any:  # noqa: ANN401
         """W_p^p (B,) between each sorted row of a and of b, in a form of the engine's own."""
 
+    def pool(self, unplaced: Any, members: Sequence[int]) -> Any:  # noqa: ANN401
+        """The points of some datasets together, before they are placed, in a form of the engine's own."""
+
+    def split_costs(self, pool: Any, splits: Splits, p: float) -> Any:  # noqa: ANN401
+        """W_p^p (B, S) between the two sides of each split of a pool, in a form of the engine's own."""
+
     def ends(self, rows: Any) -> Any:  # noqa: ANN401
         """The smallest and the largest value (B, 2) of each sorted row, in a form of the engine's own."""
 
     def collect(self, parts: Sequence[Any]) -> NDArray[np.float64]:
-        """Put what one of the two gave for one chunk after another together, as an array."""
+        """Put what one of the three gave for one chunk after another together, as an array."""

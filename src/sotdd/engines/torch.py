@@ -10,7 +10,7 @@ Importing this module imports torch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
@@ -25,6 +25,7 @@ from sotdd.engines import fused
 from sotdd.engines import torch_verbs as verbs
 from sotdd.engines.faults import LARGEST_TERM
 from sotdd.engines.torch_placed import Placed, PlacedRows
+from sotdd.engines.torch_splits import Pool, Unplaced, pooled, split_costs
 from sotdd.engines.torch_verbs import Layout, Rows
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
@@ -33,6 +34,7 @@ from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import Summaries
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
+from sotdd.splits import Splits
 from sotdd.tensors import DeviceFeatures
 from sotdd.transport import Overlaps
 
@@ -112,12 +114,18 @@ class TorchEngine:
         self._workers.__exit__(kind, error, trace)
 
     @torch.no_grad()
-    def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Rows]]]:
+    def views(
+        self,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        unplaced: Callable[[Unplaced], None] | None = None,
+    ) -> Iterator[tuple[slice, list[Rows]]]:
         """See every dataset through one chunk of projections after another.
 
         Yields which projections, and for every dataset the sorted data point projections (B, n).
+        Before that ``unplaced`` is called with the chunk's feature projections.
         """
-        for part, placed in self._views(datasets, projections):
+        for part, placed in self._views(datasets, projections, unplaced):
             yield part, [seen.rows for seen in placed]
 
     @torch.no_grad()
@@ -127,7 +135,10 @@ class TorchEngine:
             yield part, seen.rows, seen.terms
 
     def _views(
-        self, datasets: Sequence[LabelledData], projections: Projections
+        self,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        unplaced: Callable[[Unplaced], None] | None = None,
     ) -> Iterator[tuple[slice, list[PlacedRows]]]:
         """Which projections, and every dataset placed."""
         layouts = self._layouts(datasets, projections.scaler)
@@ -139,12 +150,15 @@ class TorchEngine:
             while done < len(block):
                 part = block.part(slice(done, done + size))
                 try:
-                    placed = self._begin(layouts, part, projections.scaler, start + done)
+                    placed, seen = self._begin(layouts, part, projections.scaler, start + done, unplaced is not None)
                 except torch.OutOfMemoryError as error:
                     size = self._halved(size, error)
                     continue
                 done += len(part)
                 unchecked.append(placed)
+                if unplaced is not None and seen is not None:
+                    unplaced(seen)
+                    del seen
                 yield placed.handed_out()
                 if len(unchecked) > _AHEAD:
                     unchecked.popleft().check()
@@ -172,6 +186,24 @@ class TorchEngine:
         except torch.OutOfMemoryError as error:
             middle = self._halved(len(rows), error)
             return np.concatenate([self.quantiles(half, count) for half in (rows[:middle], rows[middle:])])
+
+    @torch.no_grad()
+    def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
+        """The points of some datasets together, one after another, before they are placed."""
+        return pooled(unplaced, members)
+
+    @torch.no_grad()
+    def split_costs(self, pool: Pool, splits: Splits, p: float) -> torch.Tensor:
+        """W_p^p (B, S) between the two sides of each split of a pool, class terms and all."""
+        n, m = splits.sizes
+        if n != m and (n, m) not in self._steps:
+            self._steps = {(n, m): verbs.steps_of(Overlaps.of(n, m), pool.rows.device)}
+        try:
+            return split_costs(pool, splits, p, None if n == m else self._steps[n, m])
+        except torch.OutOfMemoryError as error:
+            middle = self._halved(len(pool.rows), error)
+            halves = slice(0, middle), slice(middle, None)
+            return torch.cat([self.split_costs(pool.part(half), splits, p) for half in halves])
 
     def ends(self, rows: Rows) -> torch.Tensor:
         """The smallest and the largest value (B, 2) of each sorted row."""
@@ -222,15 +254,15 @@ class TorchEngine:
         codes = torch.repeat_interleave(edges.diff()).int()
         place = None if position is None else torch.from_numpy(position).long().to(self.device)
         if not stays:
-            return Layout(data, offsets, edges, codes, place, None)
+            return Layout(data, offsets, edges, codes, place, None, position)
         try:
             points = torch.cat([self._points(data, block, scaler) for block in verbs.row_blocks(data)])
             if place is not None:
                 points = torch.empty_like(points).index_copy_(0, place, points)
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()
-            return Layout(data, offsets, edges, codes, place, None)
-        return Layout(data, offsets, edges, codes, None, points)
+            return Layout(data, offsets, edges, codes, place, None, position)
+        return Layout(data, offsets, edges, codes, None, points, position)
 
     # ------------------------------------------------------------------ one chunk
 
@@ -263,11 +295,14 @@ class TorchEngine:
             points = ((raw.double() - centre) * (1.0 / scaler.scale)).to(torch.float32)
         return points
 
-    def _begin(self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int) -> Placed:
+    def _begin(
+        self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int, keep: bool
+    ) -> tuple[Placed, Unplaced | None]:
         """Begin to place every dataset; the device works on while the next is prepared."""
         drawn = self._uploaded(block)
-        placed = [self._place(layout, drawn, scaler) for layout in layouts]
-        return Placed(slice(start, start + len(block)), placed, block)
+        kept = Unplaced(block.terms, drawn.weights, drawn.coefficients, layouts) if keep else None
+        placed = [self._place(layout, drawn, scaler, kept) for layout in layouts]
+        return Placed(slice(start, start + len(block)), placed, block), kept
 
     def _uploaded(self, block: Block) -> _Uploaded:
         theta, phi = (
@@ -284,12 +319,15 @@ class TorchEngine:
         small = self.device.type == "cuda" and host.nbytes < _PINNED_BYTES
         return (host.pin_memory() if small else host).to(self.device, non_blocking=small)
 
-    def _place(self, layout: Layout, drawn: _Uploaded, scaler: Scaler | None) -> PlacedRows:
+    def _place(self, layout: Layout, drawn: _Uploaded, scaler: Scaler | None, kept: Unplaced | None) -> PlacedRows:
         """Sorted data point projections of one dataset."""
         label_rows = None
         if drawn.block.label_features is not None:
             label_rows = self._projected(layout, drawn.block.label_features, drawn.phi, len(drawn.block), scaler)
         rows = self._projected(layout, drawn.block.features, drawn.theta, len(drawn.block), scaler)
+        if kept is not None:
+            kept.rows.append(rows.clone())
+            kept.label_rows.extend([] if label_rows is None else [label_rows])
         by_labels = rows if label_rows is None else label_rows
         terms = verbs.class_terms(by_labels, layout, drawn.block.terms, drawn.coefficients)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything

@@ -35,6 +35,7 @@ class Layout:
     codes: torch.Tensor  # (n,) class of every grouped point
     position: torch.Tensor | None  # (n,) place of each point among grouped points
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
+    grouped_at: NDArray[np.integer] | None  # (n,) place of each point among grouped points, on the host
 
 
 def project(points: torch.Tensor, theta: torch.Tensor | None, drawn: Drawn) -> Rows:

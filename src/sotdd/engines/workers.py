@@ -114,13 +114,15 @@ class Workers:
     def __init__(self, threads: int | None = None) -> None:
         self.threads = None if threads is None else check_count(threads, "threads")
         self._pool: ThreadPoolExecutor | None = None
+        self.count = 0  # threads at work
 
     def __enter__(self) -> Workers:
         """Start the threads."""
         if self._pool is not None:
             raise SotddError("these workers are at work already: make others for a second block.")
         share = _serial_blas.enter()
-        self._pool = ThreadPoolExecutor(self.threads or share, thread_name_prefix="sotdd", initializer=_begin_thread)
+        self.count = self.threads or share
+        self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="sotdd", initializer=_begin_thread)
         return self
 
     def __exit__(

@@ -1,0 +1,107 @@
+"""Pooled datasets dealt out to two sides, many times, from feature projections that are made already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise as neighbours
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd import kernels
+from sotdd.engines.workers import Workers
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.draws import Block
+from sotdd.projections.labels import LabelTerms
+from sotdd.splits import Side, Splits
+from sotdd.transport import Overlaps, transport_rows
+
+Rows = NDArray[np.float32]
+
+# Turns feature projections of a side, grouped by class, into sorted data point projections, in place:
+# (rows, rows made for labels or None, class boundaries, terms).
+Finish: TypeAlias = Callable[[Rows, Rows | None, NDArray[np.int64], LabelTerms], None]
+
+# Values of a side that a thread works on at a time: with their copies, a second-level cache's worth.
+_ITEM_VALUES = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class Unplaced:
+    """Datasets through some projections, before class terms are known: points in their own order."""
+
+    block: Block
+    rows: list[Rows]  # (B, n) of each dataset
+    label_rows: list[Rows] | None  # the same for labels, where they have projections of their own
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The points of several datasets, one dataset after another, before they are placed."""
+
+    rows: Rows  # (B, N)
+    label_rows: Rows | None  # (B, N)
+    terms: LabelTerms
+
+
+def pooled(unplaced: Unplaced, members: Sequence[int]) -> Pool:
+    """The points of some of the datasets together."""
+    block = unplaced.block
+    label_rows = None
+    if unplaced.label_rows is not None:
+        assert block.label_features is not None
+        label_rows = _joined(unplaced.label_rows, members, block.label_features)
+    return Pool(_joined(unplaced.rows, members, block.features), label_rows, block.terms)
+
+
+def _joined(rows: list[Rows], members: Sequence[int], drawn: Drawn) -> Rows:
+    together = np.concatenate([rows[member] for member in members], axis=1)
+    if isinstance(drawn, Directions) and drawn.clamp is not None:
+        kernels.clamp_rows(together, drawn.clamp)
+    return together
+
+
+def split_costs(pool: Pool, splits: Splits, p: float, workers: Workers, finish: Finish) -> NDArray[np.float64]:
+    """W_p^p (B, S) between the two sides of every split.
+
+    Threads take a split each, or a share of its rows where there are few splits, and draw it
+    themselves, so that no more splits are held than threads are at work.
+    """
+    n, m = splits.sizes
+    overlaps = None if n == m else Overlaps.of(n, m)
+    costs = np.empty((len(pool.rows), len(splits)))
+
+    def work(item: tuple[int, slice]) -> None:
+        number, share = item
+        left, right = splits.draw(number)
+        size = max(1, _ITEM_VALUES // (n + m))
+        for start, stop in neighbours([*range(share.start, share.stop, size), share.stop]):
+            part = slice(start, stop)
+            a, b = (_sorted_side(pool, part, side, finish) for side in (left, right))
+            costs[part, number] = transport_rows(a, b, p, overlaps)
+
+    shares = _shares(len(pool.rows), -(-2 * workers.count // len(splits)))
+    workers.each(work, [(number, share) for number in range(len(splits)) for share in shares])
+    return costs
+
+
+def _sorted_side(pool: Pool, part: slice, side: Side, finish: Finish) -> Rows:
+    """Sorted data point projections of the points of one side."""
+    rows = _taken(pool.rows[part], side.index)
+    label_rows = None if pool.label_rows is None else _taken(pool.label_rows[part], side.index)
+    finish(rows, label_rows, side.offsets, pool.terms.part(part))
+    return rows
+
+
+def _taken(rows: Rows, index: NDArray[np.int64]) -> Rows:
+    taken = np.empty((len(rows), len(index)), np.float32)
+    kernels.take_columns(rows, index, taken)
+    return taken
+
+
+def _shares(count: int, wanted: int) -> list[slice]:
+    """Cut ``count`` rows into about so many shares."""
+    size = -(-count // min(wanted, count))
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]

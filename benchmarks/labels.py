@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few pairs, projections and seeds")
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
     options = parser.parse_args()
-    count, n_projections, seeds = (6, 128, 2) if options.quick else (60, 2000, 5)
+    count, n_projections, seeds = (6, 128, 2) if options.quick else (60, 2000, 3)
     trial = Trial(count, n_projections)
     by_seed = []
     for seed in range(seeds):

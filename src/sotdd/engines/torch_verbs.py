@@ -103,7 +103,7 @@ def quantile_terms(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) 
     inside = within.clamp(max=rows.shape[1] - 1)  # where a bin ends with the last value, no share of another is taken
     running = torch.nn.functional.pad(rows.double().cumsum(dim=1), (1, 0))
     before = running[:, within] + share * rows[:, inside].double()  # (B, C, K + 1)
-    bins = before.diff(dim=2) * (levels / sizes)[:, None]
+    bins = before.diff(dim=2) * (levels / sizes.double())[:, None]
     return torch.einsum("bck,bk->bc", bins, coefficients)
 
 

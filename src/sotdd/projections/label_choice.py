@@ -17,13 +17,12 @@ LabelChoice: TypeAlias = Literal["moments", "quantiles"] | LabelLaw
 def label_law(
     label: LabelChoice | None, n_moments: int | None, moments: MomentLaw | Sequence[float] | None
 ) -> LabelLaw:
-    """The law by its name or as given; settings of moments ask for moments."""
-    of_moments = n_moments is not None or moments is not None
+    """The law by its name or as given; moments unless another is asked for."""
     if isinstance(label, str) and label not in ("moments", "quantiles"):
         raise SotddError(f"label is {described(label)}: expected 'moments', 'quantiles' or a label law.")
-    if label == "moments" or (label is None and of_moments) or label is None:
+    if label is None or (isinstance(label, str) and label == "moments"):
         return _moments(n_moments, moments)
-    if of_moments:
+    if n_moments is not None or moments is not None:
         raise SotddError("label is given together with n_moments or moments: give one or the other.")
     if isinstance(label, str):
         return ClassQuantiles()

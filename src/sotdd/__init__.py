@@ -18,6 +18,7 @@ from sotdd.distance import distance
 from sotdd.errors import SotddError
 from sotdd.flow import flow
 from sotdd.flow_result import Flow
+from sotdd.inputs import open_dataset
 from sotdd.matrix import DistanceMatrix
 from sotdd.pairwise import pairwise
 from sotdd.projections import (
@@ -57,6 +58,7 @@ __all__ = [
     "distance",
     "flow",
     "onto_span",
+    "open_dataset",
     "pairwise",
     "peers",
     "projections",

@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from sotdd.comparison import compare
-from sotdd.data import Dataset, LabelledData, labelled_pair
+from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given
 from sotdd.errors import SotddError
+from sotdd.inputs import labelled_pair
 from sotdd.progress import Progress
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.labels import LabelLaw

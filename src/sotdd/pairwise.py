@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 
 from sotdd.comparison import compare
-from sotdd.data import Dataset, LabelledData, labelled
+from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given, value_of
 from sotdd.distance import projections_for
 from sotdd.errors import SotddError
+from sotdd.inputs import labelled
 from sotdd.matrix import DistanceMatrix
 from sotdd.progress import Progress, reporting
 from sotdd.projections.directions import DirectionLaw

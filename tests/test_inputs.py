@@ -86,7 +86,7 @@ def test_dlpack_without_array(xy):
         pl.from_pandas,
         lambda frame: pl.from_pandas(frame).lazy(),
         pa.Table.from_pandas,
-        lambda frame: pa.RecordBatch.from_pandas(frame),
+        pa.RecordBatch.from_pandas,
         lambda frame: frame.astype({"species": "category"}),
         lambda frame: frame.convert_dtypes(),
     ],
@@ -236,6 +236,8 @@ def test_arrow_files(xy, folder):
 
 
 class Pairs(torch.utils.data.Dataset):
+    """Points and labels, with a transform or without."""
+
     def __init__(self, x, y, transform=None):
         self.x, self.y, self.transform = x, y, transform
 
@@ -248,11 +250,15 @@ class Pairs(torch.utils.data.Dataset):
 
 
 class Fields(Pairs):
+    """The same as a mapping."""
+
     def __getitem__(self, row):
         return {"pixels": self.x[row], "label": self.y[row]}
 
 
 class Stream(torch.utils.data.IterableDataset):
+    """Without an end."""
+
     def __iter__(self):
         number = 0
         while True:
@@ -271,8 +277,8 @@ def test_torch_datasets(xy):
     both = torch.utils.data.TensorDataset(torch.tensor(x), torch.tensor(codes))
     same(open_dataset(both), (x, codes))
     assert np.shares_memory(open_dataset(both).features, both.tensors[0].numpy())
-    same(open_dataset(torch.utils.data.random_split(both, [200, 100], torch.Generator().manual_seed(0))[0]),
-         tuple(np.asarray(part) for part in torch.utils.data.random_split(both, [200, 100], torch.Generator().manual_seed(0))[0][:]))  # fmt: skip
+    part, _ = torch.utils.data.random_split(both, [200, 100], torch.Generator().manual_seed(0))
+    same(open_dataset(part), (x[part.indices], codes[part.indices]))
     three = torch.utils.data.TensorDataset(torch.tensor(x), torch.zeros(N), torch.tensor(codes))
     same(open_dataset(three, features=0, label=2), (x, codes))
     assert sotdd.distance(Pairs(x, y), (x, y), n_projections=64).value == 0

@@ -182,7 +182,7 @@ def test_torch_datasets_of_pictures(photos):
     np.testing.assert_allclose(open_dataset(tensors).features, whole / 255)
     mixed = [*whole, *of(photos, "colour")]
     with pytest.raises(sotdd.SotddError, match="image_mode"):
-        open_dataset(Pictures(mixed * 40)) if False else open_dataset(Pictures([whole[0]] * 256 + mixed))
+        open_dataset(Pictures([whole[0]] * 256 + mixed))
     assert open_dataset(Pictures(mixed)).point_shape == (6, 5, 3)
     with pytest.raises(sotdd.SotddError, match=r"6 × 5 and 2 × 2 pixels: pass image_size="):
         open_dataset(Pictures([*whole, np.zeros((2, 2), np.uint8)]))
@@ -255,6 +255,8 @@ def test_images_are_encoded(photos):
 
 
 class Counting:
+    """An encoder that knows how often it was asked."""
+
     def __init__(self, factor=1.0, **attributes):
         self.calls, self.factor = 0, factor
         vars(self).update(attributes)
@@ -357,8 +359,8 @@ def test_sentence_transformers_by_name_and_as_objects(cache):
     as_object = open_dataset((texts, kinds), encoder=library.SentenceTransformer(str(model)))
     np.testing.assert_allclose(as_object.features, by_name.features, atol=1e-6)
     assert len(list(cache.rglob("*.npy"))) == 1  # the object has no name of its own
-    close, far = ((by_name.features[0] - by_name.features[row]) @ np.ones(384) for row in (1, 3))
-    assert np.isfinite([close, far]).all()
+    likeness = by_name.features @ by_name.features.T
+    assert likeness[0, 2] > likeness[0, 3]  # a cat is more like an emu and a cat than like the end
 
 
 def test_models_that_do_not_exist(cache, monkeypatch):

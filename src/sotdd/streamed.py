@@ -57,7 +57,8 @@ class StreamedFeatures(ABC):
         if step != 1:
             return self._picked(np.arange(start, stop, step))
         block = self.read(start, max(start, stop))
-        self._refuse_non_finite(block, start)
+        if not self.finite:
+            refuse_non_finite(block, range(start, stop), self.name)
         return block
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -77,23 +78,20 @@ class StreamedFeatures(ABC):
         for places in np.split(order, np.flatnonzero(apart) + 1):
             first, last = int(rows[places[0]]), int(rows[places[-1]])
             block = self.read(first, last + 1)[rows[places] - first]
-            self._refuse_non_finite(block, first)
+            if not self.finite:
+                refuse_non_finite(block, rows[places], self.name)
             result[places] = block
         return result
 
-    def _refuse_non_finite(self, block: NDArray[Any], start: int) -> None:
-        if not self.finite:
-            refuse_non_finite(block, start, self.name)
 
-
-def refuse_non_finite(block: NDArray[Any], start: int, name: str) -> None:
-    """Refuse a block of rows that holds NaN or infinities, and say where the first is."""
+def refuse_non_finite(block: NDArray[Any], rows: range | NDArray[np.integer], name: str) -> None:
+    """Refuse a block that holds NaN or infinities, and say in which of its rows the first is."""
     finite = np.isfinite(block)
     if finite.all():
         return
     place = np.argwhere(~finite.reshape(len(block), -1))[0]
     value = block.reshape(len(block), -1)[tuple(place)]
     raise SotddError(
-        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {start + place[0]:,}, "
+        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {rows[place[0]]:,}, "
         f"feature {place[1]:,}: drop or impute them first."
     )

@@ -37,7 +37,7 @@ def kind_of(kind: Type) -> Kind:
     kind = _plain(kind)
     if _is_number(kind) or types.is_null(kind):
         return "numbers"
-    if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
+    if types.is_string(kind) or types.is_large_string(kind):
         return "text"
     if _is_list(kind):
         leaf = kind
@@ -73,19 +73,19 @@ def labels_of(parts: Sequence[Column], name: str) -> Labels:
     """The labels that lie in one column, which may come in parts."""
     library = arrow()
     kind = _plain(parts[0].type)
+    if library.types.is_nested(kind):
+        raise SotddError(f"labels of {name} are {kind}: expected one plain value per row.")
     chunks = [chunk.cast(kind) for part in parts for chunk in (part.chunks if hasattr(part, "chunks") else [part])]
     coded = library.chunked_array(chunks, type=kind).dictionary_encode().unify_dictionaries()
     if not len(coded):
         raise SotddError(f"{name} has no rows: expected at least one.")
     codes = np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in coded.chunks])
     filled = next((chunk for chunk in coded.chunks if len(chunk)), None)
-    return sorted_labels([] if filled is None else filled.dictionary.to_pylist(), codes, name)
+    return sorted_labels([] if filled is None else filled.dictionary.to_pylist(), codes)
 
 
-def sorted_labels(values: list[Any], codes: NDArray[np.integer], name: str) -> Labels:
+def sorted_labels(values: list[Any], codes: NDArray[np.integer]) -> Labels:
     """Labels whose classes are in their natural order, where they have one; NaN is missing."""
-    if any(isinstance(value, (list, dict)) for value in values):
-        raise SotddError(f"labels of {name} are lists or records: expected one plain value per row.")
     known = [place for place, value in enumerate(values) if value is not None and value == value]  # noqa: PLR0124
     with suppress(TypeError):  # values of several kinds have no order
         known.sort(key=lambda place: values[place])
@@ -100,7 +100,7 @@ class ArrowTexts(Items):
     def __init__(self, column: Column, name: str) -> None:
         if column.null_count:
             raise SotddError(f"{name} has {column.null_count:,} missing texts: drop those rows or fill them first.")
-        self._column = column
+        self._column = column.cast(_plain(column.type))
 
     def __len__(self) -> int:
         """How many there are."""
@@ -151,11 +151,13 @@ def _nested(column: Column, name: str, label: str) -> NDArray[Any]:
 
 
 def _plain(kind: Type) -> Type:
-    """What an extension type stores, and what a dictionary stands for."""
+    """What an extension type stores, and what a dictionary or a view stands for."""
     library = arrow()
     if isinstance(kind, library.BaseExtensionType):
         return kind.storage_type
-    return kind.value_type if library.types.is_dictionary(kind) else kind
+    kind = kind.value_type if library.types.is_dictionary(kind) else kind
+    # Views of strings, as Polars writes them, have hardly any functions.
+    return library.large_string() if str(kind) == "string_view" else kind
 
 
 def _is_number(kind: Type) -> bool:

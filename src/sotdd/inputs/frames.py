@@ -34,9 +34,9 @@ def open_frame(source: Any, name: str, settings: Settings) -> Found:  # noqa: AN
     """Take the columns of a table."""
     settings.refuse("a table has no splits and holds no image files", "split", "broken")
     frame = _frame(source, name)
-    columns = Columns.choose({column: _kind(frame[column]) for column in frame.columns}, settings, name)
     if not len(frame):
         raise SotddError(f"{name} has no rows: expected at least one.")
+    columns = Columns.choose({column: _kind(frame[column]) for column in frame.columns}, settings, name)
     labels = None if columns.label is None else Labels.of(_values(frame[columns.label]), len(frame), name)
     for column in columns.features:
         missing = frame[column].null_count()

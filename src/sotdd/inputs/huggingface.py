@@ -103,15 +103,15 @@ def _kind(feature: Any) -> Kind:  # noqa: ANN401
 def _labels(source: Any, column: str, name: str) -> Labels:  # noqa: ANN401
     table = source.select_columns([column]).with_format("arrow")[:]
     labels = labels_of([table.column(column)], name)
-    return _named(labels, source.features[column], name)
+    return _named(labels, source.features[column])
 
 
-def _named(labels: Labels, feature: Any, name: str) -> Labels:  # noqa: ANN401
+def _named(labels: Labels, feature: Any) -> Labels:  # noqa: ANN401
     """Class labels by their names; -1 stands for a label that is not known."""
     if type(feature).__name__ != "ClassLabel":
         return labels
     values = [None if value == -1 or value is None else feature.int2str(value) for value in labels.classes]
-    return sorted_labels(values, labels.codes, name)
+    return sorted_labels(values, labels.codes)
 
 
 def _mapped(source: Any, columns: Columns, name: str) -> GroupedRows:  # noqa: ANN401

@@ -174,6 +174,8 @@ def _found(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401
 
 def _finished(found: Found, name: str, settings: Settings) -> LabelledData:
     """Choose rows, make numbers of what is none yet, and check the rest."""
+    if isinstance(found.features, StreamedFeatures):
+        checked_features(found.features, name)  # looks at shape and dtype; arrays were checked when they were read
     labels = found.labels or Labels.one_class(len(found.features))
     if len(labels) != len(found.features):
         raise SotddError(
@@ -189,8 +191,6 @@ def _finished(found: Found, name: str, settings: Settings) -> LabelledData:
     else:
         features = _some(found.features, rows)
     kept = labels.take(rows)
-    if isinstance(features, StreamedFeatures):
-        checked_features(features, name)  # looks at shape and dtype; all others were checked when they were read
     return LabelledData(name, features, kept.classes, kept.codes)
 
 

@@ -35,7 +35,8 @@ def open_parquet(paths: Sequence[Path], name: str, settings: Settings) -> Found:
         file.refuse_other_columns(files[0], columns)
     labels = None
     if columns.label is not None:
-        labels = labels_of([file.column(columns.label) for file in files], name)
+        with reading(name, _EXPECTED):
+            labels = labels_of([file.column(columns.label) for file in files], name)
     if columns.kind == "text":
         parts = [chunk for file in files for chunk in file.column(columns.features[0]).chunks]
         return Found(ArrowTexts(arrow().chunked_array(parts, type=parts[0].type), name), labels)

@@ -67,7 +67,7 @@ class Spool:
                 "expected one dtype, convert them with transform=."
             )
         if block.dtype.kind == "f":
-            refuse_non_finite(block, self._rows, self._name)
+            refuse_non_finite(block, range(self._rows, self._rows + len(block)), self._name)
         self._rows += len(block)
         self._keep(np.ascontiguousarray(block, dtype))
 

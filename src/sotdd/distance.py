@@ -44,9 +44,10 @@ def distance(
     Parameters
     ----------
     a, b
-        ``(features, labels)``, or features alone, which is one class. Features are any array of
-        shape (n, ...) of real numbers, memory-mapped ones included; labels are any hashable values.
-        The label sets need not have anything in common.
+        ``(features, labels)``, or features alone, which is one class; or a frame, a path such as
+        ``"table.csv::label=species"``, a torch or Hugging Face dataset: all that `open_dataset` opens.
+        Features are any array of shape (n, ...) of real numbers; labels are any hashable values. The
+        label sets need not have anything in common.
     n_projections
         How many projections; the error falls with its square root.
     p

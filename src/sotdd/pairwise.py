@@ -51,7 +51,7 @@ def pairwise(
     Parameters
     ----------
     datasets
-        Datasets by name, or a list of them, named by their places.
+        Datasets by name, or a list of them, named by their places; paths name themselves.
     method
         "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd".
     n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed

@@ -18,11 +18,14 @@ from sotdd.streamed import StreamedFeatures
 # Decoded groups of all datasets together take at most so much, the last one aside.
 HELD_BYTES = 256 << 20
 
+# The groups used last, which threads may still be reading from.
+_AT_WORK = 2
+
 _Key = tuple[int, int]
 
 
 class GroupCache:
-    """The groups decoded last, within a budget; a group that several threads want is decoded once."""
+    """Decoded groups within a budget; one that several threads want is decoded once."""
 
     def __init__(self, budget: int = HELD_BYTES) -> None:
         self._budget = budget
@@ -43,6 +46,7 @@ class GroupCache:
             return held.result()
         try:
             group = decode()
+            group.flags.writeable = False  # many read it
         except BaseException as error:
             with self._lock:
                 self._groups.pop(key, None)
@@ -51,7 +55,7 @@ class GroupCache:
         with self._lock:
             self._bytes += group.nbytes
             coming.set_result(group)
-            self._shrink(key)
+            self._shrink()
         return group
 
     def forget(self, owner: int) -> None:
@@ -60,12 +64,17 @@ class GroupCache:
             for key in [key for key in self._groups if key[0] == owner]:
                 self._drop(key)
 
-    def _shrink(self, newest: _Key) -> None:
-        for key in list(self._groups):
+    def _shrink(self) -> None:
+        """Drop what will be wanted last.
+
+        Engines go through all rows again and again, so that is what was just read, the few groups
+        aside that threads are at; dropping the oldest first would leave nothing for the next round.
+        """
+        oldest_first = list(self._groups)
+        for key in [*oldest_first[-_AT_WORK - 1 :: -1], *oldest_first[-_AT_WORK:-1]]:
             if self._bytes <= self._budget:
                 return
-            if key != newest:
-                self._drop(key)
+            self._drop(key)
 
     def _drop(self, key: _Key) -> None:
         group = self._groups.get(key)

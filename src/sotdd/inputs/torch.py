@@ -6,7 +6,7 @@ Torch is not imported: its objects are known by what they are called and by what
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -40,7 +40,7 @@ def is_indexed(source: object) -> bool:
         and not hasattr(source, "__array__")
         and not hasattr(source, "__dlpack__")
         and not hasattr(source, "tocsr")
-        and not isinstance(source, (list, tuple, str, bytes, Mapping, range))
+        and not isinstance(source, (Sequence, memoryview, Mapping))
     )
 
 

@@ -1,21 +1,23 @@
 """Data as people have it: each kind of source gives the same dataset, and so the same distance."""
 
 import gzip
+import json
 import logging
 
-import narwhals  # noqa: F401  # the extra that frames need is there
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from PIL import Image
 from pyarrow import feather
 from pyarrow import parquet as pq
 from sklearn import datasets as toys
+from typer.testing import CliRunner
 
 import sotdd
-from sotdd import LabelledData, open_dataset
+from sotdd import LabelledData, cli, open_dataset
 
 N, D = 300, 4
 
@@ -371,6 +373,38 @@ def test_unknown_class_labels_are_missing(hub):
         with pytest.raises(sotdd.SotddError, match="2 labels that are missing"):
             open_dataset(source, **more)
         assert open_dataset(source, drop_missing=True, **more).rows(slice(None))[:, 0].tolist() == [1, 3]
+
+
+# ------------------------------------------------------------------ the command line
+
+
+def test_the_command_line_takes_the_same_sources(xy, folder, hub):
+    x, y = xy
+    frame_of(xy).to_csv("t.csv", index=False)
+    frame_of(xy).to_parquet("t.parquet")
+    np.save("x.npy", x)
+    np.save("y.npy", y)
+    hub.Dataset.from_pandas(frame_of(xy)).save_to_disk("saved")
+    for animal in ["cat", "dog"]:
+        (folder / "photos" / animal).mkdir(parents=True)
+        Image.new("L", (2, 2), 50 * len(animal)).save(folder / "photos" / animal / "1.png")
+    named = [f"{source}::label=species" for source in ("t.csv", "t.parquet", "saved", "hf:saved")]
+    for source in [*named, "x.npy::label=y.npy", "photos/::image_size=2"]:
+        other = "photos" if "photos" in source else "t.csv::label=species"
+        done = CliRunner().invoke(cli.app, ["distance", source, other, "--json", "--n-projections", "64"])
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["value"] == 0
+    both = CliRunner().invoke(cli.app, ["distance", "t.csv", "t.parquet", "--label", "species", "--features", "x0+x1"])
+    assert "t.parquet: 300 points, 2 features, 3 classes" in both.stdout
+
+
+def test_real_texts(real_files):
+    path = real_files("ag_news.csv.gz")
+    seen = []
+    data = open_dataset(path, features="text", label="label_name", max_rows=300, seed=1,
+                        encoder=lambda texts: [[seen.append(text) or len(text)] for text in texts])  # fmt: skip
+    assert data.n_points == len(seen) == 300  # what is not in the sample is not encoded
+    assert set(data.classes) == {"World", "Sports", "Business", "Sci/Tech"}
 
 
 # ------------------------------------------------------------------ rows and labels

@@ -59,8 +59,8 @@ def distance_command(
         ),
     ],
     b: Annotated[str, typer.Argument(help="Another.")],
-    features: Annotated[str | None, typer.Option(help="Name of the features in both.")] = None,
-    label: Annotated[str | None, typer.Option(help="Name of the labels in both.")] = None,
+    features: Annotated[str | None, typer.Option(help="Name of the features in both; several columns as a+b.")] = None,
+    label: Annotated[str | None, typer.Option(help="Name of the labels in both; '' for one class.")] = None,
     n_projections: Annotated[
         int | None, typer.Option(help="How many projections; more is more exact.", show_default="1000")
     ] = None,
@@ -155,7 +155,8 @@ def _open(source: str, features: str | None, label: str | None, quiet: bool) -> 
 
     from sotdd.inputs import open_dataset
 
-    named: dict[str, Any] = {} if label is None else {"label": label}
+    named: dict[str, Any] = {} if label is None else {"label": label or None}
+    columns = features.split("+") if features and "+" in features else features
     notes = logging.getLogger("sotdd.inputs")
     handler = logging.StreamHandler(sys.stderr)
     before = notes.level
@@ -163,7 +164,7 @@ def _open(source: str, features: str | None, label: str | None, quiet: bool) -> 
         notes.addHandler(handler)
         notes.setLevel(logging.INFO)
     try:
-        return open_dataset(source, features=features, **named)
+        return open_dataset(source, features=columns, **named)
     finally:
         notes.removeHandler(handler)
         notes.setLevel(before)

@@ -16,7 +16,7 @@ from sotdd.inputs.labels import Labels
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import stored_dtype
 
-_LIBRARIES = {"cudf", "dask", "duckdb", "ibis", "modin", "pandas", "polars", "pyarrow"}
+_LIBRARIES = {"cudf", "dask", "duckdb", "ibis", "modin", "narwhals", "pandas", "polars", "pyarrow"}
 _FRAMES = {"DataFrame", "DuckDBPyRelation", "LazyFrame", "RecordBatch", "Table"}
 
 # The types of narwhals are not checked, since it is optional.

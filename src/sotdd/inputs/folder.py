@@ -6,6 +6,7 @@ import logging
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from sotdd.checks import first_line
 from sotdd.errors import SotddError, require
-from sotdd.inputs.images import is_grey, other_sizes
+from sotdd.inputs.images import BATCH, fitted, is_grey, other_sizes
 from sotdd.inputs.items import Found, Items
 from sotdd.inputs.labels import Labels, sampled
 from sotdd.inputs.reading import UNREADABLE
@@ -42,17 +43,20 @@ def open_folder(folder: Path, name: str, settings: Settings) -> tuple[Found, Set
         raise SotddError(f"none of the {len(paths):,} images of {folder} can be read: expected at least one.")
     kept = [row for row, header in enumerate(headers) if header is not None]
     paths, classes = [paths[row] for row in kept], [classes[row] for row in kept]
-    items = FolderImages(paths, skip, broken=len(headers) - len(kept))
     completed = _completed(settings, seen, name)
+    items = FolderImages(paths, completed, broken=len(headers) - len(kept))
     return Found(items, Labels.of(classes, len(classes), name), sampled=True), completed
 
 
 class FolderImages(Items):
-    """Image files, decoded on several threads when they are read."""
+    """Image files, decoded and brought to their size on several threads when they are read."""
 
-    def __init__(self, paths: list[Path], skip: bool, broken: int = 0) -> None:
+    batch = BATCH
+
+    def __init__(self, paths: list[Path], settings: Settings, broken: int = 0) -> None:
         self._paths = paths
-        self._skip = skip
+        self._size, self._mode = settings.image_size, settings.image_mode or "RGB"
+        self._skip = settings.broken == "skip"
         self.broken = broken
 
     def __len__(self) -> int:
@@ -76,7 +80,7 @@ class FolderImages(Items):
         try:
             with pillow.open(path) as image:
                 image.load()
-                return image.copy()
+                return image.copy() if self._size is None else fitted(image, self._size, self._mode)
         except UNREADABLE as error:
             _refuse(path, error, self._skip)
             return None
@@ -129,8 +133,6 @@ def _refuse(path: Path, error: BaseException, skip: bool) -> None:
 
 def _completed(settings: Settings, seen: list[tuple[tuple[int, int], str]], name: str) -> Settings:
     """The mode that suits all images; sizes that differ are refused where no size was asked for."""
-    from dataclasses import replace
-
     first = seen[0][0]
     if settings.image_size is None and settings.encoder is None:
         for size, _ in seen:

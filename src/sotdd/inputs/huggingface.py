@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from sotdd.errors import SotddError, require
 from sotdd.inputs.arrow_columns import block_of, dtype_of, kind_of, labels_of, sorted_labels
 from sotdd.inputs.columns import Columns, Kind
 from sotdd.inputs.grouped import GroupedRows
+from sotdd.inputs.images import BATCH
 from sotdd.inputs.items import Found, Items
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.prepare import BATCH
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.torch import open_torch, read_stream, stacked
 
@@ -85,8 +86,6 @@ def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noq
 
 def _columns(features: Any, name: str, settings: Settings) -> Columns:  # noqa: ANN401
     """Choose columns; a single column of class labels is the label, whatever it is called."""
-    from dataclasses import replace
-
     coded = [column for column, kind in features.items() if type(kind).__name__ == "ClassLabel"]
     if len(coded) == 1 and not settings.label_given:
         settings = replace(settings, label=coded[0], label_given=True)
@@ -139,6 +138,7 @@ class _Rows(Items):
         self._source = source.select_columns([column]).with_format(None)
         self._column = column
         self._name = name
+        self.batch = BATCH if type(source.features[column]).__name__ == "Image" else Items.batch
 
     def __len__(self) -> int:
         """How many there are."""

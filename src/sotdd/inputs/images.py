@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from sotdd.errors import SotddError, require
 
+# Images as they come from a camera take tens of megabytes: so many are decoded at a time.
+BATCH = 32
+
 _GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"}
 
 
@@ -63,10 +66,13 @@ class Uniform:
         self._size = self._size or size
         if self._resize is None and size != self._size:
             raise other_sizes(self._name, self._size, size)
-        converted = _converted(image, self._mode)
-        if size != self._size:
-            converted = converted.resize(self._size[::-1], _bilinear())
-        return np.asarray(converted, np.uint8)
+        return np.asarray(fitted(image, self._size, self._mode), np.uint8)
+
+
+def fitted(image: Any, size: tuple[int, int], mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
+    """An image in that mode, at (height, width)."""
+    converted = _converted(image, mode)
+    return converted if (image.height, image.width) == size else converted.resize(size[::-1], _bilinear())
 
 
 def other_sizes(name: str, first: tuple[int, int], other: tuple[int, int]) -> SotddError:

@@ -15,7 +15,9 @@ from sotdd.inputs.labels import Labels
 
 
 class Items(ABC):
-    """Texts or images by row number."""
+    """Texts or images by row number; ``batch`` of them are read at a time."""
+
+    batch = 256
 
     @abstractmethod
     def __len__(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import described
+from sotdd.checks import check_seed, described
 from sotdd.data import Dataset, Features, LabelledData, checked_features
 from sotdd.defaults import default, given
 from sotdd.errors import SotddError
@@ -141,7 +141,7 @@ def _settings(asked: dict[str, Any], transform: object, encoder_name: str | None
         bins=check.checked_count(asked["bins"], "bins"),
         drop_missing=bool(asked["drop_missing"]),
         max_rows=check.checked_count(asked["max_rows"], "max_rows"),
-        seed=check.checked_seed(asked["seed"]),
+        seed=check_seed(asked["seed"]),
         broken=check.checked_choice(asked["broken"], "broken", ("refuse", "skip")),
         split=asked["split"],
     )

@@ -107,8 +107,9 @@ def _batches(
     features: Features | Items, rows: NDArray[np.integer]
 ) -> Iterator[tuple[NDArray[np.integer], list[Any] | NDArray[Any]]]:
     """Row numbers and what is there; items that are to be left out are."""
-    for start in range(0, len(rows), BATCH):
-        part = rows[start : start + BATCH]
+    size = features.batch if isinstance(features, Items) else BATCH
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
         if isinstance(features, Items):
             found = features.read(part)
             there = [item is not None for item in found]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sotdd.checks import check_count, check_seed, described
+from sotdd.checks import check_count, described
 from sotdd.errors import SotddError
 
 if TYPE_CHECKING:
@@ -100,8 +100,3 @@ def checked_callable(value: object, name: str) -> Callable[[Any], Any] | None:
 def checked_count(value: object, name: str) -> int | None:
     """A whole number of at least one, or None."""
     return None if value is None else check_count(value, name)
-
-
-def checked_seed(seed: object) -> int:
-    """An integer that keys the sample."""
-    return check_seed(seed)

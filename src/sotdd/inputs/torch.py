@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from sotdd.checks import described
 from sotdd.errors import SotddError
 from sotdd.inputs.columns import LABEL_NAMES
-from sotdd.inputs.images import is_image
+from sotdd.inputs.images import BATCH, is_image
 from sotdd.inputs.items import Found
 from sotdd.inputs.labels import Labels, sampled
-from sotdd.inputs.prepare import BATCH, Preparation
+from sotdd.inputs.prepare import Preparation
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import Spool
 from sotdd.tensors import host_labels, is_tensor

@@ -52,8 +52,11 @@ class Labels:
     def take(self, rows: NDArray[np.integer] | None) -> Labels:
         """The labels of some rows; classes that none of them has are dropped."""
         codes = self.codes if rows is None else self.codes[rows]
-        present, codes = np.unique(codes, return_inverse=True)
-        return Labels(tuple(self.classes[code] for code in present), codes.astype(np.int32))
+        present = np.bincount(codes, minlength=len(self.classes)) > 0
+        if present.all():
+            return Labels(self.classes, codes)
+        position = np.cumsum(present, dtype=np.int32) - 1
+        return Labels(tuple(self.classes[code] for code in np.flatnonzero(present)), position[codes])
 
     def as_classes(self, bins: int | None, name: str) -> Labels:
         """These labels, or bins of them; measurements without bins are refused."""
@@ -70,15 +73,17 @@ class Labels:
         """The rows to keep, ascending: those with a label, or a sample of them; None for all."""
         if not drop_missing:
             refuse_gaps(self.codes, name)
+        dropped = int(np.count_nonzero(self.codes < 0))
+        if not dropped and (max_rows is None or max_rows >= len(self) > 0):
+            return None
         known = np.flatnonzero(self.codes >= 0)
-        dropped = len(self) - len(known)
         if dropped:
             _log.info("%s: %s rows without a label are dropped.", name, f"{dropped:,}")
         if not len(known):
             raise SotddError(f"dataset {name!r} has no rows with a label: expected at least one.")
         if max_rows is not None and max_rows < len(known):
             return sampled(known, max_rows, seed)
-        return known if dropped else None
+        return known
 
     def _are_measurements(self) -> bool:
         if len(self.classes) <= _MOST_VALUES or not all(isinstance(value, float) for value in self.classes):

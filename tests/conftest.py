@@ -29,6 +29,12 @@ def real_data():
     return lambda name: dict(np.load(_shared("data") / f"{name}.npz"))
 
 
+@pytest.fixture
+def real_files():
+    """Find a file of real data by name."""
+    return lambda name: _shared("data") / name
+
+
 def _shared(folder):
     path = SHARED / folder
     if not path.is_dir():

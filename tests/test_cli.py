@@ -28,6 +28,7 @@ def files(rng, tmp_path, monkeypatch):
     (tmp_path / "text.npz").write_text("not a zip file")
     (tmp_path / "empty.npz").write_bytes(b"")
     (tmp_path / "table.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "notes.txt").write_text("hello")
     np.save("single.npy", x)
     (tmp_path / "single.npy").rename(tmp_path / "single.npz")
     (tmp_path / "b[bold].npz").write_bytes((tmp_path / "b.npz").read_bytes())
@@ -94,8 +95,6 @@ def test_a_full_disk_is_one_line(files):
 
 def test_damaged_archives_are_refused_or_read(rng, tmp_path):
     """Bytes changed at random: features come out, or one clear line, never anything else."""
-    from sotdd.inputs.npz import NpzSource
-
     path = tmp_path / "damaged.npz"
     np.savez_compressed(path, X=rng.normal(size=(20, 3)), y=np.arange(20))
     whole = np.frombuffer(path.read_bytes(), np.uint8)
@@ -105,7 +104,7 @@ def test_damaged_archives_are_refused_or_read(rng, tmp_path):
         broken[rng.integers(len(whole), size=3)] = rng.integers(256, size=3)
         path.write_bytes(broken.tobytes())
         try:
-            NpzSource.parse(str(path)).read()
+            sotdd.open_dataset(path)
         except sotdd.SotddError:
             refused += 1
     assert refused > 100
@@ -149,8 +148,9 @@ def test_a_file_without_labels_is_one_class_and_says_so(files):
     ("arguments", "said"),
     [
         (["a.npz", "missing.npz"], "there is no file missing.npz"),
-        (["a.npz", "."], ". is not an .npz file"),
-        (["a.npz", "table.csv"], "table.csv is not an .npz file"),
+        (["a.npz", "."], ". has no sub-folders with images"),
+        (["a.npz", "table.csv"], "dataset 'table.csv' has 1 feature but dataset 'a.npz' has 4"),
+        (["a.npz", "notes.txt"], "cannot tell what notes.txt is"),
         (["a.npz", "text.npz"], "cannot read text.npz"),
         (["a.npz", "empty.npz"], "cannot read empty.npz"),
         (["a.npz", "cut.npz"], "cannot read cut.npz"),

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 import sotdd
 from sotdd import cli
 from sotdd.comparison import compare
-from sotdd.data import labelled_pair
 from sotdd.engines.cpu import CpuEngine
 from sotdd.engines.torch import TorchEngine
+from sotdd.inputs import labelled_pair
 from sotdd.noise import NoiseFloor
 from sotdd.splits import Splits
 

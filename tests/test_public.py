@@ -32,6 +32,7 @@ NAMES = {
     "distance",
     "flow",
     "onto_span",
+    "open_dataset",
     "pairwise",
     "peers",
     "projections",
@@ -60,7 +61,10 @@ def test_every_name_of_projections_is_described(name):
 
 
 def test_importing_is_light():
-    heavy = ("numba", "scipy", "torch", "pandas", "rich", "typer", "matplotlib", "sotdd.torch", "sotdd.peers")
+    heavy = (
+        "numba", "scipy", "torch", "pandas", "rich", "typer", "matplotlib", "sotdd.torch", "sotdd.peers",
+        "pyarrow", "narwhals", "PIL", "datasets", "polars", "sentence_transformers",
+    )  # fmt: skip
     code = f"import sys, sotdd; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

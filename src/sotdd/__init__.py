@@ -19,6 +19,7 @@ from sotdd.drift import DriftReference
 from sotdd.errors import SotddError
 from sotdd.flow import flow
 from sotdd.flow_result import Flow
+from sotdd.inputs import open_dataset
 from sotdd.matrix import DistanceMatrix
 from sotdd.noise import NoiseFloor
 from sotdd.pairwise import pairwise
@@ -74,6 +75,7 @@ __all__ = [
     "distance",
     "flow",
     "onto_span",
+    "open_dataset",
     "pairwise",
     "peers",
     "projections",

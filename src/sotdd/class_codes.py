@@ -18,6 +18,13 @@ Codes = NDArray[np.integer]
 
 def class_codes(labels: object, n_points: int, name: str) -> tuple[Classes, Codes]:
     """The distinct labels of dataset ``name``, and for every row which of them it has."""
+    classes, codes = codes_with_gaps(labels, n_points, name)
+    refuse_gaps(codes, name)
+    return classes, codes
+
+
+def codes_with_gaps(labels: object, n_points: int, name: str) -> tuple[Classes, Codes]:
+    """The same, where -1 stands for labels that are missing."""
     array = _label_array(labels, name)
     if array.ndim != 1:
         raise SotddError(
@@ -28,23 +35,30 @@ def class_codes(labels: object, n_points: int, name: str) -> tuple[Classes, Code
             f"labels of dataset {name!r} have {len(array):,} entries but features have {n_points:,} rows: "
             "pass one label per row."
         )
-    if array.dtype.kind in "biuUSV":
-        missing = 0
-    elif array.dtype.kind in "fcMm":
-        missing = int(np.count_nonzero(np.isnan(array)))
-    else:
+    if array.dtype.kind not in "biuUSVfcMm":
         return _codes_of_objects(array, name)
-    if missing:
-        raise SotddError(_missing(missing, name))
-    values, codes = np.unique(array, return_inverse=True)
+    known = ~np.isnan(array) if array.dtype.kind in "fcMm" else np.ones(len(array), bool)
+    if isinstance(labels, np.ma.MaskedArray):
+        known &= ~np.ma.getmaskarray(labels)
+    codes = np.full(len(array), -1, np.int32)
+    values, codes[known] = np.unique(array[known], return_inverse=True)
     dates = array.dtype.kind in "Mm"  # as plain values they may turn into integers
-    return tuple(values if dates else values.tolist()), codes.astype(np.int32)
+    return tuple(values if dates else values.tolist()), codes
+
+
+def refuse_gaps(codes: Codes, name: str) -> None:
+    """Count labels that are missing, and refuse them."""
+    count = int(np.count_nonzero(codes < 0))
+    if count:
+        labels = "1 label that is" if count == 1 else f"{count:,} labels that are"
+        raise SotddError(
+            f"dataset {name!r} has {labels} missing (NaN or None): drop those rows, as sotdd.open_dataset(..., "
+            "drop_missing=True) does, or name the class."
+        )
 
 
 def _label_array(labels: object, name: str) -> NDArray[Any]:
     """Labels as an array that keeps each label as it is: [1, "a"] must not become strings."""
-    if isinstance(labels, np.ma.MaskedArray) and np.ma.is_masked(labels):
-        raise SotddError(_missing(int(np.sum(np.ma.getmaskarray(labels))), name))
     if hasattr(labels, "__array__"):
         try:
             return host_labels(labels) if is_tensor(labels) else np.asarray(labels)
@@ -61,15 +75,13 @@ def _label_array(labels: object, name: str) -> NDArray[Any]:
 
 def _codes_of_objects(array: NDArray[Any], name: str) -> tuple[Classes, Codes]:
     seen: dict[Hashable, int] = {}
-    codes = np.empty(len(array), np.int32)
-    missing = 0
+    codes = np.full(len(array), -1, np.int32)
     for i, entry in enumerate(array):
         label = _plain(entry)
         if hasattr(label, "__array__") or isinstance(label, (list, set, dict)):
             kind = type(label).__name__
             raise SotddError(f"labels of dataset {name!r} hold a {kind}: expected one label per row, in one dimension.")
         if _is_missing(label):
-            missing += 1
             continue
         try:
             codes[i] = seen.setdefault(label, len(seen))
@@ -78,8 +90,6 @@ def _codes_of_objects(array: NDArray[Any], name: str) -> tuple[Classes, Codes]:
                 f"labels of dataset {name!r} hold a {type(label).__name__} in row {i:,}, which is not hashable: "
                 "expected numbers, strings or other hashable labels."
             ) from error
-    if missing:
-        raise SotddError(_missing(missing, name))
     return tuple(seen), codes
 
 
@@ -93,8 +103,3 @@ def _is_missing(label: object) -> bool:
     if label is None or type(label).__name__ in {"NAType", "NaTType"}:
         return True
     return bool(label != label)  # noqa: PLR0124  # this is how NaN is told
-
-
-def _missing(count: int, name: str) -> str:
-    labels = "1 label that is" if count == 1 else f"{count:,} labels that are"
-    return f"dataset {name!r} has {labels} missing (NaN or None): drop those rows or name the class."

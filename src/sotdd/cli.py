@@ -49,12 +49,18 @@ def _options(
     pass
 
 
-@app.command("distance", epilog="Example: sotdd distance train.npz test.npz::features=X_test,label=y_test --json")
+@app.command("distance", epilog="Example: sotdd distance train.parquet test.csv::label=species --json")
 def distance_command(
-    a: Annotated[str, typer.Argument(help="An .npz file with arrays X and y, or FILE::features=NAME,label=NAME.")],
+    a: Annotated[
+        str,
+        typer.Argument(
+            help="A file (.npz, .npy, .csv, .parquet, .arrow), a folder of images or one saved by datasets (hf:DIR); "
+            "options follow as in FILE::features=NAME,label=NAME."
+        ),
+    ],
     b: Annotated[str, typer.Argument(help="Another.")],
-    features: Annotated[str | None, typer.Option(help="Name of the features in both files.", show_default="X")] = None,
-    label: Annotated[str | None, typer.Option(help="Name of the labels in both files.", show_default="y")] = None,
+    features: Annotated[str | None, typer.Option(help="Name of the features in both; several columns as a+b.")] = None,
+    label: Annotated[str | None, typer.Option(help="Name of the labels in both; '' for one class.")] = None,
     n_projections: Annotated[
         int | None, typer.Option(help="How many projections; more is more exact.", show_default="1000")
     ] = None,
@@ -153,14 +159,23 @@ def main() -> None:
 
 
 def _open(source: str, features: str | None, label: str | None, quiet: bool) -> LabelledData:
-    from sotdd.data import LabelledData
-    from sotdd.inputs.npz import NpzSource
+    import logging
 
-    archive = NpzSource.parse(source, features, label)
-    points, labels = archive.read()
-    if labels is None and not quiet:
-        typer.echo(f"{archive.path} has no array {archive.label!r}: all its points count as one class.", err=True)
-    return LabelledData.of(points if labels is None else (points, labels), source)
+    from sotdd.inputs import open_dataset
+
+    named: dict[str, Any] = {} if label is None else {"label": label or None}
+    columns = features.split("+") if features and "+" in features else features
+    notes = logging.getLogger("sotdd.inputs")
+    handler = logging.StreamHandler(sys.stderr)
+    before = notes.level
+    if not quiet:
+        notes.addHandler(handler)
+        notes.setLevel(logging.INFO)
+    try:
+        return open_dataset(source, features=columns, **named)
+    finally:
+        notes.removeHandler(handler)
+        notes.setLevel(before)
 
 
 def _described(data: LabelledData) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
 from itertools import pairwise as neighbours
-from typing import Any, TypeAlias
+from os import PathLike
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,13 +14,25 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.checks import described, first_line
 from sotdd.class_codes import class_codes
 from sotdd.errors import SotddError
-from sotdd.tensors import DeviceFeatures, from_tensor, is_tensor
+from sotdd.streamed import StreamedFeatures
+from sotdd.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
 
-# What `distance` and its relatives take for a dataset: (features, labels), or features alone.
-Dataset: TypeAlias = "tuple[ArrayLike, ArrayLike | Sequence[Hashable]] | ArrayLike | LabelledData"
 
-# Where features are: an array in memory or on disk, or a tensor on a device.
-Features: TypeAlias = NDArray[Any] | DeviceFeatures
+class Indexed(Protocol):
+    """Rows by number, such as a torch Dataset has."""
+
+    def __getitem__(self, row: int, /) -> Any: ...  # noqa: ANN401  # a row is whatever the source makes of it
+
+
+# What `distance` and its relatives take for a dataset: all that `sotdd.open_dataset` opens. That is
+# (features, labels), features alone, a frame, a path, a torch or Hugging Face dataset.
+Dataset: TypeAlias = (
+    "tuple[ArrayLike, ArrayLike | Sequence[Hashable]] | ArrayLike | LabelledData | PathLike[str] | Indexed | "
+    "Iterable[object]"
+)
+
+# Where features are: an array in memory, a tensor on a device, or something that is read in blocks.
+Features: TypeAlias = NDArray[Any] | DeviceFeatures | StreamedFeatures
 
 # A block of rows is converted, checked or projected at a time; this many values of it.
 _BLOCK_VALUES = 1 << 19
@@ -39,7 +51,7 @@ class LabelledData:
         What messages call it.
     features
         The array as given, of shape (n, ...) and any real dtype, never copied whole; or a tensor on
-        a device, which stays there.
+        a device, which stays there; or `StreamedFeatures`, which are read in blocks.
     classes
         The distinct labels.
     codes
@@ -62,20 +74,21 @@ class LabelledData:
 
     @classmethod
     def of(cls, source: Dataset, name: str | None = None) -> LabelledData:
-        """Check ``(features, labels)`` or ``features`` alone, which is one class."""
+        """Check ``(features, labels)`` or ``features`` alone, which is one class.
+
+        `sotdd.open_dataset` opens much else.
+        """
         if isinstance(source, LabelledData):
             return replace(source, name=name or source.name)
         name = name or "data"
-        features, labels = _split(source, name)
-        array = _checked_features(features, name)
+        features, labels = split(source, name)
+        array = checked_features(features, name)
         if labels is None:
             classes: tuple[Hashable, ...] = ("all",)
             codes: NDArray[np.integer] = np.zeros(len(array), np.int32)
         else:
             classes, codes = class_codes(labels, len(array), name)
-        data = cls(name, array, classes, codes)
-        data._refuse_non_finite()
-        return data
+        return cls(name, array, classes, codes)
 
     def __repr__(self) -> str:
         """Name and size, for people."""
@@ -161,9 +174,9 @@ class LabelledData:
         return (self.rows(block) for block in self.blocks())
 
     def _refuse_non_finite(self) -> None:
-        if self.features.dtype.kind != "f" or (
-            isinstance(self.features, DeviceFeatures) and self.features.all_finite()
-        ):
+        if self.features.dtype.kind != "f" or isinstance(self.features, StreamedFeatures):
+            return  # what is streamed is checked as it is read
+        if isinstance(self.features, DeviceFeatures) and self.features.all_finite():
             return
         bad = 0
         first = ""
@@ -180,58 +193,25 @@ class LabelledData:
             raise SotddError(f"dataset {self.name!r} has {values} NaN or infinite, {first}: drop or impute them first.")
 
 
-def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
-    """Check several datasets, named by their keys or their places."""
-    return [LabelledData.of(source, name) for name, source in named(datasets, LabelledData)]
-
-
-def named(datasets: object, *kinds: type) -> list[tuple[str, Any]]:
-    """Sources with the names they get: their keys, names of their own where of these kinds, or their places."""
-    if isinstance(datasets, Mapping):
-        found = [(str(name), source) for name, source in datasets.items()]
-    elif isinstance(datasets, list) or (
-        isinstance(datasets, tuple) and all(isinstance(part, (tuple, *kinds)) for part in datasets)
-    ):
-        found = [
-            (getattr(source, "name", str(place)) if isinstance(source, kinds) else str(place), source)
-            for place, source in enumerate(datasets)
-        ]
-    else:
-        raise SotddError(
-            f"datasets is {described(datasets)}: expected a list such as [(X1, y1), (X2, y2)], or a dict by name."
-        )
-    if not found:
-        raise SotddError("there are no datasets: expected at least one.")
-    if isinstance(datasets, Mapping) and len({name for name, _ in found}) < len(found):
-        raise SotddError(f"two datasets have the same name among {', '.join(name for name, _ in found)}: rename one.")
-    return _told_apart(found)
-
-
-def labelled_pair(a: Dataset, b: Dataset) -> list[LabelledData]:
-    """Check two datasets, called a and b unless they have names of their own."""
-    return [
-        LabelledData.of(source, None if isinstance(source, LabelledData) else name)
-        for source, name in ((a, "a"), (b, "b"))
-    ]
-
-
-def _told_apart(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Number the names that occur again."""
-    result: dict[str, Any] = {}
-    for name, source in found:
-        numbered = (f"{name} ({number})" for number in count(2))
-        result[next(free for free in chain([name], numbered) if free not in result)] = source
-    return list(result.items())
-
-
 def same_features(datasets: Sequence[LabelledData]) -> int:
     """Return the number of features that all datasets share, or refuse."""
     first = datasets[0]
     for other in datasets[1:]:
         if other.n_features != first.n_features:
+            shapes = [" × ".join(map(str, data.point_shape)) for data in (other, first)]
+            if min(other.features.ndim, first.features.ndim) > 2:
+                raise SotddError(
+                    f"images of dataset {other.name!r} are {shapes[0]} but those of dataset {first.name!r} are "
+                    f"{shapes[1]}: open both with sotdd.open_dataset(..., image_size=..., image_mode=...)."
+                )
             raise SotddError(
                 f"dataset {other.name!r} has {_features(other)} but dataset {first.name!r} has "
                 f"{first.n_features:,}: every dataset needs the same features."
+            )
+        if other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape:
+            raise SotddError(
+                f"dataset {other.name!r} has points of shape {other.point_shape} but dataset {first.name!r} of shape "
+                f"{first.point_shape}: bring both to the same order of axes."
             )
     return first.n_features
 
@@ -240,7 +220,7 @@ def _features(data: LabelledData) -> str:
     return f"{data.n_features:,} feature" + ("s" if data.n_features != 1 else "")
 
 
-def _split(source: object, name: str) -> tuple[object, object | None]:
+def split(source: object, name: str) -> tuple[object, object | None]:
     """Tell (features, labels) from features alone."""
     if source is None or isinstance(source, (str, bytes, Mapping, set, frozenset)):
         raise SotddError(
@@ -256,18 +236,31 @@ def _split(source: object, name: str) -> tuple[object, object | None]:
     return source, None
 
 
-def _checked_features(features: object, name: str) -> Features:
+def checked_features(features: object, name: str) -> Features:
+    """Features as an array of finite numbers (n, ...), wherever it is, or refuse."""
+    array = _checked_kind(features, name)
+    LabelledData(name, array, ("all",), np.zeros(0, np.int32))._refuse_non_finite()
+    return array
+
+
+def _checked_kind(features: object, name: str) -> Features:
     if features is None:
         raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
     if hasattr(features, "tocsr"):
         raise SotddError(f"features of dataset {name!r} are a sparse matrix: pass features.toarray().")
+    if isinstance(features, StreamedFeatures):
+        return _checked_array(features, features, name)
     if is_tensor(features):
         return _checked_array(from_tensor(features, name), features, name)
     if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
         raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
     try:
         array = np.asarray(features)
+        if array.ndim == 0 and hasattr(features, "__dlpack_device__"):
+            return _checked_array(from_dlpack(features, name), features, name)
     except (ValueError, TypeError, RuntimeError) as error:
+        if hasattr(features, "__dlpack_device__"):  # such as CuPy's, which are not to be copied unasked
+            return _checked_array(from_dlpack(features, name), features, name)
         raise SotddError(
             f"features of dataset {name!r} do not form an array ({first_line(error)}): "
             "expected shape (n, ...), or a tuple (features, labels)."
@@ -283,7 +276,7 @@ def _checked_array(array: Features, features: object, name: str) -> Features:
     if array.dtype.kind not in _REAL_KINDS:
         raise SotddError(
             f"features of dataset {name!r} have dtype {array.dtype}, {_kind(array)}: "
-            "expected real numbers; encode them as numbers first."
+            "expected real numbers; turn them into numbers first, such as by sotdd.open_dataset(..., encoder=...)."
         )
     if array.size == 0:
         raise SotddError(

@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from sotdd.comparison import compare
-from sotdd.data import LabelledData, labelled_pair
+from sotdd.data import LabelledData
 from sotdd.defaults import default, given
 from sotdd.errors import SotddError
+from sotdd.inputs import labelled_pair
 from sotdd.noise import check_splits
 from sotdd.progress import Progress
 from sotdd.projections.directions import DirectionLaw
@@ -19,7 +20,7 @@ from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
-from sotdd.sketches.making import Comparable, through_sketches
+from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
 
 
@@ -47,10 +48,11 @@ def distance(
     Parameters
     ----------
     a, b
-        ``(features, labels)``, or features alone, which is one class. Features are any array of
-        shape (n, ...) of real numbers, memory-mapped ones included; labels are any hashable values.
-        The label sets need not have anything in common. Or a `Sketch`: the other side is then seen
-        through the same projections, and none of the settings that draw them is given.
+        ``(features, labels)``, or features alone, which is one class; or a frame, a path such as
+        ``"table.csv::label=species"``, a torch or Hugging Face dataset: all that `open_dataset` opens.
+        Features are any array of shape (n, ...) of real numbers; labels are any hashable values. The
+        label sets need not have anything in common. Or a `Sketch`, or the path of one: the other side
+        is then seen through the same projections, and no setting that draws them is given.
     n_projections
         How many projections; the error falls with its square root.
     p
@@ -110,6 +112,7 @@ def distance(
         seed=seed,
     )
     n_splits = check_splits(noise_floor)
+    a, b = read_sketch(a), read_sketch(b)
     if isinstance(a, Sketch) or isinstance(b, Sketch):
         refuse_settings(drawing, projections, n_splits)
         sides = [(getattr(side, "name", place), side) for place, side in (("a", a), ("b", b))]

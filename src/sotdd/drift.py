@@ -15,6 +15,7 @@ from sotdd.comparison import usable_costs
 from sotdd.data import Dataset, LabelledData
 from sotdd.distance import projections_for
 from sotdd.errors import SotddError
+from sotdd.inputs import open_dataset
 from sotdd.noise import rooted_means
 from sotdd.permutation import PROJECTIONS, costs_of_splits
 from sotdd.progress import Progress, Report, reporting
@@ -112,7 +113,7 @@ class DriftReference:
         drawing
             What `Projections.fit` takes, such as ``n_projections`` or ``label``.
         """
-        reference = LabelledData.of(data, "reference")
+        reference = open_dataset(data, name="reference")
         size, count = check_count(batch_size, "batch_size"), check_count(n_batches, "n_batches")
         p, key = check_order(p), check_seed(seed)
         if 2 * size > reference.n_points:
@@ -150,7 +151,7 @@ class DriftReference:
         """Say whether a batch may be a sample of the reference's source."""
         from sotdd.transport import Overlaps, transport_rows
 
-        data = LabelledData.of(batch, "batch")
+        data = open_dataset(batch, name="batch")
         self.projections.check(data)
         if data.n_points != self.batch_size:
             raise SotddError(

@@ -17,6 +17,7 @@ from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given
 from sotdd.errors import SotddError, require
 from sotdd.flow_result import Flow, Snapshot, label_array
+from sotdd.inputs import open_dataset
 from sotdd.progress import Progress, reporting
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.draws import Laws
@@ -164,7 +165,7 @@ class _Pace:
 
 def _named(data: Dataset, name: str) -> LabelledData:
     """Check a dataset, called by its part in the flow unless it has a name of its own."""
-    return LabelledData.of(data, None if isinstance(data, LabelledData) else name)
+    return open_dataset(data, name=None if isinstance(data, LabelledData) else name)
 
 
 def _stops(snapshots: int | Sequence[int], steps: int) -> set[int]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from sotdd.comparison import compare
-from sotdd.data import LabelledData, labelled, named
+from sotdd.data import LabelledData
 from sotdd.defaults import default, given, value_of
 from sotdd.distance import projections_for, refuse_settings
 from sotdd.errors import SotddError
+from sotdd.inputs import labelled, named
 from sotdd.matrix import DistanceMatrix
 from sotdd.noise import check_splits
 from sotdd.progress import Progress, reporting
@@ -22,7 +23,7 @@ from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
-from sotdd.sketches.making import Comparable, through_sketches
+from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
 
 
@@ -54,8 +55,8 @@ def pairwise(
     Parameters
     ----------
     datasets
-        Datasets by name, or a list of them, named by their places. Some may be sketches: the others are
-        then seen through their projections.
+        Datasets by name, or a list of them, named by their places; paths name themselves. Some may be
+        sketches: the others are then seen through their projections.
     method
         "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd".
     n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed
@@ -85,7 +86,7 @@ def pairwise(
         seed=seed,
     )
     n_splits = check_splits(noise_floor)
-    sources = named(datasets, LabelledData, Sketch)
+    sources: list[tuple[str, Any]] = [(name, read_sketch(source)) for name, source in named(datasets, Sketch)]
     pairs = list(combinations(range(len(sources)), 2))
     names = tuple(name for name, _ in sources)
     if method == "sotdd" and any(isinstance(source, Sketch) for _, source in sources):

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from sotdd.checks import check_count, check_order, check_seed
 from sotdd.comparison import usable_costs
-from sotdd.data import Dataset, LabelledData, labelled_pair
+from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given
 from sotdd.distance import projections_for
 from sotdd.errors import SotddError
+from sotdd.inputs import labelled_pair
 from sotdd.noise import rooted_means
 from sotdd.progress import Progress, Report, reporting
 from sotdd.projections.directions import DirectionLaw

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import check_positive
-from sotdd.data import Dataset, LabelledData, labelled, same_features
+from sotdd.data import Dataset, LabelledData, same_features
 from sotdd.errors import SotddError
+from sotdd.inputs import labelled
 from sotdd.tensors import DeviceFeatures
 
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import Dataset, Features, LabelledData, labelled, same_features
+from sotdd.data import Dataset, Features, LabelledData, same_features
 from sotdd.errors import SotddError
+from sotdd.inputs import labelled
 from sotdd.projections.directions import Sphere
 from sotdd.projections.recipe import scaler_for
 from sotdd.scaling import Scaler

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.errors import SotddError
+from sotdd.errors import SotddError, require
+
+# DLPack's number for the processor.
+_HOST = 1
 
 
 def is_tensor(value: object) -> bool:
@@ -36,6 +39,20 @@ def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noq
         raise SotddError(
             f"features of dataset {name!r} are a tensor of {tensor.dtype} on {tensor.device}, which cannot be read: "
             "convert it first, such as by .float()."
+        ) from error
+
+
+def from_dlpack(array: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa: ANN401  # of whatever library
+    """Features of a library that shares its memory by DLPack, such as CuPy: where they are, if torch can hold them."""
+    on_host = array.__dlpack_device__()[0] == _HOST
+    try:
+        if on_host:
+            return np.from_dlpack(array)
+        torch = require("torch", f"dataset {name!r}, which is on a device,", "'sotdd[torch]'")
+        return from_tensor(torch.from_dlpack(array), name)
+    except (BufferError, TypeError, RuntimeError, AttributeError) as error:
+        raise SotddError(
+            f"features of dataset {name!r} are a {type(array).__name__} that cannot be read: pass a NumPy array."
         ) from error
 
 

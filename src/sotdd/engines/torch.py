@@ -287,7 +287,7 @@ class TorchEngine:
         if isinstance(data.features, DeviceFeatures):
             raw = data.features.tensor[block].reshape(-1, data.n_features).to(self.device)
         else:
-            raw = torch.from_numpy(np.ascontiguousarray(data.rows(block))).to(self.device)
+            raw = torch.from_numpy(np.require(data.rows(block), requirements=("C", "W"))).to(self.device)
         if scaler is None:
             points: torch.Tensor = raw.to(torch.float32)
         else:

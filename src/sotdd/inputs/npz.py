@@ -2,98 +2,70 @@
 
 from __future__ import annotations
 
-import struct
-import tokenize
+import logging
 import zipfile
-import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import first_line
+from sotdd.data import checked_features
 from sotdd.errors import SotddError
+from sotdd.inputs.items import Found
+from sotdd.inputs.labels import Labels
+from sotdd.inputs.npy import read_header, refuse_beyond_memory, refuse_other_size
+from sotdd.inputs.reading import reading
+from sotdd.inputs.settings import Settings
 
-# All that was seen to come out of damaged, encrypted or foreign archives.
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    EOFError,
-    MemoryError,
-    OverflowError,
-    NotImplementedError,
-    RuntimeError,
-    SyntaxError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+_log = logging.getLogger("sotdd.inputs")
 
 _ADVICE = "name arrays as FILE::features=NAME,label=NAME"
 
+# Arrays beyond this size that are squeezed by more than this are taken for a bomb: data never are.
+_LARGE = 1 << 30
+_SQUEEZED = 100
 
-@dataclass(frozen=True)
-class NpzSource:
-    """Where in which file features and labels are.
 
-    Examples
-    --------
-    >>> from sotdd.inputs.npz import NpzSource
-    >>> NpzSource.parse("digits.npz::features=X_train,label=y_train")
-    NpzSource(path=PosixPath('digits.npz'), features='X_train', label='y_train', label_is_given=True)
-    """
+def open_npz(path: Path, name: str, settings: Settings) -> Found:
+    """Read the features X and the labels y, or arrays of other names."""
+    settings.refuse("an .npz file has no splits and holds no image files", "split", "broken")
+    if settings.features is not None and len(settings.features) > 1:
+        raise SotddError(f"features of {path} are {len(settings.features)} names: expected one array.")
+    wanted = "X" if settings.features is None else str(settings.features[0])
+    label = str(settings.label) if settings.label is not None else "y"
+    with reading(path, "an .npz file of number and text arrays"), path.open("rb") as file:
+        if file.read(6) == b"\x93NUMPY":
+            raise SotddError(f"{path} holds a single array: save X and y with numpy.savez.")
+        with zipfile.ZipFile(file) as archive:
+            features = _array(archive, wanted, path)
+            if settings.unlabelled:
+                labels = None
+            elif not settings.label_given and f"{label}.npy" not in archive.namelist():
+                _log.info("%s has no array %r: all its points count as one class.", path, label)
+                labels = None
+            else:
+                labels = _array(archive, label, path)
+    checked = checked_features(features, name)
+    return Found(checked, None if labels is None else Labels.of(labels, len(checked), name))
 
-    path: Path
-    features: str = "X"
-    label: str = "y"
-    label_is_given: bool = False
 
-    @classmethod
-    def parse(cls, text: str, features: str | None = None, label: str | None = None) -> NpzSource:
-        """Read ``FILE`` or ``FILE::features=NAME,label=NAME``; names in the text come first."""
-        path, _, options = text.partition("::")
-        names = {"features": features, "label": label}
-        for option in filter(None, options.split(",")):
-            key, _, value = option.partition("=")
-            if key not in names or not value:
-                raise SotddError(f"cannot read {option!r} in {text!r}: {_ADVICE}.")
-            names[key] = value
-        return cls(Path(path), names["features"] or "X", names["label"] or "y", names["label"] is not None)
-
-    def read(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return features, and labels or None where the file has none and none were named."""
-        if self.path.suffix.lower() != ".npz":
-            raise SotddError(f"{self.path} is not an .npz file: save features X and labels y with numpy.savez.")
-        try:
-            with self.path.open("rb") as file:  # opened here, so that it is closed whatever happens
-                arrays = np.load(file, allow_pickle=False)
-                if not isinstance(arrays, np.lib.npyio.NpzFile):
-                    raise SotddError(f"{self.path} holds a single array: save X and y with numpy.savez.")
-                with arrays:
-                    return self._array(arrays, self.features), self._labels(arrays)
-        except SotddError:
-            raise
-        except FileNotFoundError as error:
-            raise SotddError(f"there is no file {self.path}: check the path.") from error
-        except _UNREADABLE as error:
-            objects = "pickle" in str(error) and zipfile.is_zipfile(self.path)
-            reason = "it holds Python objects" if objects else first_line(error)
+def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
+    """One array, whose size is known and fits before it is read."""
+    if f"{name}.npy" not in archive.namelist():
+        names = [member.removesuffix(".npy") for member in archive.namelist()]
+        raise SotddError(f"{path} has no array {name!r}, only {', '.join(names) or 'none'}: {_ADVICE}.")
+    member = archive.getinfo(f"{name}.npy")
+    what = f"array {name!r} of {path}"
+    with archive.open(member) as file:
+        shape, _, dtype = read_header(file, what)
+        refuse_other_size(member.file_size - file.tell(), shape, dtype, what)
+        if member.file_size > _LARGE and member.file_size > _SQUEEZED * member.compress_size:
             raise SotddError(
-                f"cannot read {self.path} ({reason}): expected an .npz file of number and text arrays."
-            ) from error
-
-    def _labels(self, arrays: np.lib.npyio.NpzFile) -> NDArray[Any] | None:
-        if self.label not in arrays and not self.label_is_given:
-            return None
-        return self._array(arrays, self.label)
-
-    def _array(self, arrays: np.lib.npyio.NpzFile, name: str) -> NDArray[Any]:
-        if name not in arrays:
-            raise SotddError(f"{self.path} has no array {name!r}, only {', '.join(arrays.files) or 'none'}: {_ADVICE}.")
-        array: NDArray[Any] = arrays[name]
+                f"{what} takes {member.compress_size / 1e6:,.1f} MB and would become {member.file_size / 1e9:,.1f} GB, "
+                "as a zip bomb does: if that is right, save it with numpy.savez, which does not compress."
+            )
+        refuse_beyond_memory(shape, dtype, what)
+    with archive.open(member) as file:
+        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         return array

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import Dataset, labelled, labelled_pair
+from sotdd.data import Dataset
+from sotdd.inputs import labelled, labelled_pair
 from sotdd.matrix import DistanceMatrix
 from sotdd.peers import features_only, methods
 from sotdd.peers.common import Method, Scale

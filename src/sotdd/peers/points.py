@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Hashable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.data import LabelledData
 from sotdd.errors import SotddError
+from sotdd.memory import available_bytes
 from sotdd.scaling import Scaler
 
 Doubles = NDArray[np.float64]
@@ -93,30 +92,6 @@ def refuse_beyond_memory(needed: int, what: str, fitting: int | None) -> None:
             f"{what} needs about {needed / 1e9:,.1f} GB of memory and {free / 1e9:,.1f} GB are free: pass {sample}, or "
             "use method 'sotdd', whose memory does not grow this way."
         )
-
-
-def available_bytes() -> int:
-    """Memory that this process may still take, as far as the system tells."""
-    free = _free_by_kernel()
-    limit, used = (_read_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-    return free if limit is None or used is None else max(0, min(free, limit - used))
-
-
-def _free_by_kernel() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        if hasattr(os, "sysconf"):
-            return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
-        return 8 << 30
-
-
-def _read_number(path: str) -> int | None:
-    try:
-        return int(Path(path).read_text(encoding="ascii"))
-    except (OSError, ValueError):  # no control group, or no limit ("max")
-        return None
 
 
 def _sampled(n_points: int, max_samples: int | None, seed: int) -> NDArray[np.integer] | None:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.checks import check_count, check_law, check_positive, check_seed, described
-from sotdd.data import Dataset, LabelledData, labelled, same_features
+from sotdd.data import Dataset, LabelledData, same_features
 from sotdd.errors import SotddError
+from sotdd.inputs import labelled
 from sotdd.projections.directions import DirectionLaw, Directions, Sphere
 from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source, join_blocks
 from sotdd.projections.label_choice import LabelChoice, label_law

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from sotdd.checks import check_count, described
 from sotdd.data import Dataset, LabelledData
 from sotdd.errors import SotddError
+from sotdd.inputs import open_dataset
 from sotdd.progress import Progress, reporting
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
@@ -20,6 +22,9 @@ from sotdd.sketches.streaming import sketch_stream
 
 # What can be compared: data, or a sketch of data.
 Comparable: TypeAlias = "Dataset | Sketch"
+
+# What files of sketches are called by.
+SUFFIX = ".sotdd"
 
 # Rows of more points than this are not sorted whole, which takes 64 of them in memory at a time.
 _MOST_SORTED = 1_000_000
@@ -68,7 +73,7 @@ def sketch(
     if not isinstance(projections, Projections):
         raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
     kept = None if n_quantiles is None else check_count(n_quantiles, "n_quantiles")
-    known = LabelledData.of(data, name)
+    known = open_dataset(data, name=name)
     projections.check(known)
     if kept is not None and known.n_points > _MOST_SORTED and str(device) in ("auto", "cpu"):
         return sketch_stream(_Rows(known), projections, n_quantiles=kept, name=known.name, progress=progress)
@@ -133,6 +138,13 @@ def through_sketches(
             )
         )
     return {(i, j): seen[i].distance(seen[j], p) for i, j in pairs}
+
+
+def read_sketch(source: Comparable) -> Comparable:
+    """The sketch in a file of that kind; anything else as it is."""
+    if isinstance(source, (str, PathLike)) and fspath(source).endswith(SUFFIX):
+        return Sketch.load(fspath(source))
+    return source
 
 
 def drawable(known: Sketch) -> Projections:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.data import Dataset, LabelledData
 from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
 from sotdd.errors import SotddError
+from sotdd.inputs import open_dataset
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.labels import Polynomials, Quantiles
 from sotdd.projections.recipe import Projections
@@ -171,7 +172,7 @@ def as_batch(
         if labels is not None and len(labels):  # type: ignore[arg-type]  # whatever it is, it should be empty
             raise SotddError("a batch has labels but no features: expected one label per row.")
         return None
-    batch = LabelledData.of(features if labels is None else (features, labels), "batch")  # type: ignore[arg-type]
+    batch = open_dataset(features if labels is None else (features, labels), name="batch")
     projections.check(batch)
     return batch
 

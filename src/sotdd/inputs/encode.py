@@ -1,0 +1,188 @@
+"""Encoders: whatever turns a batch of texts or images into vectors, with a cache on disk.
+
+A batch is cached under a hash of what is in it and of the encoder's name. An encoder without a
+name that is known to stand for it alone is never cached: another one under the same name would
+get vectors that are not its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.checks import described
+from sotdd.errors import SotddError, require
+from sotdd.tensors import host_labels, is_tensor
+
+_log = logging.getLogger("sotdd.inputs")
+
+Batch = Sequence[Any] | NDArray[Any]
+
+# Part of every key: a change of how vectors are made or stored makes all of them new.
+_FORMAT = "sotdd-encoded-1"
+
+
+class Encoder:
+    """A callable, an object with ``encode``, or the name of a sentence-transformers model.
+
+    Parameters
+    ----------
+    encoder
+        What encodes.
+    name
+        A name that stands for this encoder and no other, under which its vectors are cached; by
+        default the encoder's ``cache_key``, or the name of a model given by name.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.encode import Encoder
+    >>> Encoder(lambda texts: [[len(text)] for text in texts])(["a", "word"]).tolist()
+    [[1], [4]]
+    """
+
+    def __init__(self, encoder: object, name: str | None = None) -> None:
+        self._key = name or getattr(encoder, "cache_key", None)
+        if self._key is not None and not isinstance(self._key, str):
+            raise SotddError(f"the name of an encoder is {described(self._key)}: expected text.")
+        self._call: Callable[[Any], Any] | None = None
+        self._model = encoder if isinstance(encoder, str) else None
+        if isinstance(encoder, str):
+            self._key = self._key or _model_key(encoder)
+        elif hasattr(encoder, "encode") and not isinstance(encoder, type):
+            self._call = _encoding(encoder)
+        elif callable(encoder) and not isinstance(encoder, type):
+            self._call = encoder
+        else:
+            raise SotddError(
+                f"encoder is {described(encoder)}: expected a function of a batch, an object with encode, or the name "
+                "of a sentence-transformers model."
+            )
+        self._from_cache = 0
+        self._anew = 0
+
+    def __call__(self, batch: Batch) -> NDArray[Any]:
+        """Vectors of a batch, one per item."""
+        if self._key is None:
+            self._anew += 1
+            return self._encoded(batch)
+        path = cache_folder() / "encoded" / f"{_digest(self._key, batch)}.npy"
+        held = _held(path, len(batch))
+        if held is not None:
+            self._from_cache += 1
+            return held
+        self._anew += 1
+        vectors = self._encoded(batch)
+        _keep(path, vectors)
+        return vectors
+
+    def tell(self, name: str) -> None:
+        """Say what was encoded and what came from the cache."""
+        if self._key is None:
+            where = "not cached, since the encoder has no cache_key and no encoder_name was given"
+        else:
+            where = f"{self._from_cache:,} from the cache in {cache_folder()}"
+        _log.info("%s: %s batches encoded anew, %s.", name, f"{self._anew:,}", where)
+
+    def _encoded(self, batch: Batch) -> NDArray[Any]:
+        if self._call is None:
+            library = require("sentence_transformers", f"encoder {self._model!r}", "sentence-transformers")
+            try:
+                self._call = _encoding(library.SentenceTransformer(self._model))
+            except (OSError, ValueError, RuntimeError, ImportError) as error:
+                raise SotddError(
+                    f"cannot load the sentence-transformers model {self._model!r} ({type(error).__name__}): check the "
+                    "name, or pass the encoder itself."
+                ) from error
+        found = self._call(batch)
+        vectors: NDArray[Any] = host_labels(found) if is_tensor(found) else np.asarray(found)
+        if vectors.ndim == 0 or len(vectors) != len(batch) or vectors.dtype.kind not in "biuf":
+            raise SotddError(
+                f"the encoder made {described(found)} of shape {vectors.shape} and dtype {vectors.dtype} from a batch "
+                f"of {len(batch):,}: expected one vector of real numbers per item."
+            )
+        return vectors
+
+
+def cache_folder() -> Path:
+    """Where encoded batches are: ``SOTDD_CACHE``, or the usual place of this system. It may be deleted any time."""
+    given = os.environ.get("SOTDD_CACHE")
+    if given:
+        return Path(given)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "sotdd" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "sotdd"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sotdd"
+
+
+def _encoding(model: Any) -> Callable[[Any], Any]:  # noqa: ANN401  # of whatever library
+    """The ``encode`` of a model; sentence-transformers' draws a bar unless told not to."""
+    if type(model).__module__.split(".")[0] == "sentence_transformers":
+        return lambda batch: model.encode(list(batch), show_progress_bar=False, convert_to_numpy=True)
+    encode: Callable[[Any], Any] = model.encode
+    return encode
+
+
+def _model_key(model: str) -> str:
+    """A model by name and version of the library; one in a folder by its files as well."""
+    try:
+        library = version("sentence-transformers")
+    except PackageNotFoundError:
+        library = "none"
+    folder = Path(model)
+    files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+    stamps = [f"{path.relative_to(folder)} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in files]
+    return "\n".join([f"sentence-transformers {library} {model}", *stamps])
+
+
+def _digest(key: str, batch: Batch) -> str:
+    """A hash of the encoder's name and of every item, each with its length so that none run together."""
+    sha = hashlib.sha256(_FORMAT.encode())
+    for part in [key.encode(), *_parts(batch)]:
+        sha.update(len(part).to_bytes(8, "little"))
+        sha.update(part)
+    return sha.hexdigest()
+
+
+def _parts(batch: Batch) -> Iterator[bytes]:
+    if isinstance(batch, np.ndarray):
+        yield f"array {batch.dtype.str} {batch.shape}".encode()
+        yield batch.tobytes()
+        return
+    for item in batch:
+        if isinstance(item, str):
+            yield b"text"
+            yield item.encode("utf-8", "surrogatepass")
+        else:  # an image
+            yield f"image {item.mode} {item.size}".encode()
+            yield item.tobytes()
+
+
+def _held(path: Path, count: int) -> NDArray[Any] | None:
+    """A cached batch; None where there is none or the file is damaged."""
+    try:
+        vectors: NDArray[Any] = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return vectors if vectors.ndim and len(vectors) == count else None
+
+
+def _keep(path: Path, vectors: NDArray[Any]) -> None:
+    """Write a batch under another name first, so that nobody ever reads half of it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+            np.save(file, vectors, allow_pickle=False)
+        os.replace(file.name, path)
+    except OSError as error:
+        _log.warning("encoded batches cannot be cached in %s (%s): set SOTDD_CACHE to another folder.", path, error)

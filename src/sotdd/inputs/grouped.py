@@ -1,0 +1,128 @@
+"""Rows that can only be decoded many at a time, such as the row groups of a Parquet file."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sotdd.streamed import StreamedFeatures
+
+# Decoded groups of all datasets together take at most so much, the last one aside.
+HELD_BYTES = 256 << 20
+
+# The groups used last, which threads may still be reading from.
+_AT_WORK = 2
+
+_Key = tuple[int, int]
+
+
+class GroupCache:
+    """Decoded groups within a budget; one that several threads want is decoded once."""
+
+    def __init__(self, budget: int = HELD_BYTES) -> None:
+        self._budget = budget
+        self._lock = threading.RLock()  # a finaliser may run while it is held
+        self._groups: OrderedDict[_Key, Future[NDArray[Any]]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: _Key, decode: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """The group of that key, decoded now if it is not held."""
+        with self._lock:
+            held = self._groups.get(key)
+            if held is not None:
+                self._groups.move_to_end(key)
+            else:
+                coming: Future[NDArray[Any]] = Future()
+                self._groups[key] = coming
+        if held is not None:
+            return held.result()
+        try:
+            group = decode()
+            group.flags.writeable = False  # many read it
+        except BaseException as error:
+            with self._lock:
+                self._groups.pop(key, None)
+            coming.set_exception(error)
+            raise
+        with self._lock:
+            self._bytes += group.nbytes
+            coming.set_result(group)
+            self._shrink()
+        return group
+
+    def forget(self, owner: int) -> None:
+        """Drop the groups of a dataset that is gone."""
+        with self._lock:
+            for key in [key for key in self._groups if key[0] == owner]:
+                self._drop(key)
+
+    def _shrink(self) -> None:
+        """Drop what will be wanted last.
+
+        Engines go through all rows again and again, so that is what was just read, the few groups
+        aside that threads are at; dropping the oldest first would leave nothing for the next round.
+        """
+        oldest_first = list(self._groups)
+        for key in [*oldest_first[-_AT_WORK - 1 :: -1], *oldest_first[-_AT_WORK:-1]]:
+            if self._bytes <= self._budget:
+                return
+            self._drop(key)
+
+    def _drop(self, key: _Key) -> None:
+        group = self._groups.get(key)
+        if group is not None and group.done():
+            del self._groups[key]
+            self._bytes -= group.result().nbytes
+
+
+_cache = GroupCache()
+_owners = count()
+
+
+class GroupedRows(StreamedFeatures):
+    """Rows that come in groups; those decoded last are kept.
+
+    Parameters
+    ----------
+    sizes
+        How many rows each group has.
+    decode
+        From the number of a group to its rows (m, ...); called from several threads.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sizes: Sequence[int],
+        point_shape: tuple[int, ...],
+        dtype: DTypeLike,
+        decode: Callable[[int], NDArray[Any]],
+    ) -> None:
+        self._edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        super().__init__(name, (int(self._edges[-1]), *point_shape), dtype)
+        self._decode = decode
+        self._owner = next(_owners)
+        weakref.finalize(self, _cache.forget, self._owner)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Rows of one group as they are held, or of several joined."""
+        first = int(np.searchsorted(self._edges, start, side="right")) - 1
+        parts = []
+        for group in range(first, len(self._edges) - 1):
+            low, high = int(self._edges[group]), int(self._edges[group + 1])
+            if low >= stop:
+                break
+            if high > low:
+                parts.append(self._group(group)[max(start - low, 0) : stop - low])
+        return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty((0, *self.shape[1:]), self.dtype)])
+
+    def _group(self, group: int) -> NDArray[Any]:
+        return _cache.get((self._owner, group), lambda: self._decode(group))

@@ -1,0 +1,118 @@
+"""Batches of texts, images or numbers turned into the numbers that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.checks import described, first_line
+from sotdd.data import Features
+from sotdd.errors import SotddError
+from sotdd.inputs.images import Uniform, is_image, resized
+from sotdd.inputs.items import Items
+from sotdd.inputs.settings import Settings
+from sotdd.inputs.spool import Spool
+from sotdd.tensors import host_labels, is_tensor
+
+# Items that are prepared together.
+BATCH = 256
+
+
+class Preparation:
+    """What is done to every batch: images made uniform, then the encoder, then the transform."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self._name = name
+        self._settings = settings
+        self._uniform = Uniform(name, settings.image_size, settings.image_mode)
+
+    @property
+    def needed(self) -> bool:
+        """Whether anything is to be done to features that are numbers already."""
+        return any(
+            part is not None for part in (self._settings.encoder, self._settings.transform, self._settings.image_size)
+        )
+
+    def __call__(self, batch: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+        """Numbers (m, ...) of a batch of m."""
+        encoder, transform = self._settings.encoder, self._settings.transform
+        count = len(batch)
+        ready = self._as_images(batch)
+        if encoder is not None:
+            ready = encoder(ready)
+        elif len(ready) and isinstance(ready[0], str):
+            raise SotddError(
+                f"dataset {self._name!r} holds text: pass encoder= to sotdd.open_dataset, a function of a list of "
+                "texts or the name of a sentence-transformers model."
+            )
+        if transform is not None:
+            ready = self._transformed(ready, count)
+        if not isinstance(ready, np.ndarray):
+            raise SotddError(f"dataset {self._name!r} holds {described(ready[0])}: expected numbers, texts or images.")
+        return ready
+
+    def tell(self) -> None:
+        """Say what the encoder did."""
+        if self._settings.encoder is not None:
+            self._settings.encoder.tell(self._name)
+
+    def _as_images(self, batch: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
+        if isinstance(batch, np.ndarray):
+            size = self._settings.image_size
+            return batch if size is None else resized(batch, size, self._name)
+        if not len(batch) or not is_image(batch[0]):
+            return batch
+        if self._settings.encoder is not None and self._settings.image_size is None:
+            return self._uniform.images(batch)  # an encoder may bring images to a size of its own
+        return self._uniform.array(batch)
+
+    def _transformed(self, batch: Sequence[Any] | NDArray[Any], count: int) -> NDArray[Any]:
+        assert self._settings.transform is not None
+        try:
+            found = self._settings.transform(batch)
+            result: NDArray[Any] = host_labels(found) if is_tensor(found) else np.asarray(found)
+        except (ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+            raise SotddError(
+                f"transform failed on a batch of dataset {self._name!r} ({type(error).__name__}: {first_line(error)})."
+            ) from error
+        if result.ndim == 0 or len(result) != count:
+            raise SotddError(
+                f"transform made shape {result.shape} from a batch of {count:,}: expected one row of numbers per row."
+            )
+        return result
+
+
+def prepared(
+    features: Features | Items, rows: NDArray[np.integer] | None, prepare: Preparation, name: str
+) -> tuple[Any, NDArray[np.integer] | None]:
+    """Features made of items or of other features, and the rows that they are of."""
+    spool = Spool(name)
+    wanted = np.arange(len(features)) if rows is None else rows
+    kept = []
+    for part, batch in _batches(features, wanted):
+        kept.append(part)
+        if len(part):
+            spool.add(prepare(batch))
+    prepare.tell()
+    if isinstance(features, Items):
+        features.tell(name)
+    used = np.concatenate(kept) if kept else wanted[:0]
+    return spool.features(), None if rows is None and len(used) == len(features) else used
+
+
+def _batches(
+    features: Features | Items, rows: NDArray[np.integer]
+) -> Iterator[tuple[NDArray[np.integer], list[Any] | NDArray[Any]]]:
+    """Row numbers and what is there; items that are to be left out are."""
+    size = features.batch if isinstance(features, Items) else BATCH
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        if isinstance(features, Items):
+            found = features.read(part)
+            there = [item is not None for item in found]
+            yield part[there], [item for item in found if item is not None]
+        else:
+            yield part, np.asarray(features[part])

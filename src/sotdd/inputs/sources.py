@@ -1,0 +1,150 @@
+"""Sources as texts: a path, and after two colons how it is to be opened."""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sotdd.errors import SotddError
+from sotdd.inputs.items import Found
+from sotdd.inputs.settings import Settings
+
+_ADVICE = "write options as FILE::features=NAME,label=NAME"
+
+_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".feather", ".ipc")
+
+# What a source text may say, and how it is read.
+_NUMBERS = {"bins", "max_rows", "seed"}
+_TEXTS = {"features", "label", "split", "encoder", "image_size", "image_mode", "broken", "drop_missing"} | _NUMBERS
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """A path and the options that come with it.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.sources import SourceText
+    >>> SourceText.parse("table.csv::label=species,features=length+width,max_rows=1000")
+    SourceText(path='table.csv', options={'label': 'species', 'features': ['length', 'width'], 'max_rows': 1000})
+    """
+
+    path: str
+    options: dict[str, Any]
+
+    @classmethod
+    def parse(cls, text: str) -> SourceText:
+        """Read ``PATH`` or ``PATH::KEY=VALUE,KEY=VALUE``."""
+        path, _, options = text.partition("::")
+        if not path:
+            raise SotddError(f"the source {text!r} has no path: expected the name of a file or folder.")
+        found: dict[str, Any] = {}
+        for option in filter(None, options.split(",")):
+            key, equals, value = option.partition("=")
+            if key not in _TEXTS or not equals or not (value or key == "label"):
+                raise SotddError(f"cannot read {option!r} in {text!r}: {_ADVICE}.")
+            found[key] = _value(key, value, text)
+        return cls(path, found)
+
+
+def open_source(path: str, name: str, settings: Settings) -> tuple[Found, Settings]:
+    """Open a file or folder by what it is."""
+    try:
+        return _opened(path, name, settings)
+    except PermissionError as error:
+        raise SotddError(f"cannot read {path} (permission denied): check who may read it.") from error
+
+
+def _opened(path: str, name: str, settings: Settings) -> tuple[Found, Settings]:
+    from sotdd.inputs.huggingface import is_saved, open_saved
+
+    if path.startswith("hf:"):
+        folder = Path(path.removeprefix("hf:"))
+        _refuse_nothing(folder)
+        return open_saved(folder, name, settings), settings
+    place = Path(path)
+    if glob.has_magic(path) and not place.exists():
+        return _opened_files(sorted(Path(found) for found in glob.glob(path, recursive=True)), name, settings), settings
+    _refuse_nothing(place)
+    if not place.is_dir():
+        return _opened_file(place, name, settings), settings
+    if is_saved(place):
+        return open_saved(place, name, settings), settings
+    files = sorted(found for found in place.rglob("*") if found.suffix.lower() in _PARQUET)
+    if files:
+        return _opened_files(files, name, settings), settings
+    from sotdd.inputs.folder import open_folder
+
+    return open_folder(place, name, settings)
+
+
+def _opened_file(path: Path, name: str, settings: Settings) -> Found:
+    """Each kind of file has a room of its own."""
+    lower = path.name.lower()
+    if lower.endswith(".npz"):
+        from sotdd.inputs.npz import open_npz
+
+        return open_npz(path, name, settings)
+    if lower.endswith(".npy"):
+        from sotdd.inputs.npy import open_npy
+
+        return open_npy(path, name, settings)
+    if lower.endswith(_CSV):
+        from sotdd.inputs.csv import open_csv
+
+        return open_csv(path, name, settings)
+    if lower.endswith(_PARQUET):
+        return _opened_files([path], name, settings)
+    if lower.endswith(_ARROW):
+        from sotdd.inputs.arrow import open_arrow
+
+        return open_arrow(path, name, settings)
+    raise SotddError(
+        f"cannot tell what {path} is: expected .npz, .npy, .csv, .csv.gz, .parquet, .arrow, or a folder of images."
+    )
+
+
+def _opened_files(paths: list[Path], name: str, settings: Settings) -> Found:
+    from sotdd.inputs.parquet import open_parquet
+
+    if not paths:
+        raise SotddError(f"no file matches {name}: check the pattern.")
+    other = next((path for path in paths if path.suffix.lower() not in _PARQUET), None)
+    if other is not None:
+        raise SotddError(f"{other} is not a Parquet file: several files at once are opened as Parquet only.")
+    return open_parquet(paths, name, settings)
+
+
+def _refuse_nothing(path: Path) -> None:
+    try:
+        there = path.exists()
+    except (OSError, ValueError):  # names that no file system takes
+        there = False
+    if not there:
+        raise SotddError(
+            f"there is no file {str(path)!r}: check the path."
+            if not str(path).isprintable()
+            else f"there is no file {path}: check the path."
+        )
+
+
+def _value(key: str, value: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them
+    if key == "label":
+        return value or None
+    if key == "features":
+        return value.split("+") if "+" in value else value
+    if key == "drop_missing":
+        if value.lower() not in ("true", "false"):
+            raise SotddError(f"cannot read 'drop_missing={value}' in {text!r}: expected true or false.")
+        return value.lower() == "true"
+    if key != "image_size" and key not in _NUMBERS:
+        return value
+    try:
+        numbers = [int(number) for number in value.lower().split("x")]
+    except ValueError:
+        raise SotddError(f"cannot read '{key}={value}' in {text!r}: expected a whole number.") from None
+    return numbers[0] if len(numbers) == 1 else numbers

@@ -359,7 +359,7 @@ def test_other_settings_are_checked():
         ({"moments": "poisson"}, "rates"),
         ({"moments": [1.0, -2.0]}, "rates"),
         ({"moments": [1.0, 2.0], "n_moments": 3}, "2 rates for 3 moments"),
-        ({"label": "moments"}, "label must be .*, not 'moments'"),
+        ({"label": 3}, "label must be .*, not 3"),
         ({"label": sotdd.Moments(), "n_moments": 3}, "label is given together"),
         ({"progress": "bar"}, "progress is 'bar'"),
         ({"projections": "mine"}, "projections is a str"),

@@ -8,7 +8,7 @@ import pytest
 import sotdd
 
 NAMES = {
-    "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
+    "Catalog", "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
     "Scaler", "Sketch", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
     "distance", "flow", "onto_span", "pairwise", "peers",
     "projections", "sketch", "torch",

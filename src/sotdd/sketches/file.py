@@ -72,8 +72,11 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     return content
 
 
-def from_bytes(content: bytes, name: str = "the file") -> Sketch:
-    """A sketch from the content of a file, or an error that says what is wrong with it."""
+def from_bytes(content: bytes, name: str = "the file", known: Projections | None = None) -> Sketch:
+    """A sketch from the content of a file, or an error that says what is wrong with it.
+
+    Projections that are ``known`` are not drawn again, where the sketch is through them.
+    """
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -92,10 +95,10 @@ def from_bytes(content: bytes, name: str = "the file") -> Sketch:
         )
     if header.pop("checksum", None) != _checksum(header, arrays):
         raise SotddError(f"{name!r} is damaged: its checksum does not match. Copy or make it again.")
-    return _sketch(header, arrays)
+    return _sketch(header, arrays, known)
 
 
-def _sketch(header: dict[str, Any], arrays: Arrays) -> Sketch:
+def _sketch(header: dict[str, Any], arrays: Arrays, known: Projections | None) -> Sketch:
     scaler = Scaler(arrays["centre"], header["scale"]) if "centre" in arrays else None
     quantiles = arrays["quantiles"]
     if "step" in arrays:
@@ -110,7 +113,7 @@ def _sketch(header: dict[str, Any], arrays: Arrays) -> Sketch:
         header["recipe"],
         header["fingerprint"],
         scaler,
-        _projections(header, scaler),
+        known if known and known.fingerprint == header["fingerprint"] else _projections(header, scaler),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import Literal
+from typing import Any, Literal
 
 from sotdd.catalog.common import Common
 from sotdd.catalog.hits import Entry, Hits
@@ -190,6 +190,17 @@ class Catalog:
         raise SotddError(_taken(new, self.path))
 
     @property
+    def recipe(self) -> Mapping[str, Any] | None:
+        """The settings of its projections; None where nothing was added yet."""
+        common = self._store.common()
+        return None if common is None else common.sketch.recipe
+
+    @property
+    def n_quantiles(self) -> int:
+        """How many numbers its sketches keep of each projection, or a multiple of them."""
+        return self._known().n_quantiles
+
+    @property
     def projections(self) -> Projections:
         """What every dataset of the catalog is seen through."""
         return drawable(self._known().sketch)
@@ -207,7 +218,7 @@ class Catalog:
         return sketch(
             data,
             self.projections,
-            n_quantiles=self._known().n_quantiles,
+            n_quantiles=self.n_quantiles,
             name=name,
             device=device,
             precision=precision,

@@ -75,7 +75,10 @@ class Common:
 
     def check(self, sketch: Sketch) -> None:
         """Refuse a sketch that cannot be compared with those of the catalog, and say why."""
-        refuse_other_projections(self.sketch, sketch)
+        try:
+            refuse_other_projections(self.sketch, sketch)
+        except SotddError as error:
+            raise SotddError(f"{error} One that fits is made by Catalog.sketch, or by sotdd sketch --like.") from None
         if not sketch.exact and sketch.n_quantiles % self.n_quantiles:
             raise SotddError(
                 f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog {self.sketch.name!r} "

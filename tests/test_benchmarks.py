@@ -5,10 +5,11 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import core, peers, plain_torch
+from benchmarks import catalog, core, peers, plain_torch
 
 import reference
 import sotdd
+from conftest import SHARED
 from sotdd.peers.methods import METHODS
 
 
@@ -47,3 +48,17 @@ def test_every_benchmark_runs_at_a_small_size():
     assert len(lines) == 12
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
     assert core.table(lines).count("\n") == 13
+
+
+def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):
+    pytest.importorskip("lancedb")
+    small = {"n_projections": 64, "n_quantiles": 32}
+    lines = [*catalog.searches(tmp_path, 60, queries=3, **small), *catalog.full_size(tmp_path, 40, queries=2, **small)]
+    assert len(lines) == 10
+    assert lines[1].measured == "1.000"
+    assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
+
+
+def test_the_errors_of_vectors_are_measured_on_real_data(real_data):
+    real_data("mnist")  # skips where there is none
+    assert catalog.vector_errors(SHARED / "data", 100, 16).count("%") == 9

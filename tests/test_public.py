@@ -8,8 +8,8 @@ import pytest
 import sotdd
 
 NAMES = {
-    "Catalog", "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
-    "Scaler", "Sketch", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
+    "Catalog", "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal",
+    "Projections", "Scaler", "Sketch", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
     "distance", "flow", "onto_span", "pairwise", "peers",
     "projections", "sketch", "torch",
 }  # fmt: skip

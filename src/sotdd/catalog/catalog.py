@@ -228,8 +228,8 @@ class Catalog:
     def tidy(self) -> None:
         """Join the small parts that single additions leave, and free the space of what was removed.
 
-        This happens by itself now and then. What was removed in the last hour stays, for readers that
-        began before.
+        This happens by itself now and then. What was removed in the last two minutes stays, for readers
+        that began before.
         """
         self._snapshot()
         self._store.tidy()

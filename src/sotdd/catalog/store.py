@@ -1,8 +1,8 @@
 """The tables of a catalog on disk, or in an object store: the only file that knows LanceDB.
 
 ``recipe`` has one row, written by whoever adds first. ``sketches`` has a row per entry: what is said of it,
-its vector, and its sketch as a blob beside the table, which neither a search nor a tidying reads. A change is
-one commit: whatever happens in the middle of it, readers see the table before or after.
+its vector, and its sketch as a blob beside the table, which a search by vectors does not read. A change is one
+commit: whatever happens in the middle of it, readers see the table before or after.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ _ENTRIES, _RECIPE = "sketches", "recipe"
 _VERSION = 1
 # LanceDB then notices when two processes insert the same name.
 _KEY = {"lance-schema:unenforced-primary-key": "true"}
+# Every sketch, however small, lies beside the table: joining parts of the table copies them one after another.
+_BESIDE = {"lance-encoding:blob-inline-size-threshold": "0"}
 # How often a change that another process came before is tried again.
 _ATTEMPTS = 40
-# Every so many changes the parts of the table are counted; one in so many rows may be a part of its own.
-_EVERY, _PARTS, _ROWS_PER_PART = 32, 32, 64
-# What was removed or replaced stays for readers that began before.
-_KEPT = timedelta(hours=1)
+# Every so many changes the parts of the table are counted; they are joined when there are more than so many and one
+# for so many rows, so that each sketch is copied about ten times while a catalog grows one by one.
+_EVERY, _PARTS, _ROWS_PER_PART = 32, 64, 10
+# What was removed, replaced or copied stays for readers that began before.
+_KEPT = timedelta(minutes=2)
 
 Result = TypeVar("Result")
 
@@ -133,7 +136,7 @@ class Store:
         return self._patiently(swap)
 
     def tidy(self) -> None:
-        """Join the small parts that single additions leave, and drop what was removed an hour ago or earlier."""
+        """Join the small parts that single additions leave, and free what was removed some minutes ago."""
         with told("tidy", self.place):
             self._entries().optimize(cleanup_older_than=_KEPT)
 
@@ -208,7 +211,7 @@ class Store:
             "vector": arrow.list_(arrow.float32(), common.width),
         }
         fields = [arrow.field("name", arrow.utf8(), False, _KEY), *(arrow.field(*pair) for pair in types.items())]
-        schema = arrow.schema([*fields, lance.blob("sketch")])
+        schema = arrow.schema([*fields, lance.blob("sketch").with_metadata(_BESIDE)])
         self._make(_ENTRIES, schema=schema)
 
     def _patiently(self, change: Callable[[], Result]) -> Result:

@@ -5,10 +5,11 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import core, inference, labels, peers, plain_torch, sketches
+from benchmarks import catalog, core, inference, labels, peers, plain_torch, sketches
 
 import reference
 import sotdd
+from conftest import SHARED
 from sotdd.peers.methods import METHODS
 
 
@@ -90,3 +91,17 @@ def test_the_simulations_of_inference_run_at_a_small_size(monkeypatch):
     speed = inference.speed(sizes=(50,), n_projections=64)
     assert all("×" in cell for cell in speed[1][1:])
     assert inference.table(speed).count("\n") == 2
+
+
+def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):
+    pytest.importorskip("lancedb")
+    small = {"n_projections": 64, "n_quantiles": 32}
+    lines = [*catalog.searches(tmp_path, 60, queries=3, **small), *catalog.full_size(tmp_path, 40, queries=2, **small)]
+    assert len(lines) == 10
+    assert lines[1].measured == "1.000"
+    assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
+
+
+def test_the_errors_of_vectors_are_measured_on_real_data(real_data):
+    real_data("mnist")  # skips where there is none
+    assert catalog.vector_errors(SHARED / "data", 100, 16).count("%") == 9

@@ -8,6 +8,7 @@ import pytest
 import sotdd
 
 NAMES = {
+    "Catalog",
     "ClassQuantiles",
     "ClassStatistics",
     "Convolution",

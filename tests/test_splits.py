@@ -6,9 +6,9 @@ import pytest
 import reference
 import sotdd
 from sotdd.data import LabelledData
-from sotdd.inputs import labelled_pair
 from sotdd.engines.cpu import CpuEngine
 from sotdd.engines.torch import TorchEngine
+from sotdd.inputs import labelled_pair
 from sotdd.splits import Splits, pooled_codes
 
 ENGINES = {

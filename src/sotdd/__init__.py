@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from sotdd import projections
+from sotdd.catalog.catalog import Catalog
 from sotdd.data import LabelledData
 from sotdd.distance import distance
 from sotdd.drift import DriftReference
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Catalog",
     "ClassQuantiles",
     "ClassStatistics",
     "Convolution",

@@ -6,20 +6,25 @@ Nothing heavy is imported before a command runs, so that ``--help`` answers at o
 from __future__ import annotations
 
 import io
-import json
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sotdd import cli_catalog, cli_sketch
 from sotdd.errors import SotddError
+from sotdd.terminal import bar_wanted as _bar_wanted
+from sotdd.terminal import console as _console
+from sotdd.terminal import print_json as _print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from sotdd.data import LabelledData
     from sotdd.matrix import DistanceMatrix
+    from sotdd.sketches.sketch import Sketch
 
 app = typer.Typer(
     name="sotdd",
@@ -42,11 +47,12 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and leave.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    pass
+    context.obj = _source  # for the commands of other files
 
 
 @app.command("distance", epilog="Example: sotdd distance train.parquet test.csv::label=species --json")
@@ -54,8 +60,8 @@ def distance_command(
     a: Annotated[
         str,
         typer.Argument(
-            help="A file (.npz, .npy, .csv, .parquet, .arrow), a folder of images or one saved by datasets (hf:DIR); "
-            "options follow as in FILE::features=NAME,label=NAME."
+            help="A file (.npz, .npy, .csv, .parquet, .arrow), a sketch (.sotdd), a folder of images or one saved by "
+            "datasets (hf:DIR); options follow as in FILE::features=NAME,label=NAME."
         ),
     ],
     b: Annotated[str, typer.Argument(help="Another.")],
@@ -64,7 +70,7 @@ def distance_command(
     n_projections: Annotated[
         int | None, typer.Option(help="How many projections; more is more exact.", show_default="1000")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the projections, or of samples.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Seed of the projections, or of samples.", show_default="0")] = None,
     p: Annotated[float | None, typer.Option("--p", help="Order of transport, from 1.", show_default="2")] = None,
     method: Annotated[
         str, typer.Option(help="sotdd, or a peer: otdd, otdd-gaussian, wte, chsw, frechet, sw, mmd.")
@@ -84,7 +90,7 @@ def distance_command(
 ) -> None:
     """Say how far apart two labelled datasets are."""
     began = time.perf_counter()
-    datasets = [_open(source, features, label, quiet) for source in (a, b)]
+    datasets = [_source(source, features, label, quiet) for source in (a, b)]
     import sotdd
 
     asked = {"n_projections": n_projections, "seed": seed, "p": p, "max_samples": max_samples, "label": label_law}
@@ -105,6 +111,11 @@ def distance_command(
     if low <= high:  # neither is NaN
         last = f"95 % interval {low:.4g} to {high:.4g} over the choice of projections, {last}"
     console.print(last, style="dim", highlight=False)
+
+
+# The commands that live in files of their own.
+app.command("sketch", epilog=cli_sketch.EXAMPLES)(cli_sketch.sketch_command)
+app.add_typer(cli_catalog.app)
 
 
 @app.command("demo", epilog="Example: sotdd demo --n-projections 5000")
@@ -178,24 +189,19 @@ def _open(source: str, features: str | None, label: str | None, quiet: bool) -> 
         notes.setLevel(before)
 
 
-def _described(data: LabelledData) -> str:
+def _source(source: str, features: str | None, label: str | None, quiet: bool) -> LabelledData | Sketch:
+    """What a word on the command line stands for: a sketch file, or a dataset."""
+    from sotdd.sketches.sketch import Sketch
+
+    if source.endswith(".sotdd"):
+        return replace(Sketch.load(source), name=source)
+    return _open(source, features, label, quiet)
+
+
+def _described(data: LabelledData | Sketch) -> str:
     classes = "1 class" if len(data.classes) == 1 else f"{len(data.classes):,} classes"
-    return f"{data.name}: {data.n_points:,} points, {data.n_features:,} features, {classes}"
-
-
-def _bar_wanted(quiet: bool) -> bool:
-    """A bar is drawn for a person at a terminal only."""
-    return not quiet and sys.stderr.isatty()
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(soft_wrap=not sys.stdout.isatty())
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    features = data.recipe["n_features"] if hasattr(data, "recipe") else data.n_features
+    return f"{data.name}: {data.n_points:,} points, {features:,} features, {classes}"
 
 
 def _print_matrix(console: Console, matrix: DistanceMatrix) -> None:

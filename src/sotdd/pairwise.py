@@ -93,6 +93,9 @@ def pairwise(
         refuse_settings(drawing, projections, n_splits)
         found = through_sketches(sources, pairs, value_of(p), device=device, precision=precision, progress=progress)
         return DistanceMatrix(names, found)
+    for name, source in sources:
+        if isinstance(source, Sketch):
+            raise SotddError(f"{name!r} is a sketch, which has no points for method {method!r}: give the data.")
     data = labelled(dict(sources))
     if method != "sotdd":
         if str(device) not in ("auto", "cpu"):

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from sotdd.errors import SotddError
 from sotdd.files import write_whole
+from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
 from sotdd.result import json_label
-from sotdd.sketches.container import Arrays, content_of, described_as, packed, scaler_in, unpacked
+from sotdd.scaling import Scaler
+from sotdd.sketches.container import Arrays, Header, content_of, described_as, packed, scaler_in, unpacked
 from sotdd.sketches.sketch import Sketch
 
 _KIND = "sketch"
@@ -46,14 +48,15 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     return packed(_KIND, header, arrays)
 
 
-def from_bytes(content: bytes, name: str = "the file") -> Sketch:
-    """A sketch from the content of a file, or an error that says what is wrong with it."""
+def from_bytes(content: bytes, name: str = "the file", known: Projections | None = None) -> Sketch:
+    """A sketch from the content of a file, or an error that says what is wrong with it.
+
+    Projections that are ``known`` are not drawn again, where the sketch is through them.
+    """
     header, arrays = unpacked(_KIND, content, name)
     scaler = scaler_in(header, arrays)
-    try:
-        projections = restored(header["recipe"], scaler, header["fingerprint"])
-    except SotddError:  # sketches can be compared without them; whoever needs them says that they are missing
-        projections = None
+    same = known is not None and known.fingerprint == header["fingerprint"]
+    projections = known if same else _drawn_again(header, scaler)
     quantiles = arrays["quantiles"]
     if "step" in arrays:
         quantiles = (arrays["low"][:, None] + arrays["step"][:, None] * quantiles).astype(np.float32)
@@ -69,6 +72,13 @@ def from_bytes(content: bytes, name: str = "the file") -> Sketch:
         scaler,
         projections,
     )
+
+
+def _drawn_again(header: Header, scaler: Scaler | None) -> Projections | None:
+    try:
+        return restored(header["recipe"], scaler, header["fingerprint"])
+    except SotddError:  # sketches can be compared without them; whoever needs them says that they are missing
+        return None
 
 
 def _in_16_bits(quantiles: NDArray[np.float32]) -> Arrays:

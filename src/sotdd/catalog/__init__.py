@@ -1,0 +1,1 @@
+"""Named sketches on disk, searched for the datasets most like another."""

@@ -1,0 +1,140 @@
+"""What a catalog answers: its entries, and those nearest to a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, overload
+
+from sotdd.catalog.metadata import Metadata
+from sotdd.result import Distance, with_error
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a catalog, without its sketch.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    n_points, n_classes
+        The sizes of its dataset.
+    added
+        When it was added, in UTC.
+    metadata
+        What else was said of it.
+    """
+
+    name: str
+    n_points: int
+    n_classes: int
+    added: datetime
+    metadata: Metadata
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "name": self.name,
+            "n_points": self.n_points,
+            "n_classes": self.n_classes,
+            "added": self.added.isoformat(timespec="seconds"),
+            "metadata": dict(self.metadata),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Hit:
+    """A dataset of a catalog and how far it is from the one that was asked for.
+
+    Attributes
+    ----------
+    name
+        Of the entry.
+    distance
+        s-OTDD with p = 2, from the full sketches.
+    metadata
+        What else was said of the entry.
+    """
+
+    name: str
+    distance: Distance
+    metadata: Metadata
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"name": self.name, "distance": self.distance.to_dict(), "metadata": dict(self.metadata)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hits(Sequence[Hit]):
+    """The nearest entries, nearest first; a sequence of `Hit` that prints as a table.
+
+    Attributes
+    ----------
+    hits
+        The entries found.
+    compared
+        How many full sketches were compared to find them.
+    sure
+        Whether an entry that was not compared can hardly be among the nearest. Otherwise so many are
+        about equally near that the search stopped at its limit.
+    """
+
+    hits: tuple[Hit, ...]
+    compared: int
+    sure: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, nearest first."""
+        return tuple(hit.name for hit in self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[place]
+
+    def rows(self) -> list[list[str]]:
+        """Texts of a table with a header: place, name, distance, sizes, metadata."""
+        keys = list(dict.fromkeys(key for hit in self.hits for key in hit.metadata))
+        table = [["", "name", "distance", "points", "classes", *keys]]
+        for place, hit in enumerate(self.hits, 1):
+            found = hit.distance
+            sizes = [f"{found.n_points[1]:,}", f"{len(found.classes[1]):,}"]
+            said = ["" if hit.metadata.get(key) is None else str(hit.metadata[key]) for key in keys]
+            table.append([str(place), hit.name, with_error(found.value, found.stderr), *sizes, *said])
+        return table
+
+    @property
+    def remark(self) -> str:
+        """What a reader should know; empty where there is nothing."""
+        if self.sure:
+            return ""
+        return f"others may be about as near: the search stopped after {self.compared:,} comparisons"
+
+    def __repr__(self) -> str:
+        """A table for people."""
+        if not self.hits:
+            return "no entry matches"
+        table = self.rows()
+        widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
+        ]
+        return "\n".join([*lines, *([self.remark] if self.remark else [])])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"hits": [hit.to_dict() for hit in self.hits], "compared": self.compared, "sure": self.sure}

@@ -1,0 +1,100 @@
+"""The entries of a catalog at one moment, whatever is added or removed meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.catalog.faults import cause, told
+from sotdd.catalog.hits import Entry
+from sotdd.catalog.metadata import OWN, quoted
+from sotdd.catalog.rows import Row
+from sotdd.checks import described
+from sotdd.errors import SotddError
+
+_SAID = ["name", "n_points", "n_classes", "added", "metadata"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """An entry that a search came upon: where it is, and how far its vector is."""
+
+    entry: Entry
+    row: int
+    squared: float
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """One version of the table of entries.
+
+    Attributes
+    ----------
+    table
+        Of LanceDB, opened at that version.
+    place
+        Of the catalog, for messages.
+    """
+
+    table: Any
+    place: str
+
+    def count(self) -> int:
+        """How many entries there are."""
+        with told("read", self.place):
+            return int(self.table.count_rows())
+
+    def entries(self, where: str | None = None) -> list[Entry]:
+        """The entries, or those that an SQL condition holds for."""
+        return [_entry(row) for row in self._rows(self.table.search(), _SAID, where)]
+
+    def has(self, name: str) -> bool:
+        """Whether there is an entry of this name."""
+        return bool(self._rows(self.table.search(), ["name"], f"name = {quoted(name)}"))
+
+    def row(self, name: str) -> Row | None:
+        """All that is kept of an entry; None where there is none of this name."""
+        found = self._rows(self.table.search(), [*_SAID, "token", "vector"], f"name = {quoted(name)}")
+        if not found:
+            return None
+        (row,) = found
+        (content,) = self.contents([row["_rowid"]])
+        return Row(_entry(row), row["token"], np.asarray(row["vector"], np.float32), content)
+
+    def closest(self, vector: NDArray[np.float32], limit: int, where: str | None) -> list[Found]:
+        """Entries by the distance of their vectors, nearest first."""
+        search = self.table.search(vector, vector_column_name="vector").distance_type("l2").limit(limit)
+        rows = self._rows(search, [*_SAID, "_distance"], where)
+        return [Found(_entry(row), row["_rowid"], row["_distance"]) for row in rows]
+
+    def contents(self, rows: Sequence[int]) -> list[bytes]:
+        """The sketches in these rows, as contents of files."""
+        with told("read", self.place):
+            return [blob.as_py() for blob in self.table.fetch_blobs("sketch", list(rows))]
+
+    def _rows(self, search: Any, columns: list[str], where: str | None) -> list[dict[str, Any]]:  # noqa: ANN401
+        if where is not None:
+            if not isinstance(where, str):
+                raise SotddError(f'where is {described(where)}: expected SQL, such as "n_points > 1000".')
+            search = search.where(where)
+        try:
+            found: list[dict[str, Any]] = search.select(columns).with_row_id(True).to_arrow().to_pylist()
+        except ValueError as error:
+            if where is None:
+                raise
+            known = [*_SAID[:4], *(name for name in self.table.schema.names if name not in OWN)]
+            raise SotddError(
+                f"where is {where!r} ({cause(error)}): expected an SQL condition on {', '.join(known)}."
+            ) from error
+        except (RuntimeError, OSError) as error:
+            raise SotddError(f"cannot read the catalog {self.place!r} ({cause(error)}).") from error
+        return found
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    return Entry(row["name"], row["n_points"], row["n_classes"], row["added"], json.loads(row["metadata"]))

@@ -1,0 +1,190 @@
+"""The commands sketch and catalog, as a user runs them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd import cli
+
+pytest.importorskip("lancedb")
+
+
+@pytest.fixture
+def files(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, shift in {"a": 0.0, "b": 0.3, "c": 2.0}.items():
+        np.savez(f"{name}.npz", X=rng.normal(shift, 1, size=(700, 4)), y=rng.choice(["cat", "dog"], size=700))
+    np.savez("wide.npz", X=rng.normal(size=(50, 9)), y=rng.integers(3, size=50))
+    np.savez("named.npz", points=rng.normal(size=(50, 4)), kind=rng.integers(3, size=50))
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """The command line in this process: exit code, output, errors."""
+
+    def command(*arguments):
+        monkeypatch.setattr(sys, "argv", ["sotdd", *arguments])
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        return (code, *capsys.readouterr())
+
+    return command
+
+
+def loaded(name):
+    with np.load(f"{name}.npz") as arrays:
+        return arrays["X"], arrays["y"]
+
+
+def test_sketch_and_distance(files, run):
+    code, said, errors = run("sketch", "a.npz", "-o", "a.sotdd", "--n-projections", "200", "--seed", "5")
+    assert (code, errors) == (0, "")
+    assert "a.sotdd: 700 points, 2 classes, 200 projections × 512 quantiles" in said
+    assert "sotdd sketch OTHER -o OTHER.sotdd --like a.sotdd" in said
+    assert run("sketch", "b.npz", "-o", "b.sotdd", "--like", "a.sotdd", "-q")[0] == 0
+    told = json.loads(run("distance", "a.sotdd", "b.sotdd", "--json")[1])
+    projections = sotdd.Projections.fit([loaded("a")], n_projections=200, seed=5)
+    direct = sotdd.sketch(loaded("a"), projections).distance(sotdd.sketch(loaded("b"), projections))
+    assert told["value"] == direct.value
+    assert json.loads(run("distance", "a.sotdd", "b.npz", "--json")[1])["value"] == direct.value
+    said = run("distance", "b.npz", "a.sotdd")[1]
+    assert "a.sotdd: 700 points, 4 features, 2 classes" in said
+    assert repr(direct) in said
+
+
+def test_sketch_options(files, run):
+    whole = json.loads(run("sketch", "a.npz", "-o", "a.sotdd", "--json")[1])
+    half = json.loads(run("sketch", "a.npz", "-o", "half.sotdd", "--half", "--json")[1])
+    assert whole["bytes"] == os.path.getsize("a.sotdd")
+    assert 0.4 < half["bytes"] / whole["bytes"] < 0.6
+    assert whole["name"] == "a.npz"
+    few = json.loads(run("sketch", "b.npz", "-o", "b.sotdd", "--n-quantiles", "16", "--like", "a.sotdd", "--json")[1])
+    assert (few["n_quantiles"], few["fingerprint"]) == (16, whole["fingerprint"])
+    source = "named.npz::features=points,label=kind"
+    assert json.loads(run("sketch", source, "-o", "n.sotdd", "--json")[1])["n_points"] == 50
+    by_option = run("sketch", "named.npz", "--features", "points", "--label", "kind", "-o", "n.sotdd", "--json")
+    assert json.loads(by_option[1])["n_points"] == 50
+
+
+def test_a_catalog_from_the_first_to_the_last_entry(files, run):
+    code, said, errors = run("catalog", "add", "shop", "first", "a.npz", "--meta", "year=2024", "--meta", "by=it's us")
+    assert (code, errors) == (0, "")
+    assert "added 'first' to shop: 700 points, 2 classes" in said
+    assert "A new catalog" in said
+    assert "new catalog" not in run("catalog", "add", "shop", "second", "b.npz", "--meta", "year=2020")[1]
+    assert run("sketch", "c.npz", "-o", "c.sotdd", "--like", "shop")[0] == 0
+    assert run("catalog", "add", "shop", "third", "c.sotdd", "--meta", 'zip="0123"', "--meta", "ok=true")[0] == 0
+
+    said = run("catalog", "list", "shop")[1]
+    assert [line.split()[0] for line in said.splitlines()] == ["name", "first", "second", "third", "3"]
+    told = json.loads(run("catalog", "list", "shop", "--json")[1])
+    assert [entry["metadata"] for entry in told["entries"]] == [
+        {"year": 2024, "by": "it's us"}, {"year": 2020}, {"zip": "0123", "ok": True}
+    ]  # fmt: skip
+    assert "1 entry of 3 in shop" in run("catalog", "list", "shop", "--where", "by = 'it''s us'")[1]
+
+    told = json.loads(run("catalog", "search", "shop", "c.npz", "-k", "2", "--json")[1])
+    assert [hit["name"] for hit in told["hits"]] == ["third", "second"]
+    assert told["hits"][0]["distance"]["value"] == 0
+    code, said, errors = run("catalog", "search", "shop", "c.sotdd", "--where", "year > 2000")
+    assert (code, errors) == (0, "")
+    assert [line.split()[1] for line in said.splitlines()[2:4]] == ["second", "first"]
+    assert "2 compared in full" in said
+    told = json.loads(run("catalog", "search", "shop", "--entry", "first", "--where", "year > 2000 OR ok", "--json")[1])
+    assert [hit["name"] for hit in told["hits"]] == ["second", "third"]
+
+    said = run("catalog", "show", "shop", "first")[1]
+    for part in ["first", "700", "cat (", "1,000 projections × 512 quantiles", "it's us"]:
+        assert part in said
+    told = json.loads(run("catalog", "show", "shop", "first", "--json")[1])
+    assert (told["name"], told["metadata"]["year"], told["n_quantiles"]) == ("first", 2024, 512)
+
+    assert "'third' is called '3rd' now" in run("catalog", "rename", "shop", "third", "3rd")[1]
+    assert "2 entries left" in run("catalog", "remove", "shop", "3rd")[1]
+    assert json.loads(run("catalog", "remove", "shop", "second", "--json")[1])["entries"] == 1
+    assert run("catalog", "add", "shop", "first", "b.npz", "--overwrite")[0] == 0
+    assert json.loads(run("catalog", "show", "shop", "first", "--json")[1])["metadata"] == {}
+
+
+@pytest.fixture
+def shop(files, run):
+    run("sketch", "a.npz", "-o", "a.sotdd", "--n-projections", "64", "-q")
+    run("catalog", "add", "shop", "first", "a.sotdd", "-q")
+    run("sketch", "b.npz", "-o", "other.sotdd", "--n-projections", "32", "-q")
+    (files / "text.sotdd").write_text("text")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sketch", "a.npz", "-o", "a.bin"], "call it 'a.sotdd'"),
+        (["sketch", "missing.npz", "-o", "x.sotdd"], "there is no file missing.npz"),
+        (["sketch", "a.sotdd", "-o", "x.sotdd"], "is a sketch already"),
+        (["sketch", "a.npz", "-o", "x.sotdd", "--like", "a.sotdd", "--seed", "1"], "seed cannot be chosen with --like"),
+        (["sketch", "a.npz", "-o", "x.sotdd", "--like", "missing.sotdd"], "cannot read 'missing.sotdd'"),
+        (["sketch", "wide.npz", "-o", "x.sotdd", "--like", "a.sotdd"], "has 9 features but the projections are for 4"),
+        (["sketch", "a.npz", "-o", "x.sotdd", "--n-projections", "0"], "n_projections is 0"),
+        (["sketch", "a.npz", "-o", "x.sotdd", "--n-quantiles", "-1"], "n_quantiles is -1"),
+        (["sketch", "a.npz", "-o", "x.sotdd", "--n-quantiles", "0"], "n_quantiles is 0"),
+        (["sketch", "a.npz", "-o", "no/x.sotdd"], "cannot write"),
+        (["distance", "a.sotdd", "other.sotdd"], "n_projections is 64 and 32"),
+        (["distance", "a.sotdd", "b.npz", "--seed", "1"], "seed cannot be chosen for a sketch"),
+        (["distance", "a.sotdd", "text.sotdd"], "is not a whole sketch"),
+        (["distance", "a.sotdd", "b.npz", "--method", "otdd"], "'a.sotdd' is a sketch, which has no points"),
+        (["catalog", "add", "shop", "first", "b.npz"], "there is an entry 'first'"),
+        (["catalog", "add", "shop", "x", "other.sotdd"], "n_projections is 64 and 32"),
+        (["catalog", "add", "shop", "x", "wide.npz"], "has 9 features"),
+        (["catalog", "add", "shop", "x", "b.npz", "--meta", "year"], "expected KEY=VALUE"),
+        (["catalog", "add", "shop", "x", "b.npz", "--meta", "Year=1"], "expected lower-case"),
+        (["catalog", "add", "shop", "x", "b.npz", "--meta", "x=NaN"], "expected a finite number"),
+        (["catalog", "add", "shop", " ", "b.npz"], "the name of an entry is"),
+        (["catalog", "add", "a.npz", "x", "b.npz"], "cannot write to the catalog 'a.npz'"),
+        (["catalog", "search", "shop"], "name one thing to search for"),
+        (["catalog", "search", "shop", "a.npz", "--entry", "first"], "name one thing to search for"),
+        (["catalog", "search", "shop", "a.npz", "-k", "0"], "k is 0"),
+        (["catalog", "search", "shop", "a.npz", "--where", "colour = 1"], "No field named"),
+        (["catalog", "search", "shop", "other.sotdd"], "sotdd sketch --like"),
+        (["catalog", "search", "typo", "a.npz"], "there is no catalog at 'typo'"),
+        (["catalog", "list", "typo"], "there is no catalog at 'typo'"),
+        (["catalog", "show", "shop", "x"], "there is no entry 'x' in the catalog 'shop', only first"),
+        (["catalog", "remove", "shop", "x"], "there is no entry 'x'"),
+        (["catalog", "rename", "shop", "x", "y"], "there is no entry 'x'"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_2(shop, run, arguments, said):
+    code, output, errors = run(*arguments)
+    assert (code, output) == (2, "")
+    assert len(errors.splitlines()) == 1, errors
+    assert said in errors
+    assert not os.path.exists("typo")
+    assert not os.path.exists("x.sotdd")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["sketch"], ["catalog"], *(["catalog", name] for name in ("add", "search", "list", "show", "remove", "rename"))],
+)
+def test_every_help_has_an_example(run, command):
+    code, said, _ = run(*command, "--help")
+    assert code == 0
+    assert f"sotdd {' '.join(command)}" in said.split("Show this message")[1]
+
+
+def test_as_a_program(files):
+    """A whole process, in which nothing heavy is loaded for help and no warning is printed."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "sotdd", "catalog", "add", "shop", "first", "a.npz"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    code = "import sys; from sotdd import cli; print([m for m in ('numba', 'lancedb', 'pyarrow') if m in sys.modules])"
+    listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert listed.stdout.strip() == "[]"

@@ -8,9 +8,9 @@ import pytest
 import sotdd
 
 NAMES = {
-    "Convolution", "Distance", "DistanceMatrix", "Flow", "LabelledData", "Moments", "Orthogonal", "Projections",
-    "Scaler", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
-    "distance", "flow", "onto_span", "pairwise", "peers",
+    "Convolution", "Distance", "DistanceMatrix", "Explanation", "Flow", "LabelledData", "Moments", "Orthogonal",
+    "Projections", "Scaler", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
+    "distance", "explain", "flow", "onto_span", "pairwise", "peers",
     "projections", "torch",
 }  # fmt: skip
 

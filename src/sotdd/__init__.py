@@ -16,6 +16,8 @@ from sotdd import projections
 from sotdd.data import LabelledData
 from sotdd.distance import distance
 from sotdd.errors import SotddError
+from sotdd.explain import explain
+from sotdd.explanation import Explanation
 from sotdd.flow import flow
 from sotdd.flow_result import Flow
 from sotdd.matrix import DistanceMatrix
@@ -42,6 +44,7 @@ __all__ = [
     "Convolution",
     "Distance",
     "DistanceMatrix",
+    "Explanation",
     "Flow",
     "LabelledData",
     "Moments",
@@ -55,6 +58,7 @@ __all__ = [
     "ZeroTruncatedPoisson",
     "__version__",
     "distance",
+    "explain",
     "flow",
     "onto_span",
     "pairwise",

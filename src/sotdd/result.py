@@ -149,7 +149,7 @@ class Distance:
             "n_projections": self.n_projections,
             "n_points": list(self.n_points),
             "n_classes": [len(classes) for classes in self.classes],
-            "classes": [[_json_label(label) for label in classes] for classes in self.classes],
+            "classes": [[json_label(label) for label in classes] for classes in self.classes],
             "fingerprint": self.fingerprint,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
         }
@@ -179,7 +179,7 @@ def json_number(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _json_label(label: Hashable) -> str | int | float | bool | None:
+def json_label(label: Hashable) -> str | int | float | bool | None:
     """Labels that JSON cannot hold are written as text."""
     if isinstance(label, np.generic) and not isinstance(label, (np.datetime64, np.timedelta64)):
         label = label.item()

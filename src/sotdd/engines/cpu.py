@@ -8,11 +8,12 @@ one chunk, and any number of cores finds work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
 from types import TracebackType
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ from sotdd.transport import Overlaps, transport_rows
 
 Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
 Doubles = NDArray[np.float64]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 # Products are made with tiles of this many directions, which run at nearly full speed. A product's
 # rounding depends on its shape, so the tile depends on the problem alone, never on the chunk.
@@ -87,11 +91,14 @@ class CpuEngine:
         """Stop the threads and leave the process's thread settings as they were."""
         self._workers.__exit__(kind, error, trace)
 
-    def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Rows]]]:
+    def views(
+        self, datasets: Sequence[LabelledData], projections: Projections, *, by_class: bool = False
+    ) -> Iterator[tuple[slice, list[Rows]]]:
         """See every dataset through one chunk of projections after another.
 
         Yields which projections, and for every dataset the sorted data point projections
-        (B, n), which stay valid until the next chunk.
+        (B, n), which stay valid until the next chunk. By class, rows hold class after class, each
+        sorted on its own.
         """
         tile = _fitting_tile(datasets, projections)
         chunk = -(-self._chunk // tile) * tile if self._chunk else _TILES * tile
@@ -101,7 +108,7 @@ class CpuEngine:
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
             coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
-            self._place(layouts, block, projections.scaler, tile, start)
+            self._place(layouts, block, projections.scaler, tile, start, by_class)
             yield slice(start, start + len(block)), [layout.rows[: len(block)] for layout in layouts]
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
@@ -115,6 +122,10 @@ class CpuEngine:
         """The smallest and the largest value (B, 2) of each sorted row."""
         return rows[:, [0, -1]].astype(np.float64)
 
+    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Do one piece of work per item on the engine's threads, and wait."""
+        return self._workers.each(function, items)
+
     def collect(self, parts: Sequence[Doubles]) -> Doubles:
         """Put what ``transport`` or ``ends`` gave for one chunk after another together."""
         return np.concatenate(parts)
@@ -124,7 +135,9 @@ class CpuEngine:
         starts = range(start, min(stop, projections.n_projections), BLOCK)
         return [self._workers.submit(projections.draw, first, first + BLOCK) for first in starts]
 
-    def _place(self, layouts: list[_Layout], block: Block, scaler: Scaler | None, tile: int, start: int) -> None:
+    def _place(
+        self, layouts: list[_Layout], block: Block, scaler: Scaler | None, tile: int, start: int, by_class: bool
+    ) -> None:
         """Fill the rows of every dataset with sorted data point projections."""
         parts = [(layout, part) for layout in layouts for part in _row_parts(len(block), layout.data.n_points)]
         terms: list[Doubles | None] = [None] * len(parts)
@@ -133,7 +146,7 @@ class CpuEngine:
             terms = list(self._workers.each(lambda item: _label_terms(*item, block, start), parts))
         self._project(layouts, block.features, len(block), scaler, tile)
         items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
-        self._workers.each(lambda item: _finish(*item, block, start), items)
+        self._workers.each(lambda item: _finish(*item, block, start, by_class), items)
 
     def _project(self, layouts: list[_Layout], drawn: Drawn, count: int, scaler: Scaler | None, tile: int) -> None:
         """Fill the rows of every dataset with feature projections, in the order of its points."""
@@ -240,16 +253,21 @@ def _label_terms(layout: _Layout, part: slice, block: Block, start: int) -> Doub
     return _checked_terms(rows, layout, block.terms.part(part), start + part.start)
 
 
-def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, start: int) -> None:
+def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, start: int, by_class: bool) -> None:
     """Turn some rows of feature projections into sorted data point projections."""
     rows = layout.rows[part]
     group(rows, layout.position, _clamp(block.features))
     if terms is None:
         terms = _checked_terms(rows, layout, block.terms.part(part), start + part.start)
     place(rows, layout.offsets, block.terms.weights[part], terms)
-    sort(rows)
-    # Sorted rows carry anything that is not finite at their ends.
-    finite = np.isfinite(rows[:, 0]) & np.isfinite(rows[:, -1])
+    edges = layout.offsets if by_class else layout.offsets[[0, -1]]
+    if by_class:
+        for first, last in neighbours(edges):
+            rows[:, first:last].sort(axis=1)
+    else:
+        sort(rows)
+    # Sorted values carry anything that is not finite at their ends.
+    finite = np.isfinite(rows[:, edges[:-1]]).all(axis=1) & np.isfinite(rows[:, edges[1:] - 1]).all(axis=1)
     if not finite.all():
         raise too_large(layout.data.name, start + part.start + int(np.argmin(finite)))
 

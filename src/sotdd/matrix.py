@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sotdd.drawing import picture
 from sotdd.errors import SotddError, require
 from sotdd.result import Distance, json_number, with_error
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,8 @@ class DistanceMatrix:
         The datasets, in order.
     distances
         The `Distance` of every two different ones, by their places (i, j) with i < j.
+    recipe
+        Every setting of the projections, in JSON values; None for a method without projections.
 
     Examples
     --------
@@ -46,6 +50,7 @@ class DistanceMatrix:
 
     names: tuple[str, ...]
     distances: Mapping[tuple[int, int], Distance]
+    recipe: Mapping[str, object] | None = None
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -124,6 +129,21 @@ class DistanceMatrix:
         pandas = require("pandas", "a data frame", "pandas")
         frame: pd.DataFrame = pandas.DataFrame(self.values, index=list(self.names), columns=list(self.names))
         return frame
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the distances as a heat map that puts near datasets side by side; returns matplotlib's axes."""
+        axes: Axes = picture("matrix")(self, ax)
+        return axes
+
+    def map(self, ax: Axes | None = None) -> Axes:
+        """Draw the datasets as points in the plane, with the stress of that map; returns matplotlib's axes."""
+        axes: Axes = picture("map")(self, ax)
+        return axes
+
+    def dendrogram(self, ax: Axes | None = None) -> Axes:
+        """Draw how datasets join into groups; returns matplotlib's axes."""
+        axes: Axes = picture("dendrogram")(self, ax)
+        return axes
 
     def _place(self, name: object) -> int:
         if str(name) not in self.names:

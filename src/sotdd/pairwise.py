@@ -90,9 +90,8 @@ def pairwise(
     if options:
         raise SotddError(f"there is no setting {', '.join(options)} of s-OTDD: check the spelling, or name a method.")
     recipe = projections_for(data, projections, drawing)
-    return DistanceMatrix(
-        names, compare(data, pairs, recipe, value_of(p), progress, device=device, precision=precision)
-    )
+    found = compare(data, pairs, recipe, value_of(p), progress, device=device, precision=precision)
+    return DistanceMatrix(names, found, recipe.recipe())
 
 
 def _by_peer(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import as_number, described
 from sotdd.data import LabelledData
+from sotdd.drawing import picture
 from sotdd.errors import SotddError
 from sotdd.scaling import Scaler
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +140,11 @@ class Distance:
         return f"{with_error(self.value, self.stderr)} ({', '.join(how)})" + "".join(
             f"; {said}" for said in self.remarks
         )
+
+    def plot(self, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
+        """Draw how projections differ, and how the value settles as they become more; two of matplotlib's axes."""
+        drawn: tuple[Axes, Axes] = picture("distance")(self, axes)
+        return drawn
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""

@@ -11,7 +11,7 @@ NAMES = {
     "Convolution", "Distance", "DistanceMatrix", "Explanation", "Flow", "LabelledData", "Moments", "Orthogonal",
     "Projections", "Scaler", "SotddError", "Span", "Sphere", "UniformOrders", "ZeroTruncatedPoisson",
     "distance", "explain", "flow", "onto_span", "pairwise", "peers",
-    "projections", "torch",
+    "projections", "report", "torch",
 }  # fmt: skip
 
 

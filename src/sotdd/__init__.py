@@ -31,6 +31,7 @@ from sotdd.projections import (
     UniformOrders,
     ZeroTruncatedPoisson,
 )
+from sotdd.report import report
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
 from sotdd.span import Span, onto_span
@@ -64,6 +65,7 @@ __all__ = [
     "pairwise",
     "peers",
     "projections",
+    "report",
     "torch",
 ]
 

@@ -118,12 +118,12 @@ class Explanation:
     def counterparts(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Classes that correspond: nearest to each other, and nearer than any class of their own dataset."""
         first, second = self.classes
-        return tuple((first[i], second[j]) for i, j in self._counterpart_places.items())
+        return tuple((first[i], second[j]) for i, j in self.counterpart_places.items())
 
     @property
     def without_counterpart(self) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
         """Classes of the one, and of the other, that correspond to none on the other side."""
-        found = self._counterpart_places
+        found = self.counterpart_places
         first, second = self.classes
         taken = set(found.values())
         return (
@@ -136,7 +136,8 @@ class Explanation:
         return self.class_distances.argmin(axis=1).tolist(), self.class_distances.argmin(axis=0).tolist()
 
     @cached_property
-    def _counterpart_places(self) -> dict[int, int]:
+    def counterpart_places(self) -> dict[int, int]:
+        """The same, as the row of each and its column."""
         to_second, to_first = self._nearest_places
         of_first, of_second = self.by_class.separation
         return {

@@ -14,6 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from sotdd.drawing import picture
 from sotdd.errors import SotddError, require
+from sotdd.projections.recipe import Projections
+from sotdd.ranking import Ranked, ranked
 from sotdd.result import Distance, json_number, with_error
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ class DistanceMatrix:
         The datasets, in order.
     distances
         The `Distance` of every two different ones, by their places (i, j) with i < j.
-    recipe
-        Every setting of the projections, in JSON values; None for a method without projections.
+    projections
+        What all were measured through; None for other methods than s-OTDD.
 
     Examples
     --------
@@ -50,7 +52,7 @@ class DistanceMatrix:
 
     names: tuple[str, ...]
     distances: Mapping[tuple[int, int], Distance]
-    recipe: Mapping[str, object] | None = None
+    projections: Projections | None = None
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -91,6 +93,14 @@ class DistanceMatrix:
         others = np.where(np.arange(len(self)) == place, np.inf, self.values[place])
         return self.names[int(np.argmin(others))]
 
+    def ranking(self, name: str) -> list[Ranked]:
+        """The others from the nearest to the farthest; those that noise does not tell apart share a rank."""
+        place = self._place(name)
+        others = {
+            other: self.distances[min(i, place), max(i, place)] for i, other in enumerate(self.names) if i != place
+        }
+        return ranked(others)
+
     def __repr__(self) -> str:
         """A table of values and errors."""
         cells = [["", *self.names]]
@@ -108,6 +118,7 @@ class DistanceMatrix:
             "names": list(self.names),
             "values": self.values.tolist(),
             "stderr": [[json_number(cell) for cell in row] for row in self.stderr.tolist()],
+            "settings": None if self.projections is None else self.projections.recipe(),
             "distances": [
                 {"a": self.names[i], "b": self.names[j], **found.to_dict()} for (i, j), found in self.distances.items()
             ],

@@ -91,7 +91,7 @@ def pairwise(
         raise SotddError(f"there is no setting {', '.join(options)} of s-OTDD: check the spelling, or name a method.")
     recipe = projections_for(data, projections, drawing)
     found = compare(data, pairs, recipe, value_of(p), progress, device=device, precision=precision)
-    return DistanceMatrix(names, found, recipe.recipe())
+    return DistanceMatrix(names, found, recipe)
 
 
 def _by_peer(

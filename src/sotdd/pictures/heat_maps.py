@@ -40,7 +40,7 @@ def draw_matrix(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
 def draw_explanation(why: Explanation, ax: Axes | None = None) -> Axes:
     """The class distances as a heat map; counterparts have a frame."""
     rows, columns = why.classes
-    places = list(why._counterpart_places.items())
+    places = list(why.counterpart_places.items())
     ax = style.fresh(ax, min(3.4 + 0.5 * len(columns), 18.0), min(2.2 + 0.5 * len(rows), 18.0), "compressed")
     _heat_map(ax, why.class_distances.copy(), rows, columns, f"class distance, {style.unit_of(why.distance)}")
     for i, j in places:

@@ -11,6 +11,7 @@ from sotdd.matrix import DistanceMatrix
 from sotdd.pictures import style
 from sotdd.pictures.scaling_map import ScalingMap
 from sotdd.pictures.tree import Tree
+from sotdd.pictures.words import faithfulness
 
 _Box = tuple[float, float, float, float]  # left, bottom, right, top
 
@@ -30,7 +31,7 @@ def draw_map(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
     if found is not None:
         ax.set_xlabel(style.unit_of(found))
     style.titled(
-        ax, "A map of the datasets", f"metric scaling to two dimensions, stress {made.stress:.3f}: {_verdict(made)}"
+        ax, "A map of the datasets", f"metric scaling to two dimensions, stress {made.stress:.3f}: {faithfulness(made)}"
     )
     return ax
 
@@ -55,14 +56,6 @@ def draw_dendrogram(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(f"average distance at which groups join, {style.unit_of(found)}")
     style.titled(ax, "Groups of datasets")
     return ax
-
-
-def _verdict(made: ScalingMap) -> str:
-    """Kruskal's own words for a stress."""
-    for limit, word in ((0.025, "excellent"), (0.05, "good"), (0.1, "fair")):
-        if made.stress <= limit:
-            return word
-    return "poor, read the matrix instead"
 
 
 def _write_names(ax: Axes, points: NDArray[np.float64], names: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import core, peers, plain_torch
+from benchmarks import core, explaining, peers, plain_torch
 
 import reference
 import sotdd
@@ -47,3 +47,8 @@ def test_every_benchmark_runs_at_a_small_size():
     assert len(lines) == 12
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
     assert core.table(lines).count("\n") == 13
+
+
+def test_the_benchmark_of_explanations_runs_at_a_small_size():
+    found = explaining.ratio(3, 1, n=100, d=5, count=64)
+    assert re.fullmatch(r"3 classes: [\d.]+ ×", found), found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -135,7 +136,7 @@ def _fitting(matrix: DistanceMatrix, pair: tuple[str, str], why: object) -> Expl
             f"the explanation of {pair[0]!r} and {pair[1]!r} was made through other projections than the matrix: pass "
             "projections=matrix.projections to sotdd.explain."
         )
-    return why
+    return replace(why, names=pair)
 
 
 def _write(path: Path, text: str) -> Path:

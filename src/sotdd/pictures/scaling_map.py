@@ -37,26 +37,27 @@ class ScalingMap:
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> ScalingMap:
         """Begin with classical scaling, then majorise the stress (SMACOF); no randomness."""
-        count = len(values)
-        total = float(np.sum(values**2))
-        if total == 0:
-            return cls(np.zeros((count, 2)), 0.0)
+        if not values.any():
+            return cls(np.zeros((len(values), 2)), 0.0)
         points = _classical(values)
-        before = np.inf
+        stress = _squared_stress(values, points)
         for _ in range(_MOST_STEPS):
             drawn = _distances(points)
-            stress = float(np.sum((values - drawn) ** 2)) / total
+            ratio = np.divide(values, drawn, out=np.zeros_like(values), where=drawn > 0)
+            points = (np.diag(ratio.sum(axis=1)) - ratio) @ points / len(values)  # Guttman's transform
+            before, stress = stress, _squared_stress(values, points)
             if before - stress <= _ENOUGH * before:
                 break
-            before = stress
-            ratio = np.divide(values, drawn, out=np.zeros_like(values), where=drawn > 0)
-            points = (np.diag(ratio.sum(axis=1)) - ratio) @ points / count  # Guttman's transform
         return cls(_turned(points), float(np.sqrt(stress)))
 
 
 def _distances(points: NDArray[np.float64]) -> NDArray[np.float64]:
     gaps: NDArray[np.float64] = np.sqrt(np.sum((points[:, None] - points[None]) ** 2, axis=2))
     return gaps
+
+
+def _squared_stress(values: NDArray[np.float64], points: NDArray[np.float64]) -> float:
+    return float(np.sum((values - _distances(points)) ** 2) / np.sum(values**2))
 
 
 def _classical(values: NDArray[np.float64]) -> NDArray[np.float64]:

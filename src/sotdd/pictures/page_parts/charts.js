@@ -38,7 +38,7 @@ function layoutFor(theme, more) {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", dragmode: false, showlegend: false,
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: theme.ink },
     margin: { l: 8, r: 8, t: 8, b: 8 },
-    hoverlabel: { bgcolor: theme.card, bordercolor: theme.rule, font: { color: theme.ink, size: 13 }, align: "left" },
+    hoverlabel: { bgcolor: theme.card, bordercolor: theme.rule, font: { color: theme.ink, size: 13, family: getComputedStyle(document.body).fontFamily }, align: "left" },
   }, more);
 }
 
@@ -77,7 +77,7 @@ function heatMap(target, theme, spec) {
   const right = 58; // the scale and its numbers
   const cell = Math.max(4, Math.min((wide - left - right) / columns.length, 54));
   const slanted = widest(columns, 12) > cell - 6;
-  const below = (slanted ? 0.67 * widest(columns, 12) + 16 : 24) + (spec.xTitle ? 26 : 0);
+  const below = (slanted ? 0.67 * widest(columns, 12) + 20 : 24) + (spec.xTitle ? 26 : 0);
   const flat = spec.values.flat().filter((value) => value !== null);
   const largest = (flat.length ? Math.max(...flat) : 1) || 1;
   const trace = {

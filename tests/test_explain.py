@@ -265,6 +265,11 @@ def test_text_and_json(rng, centres):
     assert "without a counterpart in theirs: d" in text.getvalue()
 
 
+def test_datasets_of_one_name_are_told_apart(rng):
+    a, b = (sotdd.LabelledData.of(rng.normal(size=(9, 2))) for _ in range(2))
+    assert sotdd.explain(a, b, n_projections=64).names == ("data", "data (2)")
+
+
 def test_the_same_dataset_twice(rng):
     a = rng.normal(size=(60, 2)), rng.integers(3, size=60)
     why = sotdd.explain(a, a, n_projections=64)

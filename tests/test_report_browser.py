@@ -159,6 +159,9 @@ def test_class_matrices_are_those_of_the_explanation(opened, datasets, matrix):
         drawn = page.evaluate("Array.from(document.getElementById('class-heat').data[0].z)")
         np.testing.assert_allclose(np.array(drawn), expected, rtol=1e-4)
     assert "Features" in page.locator("#parts-said").inner_text()
+    names = page.locator("#class-heat .xtick text, #class-heat .ytick text")
+    assert names.count() == 6
+    assert all(name.is_visible() for name in names.all())
 
 
 def test_the_keyboard_is_enough(opened, matrix):

@@ -100,9 +100,9 @@ def explain(
             plain = [_without_labels(data) for data in datasets]
             unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, device=device, precision=precision)[0, 1]
         classes = compare_classes(datasets[0], datasets[1], recipe, order, by_class)
-    names = datasets[0].name, datasets[1].name
+    one, other = (data.name for data in datasets)
     sizes = datasets[0].counts, datasets[1].counts
-    return Explanation(names, found, unlabelled, sizes, classes)
+    return Explanation((one, other if other != one else f"{other} (2)"), found, unlabelled, sizes, classes)
 
 
 def _without_labels(data: LabelledData) -> LabelledData:

@@ -73,10 +73,15 @@ function heatMap(target, theme, spec) {
   const wide = target.clientWidth || 320;
   const most = wide < 420 ? 13 : 24;
   const [rows, columns] = [spec.rows, spec.columns].map((names) => names.map((name) => shortened(name, most)));
-  const left = widest(rows, 12) + 14 + (spec.yTitle ? 24 : 0);
   const right = 58; // the scale and its numbers
-  const cell = Math.max(4, Math.min((wide - left - right) / columns.length, 54));
-  const slanted = widest(columns, 12) > cell - 6;
+  const cellFor = (beside) => Math.max(4, Math.min((wide - beside - right) / columns.length, 54));
+  let left = widest(rows, 12) + 14 + (spec.yTitle ? 24 : 0);
+  const slanted = widest(columns, 12) > cellFor(left) - 6;
+  if (slanted) { // names that begin left of the first cell need room there
+    const reach = columns.map((name, j) => 0.75 * widthOf(name, 12) + 6 - (j + 0.5) * cellFor(left));
+    left = Math.max(left, ...reach);
+  }
+  const cell = cellFor(left);
   const below = (slanted ? 0.67 * widest(columns, 12) + 20 : 24) + (spec.xTitle ? 26 : 0);
   const flat = spec.values.flat().filter((value) => value !== null);
   const largest = (flat.length ? Math.max(...flat) : 1) || 1;

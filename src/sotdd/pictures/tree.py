@@ -25,7 +25,7 @@ class Tree:
     >>> from sotdd.pictures.tree import Tree
     >>> tree = Tree.of(np.array([[0.0, 5.0, 1.0], [5.0, 0.0, 4.0], [1.0, 4.0, 0.0]]))
     >>> tree.order.tolist(), tree.links[:, 2].tolist()
-    ([0, 2, 1], [1.0, 4.5])
+    ([1, 2, 0], [1.0, 4.5])
     """
 
     order: NDArray[np.int64]

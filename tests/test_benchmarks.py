@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import catalog, core, inference, labels, peers, plain_torch, sketches
+from benchmarks import catalog, core, explaining, inference, labels, peers, plain_torch, sketches
 
 import reference
 import sotdd
@@ -105,3 +105,8 @@ def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):
 def test_the_errors_of_vectors_are_measured_on_real_data(real_data):
     real_data("mnist")  # skips where there is none
     assert catalog.vector_errors(SHARED / "data", 100, 16).count("%") == 9
+
+
+def test_the_benchmark_of_explanations_runs_at_a_small_size():
+    found = explaining.ratio(3, 1, n=100, d=5, count=64)
+    assert re.fullmatch(r"3 classes: [\d.]+ ×", found), found

@@ -18,6 +18,8 @@ from sotdd.data import LabelledData
 from sotdd.distance import distance
 from sotdd.drift import DriftReference
 from sotdd.errors import SotddError
+from sotdd.explain import explain
+from sotdd.explanation import Explanation
 from sotdd.flow import flow
 from sotdd.flow_result import Flow
 from sotdd.inputs import open_dataset
@@ -35,6 +37,7 @@ from sotdd.projections import (
     UniformOrders,
     ZeroTruncatedPoisson,
 )
+from sotdd.report import report
 from sotdd.result import Distance
 from sotdd.scaling import Scaler
 from sotdd.sketches.builder import SketchBuilder
@@ -44,11 +47,10 @@ from sotdd.sketches.statistics import ClassStatistics
 from sotdd.sketches.streaming import sketch_stream
 from sotdd.span import Span, onto_span
 from sotdd.two_sample import TwoSampleTest
+from sotdd.version import __version__
 
 if TYPE_CHECKING:
     from sotdd import peers, torch
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Catalog",
@@ -58,6 +60,7 @@ __all__ = [
     "Distance",
     "DistanceMatrix",
     "DriftReference",
+    "Explanation",
     "Flow",
     "LabelledData",
     "Moments",
@@ -75,12 +78,14 @@ __all__ = [
     "ZeroTruncatedPoisson",
     "__version__",
     "distance",
+    "explain",
     "flow",
     "onto_span",
     "open_dataset",
     "pairwise",
     "peers",
     "projections",
+    "report",
     "sketch",
     "sketch_stream",
     "test",

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sotdd.drawing import picture
 from sotdd.errors import SotddError, require
+from sotdd.projections.recipe import Projections
+from sotdd.ranking import Ranked, ranked
 from sotdd.result import Distance, json_number, with_error
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 # Marks distances within noise in a table.
@@ -33,6 +37,8 @@ class DistanceMatrix:
         The datasets, in order.
     distances
         The `Distance` of every two different ones, by their places (i, j) with i < j.
+    projections
+        What all were measured through; None for other methods than s-OTDD.
 
     Examples
     --------
@@ -50,6 +56,7 @@ class DistanceMatrix:
 
     names: tuple[str, ...]
     distances: Mapping[tuple[int, int], Distance]
+    projections: Projections | None = None
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -103,6 +110,14 @@ class DistanceMatrix:
         others = np.where(np.arange(len(self)) == place, np.inf, self.values[place])
         return self.names[int(np.argmin(others))]
 
+    def ranking(self, name: str) -> list[Ranked]:
+        """The others from the nearest to the farthest; those that noise does not tell apart share a rank."""
+        place = self._place(name)
+        others = {
+            other: self.distances[min(i, place), max(i, place)] for i, other in enumerate(self.names) if i != place
+        }
+        return ranked(others)
+
     def __repr__(self) -> str:
         """A table of values and errors."""
         cells = [["", *self.names]]
@@ -125,6 +140,7 @@ class DistanceMatrix:
             "values": self.values.tolist(),
             "stderr": [[json_number(cell) for cell in row] for row in self.stderr.tolist()],
             **({"within_noise": self.within_noise.tolist()} if measured else {}),
+            "settings": None if self.projections is None else self.projections.recipe(),
             "distances": [
                 {"a": self.names[i], "b": self.names[j], **found.to_dict()} for (i, j), found in self.distances.items()
             ],
@@ -146,6 +162,21 @@ class DistanceMatrix:
         pandas = require("pandas", "a data frame", "pandas")
         frame: pd.DataFrame = pandas.DataFrame(self.values, index=list(self.names), columns=list(self.names))
         return frame
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the distances as a heat map that puts near datasets side by side; returns matplotlib's axes."""
+        axes: Axes = picture("matrix")(self, ax)
+        return axes
+
+    def map(self, ax: Axes | None = None) -> Axes:
+        """Draw the datasets as points in the plane, with the stress of that map; returns matplotlib's axes."""
+        axes: Axes = picture("map")(self, ax)
+        return axes
+
+    def dendrogram(self, ax: Axes | None = None) -> Axes:
+        """Draw how datasets join into groups; returns matplotlib's axes."""
+        axes: Axes = picture("dendrogram")(self, ax)
+        return axes
 
     def _place(self, name: object) -> int:
         if str(name) not in self.names:

@@ -92,7 +92,9 @@ def pairwise(
     if method == "sotdd" and any(isinstance(source, Sketch) for _, source in sources):
         refuse_settings(drawing, projections, n_splits)
         found = through_sketches(sources, pairs, value_of(p), device=device, precision=precision, progress=progress)
-        return DistanceMatrix(names, found)
+        return DistanceMatrix(
+            names, found, next(source.projections for _, source in sources if isinstance(source, Sketch))
+        )
     for name, source in sources:
         if isinstance(source, Sketch):
             raise SotddError(f"{name!r} is a sketch, which has no points for method {method!r}: give the data.")
@@ -107,7 +109,7 @@ def pairwise(
         raise SotddError(f"there is no setting {', '.join(options)} of s-OTDD: check the spelling, or name a method.")
     recipe = projections_for(data, projections, drawing)
     found = compare(data, pairs, recipe, value_of(p), progress, device=device, precision=precision, n_splits=n_splits)
-    return DistanceMatrix(names, found)
+    return DistanceMatrix(names, found, recipe)
 
 
 def _by_peer(

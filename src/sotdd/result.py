@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import as_number, described
+from sotdd.drawing import picture
 from sotdd.errors import SotddError
 from sotdd.noise import NoiseFloor
 from sotdd.scaling import Scaler
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Compared(Protocol):
@@ -173,6 +177,11 @@ class Distance:
             return ""
         floor = f"floor {with_error(self.noise.value, self.noise.spread).partition(' ')[0]}"
         return f", within noise ({floor})" if self.within_noise else f", noise {floor}"
+
+    def plot(self, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
+        """Draw how projections differ, and how the value settles as they become more; two of matplotlib's axes."""
+        drawn: tuple[Axes, Axes] = picture("distance")(self, axes)
+        return drawn
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""

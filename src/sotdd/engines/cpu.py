@@ -8,11 +8,12 @@ one chunk, and any number of cores finds work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
 from types import TracebackType
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,9 @@ from sotdd.transport import Overlaps, transport_rows
 
 Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
 Doubles = NDArray[np.float64]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 # Products are made with tiles of this many directions, which run at nearly full speed. A product's
 # rounding depends on its shape, so the tile depends on the problem alone, never on the chunk.
@@ -95,14 +99,17 @@ class CpuEngine:
         datasets: Sequence[LabelledData],
         projections: Projections,
         unplaced: Callable[[Unplaced], None] | None = None,
+        *,
+        by_class: bool = False,
     ) -> Iterator[tuple[slice, list[Rows]]]:
         """See every dataset through one chunk of projections after another.
 
         Yields which projections, and for every dataset the sorted data point projections
         (B, n), which stay valid until the next chunk. What ``unplaced`` is called with, before
-        each chunk is placed, stays valid until it returns.
+        each chunk is placed, stays valid until it returns. By class, rows hold class after class,
+        each sorted on its own.
         """
-        for part, rows, _ in self._views(datasets, projections, unplaced):
+        for part, rows, _ in self._views(datasets, projections, unplaced, by_class):
             yield part, rows
 
     def views_of_one(self, data: LabelledData, projections: Projections) -> Iterator[tuple[slice, Rows, Doubles]]:
@@ -115,6 +122,7 @@ class CpuEngine:
         datasets: Sequence[LabelledData],
         projections: Projections,
         unplaced: Callable[[Unplaced], None] | None = None,
+        by_class: bool = False,
     ) -> Iterator[tuple[slice, list[Rows], list[Doubles]]]:
         """Which projections, and of every dataset the sorted rows (B, n) and the class terms (B, C)."""
         tile = _fitting_tile(datasets, projections)
@@ -125,7 +133,7 @@ class CpuEngine:
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
             coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
-            terms = self._place(layouts, block, projections.scaler, tile, start, unplaced)
+            terms = self._place(layouts, block, projections.scaler, tile, start, unplaced, by_class)
             yield slice(start, start + len(block)), [layout.rows[: len(block)] for layout in layouts], terms
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
@@ -154,6 +162,10 @@ class CpuEngine:
         """The smallest and the largest value (B, 2) of each sorted row."""
         return rows[:, [0, -1]].astype(np.float64)
 
+    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Do one piece of work per item on the engine's threads, and wait."""
+        return self._workers.each(function, items)
+
     def collect(self, parts: Sequence[Doubles]) -> Doubles:
         """Put what ``transport`` or ``ends`` gave for one chunk after another together."""
         return np.concatenate(parts)
@@ -171,6 +183,7 @@ class CpuEngine:
         tile: int,
         start: int,
         unplaced: Callable[[Unplaced], None] | None,
+        by_class: bool,
     ) -> list[Doubles]:
         """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
         parts = [(layout, part) for layout in layouts for part in _row_parts(len(block), layout.data.n_points)]
@@ -185,7 +198,7 @@ class CpuEngine:
         if unplaced is not None:
             unplaced(Unplaced(block, [layout.rows[: len(block)] for layout in layouts], label_rows))
         items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
-        used = self._workers.each(lambda item: _finish(*item, block, start), items)
+        used = self._workers.each(lambda item: _finish(*item, block, start, by_class), items)
         return [
             np.concatenate([term for (owner, _), term in zip(parts, used, strict=True) if owner is layout])
             for layout in layouts
@@ -324,16 +337,20 @@ def _label_terms(layout: _Layout, part: slice, block: Block, start: int) -> Doub
     return _checked_terms(rows, layout, block.terms.part(part), start + part.start)
 
 
-def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, start: int) -> Doubles:
+def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, start: int, by_class: bool) -> Doubles:
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
     rows = layout.rows[part]
     group(rows, layout.position, _clamp(block.features))
     if terms is None:
         terms = _checked_terms(rows, layout, block.terms.part(part), start + part.start)
     place(rows, layout.offsets, block.terms.weights[part], terms)
-    sort(rows)
-    # Sorted rows carry anything that is not finite at their ends.
-    finite = np.isfinite(rows[:, 0]) & np.isfinite(rows[:, -1])
+    edges = layout.offsets if by_class else layout.offsets[[0, -1]]
+    if by_class:
+        sort_classes(rows, layout.offsets)
+    else:
+        sort(rows)
+    # Sorted values carry anything that is not finite at their ends.
+    finite = np.isfinite(rows[:, edges[:-1]]).all(axis=1) & np.isfinite(rows[:, edges[1:] - 1]).all(axis=1)
     if not finite.all():
         raise too_large(layout.data.name, start + part.start + int(np.argmin(finite)))
     return terms

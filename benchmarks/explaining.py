@@ -1,0 +1,34 @@
+"""What an explanation costs beside the distance itself: python -m benchmarks.explaining [--quick]."""
+
+from __future__ import annotations
+
+import argparse
+
+import sotdd
+from benchmarks.core import labelled, machine, turn_by_turn
+
+
+def ratio(classes: int, turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> str:
+    """Time of an explanation over time of the distance, through projections that are drawn already."""
+    a, b = labelled(n, d, classes, seed=0), labelled(n * 9 // 10, d, classes, seed=1)
+    projections = sotdd.Projections.fit([a, b], n_projections=count)
+    measured, explained = turn_by_turn(
+        lambda: sotdd.distance(a, b, projections=projections),
+        lambda: sotdd.explain(a, b, projections=projections),
+        turns=turns,
+    )
+    return f"{classes} classes: {explained / measured:.1f} ×"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer turns")
+    turns = 1 if parser.parse_args().quick else 5
+    print(machine())
+    for classes in (2, 10, 100):
+        print(ratio(classes, turns), flush=True)
+
+
+if __name__ == "__main__":
+    main()

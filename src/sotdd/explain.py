@@ -1,0 +1,116 @@
+"""Why two datasets are as far apart as they are: features or labels, and which classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from sotdd.checks import check_order
+from sotdd.class_comparison import compare_classes
+from sotdd.comparison import compare
+from sotdd.data import Dataset, LabelledData
+from sotdd.defaults import default, given
+from sotdd.distance import projections_for
+from sotdd.explanation import Explanation
+from sotdd.inputs import labelled_pair
+from sotdd.progress import Progress, Report, reporting
+from sotdd.projections.directions import DirectionLaw
+from sotdd.projections.label_choice import LabelChoice
+from sotdd.projections.moments import MomentLaw
+from sotdd.projections.recipe import Projections
+from sotdd.scaling import Scaler
+
+
+def explain(
+    a: Dataset,
+    b: Dataset,
+    *,
+    n_projections: int = default(1000),
+    p: float = 2,
+    n_moments: int = default(5),
+    moments: MomentLaw | Sequence[float] | None = default(None),
+    label: LabelChoice | None = default(None),
+    directions: DirectionLaw | None = default(None),
+    shared_directions: bool = default(True),
+    scale: Literal["pooled"] | Scaler | None = default("pooled"),
+    seed: int | np.random.Generator = default(0),
+    projections: Projections | None = None,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
+    progress: Progress = None,
+) -> Explanation:
+    """Say why two labelled datasets are as far apart as they are.
+
+    Measures the distance, measures it again with all labels forgotten, and compares every class of
+    one with every class of the other, all through the same projections.
+
+    Parameters
+    ----------
+    a, b, n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed, projections
+        As in `distance`, which gives the same number.
+    device, precision
+        Where the distances are measured, as in `distance`. Classes are compared on the processor.
+    progress
+        True for a bar, or a function of (done, total).
+
+    Returns
+    -------
+    Explanation
+        The distance; its parts by features and labels; the matrix of class distances; for every
+        class its nearest class on the other side, its share, and whether it has a counterpart.
+
+    Examples
+    --------
+    One class of three moves:
+
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["cat", "dog", "owl"], 100)
+    >>> centres = np.repeat([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]], 100, axis=0)
+    >>> moved = centres + np.repeat([[0.0, 0.0], [0.0, 0.0], [3.0, 3.0]], 100, axis=0)
+    >>> why = sotdd.explain((centres + rng.normal(size=(300, 2)), y), (moved + rng.normal(size=(300, 2)), y))
+    >>> print(why.shares[1].round(2), why.classes[1])
+    [0.02 0.07 0.9 ] ('cat', 'dog', 'owl')
+    >>> why.without_counterpart
+    (('owl',), ('owl',))
+    """
+    datasets = labelled_pair(a, b)
+    order = check_order(p)
+    recipe = projections_for(
+        datasets,
+        projections,
+        given(
+            n_projections=n_projections,
+            n_moments=n_moments,
+            moments=moments,
+            label=label,
+            directions=directions,
+            shared_directions=shared_directions,
+            scale=scale,
+            seed=seed,
+        ),
+    )
+    with reporting(progress, "Explaining") as report:
+        whole, forgotten, by_class = (_stage(report, number) for number in range(3))
+        found = compare(datasets, [(0, 1)], recipe, order, whole, device=device, precision=precision)[0, 1]
+        unlabelled = found
+        if any(len(data.classes) > 1 for data in datasets):
+            plain = [_without_labels(data) for data in datasets]
+            unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, device=device, precision=precision)[0, 1]
+        classes = compare_classes(datasets[0], datasets[1], recipe, order, by_class)
+    one, other = (data.name for data in datasets)
+    sizes = datasets[0].counts, datasets[1].counts
+    return Explanation((one, other if other != one else f"{other} (2)"), found, unlabelled, sizes, classes)
+
+
+def _without_labels(data: LabelledData) -> LabelledData:
+    """The same points as one class."""
+    return replace(data, classes=("all",), codes=np.zeros(data.n_points, np.int32))
+
+
+def _stage(report: Report, number: int) -> Report:
+    """Progress of one of three stages, as part of the whole."""
+    return lambda done, total: report(number * total + done, 3 * total)

@@ -1,0 +1,197 @@
+"""An explanation as a value: the parts of a distance, and what every class has to do with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.class_comparison import ClassComparison
+from sotdd.drawing import picture
+from sotdd.explanation_text import Line, as_rich, as_text
+from sotdd.result import Distance, json_label, json_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from rich.console import Group
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why two datasets are as far apart as they are; what `explain` returns.
+
+    Attributes
+    ----------
+    names
+        What the two datasets are called.
+    distance
+        How far apart they are.
+    unlabelled
+        How far apart they are under the same projections when labels are forgotten: each dataset
+        becomes a single class.
+    sizes
+        How many points each class has, of the one and of the other: (C,) and (C',).
+    by_class
+        What the projections say of the classes: their distances, how far apart the classes of
+        one dataset are, and what optimal transport moves between them.
+
+    Examples
+    --------
+    The same points, labels dealt at random: the features agree, so all of the distance is labels.
+
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 200)
+    >>> x = rng.normal(size=(400, 3)) + 3 * y[:, None]
+    >>> why = sotdd.explain((x, y), (x, rng.permutation(y)), n_projections=500)
+    >>> print(f"{why.features:.0%} features, {why.labels:.0%} labels")
+    0% features, 100% labels
+    >>> why.without_counterpart
+    ((0, 1), (0, 1))
+    """
+
+    names: tuple[str, str]
+    distance: Distance
+    unlabelled: Distance
+    sizes: tuple[NDArray[np.int64], NDArray[np.int64]]
+    by_class: ClassComparison
+
+    # ------------------------------------------------------------------ features and labels
+
+    @property
+    def features(self) -> float:
+        """The share of W_p^p that is left when labels are forgotten; NaN where the distance is 0."""
+        if self.distance.value == 0:
+            return math.nan
+        return float((self.unlabelled.value / self.distance.value) ** self.distance.p)
+
+    @property
+    def labels(self) -> float:
+        """The share of W_p^p that labels add. Below zero where labels make the datasets more alike."""
+        return 1.0 - self.features
+
+    @property
+    def share_stderr(self) -> float:
+        """Standard error of either share over the choice of projections, as of a ratio of means."""
+        with_labels, without = self.distance.per_projection, self.unlabelled.per_projection
+        if with_labels is None or without is None or len(with_labels) < 2 or self.distance.value == 0:
+            return math.nan
+        unit = float(with_labels.max())
+        rest = (without - self.features * with_labels) / unit
+        return float(np.std(rest, ddof=1) / np.sqrt(len(rest)) / np.mean(with_labels / unit))
+
+    # ------------------------------------------------------------------ classes
+
+    @property
+    def classes(self) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
+        """The labels of the one and of the other, in the order of rows and columns."""
+        return self.distance.classes
+
+    @property
+    def class_distances(self) -> NDArray[np.float64]:
+        """(C, C') the sliced distance between each class of the one and of the other."""
+        return self.by_class.distances
+
+    @property
+    def coupling(self) -> NDArray[np.float64]:
+        """(C, C') the share of points that optimal transport moves from class to class, over all projections."""
+        return self.by_class.coupling
+
+    @property
+    def shares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The share of W_p^p that each class's points carry: (C,) and (C',), each adding up to one."""
+        return self.by_class.costs.sum(axis=1), self.by_class.costs.sum(axis=0)
+
+    @property
+    def nearest(self) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
+        """For every class of the one, the nearest class of the other; and the other way round."""
+        first, second = self.classes
+        to_second, to_first = self._nearest_places
+        return tuple(second[j] for j in to_second), tuple(first[i] for i in to_first)
+
+    @cached_property
+    def counterparts(self) -> tuple[tuple[Hashable, Hashable], ...]:
+        """Classes that correspond: nearest to each other, and nearer than any class of their own dataset."""
+        first, second = self.classes
+        return tuple((first[i], second[j]) for i, j in self.counterpart_places.items())
+
+    @property
+    def without_counterpart(self) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
+        """Classes of the one, and of the other, that correspond to none on the other side."""
+        found = self.counterpart_places
+        first, second = self.classes
+        taken = set(found.values())
+        return (
+            tuple(label for i, label in enumerate(first) if i not in found),
+            tuple(label for j, label in enumerate(second) if j not in taken),
+        )
+
+    @property
+    def _nearest_places(self) -> tuple[list[int], list[int]]:
+        return self.class_distances.argmin(axis=1).tolist(), self.class_distances.argmin(axis=0).tolist()
+
+    @cached_property
+    def counterpart_places(self) -> dict[int, int]:
+        """The same, as the row of each and its column."""
+        to_second, to_first = self._nearest_places
+        of_first, of_second = self.by_class.separation
+        return {
+            i: j
+            for i, j in enumerate(to_second)
+            if to_first[j] == i and self.class_distances[i, j] < min(of_first[i], of_second[j])
+        }
+
+    # ------------------------------------------------------------------ to look at
+
+    def __repr__(self) -> str:
+        """The distance, its parts, and a table of classes."""
+        return self.table()
+
+    def table(self, limit: int | None = 12) -> str:
+        """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them."""
+        return as_text(self, limit)
+
+    def __rich__(self) -> Group:
+        """The same for a terminal."""
+        return as_rich(self, 12)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the class distances as a heat map; returns matplotlib's axes."""
+        axes: Axes = picture("explanation")(self, ax)
+        return axes
+
+    def lines(self, side: int) -> list[Line]:
+        """What there is to say of each class of one side, the largest share first."""
+        other = 1 - side
+        distances = self.class_distances if side == 0 else self.class_distances.T
+        stderr = self.by_class.stderr if side == 0 else self.by_class.stderr.T
+        lost = self.without_counterpart[side]
+        lines = [
+            Line(label, int(self.sizes[side][i]), self.classes[other][j], float(distances[i, j]), float(stderr[i, j]),
+                 float(self.shares[side][i]), label not in lost)
+            for i, (label, j) in enumerate(zip(self.classes[side], self._nearest_places[side], strict=True))
+        ]  # fmt: skip
+        return sorted(lines, key=lambda line: -line.share)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON values."""
+        return {
+            "names": list(self.names),
+            "distance": self.distance.to_dict(),
+            "unlabelled": self.unlabelled.to_dict(),
+            "features": json_number(self.features),
+            "labels": json_number(self.labels),
+            "share_stderr": json_number(self.share_stderr),
+            "class_distances": self.class_distances.tolist(),
+            "class_stderr": [[json_number(cell) for cell in row] for row in self.by_class.stderr.tolist()],
+            "coupling": self.coupling.tolist(),
+            "costs": self.by_class.costs.tolist(),
+            "classes": [[line.to_dict() for line in self.lines(side)] for side in (0, 1)],
+            "counterparts": [[json_label(one), json_label(other)] for one, other in self.counterparts],
+            "without_counterpart": [[json_label(label) for label in side] for side in self.without_counterpart],
+        }

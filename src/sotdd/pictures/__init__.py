@@ -1,0 +1,1 @@
+"""Pictures of results: matplotlib's, and the page that a report is. Results find them through `sotdd.drawing`."""

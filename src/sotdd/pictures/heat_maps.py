@@ -1,0 +1,93 @@
+"""Heat maps: of a matrix of distances, and of the classes of two datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from sotdd.explanation import Explanation
+from sotdd.explanation_text import parts_in_words
+from sotdd.matrix import DistanceMatrix
+from sotdd.pictures import style
+from sotdd.pictures.tree import Tree
+
+# Beyond so many rows or columns numbers in the cells would be too small to read.
+_MOST_NUMBERS = 16
+# Beyond so many, only every second, third, … name is written.
+_MOST_NAMES = 60
+
+
+def draw_matrix(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
+    """The distances as a heat map, in an order that puts near datasets side by side."""
+    order = Tree.of(matrix.values).order
+    names = [matrix.names[place] for place in order]
+    size = min(3.0 + 0.48 * len(names), 16.0)
+    ax = style.fresh(ax, size + 1.2, size, "compressed")
+    values = matrix.values[np.ix_(order, order)]
+    np.fill_diagonal(values, np.nan)
+    found = next(iter(matrix.distances.values()), None)
+    unit = "" if found is None else f", {style.unit_of(found)}"
+    _heat_map(ax, values, names, names, f"distance{unit}")
+    note = "" if found is None else f"{found.method}, p = {found.p:g}; near is dark, ordered by average linkage"
+    style.titled(ax, "How far apart the datasets are", note)
+    return ax
+
+
+def draw_explanation(why: Explanation, ax: Axes | None = None) -> Axes:
+    """The class distances as a heat map; counterparts have a frame."""
+    rows, columns = why.classes
+    places = list(why.counterpart_places.items())
+    ax = style.fresh(ax, min(3.4 + 0.5 * len(columns), 18.0), min(2.2 + 0.5 * len(rows), 18.0), "compressed")
+    _heat_map(ax, why.class_distances.copy(), rows, columns, f"class distance, {style.unit_of(why.distance)}")
+    for i, j in places:
+        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=style.WARM, linewidth=2, zorder=5))
+    ax.set_ylabel(f"class of {style.shortened(why.names[0])}")
+    ax.set_xlabel(f"class of {style.shortened(why.names[1])}")
+    value = f"{style.shortened(why.names[0])} and {style.shortened(why.names[1])}"
+    framed = "framed: counterparts" if places else "no class has a counterpart"
+    style.titled(ax, f"Classes of {value}", f"{parts_in_words(why)}; near is dark; {framed}")
+    return ax
+
+
+def _heat_map(
+    ax: Axes, values: NDArray[np.float64], rows: Sequence[object], columns: Sequence[object], label: str
+) -> None:
+    """Cells shaded by value with the numbers written in where there is room; NaN stays empty."""
+    shown = np.ma.masked_invalid(values)
+    largest = (float(shown.max()) if shown.count() else 0.0) or 1.0
+    image = ax.imshow(shown, cmap=style.NEAR_IS_DARK, vmin=0, vmax=largest)
+    _names(ax, rows, columns)
+    style.quiet(ax, sides=())
+    ax.tick_params(length=0)
+    ax.set_xticks(np.arange(1, len(columns)) - 0.5, minor=True)
+    ax.set_yticks(np.arange(1, len(rows)) - 0.5, minor=True)
+    if max(values.shape) <= _MOST_NAMES:
+        ax.grid(which="minor", color="white", linewidth=1.2)
+    ax.tick_params(which="minor", length=0)
+    if max(values.shape) <= _MOST_NUMBERS:
+        for (i, j), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                colour = style.readable_on(float(value) / largest)
+                ax.text(j, i, style.number_of(value), ha="center", va="center", color=colour, fontsize=8)
+    figure = ax.figure
+    bar = figure.colorbar(image, ax=ax, fraction=0.04, pad=0.02, aspect=28)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(colors=style.QUIET, length=2, labelsize=8)
+    bar.set_label(label, color=style.QUIET, fontsize=8.5)
+
+
+def _names(ax: Axes, rows: Sequence[object], columns: Sequence[object]) -> None:
+    """Names along both sides; slanted where they would run into each other, thinned where there are too many."""
+    for axis, labels in ((ax.yaxis, rows), (ax.xaxis, columns)):
+        step = -(-len(labels) // _MOST_NAMES)
+        places = range(0, len(labels), step)
+        axis.set_ticks(list(places), [style.shortened(labels[place]) for place in places])
+    small = 9 if max(len(rows), len(columns)) <= 30 else 7
+    ax.tick_params(labelsize=small)
+    if max(len(style.shortened(name)) for name in columns) > 4:
+        for text in ax.get_xticklabels():
+            text.set(rotation=40, ha="right", rotation_mode="anchor")

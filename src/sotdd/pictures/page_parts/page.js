@@ -1,0 +1,229 @@
+"use strict";
+// What the page does: two datasets are chosen, by cell, by key or by list; everything else follows from that.
+(function () {
+  document.documentElement.classList.add("scripted");
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const find = (id) => document.getElementById(id);
+  const key = (i, j) => Math.min(i, j) + "," + Math.max(i, j);
+  const count = data.names.length;
+  // Where the keyboard is on the heat map, as places in the order that is shown; and the pair that is compared.
+  const state = { row: 0, column: Math.min(1, count - 1), pair: null };
+  const MOST_LINES = 30;
+
+  function told(i, j) {
+    return i === j ? data.names[i] + ": itself" : data.names[i] + " and " + data.names[j] + ": " + data.pairs[key(i, j)].text;
+  }
+
+  // ------------------------------------------------------------------ charts
+
+  function drawHeat() {
+    const theme = colours();
+    const cell = (i, j) => (i === j ? null : data.pairs[key(i, j)].value);
+    const frames = [];
+    if (state.pair) {
+      const [a, b] = state.pair.map((place) => data.order.indexOf(place));
+      frames.push(frame(theme, a, b, 2), frame(theme, b, a, 2));
+    }
+    if (find("heat").matches(":focus-visible")) frames.push(frame(theme, state.row, state.column, 4));
+    heatMap(find("heat"), theme, {
+      rows: data.order.map((i) => data.names[i]), columns: data.order.map((i) => data.names[i]),
+      values: data.order.map((i) => data.order.map((j) => cell(i, j))),
+      hover: data.order.map((i) => data.order.map((j) => i === j ? "" :
+        "<b>" + plain(data.names[i]) + "</b> and <b>" + plain(data.names[j]) + "</b><br>" + plain(data.pairs[key(i, j)].text))),
+      frames: frames,
+    });
+  }
+
+  function drawRank() {
+    const from = find("from").value;
+    const all = from === "all";
+    const lines = all
+      ? data.ranking.map((line) => Object.assign({}, line, { names: line.pair.split(",").map((i) => data.names[i]) }))
+      : data.rankings[Number(from)].map((line) => Object.assign({}, line, { names: [line.name] }));
+    const some = lines.slice(0, MOST_LINES);
+    const ties = some.some((line) => line.tied) ? " Open circles share a rank: the projections do not tell them apart." : "";
+    const rest = lines.length > some.length ? " The nearest " + some.length + " of " + lines.length + " are drawn." : "";
+    find("rank-note").textContent = (some.some((line) => line.low !== null) ? "Bars are 95 % intervals." : "") + ties + rest;
+    rankChart(find("rank"), colours(), some, data.unit);
+  }
+
+  function drawClasses(why, names) {
+    const theme = colours();
+    const [rows, columns] = why.classes;
+    heatMap(find("class-heat"), theme, {
+      rows: rows, columns: columns, values: why.distances,
+      hover: rows.map((one, i) => columns.map((other, j) =>
+        plain(names[0]) + " <b>" + plain(one) + "</b>, " + plain(names[1]) + " <b>" + plain(other) + "</b><br>distance " +
+        threeDigits(why.distances[i][j]) + "<br>" + (100 * why.moved[i][j]).toFixed(1) + " % of points move this way")),
+      frames: why.counterparts.map(([i, j]) => frame(theme, i, j, 2)),
+      xTitle: names[1], yTitle: names[0],
+    });
+  }
+
+  // ------------------------------------------------------------------ two datasets
+
+  // The explanation of a pair as seen from its first dataset: what was computed, or its mirror image.
+  function explanation(i, j) {
+    const why = data.explanations[key(i, j)];
+    if (!why || i < j) return why;
+    const turned = (matrix) => (matrix.length ? matrix[0].map((_, column) => matrix.map((row) => row[column])) : matrix);
+    return Object.assign({}, why, {
+      lost: why.lost.slice().reverse(), classes: why.classes.slice().reverse(), lines: why.lines.slice().reverse(),
+      n_classes: why.n_classes.slice().reverse(), distances: turned(why.distances), moved: turned(why.moved),
+      counterparts: why.counterparts.map(([a, b]) => [b, a]),
+    });
+  }
+
+  function element(tag, text, className) {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    if (className) made.className = className;
+    return made;
+  }
+
+  function classTable(why, names, side) {
+    const table = element("table");
+    const head = table.createTHead().insertRow();
+    ["class", "points", "share", "nearest", "at", "counterpart"].forEach((name, i) => {
+      const cell = head.appendChild(element("th", name, i === 1 ? "number" : ""));
+      cell.scope = "col";
+    });
+    const body = table.createTBody();
+    const most = Math.max(...why.lines[side].map((line) => line.share), 1e-9);
+    why.lines[side].forEach((line) => {
+      const row = body.insertRow();
+      if (!line.counterpart) row.className = "lost";
+      row.appendChild(element("th", line.label)).scope = "row";
+      row.appendChild(element("td", line.points.toLocaleString("en"), "number"));
+      const share = row.appendChild(element("td", undefined, "meter"));
+      share.appendChild(element("span")).style.width = (2.6 * line.share / most).toFixed(2) + "rem";
+      share.appendChild(document.createTextNode((100 * line.share).toFixed(0) + " %"));
+      row.appendChild(element("td", line.nearest, "label"));
+      [line.distance, line.counterpart ? "yes" : "none"].forEach((text) => row.appendChild(element("td", text)));
+    });
+    const holder = element("div");
+    const title = holder.appendChild(element("h3", "Classes of " + names[side] + ", and the nearest of " + names[1 - side]));
+    title.id = "classes-" + side;
+    const scroll = holder.appendChild(element("div", undefined, "scroll"));
+    scroll.tabIndex = 0;
+    scroll.setAttribute("role", "region");
+    scroll.setAttribute("aria-labelledby", title.id);
+    scroll.appendChild(table);
+    return holder;
+  }
+
+  function drawPair() {
+    const [i, j] = state.pair;
+    const names = [data.names[i], data.names[j]];
+    const found = data.pairs[key(i, j)];
+    const said = find("pair-distance");
+    const interval = found.low === null ? data.unit : "95 % interval " + range(found) + ", " + data.unit;
+    said.replaceChildren(element("strong", found.text), element("span", [interval].concat(found.remarks).filter(Boolean).join("; ")));
+    const why = explanation(i, j);
+    find("no-classes").hidden = Boolean(why);
+    find("parts").hidden = find("classes").hidden = find("shares").hidden = !why;
+    if (!why) return;
+    const share = why.features === null ? null : Math.min(1, Math.max(0, why.features));
+    find("split-features").style.flexGrow = share === null ? 0 : share;
+    find("split-labels").style.flexGrow = share === null ? 0 : 1 - share;
+    find("parts-said").textContent = why.parts[0].toUpperCase() + why.parts.slice(1) +
+      ". Features: what is left of the distance when all labels are forgotten. Labels: what they add.";
+    find("shares-title").textContent = "Which classes make the distance of " + names[0] + " and " + names[1];
+    const cut = why.n_classes.some((n, side) => n > why.classes[side].length) ? " Only the classes with the largest shares are drawn." : "";
+    const sentence = (text) => text[0].toUpperCase() + text.slice(1) + ".";
+    find("classes-note").textContent = sentence(why.lost[0]) + " " + sentence(why.lost[1]) +
+      (why.counterparts.length ? " Framed cells are counterparts." : "") + cut;
+    drawClasses(why, names);
+    find("class-tables").replaceChildren(classTable(why, names, 0), classTable(why, names, 1));
+  }
+
+  function choose(i, j) {
+    if (i === j || count < 2) return;
+    state.pair = [i, j];
+    find("first").value = i;
+    find("second").value = j;
+    drawPair();
+    drawHeat();
+  }
+
+  // Both lists always hold two different datasets: the one that was not touched gives way.
+  function listed(changed, other) {
+    const i = Number(find(changed).value);
+    let j = Number(find(other).value);
+    if (i === j) j = state.pair.find((place) => place !== i);
+    if (changed === "first") choose(i, j);
+    else choose(j, i);
+  }
+
+  // ------------------------------------------------------------------ keys, clicks, light and dark
+
+  function onKey(event) {
+    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    if (event.key in moves) {
+      const limit = (value) => Math.min(count - 1, Math.max(0, value));
+      state.row = limit(state.row + moves[event.key][0]);
+      state.column = limit(state.column + moves[event.key][1]);
+      drawHeat();
+      find("heat-said").textContent = told(data.order[state.row], data.order[state.column]);
+    } else if (event.key === "Enter" || event.key === " ") {
+      choose(data.order[state.row], data.order[state.column]);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  function drawAll() {
+    drawHeat();
+    drawRank();
+    mapChart(find("map"), colours(), data);
+    treeChart(find("tree"), colours(), data);
+    if (state.pair) drawPair();
+  }
+
+  function setTheme(dark) {
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    find("theme").textContent = dark ? "Light" : "Dark";
+    find("theme").setAttribute("aria-label", dark ? "Show the page light" : "Show the page dark");
+    find("theme").setAttribute("aria-pressed", String(dark));
+    document.querySelectorAll(".near").forEach((word) => { word.textContent = dark ? "Brighter" : "Darker"; });
+  }
+
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  setTheme(system.matches);
+  system.addEventListener("change", (event) => { setTheme(event.matches); drawAll(); });
+  find("theme").addEventListener("click", () => {
+    setTheme(document.documentElement.dataset.theme !== "dark");
+    drawAll();
+  });
+
+  if (count < 2) {
+    document.querySelectorAll(".needs-script").forEach((part) => { part.hidden = true; });
+    return;
+  }
+  find("map-note").textContent = "As near to each other in the plane as they were measured; stress " +
+    data.map.stress.toFixed(3) + ": " + data.map.faithful + ".";
+  state.pair = data.ranking[0].pair.split(",").map(Number);
+  choose(state.pair[0], state.pair[1]);
+  drawAll();
+  find("heat").on("plotly_click", (event) => {
+    const [i, j] = [data.order[event.points[0].y], data.order[event.points[0].x]];
+    choose(i, j);
+    if (i !== j && matchMedia("(max-width: 62rem)").matches) find("pair").scrollIntoView({ block: "nearest" });
+  });
+  find("heat").addEventListener("keydown", onKey);
+  // Not for a mouse: drawing between its press and its release would lose the click.
+  find("heat").addEventListener("focus", () => { if (find("heat").matches(":focus-visible")) drawHeat(); });
+  find("heat").addEventListener("blur", drawHeat);
+  find("first").addEventListener("change", () => listed("first", "second"));
+  find("second").addEventListener("change", () => listed("second", "first"));
+  find("from").addEventListener("change", drawRank);
+  let width = innerWidth;
+  let waiting = 0;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return; // a phone's bar that comes and goes changes the height alone
+    width = innerWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(drawAll, 120);
+  });
+})();

@@ -1,0 +1,198 @@
+"""Pictures: what they draw is what was measured."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import cophenet, dendrogram
+from scipy.spatial.distance import pdist, squareform
+
+import sotdd
+from sotdd.pictures.scaling_map import ScalingMap
+from sotdd.pictures.tree import Tree
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    mpl.use("Agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def datasets(rng):
+    return {
+        "near": (rng.normal(size=(80, 5)), rng.integers(0, 3, size=80)),
+        "far": (rng.normal(3, 1, size=(60, 5)), ["a", "b"] * 30),
+        "here": (rng.normal(size=(120, 5)), rng.integers(0, 3, size=120)),
+        "cheap $5 to $9": (rng.normal(1, 1, size=(60, 5)), ["a", "b"] * 30),
+    }
+
+
+@pytest.fixture
+def matrix(datasets):
+    return sotdd.pairwise(datasets, n_projections=128)
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.figure.findobj(mpl.text.Text)]
+
+
+def drawn(ax):
+    ax.figure.canvas.draw()
+    return ax
+
+
+# --------------------------------------------------------------------------- arrangement
+
+
+def test_the_order_puts_near_datasets_side_by_side(matrix):
+    order = Tree.of(matrix.values).order.tolist()
+    assert sorted(order) == [0, 1, 2, 3]
+    assert abs(order.index(0) - order.index(2)) == 1
+    assert order.index(1) in (0, 3)
+
+
+def test_branches_are_those_of_scipy(rng):
+    values = squareform(pdist(rng.normal(size=(9, 3))))
+    tree = Tree.of(values)
+    theirs = dendrogram(tree.links, no_plot=True)
+    assert theirs["leaves"] == tree.order.tolist()
+    expected = sorted(
+        (tuple((np.array(x) - 5) / 10), tuple(y)) for x, y in zip(theirs["icoord"], theirs["dcoord"], strict=True)
+    )
+    np.testing.assert_allclose(np.array(sorted(tree.branches())), np.array(expected))
+    average = squareform(cophenet(tree.links))
+    assert average.shape == values.shape
+
+
+def test_a_plane_is_drawn_as_it_is(rng):
+    points = rng.normal(size=(12, 2))
+    made = ScalingMap.of(squareform(pdist(points)))
+    assert made.stress < 1e-6
+    np.testing.assert_allclose(pdist(made.points), pdist(points), rtol=1e-4)
+    np.testing.assert_allclose(made.points.mean(axis=0), 0, atol=1e-12)
+
+
+def test_the_stress_is_the_stress_and_no_worse_than_scikit_learn(rng):
+    from sklearn.manifold import smacof
+
+    values = squareform(pdist(rng.normal(size=(15, 6))))
+    made = ScalingMap.of(values)
+    gap = squareform(pdist(made.points)) - values
+    assert made.stress == pytest.approx(np.sqrt(np.sum(gap**2) / np.sum(values**2)))
+    _, theirs = smacof(values, n_components=2, n_init=8, random_state=0, normalized_stress=False)
+    assert np.sum(gap**2) / 2 <= 1.02 * theirs
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_small_matrices(count):
+    values = 1.0 - np.eye(count)
+    assert Tree.of(values).order.tolist() == list(range(count)) or count == 3
+    made = ScalingMap.of(values)
+    assert made.points.shape == (count, 2)
+    assert made.stress < 1e-6
+    assert ScalingMap.of(np.zeros((count, count))).stress == 0
+
+
+# --------------------------------------------------------------------------- axes
+
+
+def test_a_heat_map_shows_the_values_in_order(matrix):
+    ax = drawn(matrix.plot())
+    order = Tree.of(matrix.values).order
+    shown = ax.images[0].get_array()
+    expected = matrix.values[np.ix_(order, order)]
+    off = ~np.eye(4, dtype=bool)
+    np.testing.assert_allclose(np.asarray(shown)[off], expected[off])
+    assert shown.mask[~off].all()
+    said = texts(ax)
+    assert r"cheap \$5 to \$9" in said
+    assert any("spreads of the pooled data" in text for text in said)
+
+
+def test_a_map_states_its_stress(matrix):
+    ax = drawn(matrix.map())
+    made = ScalingMap.of(matrix.values)
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), made.points)
+    assert any(f"stress {made.stress:.3f}" in text for text in texts(ax))
+    assert {"near", "far", "here"} <= set(texts(ax))
+
+
+def test_a_dendrogram_joins_at_average_distances(matrix):
+    ax = drawn(matrix.dendrogram())
+    heights = sorted(float(max(line.get_xdata())) for line in ax.lines)
+    np.testing.assert_allclose(heights, sorted(Tree.of(matrix.values).links[:, 2]))
+
+
+def test_a_distance_shows_its_projections_and_settles_at_its_value(matrix):
+    found = matrix["near", "far"]
+    histogram, convergence = found.plot()
+    drawn(histogram)
+    assert sum(patch.get_height() for patch in histogram.patches) == 128
+    running = convergence.lines[0]
+    assert running.get_ydata()[-1] == pytest.approx(found.value)
+    low, high = found.interval(0.95)
+    band = convergence.collections[0].get_paths()[0].vertices
+    at_the_end = band[band[:, 0] == 128, 1]
+    assert at_the_end.min() == pytest.approx(low)
+    assert at_the_end.max() == pytest.approx(high)
+
+
+def test_an_explanation_shows_classes_and_frames_counterparts(datasets):
+    why = sotdd.explain(datasets["near"], datasets["far"], n_projections=128)
+    ax = drawn(why.plot())
+    np.testing.assert_allclose(ax.images[0].get_array(), why.class_distances)
+    frames = [patch for patch in ax.patches if isinstance(patch, mpl.patches.Rectangle) and not patch.get_fill()]
+    assert len(frames) == len(why.counterparts)
+    assert ax.get_ylabel() == "class of a"
+
+
+def test_axes_that_are_given_are_used(matrix, datasets):
+    figure, axes = plt.subplots(2, 3)
+    assert matrix.plot(axes[0, 0]) is axes[0, 0]
+    assert matrix.map(ax=axes[0, 1]) is axes[0, 1]
+    assert matrix.dendrogram(ax=axes[0, 2]) is axes[0, 2]
+    assert matrix["near", "far"].plot(axes[1, :2]) == tuple(axes[1, :2])
+    assert sotdd.explain(datasets["near"], datasets["far"], n_projections=64).plot(axes[1, 2]) is axes[1, 2]
+    figure.canvas.draw()
+    assert plt.get_fignums() == [figure.number]
+
+
+def test_many_names_are_thinned_and_the_ends_kept(rng):
+    points = {f"a rather long dataset name {i}": rng.normal(i, 1, size=(20, 2)) for i in range(70)}
+    ax = drawn(sotdd.pairwise(points, n_projections=64).plot())
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert len(names) == 35
+    assert len(set(names)) == 35
+    assert max(map(len, names)) == 24
+
+
+def test_what_cannot_be_drawn(matrix, rng):
+    with pytest.raises(sotdd.SotddError, match="only one dataset"):
+        sotdd.pairwise({"alone": rng.normal(size=(5, 2))}).dendrogram()
+    with pytest.raises(sotdd.SotddError, match="nothing to draw"):
+        sotdd.distance(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), n_projections=2).plot()
+    with pytest.raises(sotdd.SotddError, match="expected two"):
+        matrix["near", "far"].plot([plt.gca()])
+    exact = sotdd.peers.otdd(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)))
+    with pytest.raises(sotdd.SotddError, match="nothing to draw"):
+        exact.plot()
+
+
+def test_without_matplotlib_the_error_says_what_to_install(matrix, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(sotdd.SotddError, match=r"pip install 'sotdd\[report\]'"):
+        matrix.plot()
+
+
+def test_results_do_not_load_matplotlib_until_they_draw():
+    code = (
+        "import sys, numpy as np, sotdd; x = np.eye(9); m = sotdd.pairwise([x, x + 1], n_projections=64);"
+        "print('matplotlib' in sys.modules, 'plotly' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

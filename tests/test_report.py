@@ -1,0 +1,203 @@
+"""The report as a file; what it does in a browser is in ``test_report_browser.py``."""
+
+import html.parser
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd.pictures.page import as_script
+from sotdd.pictures.page_data import page_data
+from sotdd.ranking import clearly_farther
+
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+@pytest.fixture
+def datasets(rng):
+    return {
+        "near": (rng.normal(size=(80, 5)), rng.integers(0, 3, size=80)),
+        HOSTILE: (rng.normal(size=(120, 5)), rng.integers(0, 3, size=120)),
+        "far": (rng.normal(6, 1, size=(60, 5)), ["a", "b & c"] * 30),
+    }
+
+
+@pytest.fixture
+def matrix(datasets):
+    return sotdd.pairwise(datasets, n_projections=128)
+
+
+class Page(html.parser.HTMLParser):
+    """The texts of a page by element, and what it refers to."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.scripts, self.texts, self.links, self._in = [], [], [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self._in.append(tag)
+        self.links += [value for name, value in attrs if name in ("href", "src")]
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        if tag in self._in:
+            del self._in[len(self._in) - 1 - self._in[::-1].index(tag) :]
+
+    def handle_data(self, data):
+        if "script" in self._in:
+            self.scripts[-1] += data
+        elif "style" not in self._in:
+            self.texts.append(data)
+
+
+def read(path):
+    page = Page(path)
+    return page, json.loads(page.scripts[0])
+
+
+def test_one_file_with_everything_in_it(matrix, datasets, tmp_path):
+    path = sotdd.report(matrix, tmp_path / "r.html", datasets=datasets, title="<b>All</b> & sundry")
+    assert os.listdir(tmp_path) == ["r.html"]
+    page, data = read(path)
+    assert len(page.scripts) == 4  # data, Plotly, charts, page: no name has become one
+    assert all(link.startswith(("#", "data:")) for link in page.links)
+    assert "<b>All</b> & sundry" in page.texts
+    assert data["names"] == list(matrix.names)
+    assert data["pairs"]["0,2"]["value"] == pytest.approx(matrix["near", "far"].value, rel=1e-4)
+    low, high = matrix["near", "far"].interval(0.95)
+    assert data["pairs"]["0,2"]["low"] == pytest.approx(low, rel=1e-4)
+    assert data["pairs"]["0,2"]["high"] == pytest.approx(high, rel=1e-4)
+    assert set(data["explanations"]) == {"0,1", "0,2", "1,2"}
+    told = " ".join(page.texts)
+    for setting in (matrix["near", "far"].fingerprint, "sphere", "zero-truncated Poisson", sotdd.__version__):
+        assert setting in told
+
+
+def test_the_words_are_about_these_numbers(matrix, datasets):
+    explanations = {(0, 2): sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections)}
+    said = page_data(matrix, explanations, "")["summary"]
+    nearest = min(matrix.distances.values(), key=float)
+    assert said[0] == f"Nearest: “near” and “{HOSTILE}” are {repr(nearest).split(' (')[0]} apart."
+    assert said[1].startswith("Farthest: ")
+    assert any(sentence.startswith("“far” stands apart") for sentence in said)
+    why = explanations[0, 2]
+    assert f"Of the distance of “near” and “far”, {100 * why.labels:.0f} % is labels and the rest features." in said
+    assert "128 projections" in said[-1]
+
+
+def test_explanations_can_be_chosen_or_given(matrix, datasets, tmp_path):
+    _, data = read(sotdd.report(matrix, tmp_path / "r.html"))
+    assert data["explanations"] == {}
+    _, data = read(sotdd.report(matrix, tmp_path / "r.html", datasets=datasets, explanations=[("near", "far")]))
+    assert set(data["explanations"]) == {"0,2"}
+    made = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections)
+    _, given = read(sotdd.report(matrix, tmp_path / "r.html", explanations={("near", "far"): made}))
+    assert given["explanations"] == data["explanations"]
+    np.testing.assert_allclose(given["explanations"]["0,2"]["distances"], made.class_distances, rtol=1e-4)
+
+
+def test_many_classes_are_cut_to_those_that_matter(rng, tmp_path):
+    data = {name: (rng.normal(size=(400, 3)), rng.integers(0, 90, size=400)) for name in "ab"}
+    _, told = read(sotdd.report(sotdd.pairwise(data, n_projections=64), tmp_path / "r.html", datasets=data))
+    why = told["explanations"]["0,1"]
+    assert np.shape(why["distances"]) == (60, 60)
+    assert why["n_classes"] == [90, 90]
+    assert len(why["lines"][0]) == 60
+
+
+def test_progress_is_by_pair(matrix, datasets, tmp_path):
+    told = []
+    sotdd.report(matrix, tmp_path / "r.html", datasets=datasets, progress=lambda *done: told.append(done))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_the_same_matrix_makes_the_same_page(matrix, datasets, tmp_path):
+    one, other = (sotdd.report(matrix, tmp_path / name, datasets=datasets).read_bytes() for name in "ab")
+    assert one == other
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(matrix, tmp_path, monkeypatch):
+    path = tmp_path / "r.html"
+    path.write_text("before")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", full)
+        with pytest.raises(sotdd.SotddError, match="No space left"):
+            sotdd.report(matrix, path)
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["r.html"]
+    sotdd.report(matrix, path)
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_bad_input(matrix, datasets, rng, tmp_path):
+    path = tmp_path / "r.html"
+    other = sotdd.explain(datasets["near"], datasets["far"], n_projections=64)
+    for settings, said in [
+        ({"explanations": "all"}, "without datasets"),
+        ({"explanations": "some", "datasets": datasets}, "explanations is 'some'"),
+        ({"explanations": [("near", "mars")], "datasets": datasets}, "'near' and 'mars'"),
+        ({"explanations": [("far", "near")], "datasets": datasets}, "the other way round"),
+        ({"explanations": ["near"], "datasets": datasets}, "by pairs of names"),
+        ({"explanations": {("near", "far"): 3}}, "expected an Explanation"),
+        ({"explanations": {("near", "far"): other}}, "other projections"),
+        ({"datasets": {"near": datasets["near"]}}, "the datasets are near but the matrix has"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.report(matrix, path, **settings)
+    with pytest.raises(sotdd.SotddError, match="matrix is a dict"):
+        sotdd.report({}, path)
+    peer = sotdd.pairwise(datasets, method="mmd")
+    with pytest.raises(sotdd.SotddError, match="measured by s-OTDD"):
+        sotdd.report(peer, path, datasets=datasets)
+    for place in (tmp_path / "nowhere" / "r.html", tmp_path):
+        with pytest.raises(sotdd.SotddError, match="cannot write the report"):
+            sotdd.report(matrix, place)
+    assert os.listdir(tmp_path) == []
+
+
+def test_without_plotly_the_error_says_what_to_install(matrix, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    with pytest.raises(sotdd.SotddError, match=r"pip install 'sotdd\[report\]'"):
+        sotdd.report(matrix, tmp_path / "r.html")
+
+
+def test_data_in_a_script_stay_data():
+    hostile = {"</script>": "<!--", "&": "\u2028", "€": '"'}
+    text = as_script(hostile)
+    assert not set(text) & set("<>&\u2028")
+    assert json.loads(text) == hostile
+
+
+# --------------------------------------------------------------------------- ranking
+
+
+def test_a_ranking_is_in_order_and_ties_share_a_rank(rng):
+    x = rng.normal(size=(200, 4))
+    shifts = {"b": [2, 0, 0, 0], "a": [0, 2, 0, 0], "far": [8, 0, 0, 0], "near": [0.5, 0, 0, 0]}
+    matrix = sotdd.pairwise({"here": x, **{name: x + np.array(by) for name, by in shifts.items()}})
+    lines = matrix.ranking("here")
+    assert [line.rank for line in lines] == [1, 2, 2, 4]
+    assert [line.name for line in lines][::3] == ["near", "far"]
+    assert [line.tied for line in lines] == [False, True, True, False]
+    values = [line.distance.value for line in lines]
+    assert values == sorted(values)
+
+
+def test_pairs_of_projections_tell_more_than_errors_do(rng):
+    """A little farther in every projection is clear, however much projections differ."""
+    x = rng.normal(size=(100, 4))
+    projections = sotdd.Projections.fit([x], n_projections=64)
+    one, other = (sotdd.distance(x, x * (1 + by), projections=projections) for by in (0.10, 0.105))
+    assert abs(one.value - other.value) < one.stderr + other.stderr
+    assert clearly_farther(other, one)
+    assert not clearly_farther(one, other)

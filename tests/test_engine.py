@@ -21,7 +21,7 @@ from sotdd.comparison import compare
 from sotdd.engines import cpu
 from sotdd.engines.cpu import CpuEngine
 from sotdd.engines.faults import degrees
-from sotdd.engines.workers import Workers
+from sotdd.engines.workers import Workers, _libraries
 from sotdd.projections import Polynomials
 
 
@@ -128,6 +128,7 @@ def test_the_process_decides_how_many_threads():
 
 @pytest.fixture
 def two_blas_threads():
+    _libraries.cache_clear()  # other tests may have loaded another BLAS since, which no product here uses
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         if max(blas_threads()) < 2:
             pytest.skip("BLAS has one thread here whatever is asked for")

@@ -92,9 +92,8 @@ def pairwise(
     if method == "sotdd" and any(isinstance(source, Sketch) for _, source in sources):
         refuse_settings(drawing, projections, n_splits)
         found = through_sketches(sources, pairs, value_of(p), device=device, precision=precision, progress=progress)
-        return DistanceMatrix(
-            names, found, next(source.projections for _, source in sources if isinstance(source, Sketch))
-        )
+        first = next(source for _, source in sources if isinstance(source, Sketch))
+        return DistanceMatrix(names, found, first.projections)
     for name, source in sources:
         if isinstance(source, Sketch):
             raise SotddError(f"{name!r} is a sketch, which has no points for method {method!r}: give the data.")

@@ -39,7 +39,7 @@ from sotdd.sketches.streaming import sketch_stream
 from sotdd.span import Span, onto_span
 
 if TYPE_CHECKING:
-    from sotdd import peers, torch
+    from sotdd import cluster, peers, torch
 
 __version__ = "0.1.0"
 
@@ -62,6 +62,7 @@ __all__ = [
     "UniformOrders",
     "ZeroTruncatedPoisson",
     "__version__",
+    "cluster",
     "distance",
     "flow",
     "onto_span",
@@ -76,6 +77,6 @@ __all__ = [
 
 def __getattr__(name: str) -> ModuleType:
     """Load what needs the compiled loops when it is first used."""
-    if name in {"peers", "torch"}:
+    if name in {"cluster", "peers", "torch"}:
         return import_module(f"sotdd.{name}")
     raise AttributeError(f"module 'sotdd' has no attribute {name!r}")

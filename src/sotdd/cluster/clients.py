@@ -1,4 +1,4 @@
-"""Who does the work: a cluster that is there, or threads of this process."""
+"""Who does the work: a cluster that is there, or threads of this process; and what comes back."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sotdd.checks import described
+from sotdd.checks import described, first_line
+from sotdd.cluster.tasks import Refusal
 from sotdd.errors import SotddError, require
+from sotdd.sketches.builder import ClassesDoNotFit
 
 # Dask's own types are not checked, since it is optional.
 Client = Any
+Future = Any
 
 _log = logging.getLogger("sotdd")
 
@@ -36,6 +39,29 @@ def connected(client: Client) -> Iterator[Client]:
     yield client
 
 
+def result_of(future: Future, what: str) -> Any:  # noqa: ANN401  # what the task returned
+    """The result of a task, or why there is none, in one line."""
+    from distributed import CancelledError, KilledWorker
+
+    try:
+        result = future.result()
+    except KilledWorker:
+        raise SotddError(
+            f"{what} was given up: workers died at it again and again, likely for want of memory; give workers more, "
+            "or make partitions smaller."
+        ) from None
+    except CancelledError:
+        raise SotddError(f"{what} was cancelled, or the connection to the cluster was lost: run it again.") from None
+    except SotddError as error:
+        raise SotddError(f"{what}: {error}") from None
+    except Exception as error:  # what a task of the user's own raised, or a worker that lacks a library
+        kind = type(error).__name__
+        raise SotddError(f"{what} could not be computed ({kind}: {first_line(error)}).") from error
+    if isinstance(result, Refusal):
+        raise (ClassesDoNotFit if result.too_many_classes else SotddError)(result.message)
+    return result
+
+
 def _current(distributed: Any) -> Client:  # noqa: ANN401  # a module
     try:
         return distributed.Client.current()
@@ -53,7 +79,7 @@ def _threads(distributed: Any) -> Iterator[Client]:  # noqa: ANN401  # a module
             n_workers=1,
             threads_per_worker=cores,
             processes=False,
-            dashboard_address=None,
+            dashboard_address=":0",  # any free port
             silence_logs=logging.CRITICAL,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,

@@ -8,16 +8,12 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from sotdd.checks import first_line
-from sotdd.cluster.clients import Client
+from sotdd.cluster.clients import Client, Future, result_of
 from sotdd.cluster.sources import Partition
 from sotdd.cluster.tasks import Refusal, gather, merge
-from sotdd.errors import SotddError
 from sotdd.progress import Report
-from sotdd.sketches.builder import ClassesDoNotFit
 
 # Dask's own types are not checked, since it is optional.
-Future = Any
 Delayed = Any
 
 # So many are merged at a time: a worker holds that many and their sum.
@@ -35,31 +31,11 @@ def reduced(client: Client, begin: Delayed, partitions: Sequence[Partition], rep
     try:
         return tree.grow(report)
     except BaseException:
-        client.cancel(list(tree.alive))
+        # What nobody wants is not begun. Cancelling instead can cut the client off: the scheduler does not
+        # expect a task to be cancelled together with one that it depends on.
+        for future in tree.alive:
+            future.release()
         raise
-
-
-def result_of(future: Future, what: str) -> Any:  # noqa: ANN401  # what the task returned
-    """The result of a task, or why there is none, in one line."""
-    from distributed import CancelledError, KilledWorker
-
-    try:
-        result = future.result()
-    except KilledWorker as error:
-        raise SotddError(
-            f"{what} was given up: {error.allowed_failures + 1} workers died at it, likely for want of memory; give "
-            "workers more, or make partitions smaller."
-        ) from None
-    except CancelledError:
-        raise SotddError(f"{what} was cancelled, or the connection to the cluster was lost: run it again.") from None
-    except SotddError as error:
-        raise SotddError(f"{what}: {error}") from None
-    except Exception as error:  # what a task of the user's own raised, or a worker that lacks a library
-        kind = type(error).__name__
-        raise SotddError(f"{what} could not be computed ({kind}: {first_line(error)}).") from error
-    if isinstance(result, Refusal):
-        raise (ClassesDoNotFit if result.too_many_classes else SotddError)(result.message)
-    return result
 
 
 class _Tree:
@@ -73,7 +49,7 @@ class _Tree:
         tasks = [self._task(begin, partition, place) for place, partition in enumerate(partitions)]
         self._begin, *leaves = client.compute([begin, *tasks])
         self._names = {leaf.key: partition.name for leaf, partition in zip(leaves, partitions, strict=True)}
-        self.alive = set(leaves)
+        self.alive = {self._begin, *leaves}
         self._queue = as_completed(leaves, loop=client.loop)
         self._loose: dict[str, list[Future]] = defaultdict(list)
         self._merges = 0

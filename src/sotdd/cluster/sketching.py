@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import uuid4
 
-from sotdd.cluster.clients import Client, connected
-from sotdd.cluster.reduction import Delayed, Future, reduced, result_of
+from sotdd.cluster.clients import Client, Future, connected, result_of
+from sotdd.cluster.reduction import Delayed, reduced
 from sotdd.cluster.sources import Partition, partitions_of
 from sotdd.cluster.tasks import Begin, finish, refusal_of
 from sotdd.defaults import default

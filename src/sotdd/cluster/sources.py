@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sotdd.checks import described
-from sotdd.cluster.clients import Client
+from sotdd.cluster.clients import Client, result_of
+from sotdd.cluster.tasks import Refusal
 from sotdd.defaults import given
 from sotdd.errors import SotddError, require
 from sotdd.inputs.batch_columns import BatchColumns
@@ -78,14 +79,18 @@ def _of_parquet(
     source: Source, features: str | Sequence[str] | None, label: str | None, client: Client
 ) -> list[Partition]:
     """Footers are read by a worker: the client may not even see the files."""
-    found = client.submit(_pieces, source, features, given(label=label), pure=False).result()
-    if isinstance(found, SotddError):
-        raise found
+    paths = [_absolute(path) for path in ([source] if isinstance(source, (str, Path)) else source)]
+    found = result_of(client.submit(_pieces, paths, features, given(label=label), pure=False), "reading footers")
     return [Partition(piece.name, piece) for piece in found.pieces]
 
 
-def _pieces(source: Source, features: str | Sequence[str] | None, label: dict[str, Any]) -> ParquetBatches | SotddError:
+def _absolute(path: str | Path) -> str:
+    """A path that means the same in a worker, which was started elsewhere."""
+    return str(path) if "://" in str(path) else str(Path(path).absolute())
+
+
+def _pieces(source: list[str], features: str | Sequence[str] | None, label: dict[str, Any]) -> ParquetBatches | Refusal:
     try:
         return ParquetBatches.open(source, features=features, **label)
-    except SotddError as error:  # as a value, since a task that raises fills the logs of its worker
-        return SotddError(str(error))
+    except SotddError as error:
+        return Refusal(str(error))

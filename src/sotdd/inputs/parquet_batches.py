@@ -180,7 +180,8 @@ def _files(source: Paths) -> list[str]:
     else:
         raise SotddError(f"source is {described(source)}: expected a path of Parquet files, or a list of paths.")
     if not found:
-        raise SotddError(f"there are no Parquet files in {source}: expected names that end in .parquet.")
+        where = source if isinstance(source, (str, Path)) else ", ".join(map(str, source))
+        raise SotddError(f"there are no Parquet files in {where}: expected names that end in .parquet.")
     return found
 
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import core, peers, plain_torch
+from benchmarks import core, peers, plain_torch, scale
 
 import reference
 import sotdd
@@ -47,3 +47,13 @@ def test_every_benchmark_runs_at_a_small_size():
     assert len(lines) == 12
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
     assert core.table(lines).count("\n") == 13
+
+
+def test_the_benchmark_of_large_data_runs_at_a_small_size(tmp_path):
+    paths = scale.write(tmp_path, 5, rows=2000)
+    lines = [
+        *scale.one_process(paths, 1, count=64, count_for_memory=64),
+        *scale.two_workers(paths, 1, count=64),
+    ]
+    assert len(lines) == 5
+    assert all(any(digit.isdigit() for digit in line.measured) for line in lines)

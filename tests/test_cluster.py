@@ -3,8 +3,6 @@
 import logging
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -237,14 +235,6 @@ def test_clients_that_cannot_be_used(folder, threads, projections):
     for client, said in [(closed, "client is closed"), ("tcp://here:8786", "client is 'tcp://here:8786'")]:
         with pytest.raises(sotdd.SotddError, match=said):
             sotdd.cluster.sketch(folder, projections, client)
-
-
-def test_dask_is_loaded_when_it_is_used():
-    code = (
-        "import sys, sotdd; print([n for n in ('dask', 'distributed', 'pyarrow', 'sotdd.cluster') if n in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 # ------------------------------------------------------------------ processes

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import catalog, core, explaining, inference, labels, peers, plain_torch, sketches
+from benchmarks import catalog, core, explaining, inference, labels, peers, plain_torch, scale, sketches
 
 import reference
 import sotdd
@@ -110,3 +110,13 @@ def test_the_errors_of_vectors_are_measured_on_real_data(real_data):
 def test_the_benchmark_of_explanations_runs_at_a_small_size():
     found = explaining.ratio(3, 1, n=100, d=5, count=64)
     assert re.fullmatch(r"3 classes: [\d.]+ ×", found), found
+
+
+def test_the_benchmark_of_large_data_runs_at_a_small_size(tmp_path):
+    paths = scale.write(tmp_path, 5, rows=2000)
+    lines = [
+        *scale.one_process(paths, 1, count=64, count_for_memory=64),
+        *scale.two_workers(paths, 1, count=64),
+    ]
+    assert len(lines) == 5
+    assert all(any(digit.isdigit() for digit in line.measured) for line in lines)

@@ -31,6 +31,7 @@ NAMES = {
     "TwoSampleTest",
     "UniformOrders",
     "ZeroTruncatedPoisson",
+    "cluster",
     "distance",
     "explain",
     "flow",
@@ -53,7 +54,9 @@ def test_the_public_names_are_these():
         assert hasattr(sotdd, name)
 
 
-@pytest.mark.parametrize("name", sorted(NAMES - {"peers", "projections", "sketch", "sketch_stream", "torch"}))
+@pytest.mark.parametrize(
+    "name", sorted(NAMES - {"cluster", "peers", "projections", "sketch", "sketch_stream", "torch"})
+)
 def test_every_public_name_has_an_example_that_runs(name):
     """Doctests run with the suite; this sees to it that there is one."""
     assert ">>>" in getattr(sotdd, name).__doc__
@@ -67,7 +70,7 @@ def test_every_name_of_projections_is_described(name):
 def test_importing_is_light():
     heavy = (
         "numba", "scipy", "torch", "pandas", "rich", "typer", "matplotlib", "sotdd.torch", "sotdd.peers",
-        "pyarrow", "narwhals", "PIL", "datasets", "polars", "sentence_transformers",
+        "sotdd.cluster", "pyarrow", "narwhals", "PIL", "datasets", "polars", "sentence_transformers", "dask", "lancedb", "plotly",
     )  # fmt: skip
     code = f"import sys, sotdd; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

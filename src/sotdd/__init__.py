@@ -50,7 +50,7 @@ from sotdd.two_sample import TwoSampleTest
 from sotdd.version import __version__
 
 if TYPE_CHECKING:
-    from sotdd import peers, torch
+    from sotdd import cluster, peers, torch
 
 __all__ = [
     "Catalog",
@@ -77,6 +77,7 @@ __all__ = [
     "UniformOrders",
     "ZeroTruncatedPoisson",
     "__version__",
+    "cluster",
     "distance",
     "explain",
     "flow",
@@ -95,6 +96,6 @@ __all__ = [
 
 def __getattr__(name: str) -> ModuleType:
     """Load what needs the compiled loops when it is first used."""
-    if name in {"peers", "torch"}:
+    if name in {"cluster", "peers", "torch"}:
         return import_module(f"sotdd.{name}")
     raise AttributeError(f"module 'sotdd' has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 from sotdd.checks import check_order
 from sotdd.data import LabelledData
 from sotdd.errors import SotddError
-from sotdd.progress import Progress, reporting
+from sotdd.progress import Progress, Report, reporting
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
 
 if TYPE_CHECKING:
+    from sotdd.controls import Controls
     from sotdd.engines.choice import Precision
     from sotdd.engines.protocol import Engine
 
@@ -27,6 +29,40 @@ _FAR = 1e4
 _TOLERATED = 0.02
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Some projections of a comparison.
+
+    Attributes
+    ----------
+    importance
+        (L,) what each projection counts by.
+    reach
+        (L, 2) of each dataset, the smallest and the largest projected value.
+    costs
+        (L,) of each pair, W_p^p.
+    columns
+        (L, q) of each pair, its controls; None without.
+    controls
+        What is controlled; None for the plain estimator.
+    """
+
+    importance: NDArray[np.float64]
+    reach: list[NDArray[np.float64]]
+    costs: list[NDArray[np.float64]]
+    columns: list[NDArray[np.float64]] | None
+    controls: Controls | None
+
+    def __add__(self, later: Measured) -> Measured:
+        """These projections and later ones."""
+        columns = None
+        if self.columns is not None and later.columns is not None:
+            columns = _joined(self.columns, later.columns)
+        importance = np.concatenate([self.importance, later.importance])
+        reach, costs = _joined(self.reach, later.reach), _joined(self.costs, later.costs)
+        return Measured(importance, reach, costs, columns, self.controls)
+
+
 def compare(
     datasets: Sequence[LabelledData],
     pairs: Sequence[tuple[int, int]],
@@ -35,6 +71,7 @@ def compare(
     progress: Progress = None,
     *,
     method: str = "s-OTDD",
+    estimator: str = "plain",
     device: str = "auto",
     precision: Precision = "float32",
     engine: Engine | None = None,
@@ -46,32 +83,86 @@ def compare(
     count = projections.n_projections
     _refuse_beyond_memory(count, len(pairs) + 2 * len(datasets))
     chosen = engine or engine_for(device, datasets, count, precision)
+    with reporting(progress, "Projecting") as report, chosen as active:
+        measured = measure(datasets, pairs, projections, p, active, report, estimator)
+    return {
+        pair: conclude(datasets, pair, measured, place, projections, p, method) for place, pair in enumerate(pairs)
+    }
+
+
+def measure(
+    datasets: Sequence[LabelledData],
+    pairs: Sequence[tuple[int, int]],
+    projections: Projections,
+    p: float,
+    active: Engine,
+    report: Report,
+    estimator: str,
+) -> Measured:
+    """What every projection costs, with its controls where those are asked for."""
+    controls = None
+    if estimator != "plain":
+        from sotdd.controls import Controls
+
+        controls = Controls.of(projections, datasets, active)
+        controls = controls if controls.degree else None
+    importance: list[NDArray[np.float64]] = []
     ends: list[list[Any]] = [[] for _ in datasets]
     costs: list[list[Any]] = [[] for _ in pairs]
-    with reporting(progress, "Projecting") as report, chosen as active:
-        for part, rows in active.views(datasets, projections):
-            for seen, kept in zip(rows, ends, strict=True):
-                kept.append(active.ends(seen))
-            for (i, j), kept in zip(pairs, costs, strict=True):
-                kept.append(active.transport(rows[i], rows[j], p))
-            report(part.stop, count)
-        reach = [active.collect(parts) for parts in ends]  # (L, 2) of each dataset
-        transported = [active.collect(parts) for parts in costs]  # (L,) of each pair
-    found = {}
-    for (i, j), per_projection in zip(pairs, transported, strict=True):
-        _refuse_lost_powers(per_projection, reach[i], reach[j], p)
-        rounding = _ROUNDING * np.maximum(np.abs(reach[i]).max(axis=1), np.abs(reach[j]).max(axis=1))
-        found[i, j] = Distance.from_projections(
-            datasets[i],
-            datasets[j],
-            per_projection,
-            p,
-            method=method,
-            fingerprint=projections.fingerprint,
-            scaler=projections.scaler,
-            remarks=_precision(per_projection, rounding, p) or _flattened(reach[i], reach[j]),
-        )
-    return found
+    columns: list[list[NDArray[np.float64]]] = [[] for _ in pairs]
+    for view in active.watched(datasets, projections, controls.degree if controls else 0):
+        importance.append(view.block.importance)
+        for seen, kept in zip(view.rows, ends, strict=True):
+            kept.append(active.ends(seen))
+        for (i, j), kept in zip(pairs, costs, strict=True):
+            kept.append(active.transport(view.rows[i], view.rows[j], p))
+        if controls is not None:
+            for found, parts in zip(controls.columns(view, pairs, p, active), columns, strict=True):
+                parts.append(found)
+        report(view.part.stop, projections.n_projections)
+    return Measured(
+        np.concatenate(importance),
+        [active.collect(parts) for parts in ends],
+        [active.collect(parts) for parts in costs],
+        None if controls is None else [np.concatenate(parts) for parts in columns],
+        controls,
+    )
+
+
+def conclude(
+    datasets: Sequence[LabelledData],
+    pair: tuple[int, int],
+    measured: Measured,
+    place: int,
+    projections: Projections,
+    p: float,
+    method: str = "s-OTDD",
+) -> Distance:
+    """The distance of one pair, at ``place`` among those measured."""
+    i, j = pair
+    costs, first, second = measured.costs[place], measured.reach[i], measured.reach[j]
+    _refuse_lost_powers(costs, first, second, p)
+    rounding = _ROUNDING * np.maximum(np.abs(first).max(axis=1), np.abs(second).max(axis=1))
+    return Distance.from_projections(
+        datasets[i],
+        datasets[j],
+        costs,
+        p,
+        method=method,
+        fingerprint=projections.fingerprint,
+        scaler=projections.scaler,
+        remarks=_precision(costs, rounding, p) or _flattened(first, second),
+        weights=None if (measured.importance == 1).all() else measured.importance,
+        columns=None if measured.columns is None else measured.columns[place],
+        estimator="plain" if measured.controls is None else measured.controls.name,
+        fitted=measured.controls is not None and measured.controls.lengths is not None,
+    )
+
+
+def _joined(
+    first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]]
+) -> list[NDArray[np.float64]]:
+    return [np.concatenate(parts) for parts in zip(first, second, strict=True)]
 
 
 def _refuse_beyond_memory(count: int, vectors: int) -> None:

@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sotdd.adaptive import FIRST, MOST, to_tolerance
 from sotdd.comparison import compare
 from sotdd.data import Dataset, LabelledData, labelled_pair
-from sotdd.defaults import default, given
+from sotdd.defaults import default, given, value_of
 from sotdd.errors import SotddError
+from sotdd.estimators import check_estimator
 from sotdd.progress import Progress
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.labels import LabelLaw
@@ -34,6 +36,9 @@ def distance(
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
+    estimator: str = default("controlled"),
+    rel_tol: float | None = None,
+    max_projections: int = MOST,
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
@@ -63,6 +68,17 @@ def distance(
     projections
         Projections to reuse in place of all of the above but p: results are then comparable with
         others from the same projections. They bring their own scaler.
+    estimator
+        "controlled": directions lean towards the principal directions of the data, with weights that
+        put it right, and control variates take away most of the variance; three to ten times less
+        error for the same time. "plain": the mean over projections, as in the paper. Both are unbiased;
+        through fixed projections only the plain one is a metric exactly, so it is the default where
+        ``projections`` are given. What cannot be controlled is left plain, and the result's
+        ``estimator`` says what was: label laws that do not draw polynomials, other laws of directions
+        than `Sphere`, directions of the labels' own.
+    rel_tol, max_projections
+        Draw until the standard error is at most ``rel_tol`` of the value, or there are
+        ``max_projections``; ``n_projections`` are then only the first, 512 by default.
     device
         "cpu", "cuda" or such as "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
         there and the work is worth it, or else the processor.
@@ -99,16 +115,35 @@ def distance(
         scale=scale,
         seed=seed,
     )
-    recipe = projections_for(datasets, projections, drawing)
-    return compare(datasets, [(0, 1)], recipe, p, progress, device=device, precision=precision)[0, 1]
+    chosen = estimator_for(estimator, projections)
+    if rel_tol is not None and projections is not None:
+        raise SotddError("rel_tol is given together with projections, which are as many as they are: leave one out.")
+    if rel_tol is not None:
+        drawing.setdefault("n_projections", FIRST)
+    recipe = projections_for(datasets, projections, drawing, chosen)
+    if rel_tol is not None:
+        return to_tolerance(
+            datasets, recipe, p, rel_tol, max_projections, progress,
+            estimator=chosen, device=device, precision=precision,
+        )  # fmt: skip
+    return compare(
+        datasets, [(0, 1)], recipe, p, progress, estimator=chosen, device=device, precision=precision
+    )[0, 1]
+
+
+def estimator_for(estimator: str, projections: Projections | None) -> str:
+    """The estimator asked for; by default the plain one where projections are given."""
+    if projections is not None and not given(estimator=estimator):
+        return "plain"
+    return check_estimator(value_of(estimator))
 
 
 def projections_for(
-    datasets: Sequence[LabelledData], projections: Projections | None, drawing: dict[str, Any]
+    datasets: Sequence[LabelledData], projections: Projections | None, drawing: dict[str, Any], estimator: str
 ) -> Projections:
     """Use the given projections, or draw them as asked; not both."""
     if projections is None:
-        return Projections.fit(list(datasets), **drawing)
+        return Projections.fit(list(datasets), **drawing, tilt=estimator != "plain")
     if not isinstance(projections, Projections):
         raise SotddError(
             f"projections is a {type(projections).__name__}: expected Projections.fit(...) or from_arrays(...)."

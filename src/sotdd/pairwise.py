@@ -11,7 +11,7 @@ import numpy as np
 from sotdd.comparison import compare
 from sotdd.data import Dataset, LabelledData, labelled
 from sotdd.defaults import default, given, value_of
-from sotdd.distance import projections_for
+from sotdd.distance import estimator_for, projections_for
 from sotdd.errors import SotddError
 from sotdd.matrix import DistanceMatrix
 from sotdd.progress import Progress, reporting
@@ -37,6 +37,7 @@ def pairwise(
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
+    estimator: str = default("controlled"),
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
@@ -55,7 +56,7 @@ def pairwise(
         "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd".
     n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed
         As in `distance`.
-    projections, device, precision, progress
+    projections, estimator, device, precision, progress
         As in `distance`. A peer takes those of them that it has, see `sotdd.peers`.
     options
         What else a peer takes, such as ``max_samples``.
@@ -85,14 +86,14 @@ def pairwise(
     if method != "sotdd":
         if str(device) not in ("auto", "cpu"):
             raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")
-        asked = {**drawing, **given(p=p), **({} if projections is None else {"projections": projections}), **options}
+        asked = {**drawing, **given(p=p), **given(estimator=estimator), **({} if projections is None else {"projections": projections}), **options}
         return DistanceMatrix(names, _by_peer(method, data, pairs, asked, progress))
     if options:
         raise SotddError(f"there is no setting {', '.join(options)} of s-OTDD: check the spelling, or name a method.")
-    recipe = projections_for(data, projections, drawing)
-    return DistanceMatrix(
-        names, compare(data, pairs, recipe, value_of(p), progress, device=device, precision=precision)
-    )
+    chosen = estimator_for(estimator, projections)
+    recipe = projections_for(data, projections, drawing, chosen)
+    found = compare(data, pairs, recipe, value_of(p), progress, estimator=chosen, device=device, precision=precision)
+    return DistanceMatrix(names, found)
 
 
 def _by_peer(

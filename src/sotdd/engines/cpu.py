@@ -8,18 +8,20 @@ one chunk, and any number of cores finds work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
 from types import TracebackType
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd import kernels
+from sotdd import control_kernels, kernels
 from sotdd.data import LabelledData
 from sotdd.engines.faults import LARGEST_TERM, degrees, summarised, too_large, unusable_term
+from sotdd.engines.protocol import ClassMoments, View
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
@@ -31,6 +33,9 @@ from sotdd.transport import Overlaps, transport_rows
 
 Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
 Doubles = NDArray[np.float64]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 # Products are made with tiles of this many directions, which run at nearly full speed. A product's
 # rounding depends on its shape, so the tile depends on the problem alone, never on the chunk.
@@ -56,6 +61,12 @@ class _Layout:
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
     position: NDArray[np.integer] | None  # (n,) place of each point among grouped points
     rows: Rows  # (chunk, n) the chunk's projections of it
+    moments: ClassMoments | None  # (chunk, …) where they are asked for
+
+    def view_of_moments(self, count: int) -> ClassMoments:
+        """Of the first so many projections."""
+        assert self.moments is not None
+        return ClassMoments(self.moments.mean[:count], self.moments.spread[:count])
 
 
 class CpuEngine:
@@ -93,16 +104,27 @@ class CpuEngine:
         Yields which projections, and for every dataset the sorted data point projections
         (B, n), which stay valid until the next chunk.
         """
+        for view in self.watched(datasets, projections, 0):
+            yield view.part, view.rows
+
+    def watched(self, datasets: Sequence[LabelledData], projections: Projections, degree: int) -> Iterator[View]:
+        """The same, with what was drawn and class moments up to ``degree``, a multiple of four; 0 for none."""
         tile = _fitting_tile(datasets, projections)
         chunk = -(-self._chunk // tile) * tile if self._chunk else _TILES * tile
         chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
-        layouts = [_Layout(data, *data.grouping(), np.empty((chunk, data.n_points), np.float32)) for data in datasets]
+        layouts = [_laid_out(data, chunk, degree) for data in datasets]
         coming = self._begin_draws(projections, 0, chunk)
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
             coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
             self._place(layouts, block, projections.scaler, tile, start)
-            yield slice(start, start + len(block)), [layout.rows[: len(block)] for layout in layouts]
+            moments = [layout.view_of_moments(len(block)) for layout in layouts] if degree else []
+            rows = [layout.rows[: len(block)] for layout in layouts]
+            yield View(slice(start, start + len(block)), rows, block, moments)
+
+    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Do one piece of work per item on the threads."""
+        return self._workers.each(function, items)
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
         """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
@@ -199,6 +221,11 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
     return np.stack(columns, axis=1)
 
 
+def summarise(rows: Rows, offsets: NDArray[np.int64], moments: ClassMoments, part: slice) -> None:
+    """Write the class moments of some rows of grouped feature projections."""
+    control_kernels.summarise_rows(rows, offsets, moments.mean[part], moments.spread[part])
+
+
 def place(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubles) -> None:
     """Turn grouped feature projections into data point projections: weight × t + the class's term."""
     kernels.shift_rows(rows, offsets, weights, terms)
@@ -213,6 +240,11 @@ def sort(rows: Rows) -> None:
 
 
 # ------------------------------------------------------------------ parts of a chunk
+
+
+def _laid_out(data: LabelledData, chunk: int, degree: int) -> _Layout:
+    moments = ClassMoments(np.empty((chunk, degree)), np.empty((chunk, degree, degree))) if degree else None
+    return _Layout(data, *data.grouping(), np.empty((chunk, data.n_points), np.float32), moments)
 
 
 def _fitting_tile(datasets: Sequence[LabelledData], projections: Projections) -> int:
@@ -244,6 +276,8 @@ def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, s
     """Turn some rows of feature projections into sorted data point projections."""
     rows = layout.rows[part]
     group(rows, layout.position, _clamp(block.features))
+    if layout.moments is not None:
+        summarise(rows, layout.offsets, layout.moments, part)
     if terms is None:
         terms = _checked_terms(rows, layout, block.terms.part(part), start + part.start)
     place(rows, layout.offsets, block.terms.weights[part], terms)

@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.data import LabelledData
+from sotdd.projections.draws import Block
 from sotdd.projections.recipe import Projections
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMoments:
+    """Moments of a dataset's classes under some projections, summed up over its points.
+
+    Attributes
+    ----------
+    mean
+        (B, D) mean over points of t^k / k! for k = 1, …, D.
+    spread
+        (B, D, D) covariance over points of their class's means of t^k / k!.
+    """
+
+    mean: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """All datasets through one chunk of projections.
+
+    Attributes
+    ----------
+    part
+        Which projections.
+    rows
+        Of each dataset, its sorted rows, in a form of the engine's own, valid until the next chunk.
+    block
+        The projections as drawn.
+    moments
+        Of each dataset, its class moments, where they were asked for.
+    """
+
+    part: slice
+    rows: list[Any]
+    block: Block
+    moments: list[ClassMoments]
 
 
 class Engine(Protocol):
@@ -26,6 +69,12 @@ class Engine(Protocol):
 
     def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Any]]]:
         """See every dataset through one chunk of projections after another: sorted rows, valid until the next."""
+
+    def watched(self, datasets: Sequence[LabelledData], projections: Projections, degree: int) -> Iterator[View]:
+        """The same, with what was drawn and class moments up to ``degree``, a multiple of four; 0 for none."""
+
+    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Do one piece of work per item on the engine's threads."""
 
     def transport(self, a: Any, b: Any, p: float) -> Any:  # noqa: ANN401
         """W_p^p (B,) between each sorted row of a and of b, in a form of the engine's own."""

@@ -10,11 +10,11 @@ Importing this module imports torch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from sotdd.data import LabelledData
 from sotdd.engines import fused
 from sotdd.engines import torch_verbs as verbs
 from sotdd.engines.faults import LARGEST_TERM
+from sotdd.engines.protocol import View
 from sotdd.engines.torch_placed import Placed, PlacedRows
 from sotdd.engines.torch_verbs import Layout, Rows
 from sotdd.engines.workers import Workers
@@ -35,6 +36,9 @@ from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
 from sotdd.tensors import DeviceFeatures
 from sotdd.transport import Overlaps
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 # Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
 _RESIDENT_SHARE = 0.4
@@ -111,12 +115,17 @@ class TorchEngine:
         torch.set_float32_matmul_precision(self._before)
         self._workers.__exit__(kind, error, trace)
 
-    @torch.no_grad()
     def views(self, datasets: Sequence[LabelledData], projections: Projections) -> Iterator[tuple[slice, list[Rows]]]:
         """See every dataset through one chunk of projections after another.
 
         Yields which projections, and for every dataset the sorted data point projections (B, n).
         """
+        for view in self.watched(datasets, projections, 0):
+            yield view.part, view.rows
+
+    @torch.no_grad()
+    def watched(self, datasets: Sequence[LabelledData], projections: Projections, degree: int) -> Iterator[View]:
+        """The same, with what was drawn and class moments up to ``degree``, a multiple of four; 0 for none."""
         layouts = self._layouts(datasets, projections.scaler)
         chunk = self._chunk or self._fitting_chunk(layouts)
         size = chunk  # what is worked on at a time: halved when memory runs out
@@ -126,17 +135,21 @@ class TorchEngine:
             while done < len(block):
                 part = block.part(slice(done, done + size))
                 try:
-                    placed = self._begin(layouts, part, projections.scaler, start + done)
+                    placed = self._begin(layouts, part, projections.scaler, start + done, degree)
                 except torch.OutOfMemoryError as error:
                     size = self._halved(size, error)
                     continue
                 done += len(part)
                 unchecked.append(placed)
-                yield placed.handed_out()
+                yield placed.handed_out(part)
                 if len(unchecked) > _AHEAD:
                     unchecked.popleft().check()
         for placed in unchecked:
             placed.check()
+
+    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Do one piece of work per item on the threads that draw."""
+        return self._workers.each(function, items)
 
     @torch.no_grad()
     def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
@@ -241,10 +254,12 @@ class TorchEngine:
             points = ((raw.double() - centre) * (1.0 / scaler.scale)).to(torch.float32)
         return points
 
-    def _begin(self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int) -> Placed:
+    def _begin(
+        self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int, degree: int
+    ) -> Placed:
         """Begin to place every dataset; the device works on while the next is prepared."""
         drawn = self._uploaded(block)
-        placed = [self._place(layout, drawn, scaler) for layout in layouts]
+        placed = [self._place(layout, drawn, scaler, degree) for layout in layouts]
         return Placed(slice(start, start + len(block)), placed, block)
 
     def _uploaded(self, block: Block) -> _Uploaded:
@@ -262,12 +277,13 @@ class TorchEngine:
         small = self.device.type == "cuda" and host.nbytes < _PINNED_BYTES
         return (host.pin_memory() if small else host).to(self.device, non_blocking=small)
 
-    def _place(self, layout: Layout, drawn: _Uploaded, scaler: Scaler | None) -> PlacedRows:
+    def _place(self, layout: Layout, drawn: _Uploaded, scaler: Scaler | None, degree: int) -> PlacedRows:
         """Sorted data point projections of one dataset."""
         label_rows = None
         if drawn.block.label_features is not None:
             label_rows = self._projected(layout, drawn.block.label_features, drawn.phi, len(drawn.block), scaler)
         rows = self._projected(layout, drawn.block.features, drawn.theta, len(drawn.block), scaler)
+        moments = verbs.summarise(rows, layout.edges, degree) if degree else None
         by_labels = rows if label_rows is None else label_rows
         terms = verbs.class_terms(by_labels, layout, drawn.block.terms, drawn.coefficients)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
@@ -276,7 +292,7 @@ class TorchEngine:
         verbs.place(rows, layout.codes, drawn.weights, terms)
         rows = verbs.sort(rows)
         rows_fit = torch.isfinite(rows[:, 0]) & torch.isfinite(rows[:, -1])  # at the ends is what is not finite
-        return PlacedRows(layout.data.name, rows, largest, torch.stack([terms_fit, rows_fit]))
+        return PlacedRows(layout.data.name, rows, largest, torch.stack([terms_fit, rows_fit]), moments)
 
     def _projected(
         self, layout: Layout, drawn: Drawn, theta: torch.Tensor | None, count: int, scaler: Scaler | None

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from sotdd.engines.faults import too_large, unusable_term
+from sotdd.engines.protocol import ClassMoments, View
 from sotdd.engines.torch_verbs import Rows
 from sotdd.projections.draws import Block
 
@@ -20,6 +21,7 @@ class PlacedRows:
     rows: Rows  # (B, n) sorted
     largest: torch.Tensor  # (B,) largest |t|, to explain terms that cannot be used
     fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
+    moments: tuple[torch.Tensor, torch.Tensor] | None  # mean (B, D) and spread (B, D, D), where they are asked for
 
 
 class Placed:
@@ -40,11 +42,16 @@ class Placed:
         if self._copied is not None:
             self._copied.record(torch.cuda.current_stream(datasets[0].rows.device))
 
-    def handed_out(self) -> tuple[slice, list[Rows]]:
-        """The rows, which are not held on to."""
+    def handed_out(self, block: Block) -> View:
+        """The rows, which are not held on to, and class moments on the host."""
         rows = [seen.rows for seen in self.datasets]
+        moments = [
+            ClassMoments(seen.moments[0].cpu().numpy(), seen.moments[1].cpu().numpy())
+            for seen in self.datasets
+            if seen.moments is not None
+        ]
         self.datasets = []
-        return self.part, rows
+        return View(self.part, rows, block, moments)
 
     def check(self) -> None:
         """Wait for this chunk, and refuse what is not finite."""

@@ -17,6 +17,9 @@ from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.labels import LabelTerms, Summaries
 from sotdd.transport import Overlaps
 
+# Values whose powers are taken at a time.
+_SUMMARISED = 1 << 24
+
 Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
 
 
@@ -63,6 +66,27 @@ def class_sums(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) -> t
             values = values * t + coefficients[line, order]
         sums[line].index_add_(0, codes, values)
     return sums
+
+
+def summarise(rows: Rows, edges: torch.Tensor, degree: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean (B, D) and covariance (B, D, D), over points, of their class's moments of orders 1, …, D, in float64."""
+    counts = edges.diff()
+    shares = (counts / counts.sum()).to(torch.float64)
+    mean = torch.empty((len(rows), degree), dtype=torch.float64, device=rows.device)
+    spread = torch.empty((len(rows), degree, degree), dtype=torch.float64, device=rows.device)
+    size = max(1, _SUMMARISED // rows.shape[1])
+    for start in range(0, len(rows), size):  # some rows at a time: float64 copies stay small
+        part = slice(start, start + size)
+        t = rows[part].T.double()  # (n, b): classes are runs of the first axis
+        powers, moments = torch.ones_like(t), []
+        for order in range(1, degree + 1):
+            powers = powers * (t / order)
+            moments.append(torch.segment_reduce(powers, "mean", lengths=counts, axis=0))
+        by_class = torch.stack(moments, dim=2).permute(1, 0, 2)  # (b, C, D)
+        mean[part] = torch.einsum("c,bcd->bd", shares, by_class)
+        centred = by_class - mean[part, None]
+        spread[part] = torch.einsum("c,bcd,bce->bde", shares, centred, centred)
+    return mean, spread
 
 
 def place(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:

@@ -5,6 +5,7 @@ from sotdd.projections.directions import DirectionLaw, Directions, Orthogonal, P
 from sotdd.projections.labels import ClassSummary, LabelLaw, Moments, Polynomials, Summaries
 from sotdd.projections.moments import MomentLaw, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
+from sotdd.projections.tilt import Tilted
 
 __all__ = [
     "ClassSummary",
@@ -21,6 +22,7 @@ __all__ = [
     "Projections",
     "Sphere",
     "Summaries",
+    "Tilted",
     "UniformOrders",
     "ZeroTruncatedPoisson",
 ]

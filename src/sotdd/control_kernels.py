@@ -72,8 +72,11 @@ def summarise_rows(rows: Floats, offsets: Integers, mean: Doubles, covariance: D
 def _gaussian_cost(
     mean_a: Doubles, spread_a: Doubles, mean_b: Doubles, spread_b: Doubles,
     weight: float, orders: Integers, values: Doubles, count: int,
-) -> float:  # fmt: skip
-    """W_2² between Gaussians with the mean and variance of each dataset's projected points."""
+) -> tuple[float, float, float]:  # fmt: skip
+    """W_2² between Gaussians with the mean and variance of each dataset's projected points.
+
+    Also the part of it that is the gap between the means, and the sum of both variances.
+    """
     # Of the variance of t, what lies within classes: the rest comes with the class means, of order one.
     within_a = max(0.0, 2 * mean_a[1] - mean_a[0] * mean_a[0] - spread_a[0, 0])
     within_b = max(0.0, 2 * mean_b[1] - mean_b[0] * mean_b[0] - spread_b[0, 0])
@@ -90,8 +93,9 @@ def _gaussian_cost(
             half_b += values[j] * spread_b[at, orders[j]]
         variance_a += 2 * value * half_a
         variance_b += 2 * value * half_b
-    root = math.sqrt(max(0.0, variance_a)) - math.sqrt(max(0.0, variance_b))
-    return gap * gap + root * root
+    variance_a, variance_b = max(0.0, variance_a), max(0.0, variance_b)
+    root = math.sqrt(variance_a) - math.sqrt(variance_b)
+    return gap * gap + root * root, gap * gap, variance_a + variance_b
 
 
 @kernel
@@ -99,7 +103,9 @@ def gaussian_costs(
     mean_a: Doubles, spread_a: Doubles, mean_b: Doubles, spread_b: Doubles,
     weights: Doubles, coefficients: Doubles, p: float, out: Doubles,
 ) -> None:  # fmt: skip
-    """Write, for each of B projections, the mean of the Gaussian cost to the power p/2 over draws of label terms.
+    """Write, for each of B projections, means over draws of label terms, (B, 3).
+
+    Of W_2² between Gaussians, of the squared gap between means, and of the sum of variances, each to the power p/2.
 
     weights (B, J) and coefficients (B, J, D') of the polynomials, lowest order first, orders beyond D left out.
     """
@@ -108,8 +114,8 @@ def gaussian_costs(
     factorials = np.ones(degree + 1)
     for k in range(1, degree + 1):
         factorials[k] = factorials[k - 1] * k
-    for line in range(out.size):
-        total = 0.0
+    for line in range(out.shape[0]):
+        out[line, :] = 0.0
         for draw in range(weights.shape[1]):
             weight = weights[line, draw]
             orders[0], values[0], count = 0, weight + coefficients[line, draw, 1], 1
@@ -118,11 +124,13 @@ def gaussian_costs(
                 if value != 0.0:
                     orders[count], values[count] = k - 1, value * factorials[k]
                     count += 1
-            cost = _gaussian_cost(
+            found = _gaussian_cost(
                 mean_a[line], spread_a[line], mean_b[line], spread_b[line], weight, orders, values, count
             )
-            total += cost if p == 2.0 else cost ** (0.5 * p)
-        out[line] = total / weights.shape[1]
+            for column in range(3):
+                out[line, column] += found[column] if p == 2.0 else found[column] ** (0.5 * p)
+        for column in range(3):
+            out[line, column] /= weights.shape[1]
 
 
 @kernel

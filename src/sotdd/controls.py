@@ -104,8 +104,8 @@ class Controls:
         weights = view.block.importance
         found: list[list[Doubles]] = [[] for _ in pairs]
         if self.label:
-            for columns, column in zip(found, self._label_columns(view, pairs, p, engine), strict=True):
-                columns.append(weights * column)
+            for columns, by_label in zip(found, self._label_columns(view, pairs, p, engine), strict=True):
+                columns += list((weights[:, None] * by_label).T)
         if self.lengths is not None:
             for columns, pair in zip(found, pairs, strict=True):
                 columns += self._direction_columns(view, pair)
@@ -114,7 +114,7 @@ class Controls:
     def _label_columns(
         self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine
     ) -> list[Doubles]:
-        """Of each pair, the Gaussian cost less its mean over the label law, one number per projection."""
+        """Of each pair, the Gaussian cost and its parts less their means over the label law, (B, 3)."""
         drawn = view.block.terms
         assert isinstance(drawn, Polynomials)
         source = self.projections.source
@@ -140,15 +140,15 @@ class Controls:
         """The weights, the gap between means, and of each dataset even moments and variance between classes."""
         assert self.lengths is not None
         weights = view.block.importance
-        (first, second), (a, b) = (view.moments[i] for i in pair), (self.lengths[i] for i in pair)
+        lengths = self.lengths
+        i, j = sorted(pair, key=lambda place: (*lengths[place].even, lengths[place].between))  # whichever comes first
+        (first, a), (second, b) = (view.moments[i], lengths[i]), (view.moments[j], lengths[j])
         tilt = self._directions()
         gap = float(np.sum((a.mean - b.mean) ** 2)) / (tilt.ambient or self.projections.n_features)
         columns = [weights - 1, weights * (first.mean[:, 0] - second.mean[:, 0]) ** 2 - gap]
-        for moments, lengths in ((first, a), (second, b)):
-            columns += [
-                weights * moments.mean[:, k - 1] - known for k, known in zip(_EVEN, lengths.even, strict=True)
-            ]
-            columns.append(weights * (moments.spread[:, 0, 0] + moments.mean[:, 0] ** 2) - lengths.between)
+        for moments, known in ((first, a), (second, b)):
+            columns += [weights * moments.mean[:, k - 1] - even for k, even in zip(_EVEN, known.even, strict=True)]
+            columns.append(weights * (moments.spread[:, 0, 0] + moments.mean[:, 0] ** 2) - known.between)
         return columns
 
     def _directions(self) -> Tilted:
@@ -160,9 +160,9 @@ class Controls:
 
 
 def _costs(a: ClassMoments, b: ClassMoments, rows: slice, terms: Polynomials, draws: int, p: float) -> Doubles:
-    """Mean over ``draws`` draws of label terms of the Gaussian cost, (B,)."""
+    """Means over ``draws`` draws of label terms of the Gaussian cost and its parts, (B, 3)."""
     count = rows.stop - rows.start
-    out = np.empty(count)
+    out = np.empty((count, 3))
     control_kernels.gaussian_costs(
         a.mean[rows],
         a.spread[rows],

@@ -16,8 +16,8 @@ from sotdd.scaling import Scaler
 
 # Points that the principal directions are learnt from. They need not be exact: whatever they are, the
 # weights keep every mean what it is.
-_SAMPLE = 1024
-_STEPS = 4
+_SAMPLE = 512
+_STEPS = 3
 
 # How many principal directions, and how far each is stretched per share of the variance that it carries.
 _DIRECTIONS = 6
@@ -74,7 +74,12 @@ class Tilted:
     @classmethod
     def fit(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, law: Sphere) -> Tilted:
         """Learn the principal directions of the pooled data; ``law`` is the uniform one they stand in for."""
-        points = np.concatenate([_sampled(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets])
+        n_features = datasets[0].n_features
+        if law.ambient is not None and law.ambient < n_features:
+            raise SotddError(f"ambient is {law.ambient:,} but there are {n_features:,} features: expected no fewer.")
+        samples = [_sampled(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets]
+        samples.sort(key=lambda points: (len(points), float(points.sum())))  # whatever order they are given in
+        points = np.concatenate(samples)
         vectors, shares = _principal(points, _DIRECTIONS + 1)
         # Beside the next direction: data that vary alike in all directions are not tilted at all.
         rest = shares[_DIRECTIONS] if len(shares) > _DIRECTIONS else shares[-1]
@@ -100,7 +105,7 @@ class Tilted:
         dimensions = n_features if self.ambient is None else self.ambient
         if dimensions > n_features:
             squares += rng.chisquare(dimensions - n_features, n_projections)
-        along = np.einsum("ij,kj->ik", theta, self.basis, optimize=False)
+        along = theta @ self.basis.T
         theta += (along * (self.stretch - 1)) @ self.basis
         stretched = squares + along**2 @ (self.stretch**2 - 1)
         theta /= np.sqrt(stretched)[:, None]
@@ -114,17 +119,17 @@ def _sampled(data: LabelledData, scaler: Scaler | None, count: int) -> NDArray[n
     return points if scaler is None else (points - scaler.centre) / scaler.scale
 
 
-def _principal(points: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _principal(wide: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Leading directions (r, d) of second moments about zero and their shares, by subspace iteration."""
-    largest = np.abs(points).max() or 1.0
-    points = points / largest
+    points = (wide / (np.abs(wide).max() or 1.0)).astype(np.float32)
     count = min(count, *points.shape)
     total = float(np.einsum("ij,ij->", points, points)) or 1.0
     start = np.random.default_rng(0).standard_normal((points.shape[1], min(count + 4, points.shape[1])))
     basis, _ = np.linalg.qr(start)
     for _ in range(_STEPS):
-        basis, _ = np.linalg.qr(points.T @ (points @ basis))
-    _, sizes, turn = np.linalg.svd(points @ basis, full_matrices=False)
+        # In float64, for rows of the basis that are orthonormal to the last digit.
+        basis, _ = np.linalg.qr((points.T @ (points @ basis.astype(np.float32))).astype(np.float64))
+    _, sizes, turn = np.linalg.svd((points @ basis.astype(np.float32)).astype(np.float64), full_matrices=False)
     vectors = (turn @ basis.T)[:count]
     signs = np.sign(vectors[np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)])
     return vectors * signs[:, None], sizes[:count] ** 2 / total

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import core, peers, plain_torch
+from benchmarks import core, estimators, peers, plain_torch
 
 import reference
 import sotdd
@@ -47,3 +47,18 @@ def test_every_benchmark_runs_at_a_small_size():
     assert len(lines) == 12
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
     assert core.table(lines).count("\n") == 13
+
+
+def test_every_technique_measures_the_same_distance(rng):
+    pair = (
+        (rng.normal(size=(40, 6)), rng.integers(0, 3, size=40)),
+        (rng.normal(0.5, 1, size=(30, 6)), rng.integers(0, 2, size=30)),
+    )
+    plain, controlled = estimators.reference(pair, 4000, 2000)
+    assert abs(plain.value - controlled.value) < 4 * np.hypot(plain.stderr, controlled.stderr)
+    for measure in estimators.TECHNIQUES.values():
+        found, took = estimators.replicates(measure, pair, 8, 256)
+        values = np.array([one.value for one in found])
+        assert abs(values.mean() - controlled.value) < 5 * values.std() / np.sqrt(8) + 4 * controlled.stderr
+        assert estimators.coverage(found, controlled.value) >= 0.5
+        assert took > 0

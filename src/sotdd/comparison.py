@@ -85,9 +85,7 @@ def compare(
     chosen = engine or engine_for(device, datasets, count, precision)
     with reporting(progress, "Projecting") as report, chosen as active:
         measured = measure(datasets, pairs, projections, p, active, report, estimator)
-    return {
-        pair: conclude(datasets, pair, measured, place, projections, p, method) for place, pair in enumerate(pairs)
-    }
+    return {pair: conclude(datasets, pair, measured, place, projections, p, method) for place, pair in enumerate(pairs)}
 
 
 def measure(
@@ -159,9 +157,7 @@ def conclude(
     )
 
 
-def _joined(
-    first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]]
-) -> list[NDArray[np.float64]]:
+def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
     return [np.concatenate(parts) for parts in zip(first, second, strict=True)]
 
 

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-
 from sotdd.kernels import Doubles, Floats, Integers, kernel
 
 
@@ -147,5 +146,3 @@ def norm_sums(points: Floats, codes: Integers, powers: Doubles, class_sums: Doub
         for k in range(powers.size):
             power *= square
             powers[k] += power
-
-

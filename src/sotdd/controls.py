@@ -105,15 +105,13 @@ class Controls:
         found: list[list[Doubles]] = [[] for _ in pairs]
         if self.label:
             for columns, by_label in zip(found, self._label_columns(view, pairs, p, engine), strict=True):
-                columns += list((weights[:, None] * by_label).T)
+                columns.extend((weights[:, None] * by_label).T)
         if self.lengths is not None:
             for columns, pair in zip(found, pairs, strict=True):
-                columns += self._direction_columns(view, pair)
+                columns.extend(self._direction_columns(view, pair))
         return [np.stack(columns, axis=1) for columns in found]
 
-    def _label_columns(
-        self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine
-    ) -> list[Doubles]:
+    def _label_columns(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> list[Doubles]:
         """Of each pair, the Gaussian cost and its parts less their means over the label law, (B, 3)."""
         drawn = view.block.terms
         assert isinstance(drawn, Polynomials)

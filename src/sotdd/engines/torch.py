@@ -254,9 +254,7 @@ class TorchEngine:
             points = ((raw.double() - centre) * (1.0 / scaler.scale)).to(torch.float32)
         return points
 
-    def _begin(
-        self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int, degree: int
-    ) -> Placed:
+    def _begin(self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int, degree: int) -> Placed:
         """Begin to place every dataset; the device works on while the next is prepared."""
         drawn = self._uploaded(block)
         placed = [self._place(layout, drawn, scaler, degree) for layout in layouts]

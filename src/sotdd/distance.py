@@ -141,7 +141,12 @@ def projections_for(
 ) -> Projections:
     """Use the given projections, or draw them as asked; not both."""
     if projections is None:
-        return Projections.fit(list(datasets), **drawing, tilt=estimator != "plain")
+        if estimator == "plain":
+            return Projections.fit(list(datasets), **drawing)
+        from sotdd.engines.workers import Workers
+
+        with Workers(1):  # BLAS is held to one thread, so that the tilt has the same bits for any number of them
+            return Projections.fit(list(datasets), **drawing, tilt=True)
     if not isinstance(projections, Projections):
         raise SotddError(
             f"projections is a {type(projections).__name__}: expected Projections.fit(...) or from_arrays(...)."

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from sotdd.engines.choice import Precision
     from sotdd.engines.protocol import Engine
 
+# Controls of a pair, at most.
+_MOST_COLUMNS = 13
+
 # Half a unit in the last place of float32, in which projected points are sorted.
 _ROUNDING = 2.0**-24
 # Projected values beyond this are far from zero.
@@ -81,7 +84,7 @@ def compare(
 
     p = check_order(p)
     count = projections.n_projections
-    _refuse_beyond_memory(count, len(pairs) + 2 * len(datasets))
+    _refuse_beyond_memory(count, len(pairs) * (1 if estimator == "plain" else 1 + _MOST_COLUMNS) + 2 * len(datasets))
     chosen = engine or engine_for(device, datasets, count, precision)
     with reporting(progress, "Projecting") as report, chosen as active:
         measured = measure(datasets, pairs, projections, p, active, report, estimator)

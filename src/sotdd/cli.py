@@ -110,6 +110,8 @@ def distance_command(
     low, high = result.interval(0.95)
     if low <= high:  # neither is NaN
         last = f"95 % interval {low:.4g} to {high:.4g} over the choice of projections, {last}"
+        if not result.reliable:
+            last = f"{last}; rough: {result.unreliable}"
     console.print(last, style="dim", highlight=False)
 
 

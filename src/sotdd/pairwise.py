@@ -11,7 +11,7 @@ import numpy as np
 from sotdd.comparison import compare
 from sotdd.data import LabelledData
 from sotdd.defaults import default, given, value_of
-from sotdd.distance import projections_for, refuse_settings
+from sotdd.distance import estimator_for, projections_for, refuse_settings
 from sotdd.errors import SotddError
 from sotdd.inputs import labelled, named
 from sotdd.matrix import DistanceMatrix
@@ -41,6 +41,7 @@ def pairwise(
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
+    estimator: str = default("controlled"),
     noise_floor: bool | int = False,
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
@@ -61,7 +62,7 @@ def pairwise(
         "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd".
     n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed
         As in `distance`.
-    projections, noise_floor, device, precision, progress
+    projections, estimator, noise_floor, device, precision, progress
         As in `distance`; each pair has its own noise floor. A peer takes those of them that it has, see `sotdd.peers`.
     options
         What else a peer takes, such as ``max_samples``.
@@ -71,9 +72,9 @@ def pairwise(
     >>> import numpy as np, sotdd
     >>> x = np.random.default_rng(0).normal(size=(100, 2))
     >>> sotdd.pairwise({"here": x, "there": x + 3}, n_projections=500)
-           here           there
-    here   0              1.016 ± 0.037
-    there  1.016 ± 0.037  0
+           here             there
+    here   0                1.0422 ± 0.0055
+    there  1.0422 ± 0.0055  0
     """
     drawing = given(
         n_projections=n_projections,
@@ -90,7 +91,7 @@ def pairwise(
     pairs = list(combinations(range(len(sources)), 2))
     names = tuple(name for name, _ in sources)
     if method == "sotdd" and any(isinstance(source, Sketch) for _, source in sources):
-        refuse_settings(drawing, projections, n_splits)
+        refuse_settings({**drawing, **given(estimator=estimator)}, projections, n_splits)
         found = through_sketches(sources, pairs, value_of(p), device=device, precision=precision, progress=progress)
         first = next(source for _, source in sources if isinstance(source, Sketch))
         return DistanceMatrix(names, found, first.projections)
@@ -101,13 +102,22 @@ def pairwise(
     if method != "sotdd":
         if str(device) not in ("auto", "cpu"):
             raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")
-        asked = {**drawing, **given(p=p), **({} if projections is None else {"projections": projections}), **options}
-        asked |= {"noise_floor": noise_floor} if n_splits else {}
+        asked = {
+            **drawing,
+            **given(p=p, estimator=estimator),
+            **({} if projections is None else {"projections": projections}),
+            **({"noise_floor": noise_floor} if n_splits else {}),
+            **options,
+        }
         return DistanceMatrix(names, _by_peer(method, data, pairs, asked, progress))
     if options:
         raise SotddError(f"there is no setting {', '.join(options)} of s-OTDD: check the spelling, or name a method.")
-    recipe = projections_for(data, projections, drawing)
-    found = compare(data, pairs, recipe, value_of(p), progress, device=device, precision=precision, n_splits=n_splits)
+    chosen = estimator_for(estimator, projections)
+    recipe = projections_for(data, projections, drawing, chosen)
+    found = compare(
+        data, pairs, recipe, value_of(p), progress,
+        estimator=chosen, device=device, precision=precision, n_splits=n_splits,
+    )  # fmt: skip
     return DistanceMatrix(names, found, recipe)
 
 

@@ -23,7 +23,8 @@ from scipy.stats import norm, qmc
 
 import sotdd
 from sotdd.comparison import compare
-from sotdd.data import LabelledData, labelled_pair
+from sotdd.data import LabelledData
+from sotdd.inputs import labelled_pair
 from sotdd.projections import Polynomials, Tilted
 from sotdd.projections.directions import Directions, unit_rows
 from sotdd.projections.labels import moment_terms

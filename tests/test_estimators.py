@@ -11,9 +11,9 @@ from sotdd import control_kernels
 from sotdd.adaptive import to_tolerance
 from sotdd.comparison import compare
 from sotdd.controls import Controls, _mean_power
-from sotdd.data import labelled_pair
 from sotdd.engines.cpu import CpuEngine
 from sotdd.estimators import FEWEST_FITTED, estimate
+from sotdd.inputs import labelled_pair
 from sotdd.projections import Summaries, Tilted
 
 torch_engine = pytest.importorskip("sotdd.engines.torch")
@@ -310,3 +310,30 @@ def test_given_projections_have_no_more_to_draw(pair):
     given = sotdd.Projections.from_arrays(theta=[[1.0]], psi=[[1.0, 0.0]], orders=[[1]])
     with pytest.raises(sotdd.SotddError, match="no more to draw"):
         given.from_block(1, 64)
+
+
+def test_weighted_projections_are_kept_out_where_a_mean_is_not_taken(rng):
+    x, y = rng.normal(size=(60, 4)) * [3, 1, 1, 1], rng.integers(2, size=60)
+    tilted = sotdd.Projections.fit([(x, y)], n_projections=64, tilt=True)
+    assert tilted.weighted
+    even = tilted.evenly()
+    assert not even.weighted
+    assert even.fingerprint == sotdd.Projections.fit([(x, y)], n_projections=64).fingerprint
+    for call in (
+        lambda: sotdd.sketch((x, y), tilted),
+        lambda: sotdd.SketchBuilder(tilted),
+        lambda: sotdd.test((x, y), (x, y), projections=tilted, n_permutations=9),
+        lambda: sotdd.DriftReference.fit((x, y), projections=tilted, batch_size=10, n_batches=9),
+    ):
+        with pytest.raises(sotdd.SotddError, match=r"use projections.evenly\(\)"):
+            call()
+    why = sotdd.explain((x, y), (x + 1, y), projections=tilted)
+    assert why.distance.fingerprint == even.fingerprint
+
+
+def test_a_tolerance_and_a_noise_floor_go_together(rng):
+    x, y = rng.normal(size=(300, 4)), rng.integers(2, size=300)
+    found = sotdd.distance((x[:150], y[:150]), (x[150:], y[150:]), rel_tol=0.02, noise_floor=True)
+    assert found.stderr <= 0.02 * found.value
+    assert found.within_noise
+    assert 0.5 < found.noise_floor / found.value < 2

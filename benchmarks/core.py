@@ -229,7 +229,7 @@ def main() -> None:
             lines.append(line)
     if options.markdown:
         options.markdown.write_text(
-            f"Measured on {machine()}; `python -m benchmarks.core`.\n\n{table(lines)}\n", encoding="utf-8"
+            f"# Benchmarks\n\nMeasured on {machine()}; `python -m benchmarks.core`.\n\n{table(lines)}\n", encoding="utf-8"
         )
 
 

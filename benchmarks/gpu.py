@@ -151,6 +151,8 @@ def main() -> None:
     n, d, count, turns = (6000, 784, 1000, 3) if options.quick else (60_000, 784, 10_000, 7)
     size = f"n = m = {n:,}, d = {d}, L = {count:,}"
     lines = [
+        "# Benchmarks on a GPU",
+        "",
         f"Measured on one {torch.cuda.get_device_name()}, torch {torch.__version__}; `python -m benchmarks.gpu`.",
         "",
     ]

@@ -34,7 +34,7 @@ class Sketch:
         probability; every value where ``exact``.
     exact
         Whether all points were kept. Otherwise a distance comes out a little too small, never too
-        large: by the convexity of |x|^p, means of differences are no larger than the differences.
+        large: by the convexity of ``|x|^p``, means of differences are no larger than the differences.
     classes, counts
         The labels, and how many points each has.
     class_terms

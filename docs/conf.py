@@ -1,0 +1,100 @@
+"""The site: ``sphinx-build -W --keep-going -b html docs build/docs``. Nothing is fetched from the network."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import sotdd
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_extensions"))
+STYLE = HERE.parent / "examples" / "gallery" / "sotdd.mplstyle"
+
+project = "sotdd"
+author = "The sotdd developers"
+copyright = author  # noqa: A001  # Sphinx's name
+release = version = sotdd.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "matplotlib.sphinxext.plot_directive",
+    "mathml",
+]
+exclude_patterns = ["_extensions", "drawings", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
+default_role = "py:obj"
+language = "en"
+templates_path = ["_templates"]
+# Pages that are measured on other occasions, such as the reproduction, join the table of contents when they are there.
+suppress_warnings = ["toc.empty_glob", "config.cache"]
+
+# ------------------------------------------------------------------ pages
+
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+
+# ------------------------------------------------------------------ the reference
+
+autosummary_generate = True
+autosummary_imported_members = True
+autodoc_typehints = "none"  # signatures have them already, docstrings say what they mean
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+# ------------------------------------------------------------------ pictures
+
+
+def plain_pictures(gallery_conf: object, name: str) -> None:
+    """Every example starts from the same style; a warning in one of them fails the build."""
+    import matplotlib.pyplot as plt
+
+    plt.style.use(["default", STYLE])
+    warnings.filterwarnings("error", module="sotdd")
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples/gallery"],
+    "gallery_dirs": ["gallery"],
+    "within_subsection_order": "FileNameSortKey",
+    "reset_modules": (plain_pictures,),
+    "image_srcset": ["2x"],
+    "download_all_examples": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,  # how long an example takes says more about the machine
+    "write_computation_times": False,
+    "remove_config_comments": True,
+}
+
+plot_include_source = False
+plot_html_show_source_link = False
+plot_html_show_formats = False
+plot_formats = [("svg", 100)]
+plot_basedir = str(HERE / "drawings")
+plot_pre_code = f"import matplotlib.pyplot as plt\nplt.style.use(['default', {str(STYLE)!r}])"
+
+# ------------------------------------------------------------------ the look
+
+html_theme = "pydata_sphinx_theme"
+html_title = "sotdd"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}
+html_sidebars = {"index": []}

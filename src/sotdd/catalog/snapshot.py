@@ -20,6 +20,9 @@ from sotdd.errors import SotddError
 
 _SAID = ["name", "n_points", "n_classes", "added", "metadata"]
 
+# How many lists of an index are searched.
+_PROBES = 50
+
 
 @dataclass(frozen=True)
 class Found:
@@ -72,6 +75,7 @@ class Snapshot:
         if where is not None:
             return self._closest_of(vector, limit, where)
         search = self.table.search(vector, vector_column_name="vector").distance_type("l2").limit(limit)
+        search = search.nprobes(_PROBES)  # heeded where there is an index
         rows = self._rows(search, [*_SAID, "_distance"], None)
         return [Found(_entry(row), row["_rowid"], row["_distance"]) for row in rows]
 

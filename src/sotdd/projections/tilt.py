@@ -31,7 +31,7 @@ class Tilted:
     Projections along the directions in which data vary most are the large ones, whose moments make the
     tail of the distance. Here a Gaussian vector is stretched along a few directions v_j by s_j before it
     is brought to length one, so large projections come often. Each direction then counts by
-    Π s_j · (|g|² / |stretched g|²)^(d/2), the density of the uniform law over that of this one (an
+    ``Π s_j · (|g|² / |stretched g|²)^(d/2)``, the density of the uniform law over that of this one (an
     angular central Gaussian), which is at most Π s_j. So weighted means have the expectation that plain
     means have under `Sphere`.
 

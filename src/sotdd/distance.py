@@ -115,7 +115,7 @@ def distance(
     >>> sotdd.distance((x, cats_and_dogs), (x, birds))
     0.1029 ± 0.0011 (s-OTDD, p=2, 1,000 projections)
     >>> sotdd.distance((x[:150], cats_and_dogs[:150]), (x[150:], cats_and_dogs[150:]), noise_floor=True)
-    0.0997 ± 0.0020, within noise (floor 0.1164) (s-OTDD, p=2, 1,000 projections)
+    0.10176 ± 0.00063, within noise (floor 0.114) (s-OTDD, p=2, 1,000 projections)
     """
     drawing = given(
         n_projections=n_projections,

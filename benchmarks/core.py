@@ -228,9 +228,8 @@ def main() -> None:
             )
             lines.append(line)
     if options.markdown:
-        options.markdown.write_text(
-            f"# Benchmarks\n\nMeasured on {machine()}; `python -m benchmarks.core`.\n\n{table(lines)}\n", encoding="utf-8"
-        )
+        heading = f"# Benchmarks\n\nMeasured on {machine()}; `python -m benchmarks.core`."
+        options.markdown.write_text(f"{heading}\n\n{table(lines)}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

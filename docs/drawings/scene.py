@@ -30,7 +30,7 @@ B = dataset(5, [(-0.5, -1.0), (0.4, 1.1), (1.7, 0.5)], 5)
 
 
 def projected(points: Numbers) -> Numbers:
-    """t = θ·x."""
+    """T = θ·x."""
     return points @ THETA
 
 

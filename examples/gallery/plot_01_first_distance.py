@@ -2,8 +2,8 @@
 A first distance, and how it settles
 ====================================
 
-Half of the handwritten digits that come with the package, against the other half with noise on every pixel. Any arrays and
-any labels do; sizes and label sets may differ.
+Half of the handwritten digits that come with the package, against the other half with noise on every pixel. Any
+arrays and any labels do; sizes and label sets may differ.
 """
 
 import matplotlib.pyplot as plt
@@ -25,8 +25,8 @@ low, high = found.interval(0.95)
 print(f"{found.value:.4f}, between {low:.4f} and {high:.4f} with 95 % confidence")
 
 # %%
-# How does the value settle as projections become more? Eight seeds each, for the paper's plain mean over projections and for
-# the controlled estimator, which is the default.
+# How does the value settle as projections become more? Eight seeds each, for the paper's plain mean over projections
+# and for the controlled estimator, which is the default.
 
 counts = [32, 64, 128, 256, 512, 1024]
 figure, ax = plt.subplots()

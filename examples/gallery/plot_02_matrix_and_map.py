@@ -2,8 +2,8 @@
 A matrix and a map
 ==================
 
-Ten datasets of small pictures: two halves of the handwritten digits that come with the package, and the second half with
-more and more noise, more and more blur, and more and more wrong labels. All pairs are measured through the same
+Ten datasets of small pictures: two halves of the handwritten digits that come with the package, and the second half
+with more and more noise, more and more blur, and more and more wrong labels. All pairs are measured through the same
 projections, so every dataset is projected and sorted once.
 """
 
@@ -44,11 +44,11 @@ for line in matrix.ranking("digits"):
 # The heat map puts near datasets side by side. The map places them in the plane, as near to each other as they were
 # measured; its stress says how faithfully.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5.2), width_ratios=(1.2, 1))
+figure, (left, right) = plt.subplots(1, 2, figsize=(14, 5.2), width_ratios=(1, 1.05))
 matrix.plot(left)
 matrix.map(right)
 plt.show()
 
 # %%
-# The halves of one set are within noise of each other. Noise, blur and wrong labels lead away from them in three directions,
-# and each farther with its strength.
+# The halves of one set are within noise of each other. Noise, blur and wrong labels lead away from them in three
+# directions, and each farther with its strength.

@@ -2,8 +2,8 @@
 What is a small distance? The noise floor
 =========================================
 
-Two samples of one source are never at distance zero. How far apart they are by chance depends on their size. Asked for,
-every distance comes with that floor: what random splits of the pooled points give, through the same projections.
+Two samples of one source are never at distance zero. How far apart they are by chance depends on their size. Asked
+for, every distance comes with that floor: what random splits of the pooled points give, through the same projections.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,9 @@ alike, faded, floors, limits = [], [], [], []
 for n in sizes:
     a, b = order[:n], order[-n:]
     same = sotdd.distance((images[a], labels[a]), (images[b], labels[b]), n_projections=300, noise_floor=True)
-    less_ink = sotdd.distance((images[a], labels[a]), (0.93 * images[b], labels[b]), n_projections=300, noise_floor=True)
+    less_ink = sotdd.distance(
+        (images[a], labels[a]), (0.93 * images[b], labels[b]), n_projections=300, noise_floor=True
+    )
     alike.append(same)
     faded.append(less_ink)
     floors.append(less_ink.noise_floor)
@@ -46,5 +48,5 @@ ax.legend()
 plt.show()
 
 # %%
-# The same loss of ink is hard to tell from chance with fifty digits and stands clear of it with eight hundred: whether a
-# distance is small is a question about the floor, not about the number.
+# The same loss of ink is near the edge of chance with a hundred digits and far beyond it with eight hundred: whether
+# a distance is small is a question about the floor, not about the number.

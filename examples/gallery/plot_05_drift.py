@@ -52,5 +52,5 @@ first = int(days[alarm & (days > 11)][0])
 print(f"the first alarm after the change: batch {first}, with {1 - 0.035 * (first - 11):.0%} of the ink")
 
 # %%
-# Batches stay in the band while nothing happens, and leave it for good some batches after the change; how many depends on
-# the size of a batch.
+# Batches stay in the band while nothing happens, and leave it for good some batches after the change; how many
+# depends on the size of a batch.

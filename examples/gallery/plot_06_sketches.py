@@ -2,9 +2,9 @@
 Sketches, and how exact they are
 ================================
 
-A sketch keeps, of every projection, a number of quantile means in place of all points. Two sketches are compared without
-the data. Here two datasets of 20,000 points are sketched with more and more quantiles, and once more from a stream of
-batches that are never in memory together.
+A sketch keeps, of every projection, a number of quantile means in place of all points. Two sketches are compared
+without the data. Here two datasets of 20,000 points are sketched with more and more quantiles, and once more from a
+stream of batches that are never in memory together.
 """
 
 import matplotlib.pyplot as plt
@@ -67,5 +67,5 @@ ax.legend()
 plt.show()
 
 # %%
-# Even few quantiles err less here than the choice of projections does; the 512 that are kept by default err far less, from
-# a stream as from sorted data.
+# Even few quantiles err less here than the choice of projections does; the 512 that are kept by default err far less,
+# from a stream as from sorted data.

@@ -2,8 +2,8 @@
 Search a catalog
 ================
 
-A catalog of 120 datasets: every choice of three digits, 40 images of each. Which of them are most like a new dataset of 3s,
-8s and 9s, made of images that no entry has?
+A catalog of 120 datasets: every choice of three digits, 40 images of each. Which of them are most like a new dataset
+of 3s, 8s and 9s, made of images that no entry has?
 """
 
 import tempfile
@@ -55,5 +55,5 @@ ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# The entry with the same digits comes first, then those that share two; names play no part, since the catalog sees the
-# images and how labels group them.
+# The entry with the same digits comes first, then those that share two; names play no part, since the catalog sees
+# the images and how labels group them.

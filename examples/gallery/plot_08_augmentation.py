@@ -65,12 +65,15 @@ ax = figure.add_subplot(grid[:, 1])
 best = ranking[0].rank
 ax.barh(
     [line.name for line in ranking], [line.distance.value for line in ranking],
-    xerr=[line.distance.stderr for line in ranking], color=["C0" if line.rank == best else "#a8cbe6" for line in ranking],
+    xerr=[line.distance.stderr for line in ranking],
+    color=["C0" if line.rank == best else "#a8cbe6" for line in ranking],
     error_kw={"ecolor": "#1d2733", "elinewidth": 1},
 )  # fmt: skip
 floor = ranking[0].distance.noise_floor
 ax.axvline(floor, color="C1", linestyle=(0, (4, 3)), linewidth=1.2)
-ax.annotate("noise floor", (floor, -0.5), (4, 2), textcoords="offset points", color="C1", fontsize=9, annotation_clip=False)
+ax.annotate(
+    "noise floor", (floor, -0.5), (4, 2), textcoords="offset points", color="C1", fontsize=9, annotation_clip=False
+)
 ax.invert_yaxis()
 ax.set(xlabel="distance to the images in use", title="Which augmentation comes nearest?")
 ax.tick_params(axis="y", length=0)
@@ -82,5 +85,5 @@ for row, line in enumerate(ranking):
 plt.show()
 
 # %%
-# Blur and turn together come nearest by far. They stay above the noise floor, since the strengths that were tried are not
-# quite those of the scanner; the same comparison would choose among strengths.
+# Blur and turn together come nearest by far. They stay above the noise floor, since the strengths that were tried are
+# not quite those of the scanner; the same comparison would choose among strengths.

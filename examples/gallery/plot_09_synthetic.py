@@ -2,8 +2,8 @@
 Synthetic against real data
 ===========================
 
-The breast cancer table of scikit-learn: 569 tumours, 30 columns, two classes. Five generators are fitted to one half and
-judged by how far what they make is from the other half, which they never saw.
+The breast cancer table of scikit-learn: 569 tumours, 30 columns, two classes. Five generators are fitted to one half
+and judged by how far what they make is from the other half, which they never saw.
 """
 
 import matplotlib.pyplot as plt
@@ -35,16 +35,16 @@ def gaussian(points, spread=1.0):
 
 generators = {
     "a normal law per class": (by_class(gaussian), y),
-    "the same, too narrow": (by_class(lambda points: gaussian(points, 0.5)), y),
+    "a narrow normal law per class": (by_class(lambda points: gaussian(points, 0.5)), y),
     "one normal law, labels by chance": (gaussian(x), rng.permutation(y)),
     "columns shuffled in a class": (by_class(lambda points: rng.permuted(points, axis=0)), y),
     "training rows once more": (x, y),
 }
 
 # %%
-# All are measured together, so that one unit serves all. Some columns have long tails, so classes enter by their quantiles
-# rather than by moments, whose powers a few outliers would rule. Of each the distance, its noise floor, and how much of the squared
-# distance would be left without labels.
+# All are measured together, so that one unit serves all. Some columns have long tails, so classes enter by their
+# quantiles rather than by moments, whose powers a few outliers would rule. Of each the distance, its noise floor, and
+# how much of the squared distance would be left without labels.
 
 matrix = sotdd.pairwise({"real": real, **generators}, label="quantiles", noise_floor=True)
 ranking = matrix.ranking("real")
@@ -65,9 +65,9 @@ ax.invert_yaxis()
 ax.set(xlabel="distance to real data that no generator saw", title="How good are five generators?")
 ax.tick_params(axis="y", length=0)
 ax.grid(axis="x")
-ax.legend(loc="lower right")
+ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# A normal law per class is as near to unseen data as the training rows themselves, within noise. Columns that forget each
-# other, points too close to the middle, and above all labels that go with nothing, stand clear of the floor.
+# Only the training rows themselves and a normal law per class are within noise. Columns that forget each other are a
+# little above it; labels that go with nothing, and points too close to the middle of their class, are far.

@@ -2,8 +2,8 @@
 Flow one dataset into another
 =============================
 
-The distance has a gradient, so a labelled dataset can walk down it towards another. Here a ring in two colours flows into
-two moons. Nothing says which point is to go where, or which class is to become which.
+The distance has a gradient, so a labelled dataset can walk down it towards another. Here a ring in two colours flows
+into two moons. Nothing says which point is to go where, or which class is to become which.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,10 @@ import sotdd
 
 rng = np.random.default_rng(0)
 angle = 2 * np.pi * np.arange(300) / 300
-ring = np.stack([np.cos(angle), np.sin(angle)], axis=1) + rng.normal(0, 0.04, size=(300, 2)), (angle > np.pi).astype(int)
+ring = (
+    np.stack([np.cos(angle), np.sin(angle)], axis=1) + rng.normal(0, 0.04, size=(300, 2)),
+    (angle > np.pi).astype(int),
+)
 moons = make_moons(300, noise=0.06, random_state=0)
 
 flow = sotdd.flow(ring, moons, steps=80, n_projections=128, snapshots=[0, 1, 2, 4, 8, 16, 32, 80])
@@ -39,5 +42,5 @@ axes[-1].grid()
 plt.show()
 
 # %%
-# The distance falls by more than an order of magnitude, and each half of the ring has become one moon: points moved, and
-# labels stayed with them.
+# The distance falls by more than an order of magnitude, and each half of the ring has become one moon: points moved,
+# and labels stayed with them.

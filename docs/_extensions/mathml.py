@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 from docutils import nodes
-from docutils.utils.math import latex2mathml
+from docutils.utils.math import MathError, latex2mathml
+from sphinx.util import logging
+
+_log = logging.getLogger(__name__)
+
+
+def mathml(node: nodes.Node, as_block: bool = False) -> str:
+    """The formula; one that cannot be read is a warning with its place, and shown as it was written."""
+    try:
+        return str(latex2mathml.tex2mathml(node.astext(), as_block=as_block))
+    except MathError as error:
+        _log.warning("formula: %s", error, location=node)
+        return f"<code>{escape(node.astext())}</code>"
 
 
 def inline(writer: Any, node: nodes.math) -> None:  # noqa: ANN401  # Sphinx's own writers
     """A formula within a line."""
-    writer.body.append(latex2mathml.tex2mathml(node.astext()))
+    writer.body.append(mathml(node))
     raise nodes.SkipNode
 
 
 def block(writer: Any, node: nodes.math_block) -> None:  # noqa: ANN401
     """A formula on lines of its own."""
-    writer.body.append(f'<div class="math">{latex2mathml.tex2mathml(node.astext(), as_block=True)}</div>\n')
+    writer.body.append(f'<div class="math">{mathml(node, as_block=True)}</div>\n')
     raise nodes.SkipNode
 
 

@@ -43,7 +43,7 @@ html_math_renderer = "mathml"
 
 autosummary_generate = True
 autosummary_imported_members = True
-autodoc_typehints = "none"  # signatures have them already, docstrings say what they mean
+autodoc_typehints = "none"  # docstrings say in words what is taken
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -97,4 +97,4 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "start": [], "how-it-works": []}

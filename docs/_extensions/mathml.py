@@ -29,7 +29,7 @@ def inline(writer: Any, node: nodes.math) -> None:  # noqa: ANN401  # Sphinx's o
 
 def block(writer: Any, node: nodes.math_block) -> None:  # noqa: ANN401
     """A formula on lines of its own."""
-    writer.body.append(f'<div class="math">{mathml(node, as_block=True)}</div>\n')
+    writer.body.append(f'<div class="formula">{mathml(node, as_block=True)}</div>\n')
     raise nodes.SkipNode
 
 

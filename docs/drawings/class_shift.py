@@ -18,7 +18,8 @@ for start, end, kind in zip(before, after, labels, strict=True):
 for kind, (name, term) in enumerate(zip(("cat", "dog"), terms(t, labels), strict=True)):
     middle = (before[labels == kind].mean() + after[labels == kind].mean()) / 2
     ax.annotate(
-        f"{term:+.2f}, the term of “{name}”", (middle, 0.5), ha="center", va="center", color=COLOURS[kind],
+        f"{term:+.2f}, the term of “{name}”".replace("-", "−"), (middle, 0.5), ha="center", va="center",
+        color=COLOURS[kind],
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
     )  # fmt: skip
 for height, text in ((1.0, "ψ₁ t"), (0.0, "ψ₁ t + term")):

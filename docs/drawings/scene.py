@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
-COLOURS = np.array(["#1f5f99", "#c05a12", "#2f8f6b", "#a0457a"])
+COLOURS = np.array(["#1f5f99", "#c05a12", "#2f8f6b", "#a0457a", "#8a7a1f"])  # two of A, three of B
 INK, QUIET, RULE = "#1d2733", "#5c6975", "#d5dbe1"
 
 # One projection: a direction, the weights of the feature and of two moments, and the orders of the moments.

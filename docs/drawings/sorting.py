@@ -5,7 +5,7 @@ import numpy as np
 from scene import COLOURS, QUIET, RULE, A, B, placed
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.2), width_ratios=(1, 1.15))
-for height, (name, (points, labels), shades) in enumerate((("B", B, slice(1, None)), ("A", A, slice(0, None)))):
+for height, (name, (points, labels), shades) in enumerate((("B", B, slice(2, None)), ("A", A, slice(0, None)))):
     values = placed(points, labels)
     colours = COLOURS[shades][labels]
     left.axhline(height, color=RULE, linewidth=1, zorder=0)

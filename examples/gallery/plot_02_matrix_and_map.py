@@ -2,7 +2,7 @@
 A matrix and a map
 ==================
 
-Ten datasets of small pictures: two halves of the handwritten digits that come with the package, and the second half
+Nine datasets of small pictures: two halves of the handwritten digits that come with the package, and the second half
 with more and more noise, more and more blur, and more and more wrong labels. All pairs are measured through the same
 projections, so every dataset is projected and sorted once.
 """
@@ -29,7 +29,7 @@ def mislabelled(share):
 
 
 datasets = {"digits": (images[first], labels[first]), "more digits": (others, kinds)}
-for strength in (2, 4, 6):
+for strength in (2, 4):
     datasets[f"noise {strength}"] = np.clip(others + rng.normal(0, strength, others.shape), 0, 16), kinds
 for width in (0.5, 0.7, 1.0):
     datasets[f"blur {width}"] = ndimage.gaussian_filter(others, (0, width, width)), kinds

@@ -44,7 +44,7 @@ class Sizes:
 
 
 SIZES = {
-    "full": Sizes(15, 3, 16_000, 5000, 5, 5, 3000, 10_000, 5000, 100_000, 32),
+    "full": Sizes(15, 3, 16_000, 5000, 5, 5, 3000, 5000, 5000, 100_000, 32),
     "quick": Sizes(5, 1, 600, 300, 1, 1, 300, 500, 300, 500, 8),
     "smallest": Sizes(3, 1, 60, 40, 1, 1, 60, 64, 60, 64, 4),
 }
@@ -57,15 +57,16 @@ def main() -> None:
 
 def strengths(count: int) -> list[Jitter]:
     """Augmentations: each strength drawn from the paper's range, the same ones every time; the first changes least."""
-    drawn = np.random.default_rng(0).uniform(size=(count, 4)) * (0.8, 0.8, 0.8, 0.5)
-    drawn[0] = 0
-    return [Jitter(*row) for row in (drawn + (0.1, 0.1, 0.1, 0)).tolist()]
+    least, most = np.array([0.1, 0.1, 0.1, 0.0]), np.array([0.9, 0.9, 0.9, 0.5])
+    drawn = least + (most - least) * np.random.default_rng(0).uniform(size=(count, 4))
+    drawn[0] = least
+    return [Jitter(*row) for row in drawn.tolist()]
 
 
 def run(options: Options) -> None:
     """Augment, train, tune, measure, correlate."""
     sizes = SIZES[options.size]
-    source = data.images("tiny_imagenet", options.data, side=SIDE)[0].sample(sizes.source)
+    source = data.images("tiny_imagenet", options.data, side=SIDE, most=sizes.source)[0]
     target, test = (part.sample(sizes.target) for part in data.images("cifar10", options.data))
     measure_distances(options, sizes, source, target)
     train(options, sizes, source, target, test)

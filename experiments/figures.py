@@ -72,6 +72,9 @@ def transfer(results: Path, name: str, methods: Sequence[str]) -> None:
     for place, axis in enumerate(axes):
         space, method = spaces[place // len(methods)], methods[place % len(methods)]
         far = nist_transfer.both_ways([row for row in rows if (row.get("space", ""), row["method"]) == (space, method)])
+        if not far:  # not every method was run in every space
+            axis.set_axis_off()
+            continue
         x, y = [far[pair] for pair in pairs], [100 * gap[pair] for pair in pairs]
         targets = [target for _, target in pairs]
         _line(axis, x, y)

@@ -193,6 +193,8 @@ def summarise(results: Path) -> None:
     table = []
     for method in METHODS:
         rows = [row for row in read(results / "tiny_distances.csv") if row["method"] == method]
+        if not rows:
+            continue
         found = mean_by(rows, ("a", "b"), "distance")
         far = {**found, **{(b, a): value for (a, b), value in found.items()}}
         for baseline in BASELINES:

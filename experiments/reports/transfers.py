@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments import augmentation, nist_transfer, split_tiny_imagenet, text_transfer
-from experiments.correlate import mean_by
+from experiments.correlate import between_targets, mean_by
 from experiments.methods import EXACT, METHODS, SOTDD
 from experiments.page import Line, Section, coefficient, compared, one, remarks, said
 from experiments.store import read
@@ -20,6 +20,10 @@ def nist(results: Path) -> Section:
     training = read(results / "nist_training.csv")
     few = next(row["points"] for row in rows if row["points"] != "all")
     lines = [*_over_all_pairs(rows, few), *_other_gaps(rows), *_choosing(rows, few)]
+    for points, what in (("all", "all"), (few, f"{int(few):,}")):
+        share = between_targets(nist_transfer.gaps(results, "accuracy", points))
+        title = f"share of the gap's variance that is between targets, {what} target points"
+        lines.append(Line(title, "–", f"{100 * share:.0f} %"))
     alone = mean_by([row for row in training if row["points"] == "all"], ("source", "target"), "accuracy")
     best = ", ".join(f"{a} {100 * value:.1f} %" for (a, b), value in alone.items() if a == b)
     used = nist_transfer.SIZES["full"]
@@ -84,19 +88,23 @@ def texts(results: Path) -> Section:
         lines.append(compared(f"{method}: r with the gap", "text_transfer", method, coefficient(row, "r")))
         rho = f"{coefficient(row, 'rho')}"
         lines.append(Line(f"{method}: ρ with the gap", said("text_transfer", "rho"), rho))
+        harder = f"ρ {float(row['rho_without_easiest']):.2f}, r {float(row['r_without_easiest']):.2f}"
+        lines.append(Line(f"{method}: without {row['easiest']} as a target", "–", harder))
         lines.append(Line(f"choosing a source: {method}", "–", _choice(row)))
     seconds = {row["method"]: float(row["seconds"]) for row in rows}
     ratio = f"{seconds[EXACT] / seconds[SOTDD]:.0f} ({seconds[EXACT]:.0f} s and {seconds[SOTDD]:.0f} s)"
     lines.append(Line("time of OTDD (exact) / s-OTDD, all pairs", said("text_transfer", "seconds"), ratio))
+    share = between_targets(text_transfer.gaps(results))
+    lines.append(Line("share of the gap's variance that is between targets", "–", f"{100 * share:.0f} %"))
     used = text_transfer.SIZES["full"]
     training = read(results / "text_training.csv")
     reached = mean_by(training, ("source", "target"), "accuracy")
     own = ", ".join(f"{a} {100 * value:.0f} %" for (a, b), value in reached.items() if a == b)
     sizes = (
         f"{rows[0]['pairs']} ordered pairs, {_seeds(training)} seeds; up to {used.source:,} examples of a source, "
-        f"{used.per_class} per class of a target, {used.test:,} to test on, {used.length} tokens; up to "
-        f"{used.points:,} points for s-OTDD ({used.n_projections:,} projections), {used.slow_points:,} for OTDD (exact). "
-        f"Tuned on the target's own train part: {own}."
+        f"{used.per_class} per class of a target, {used.test:,} to test on, {used.length} tokens; for s-OTDD up to "
+        f"{used.points:,} points and {used.n_projections:,} projections, for OTDD (exact) {used.slow_points:,} points."
+        f" Tuned on the target's own train part: {own}."
     )
     return Section("Text transfer", "text_transfer", sizes, lines, remarks("text_transfer"), "text.png")
 
@@ -153,7 +161,7 @@ def augmentations(results: Path) -> Section:
     sizes = (
         f"{used.augmentations} augmentations, {_seeds(training)} seeds; {used.source:,} pictures of Tiny-ImageNet at "
         f"32 × 32 and {used.target:,} of CIFAR-10; a ResNet-18 of half its width, {used.epochs} and "
-        f"{used.tuning_epochs} epochs; {used.points:,} points a side and {used.n_projections:,} projections, without the cut "
-        f"{used.uncut_points:,} and {used.uncut_projections:,}."
+        f"{used.tuning_epochs} epochs; {used.points:,} points a side and {used.n_projections:,} projections, without "
+        f"the cut {used.uncut_points:,} and {used.uncut_projections:,}."
     )
     return Section("Augmentation", "augmentation", sizes, lines, remarks("augmentation"))

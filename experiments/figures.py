@@ -10,7 +10,19 @@ import numpy as np
 
 from experiments.store import read
 
-_INK = ("#1b6ca8", "#d1495b", "#66a182", "#8d6a9f", "#edae49", "#2e4057", "#7f7f7f", "#c26e3f", "#00798c")
+_INK = (
+    "#1b6ca8",
+    "#d1495b",
+    "#66a182",
+    "#8d6a9f",
+    "#edae49",
+    "#2e4057",
+    "#7f7f7f",
+    "#c26e3f",
+    "#00798c",
+    "#a3b18a",
+    "#6d2e46",
+)
 
 
 def _axes(rows: int, columns: int, width: float = 3.4, height: float = 3.0) -> tuple[Any, list[Any]]:
@@ -40,6 +52,12 @@ def _scatter(
     for group, ink in marks.items():
         inside = [place for place, other in enumerate(groups) if other == group]
         axis.plot([x[p] for p in inside], [y[p] for p in inside], "o", ms=4, alpha=0.8, color=ink, label=group)
+
+
+def _legend(figure: Any, axis: Any, title: str = "") -> None:
+    """One legend for all panels, beside them."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, title=title, fontsize=7, frameon=False, loc="outside right upper")
 
 
 def _line(axis: Any, x: Sequence[float], y: Sequence[float]) -> None:
@@ -78,10 +96,11 @@ def transfer(results: Path, name: str, methods: Sequence[str]) -> None:
         x, y = [far[pair] for pair in pairs], [100 * gap[pair] for pair in pairs]
         targets = [target for _, target in pairs]
         _line(axis, x, y)
-        _scatter(axis, x, y, targets, _inks(targets))
+        _scatter(axis, x, y, targets, _inks(sorted(targets)))
+        axis.locator_params(axis="x", nbins=4)
         axis.set_xlabel(f"{method}{', ' + space if space else ''}")
     axes[0].set_ylabel(f"{title}, points")
-    axes[-1].legend(title="target", fontsize=7, frameon=False)
+    _legend(figure, axes[0], "target")
     _save(figure, results / f"{name}.png")
 
 
@@ -101,7 +120,7 @@ def moments(results: Path) -> None:
             axis.errorbar(x, y, np.maximum(bars, 0), fmt="o-", ms=4, lw=1, capsize=2, color=ink, label=f"{scale} scale")
         axis.axhline(0, color="#999999", lw=0.8)
         axis.set(xlabel="number of moments k", ylabel=f"{title} with the gap")
-    axes[0].legend(frameon=False, fontsize=8)
+    _legend(figure, axes[0])
     _save(figure, results / "moments.png")
 
 
@@ -127,6 +146,9 @@ def correlation(results: Path) -> None:
             and (row["kind"] == "random") == random
             and tuple(row[k] for k in key) in exact
         ]
+        if not chosen:
+            axis.set_axis_off()
+            continue
         groups = [row["size" if random else "kind"] for row in chosen]
         x = [exact[tuple(row[k] for k in key)] for row in chosen]
         y = [float(row["distance"]) for row in chosen]
@@ -134,7 +156,7 @@ def correlation(results: Path) -> None:
         axis.set(xlabel="OTDD (exact)", ylabel=methods[method])
         if method == 0:
             axis.set_title(f"{DATASETS[line // 2]}, {'random subsets' if random else 'different'}", fontsize=9)
-        if method == len(methods) - 1 and chosen:
+        if method == len(methods) - 1:
             axis.legend(fontsize=6, frameon=False)
     _save(figure, results / "correlation.png")
 
@@ -161,6 +183,9 @@ def projections(results: Path) -> None:
             chosen = [row for row in against if (row["data"], row["pairs"], row["method"]) == (name, group, method)]
             counts = [int(row["projections"]) for row in chosen]
             axis.plot(counts, [float(row["rho"]) for row in chosen], "o-", ms=3, lw=1, color=ink, label=method)
+        if not axis.lines[0].get_xdata().size:
+            axis.set_axis_off()
+            continue
         axis.set(
             xscale="log", xlabel="projections", ylabel="Spearman ρ with OTDD (exact)", title=f"{name}, {group} pairs"
         )
@@ -170,22 +195,20 @@ def projections(results: Path) -> None:
 
 def runtime(results: Path) -> None:
     """Seconds and megabytes against the number of points, for every method."""
-    paths = sorted(results.glob("runtime_*.csv"), reverse=True)
-    figure, axes = _axes(2, len(paths), 4.4, 3.2)
-    for place, path in enumerate(paths):
-        rows = read(path)
-        lines = list(dict.fromkeys((row["method"], row["projections"], row["device"]) for row in rows))
-        for line, ink in zip(lines, _inks([str(line) for line in lines]).values(), strict=True):
+    tables = {path.stem.removeprefix("runtime_"): read(path) for path in sorted(results.glob("runtime_*.csv"))[::-1]}
+    figure, axes = _axes(2, len(tables), 3.8, 3.0)
+    inks = _inks([row["method"] + row["projections"] for rows in tables.values() for row in rows])
+    for place, (name, rows) in enumerate(tables.items()):
+        for line in dict.fromkeys((row["method"], row["projections"], row["device"]) for row in rows):
             chosen = [r for r in rows if (r["method"], r["projections"], r["device"]) == line and r["seconds"]]
-            label = line[0] + (f", {int(line[1]):,}" if line[1] != "0" else "") + (", GPU" if line[2] != "cpu" else "")
-            style = {"ms": 3, "lw": 1, "color": ink, "ls": "--" if line[2] != "cpu" else "-", "marker": "o"}
-            for axis, column in ((axes[place], "seconds"), (axes[place + len(paths)], "megabytes")):
-                points = [(int(r["size"]), max(float(r[column]), 0.01)) for r in chosen]
-                axis.plot([p[0] for p in points], [p[1] for p in points], label=label, **style)
-        for axis, title in ((axes[place], "seconds"), (axes[place + len(paths)], "megabytes")):
-            axis.set(xscale="log", yscale="log", xlabel="points of each half", ylabel=title)
-            axis.set_title(path.stem.removeprefix("runtime_"), fontsize=9)
-    axes[len(paths) - 1].legend(fontsize=6, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+            gpu = line[2] != "cpu"
+            label = line[0] + (f", {int(line[1]):,}" if line[1] != "0" else "") + (", GPU" if gpu else "")
+            for axis, column in ((axes[place], "seconds"), (axes[place + len(tables)], "megabytes")):
+                x, y = [int(r["size"]) for r in chosen], [max(float(r[column]), 0.01) for r in chosen]
+                axis.plot(x, y, "o--" if gpu else "o-", ms=3, lw=1, color=inks[line[0] + line[1]], label=label)
+                axis.set(xscale="log", yscale="log", xlabel="points of each half", ylabel=column)
+                axis.set_title(name, fontsize=9)
+    _legend(figure, axes[0])
     _save(figure, results / "runtime.png")
 
 
@@ -203,5 +226,6 @@ def augmentation(results: Path) -> None:
         y = [100 * reached[row["augmentation"],] for row in chosen]
         _line(axis, x, y)
         axis.plot(x, y, "o", ms=4, color=_INK[0])
+        axis.locator_params(axis="x", nbins=4)
         axis.set(xlabel=method, ylabel="accuracy on CIFAR-10, %")
     _save(figure, results / "augmentation.png")

@@ -11,6 +11,7 @@ from experiments.page import Line, Section, coefficient, one, remarks, said
 from experiments.store import read
 
 _NAMES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
+_KINDS = {"classes": "in their classes", "dataset": "in their dataset", "augmentation": "by an augmentation"}
 _GROUPS = {"random": "random subsets", "different": "pairs that differ"}
 
 
@@ -27,6 +28,11 @@ def correlations(results: Path) -> Section:
                 if row is not None:
                     here = _agreement(row, group)
                     lines.append(Line(f"{_NAMES[name]}, {what}: {method}", said("correlation", "rho"), here))
+        for kind, what in _KINDS.items():
+            row = one(rows, data=name, pairs=kind, method=SOTDD, projections=most)
+            if row is not None:
+                title = f"{_NAMES[name]}, pairs that differ {what} alone: {SOTDD}"
+                lines.append(Line(title, "–", _agreement(row, kind)))
         pairs = read(results / f"correlation_{name}.csv")
         random = [row for row in pairs if row["kind"] == "random"]
         points = [int(row["size"]) for row in random]

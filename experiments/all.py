@@ -39,7 +39,7 @@ def main() -> None:
         print(f"{experiment.__name__}: {time.perf_counter() - began:.0f} s", flush=True)
     output = (ROOT / "docs" if options.size == "full" else options.results) / "reproduction.md"
     if options.draw:
-        page.generate(options.results, output, [section(options.results) for section in reports.SECTIONS])
+        page.generate(options.results, output, [section(options.results, options.size) for section in reports.SECTIONS])
 
 
 if __name__ == "__main__":

@@ -250,7 +250,7 @@ def test_every_experiment_runs(name, results, monkeypatch):
 
 @needs_data
 def test_the_page_holds_every_experiment_that_ran(results, tmp_path):
-    sections = [section(results) for section in reports.SECTIONS if section is not reports.texts]
+    sections = [section(results, "smallest") for section in reports.SECTIONS if section is not reports.texts]
     page.generate(results, tmp_path / "page.md", sections)
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert text.count("\n## ") == len(sections)

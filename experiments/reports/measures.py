@@ -15,7 +15,7 @@ _KINDS = {"classes": "in their classes", "dataset": "in their dataset", "augment
 _GROUPS = {"random": "random subsets", "different": "pairs that differ"}
 
 
-def correlations(results: Path) -> Section:
+def correlations(results: Path, size: str = "full") -> Section:
     """Correlation with OTDD (exact)."""
     rows = read(results / "correlation_summary.csv")
     lines, sizes = [], []
@@ -55,7 +55,7 @@ def _agreement(row: Mapping[str, str], group: str) -> str:
     return f"{here} ({row['count']} pairs)"
 
 
-def runtimes(results: Path) -> Section:
+def runtimes(results: Path, size: str = "full") -> Section:
     """Seconds and memory."""
     lines = []
     for path in sorted(results.glob("runtime_*.csv"), reverse=True):
@@ -68,7 +68,7 @@ def runtimes(results: Path) -> Section:
             lines.append(Line(f"{_NAMES[rows[0]['data']]}: {name}", said("runtime", "seconds"), here))
     sizes = (
         "two disjoint random subsets of so many points each, one run each, given up after "
-        f"{runtime.SIZES['full'].patience:.0f} s for all sizes of a method."
+        f"{runtime.SIZES[size].patience:.0f} s for all sizes of a method."
     )
     return Section("Runtime and memory", "runtime", sizes, lines, remarks("runtime"))
 
@@ -79,13 +79,13 @@ def _cost(row: Mapping[str, str]) -> str:
     return f"{int(row['size']):,}: {float(row['seconds']):.2g} s, {max(0.0, float(row['megabytes'])):,.0f} MB"
 
 
-def projection_counts(results: Path) -> Section:
+def projection_counts(results: Path, size: str = "full") -> Section:
     """How many projections."""
     rows = read(results / "projections_summary.csv")
     lines = [*_settling(rows), *_against_exact(read(results / "correlation_summary.csv"))]
     points: dict[str, list[str]] = {}
-    for name, size in dict.fromkeys((row["data"], row["size"]) for row in rows):
-        points.setdefault(_NAMES[name], []).append(f"{int(size):,}")
+    for name, count in dict.fromkeys((row["data"], row["size"]) for row in rows):
+        points.setdefault(_NAMES[name], []).append(f"{int(count):,}")
     used = "; ".join(f"{name} {', '.join(sizes)}" for name, sizes in points.items())
     sizes = f"points of each subset: {used}; {rows[0]['pairs']} random pairs of each size; ranges are over sizes."
     return Section("Number of projections", "projections", sizes, lines, remarks("projections"))
@@ -112,12 +112,13 @@ def _against_exact(rows: Sequence[Mapping[str, str]]) -> Iterator[Line]:
                 yield Line(title, said("projections", "rho"), here)
 
 
-def moment_counts(results: Path) -> Section:
+def moment_counts(results: Path, size: str = "full") -> Section:
     """How many moments."""
     lines = []
     for row in sorted(read(results / "moments_correlations.csv"), key=lambda row: row["scale"]):
         here = f"ρ {coefficient(row, 'rho')}, r {coefficient(row, 'r')}; within a target {float(row['rho_within']):.2f}"
         lines.append(Line(f"k = {row['moments']}, {row['scale']} scale", said("moments", "rho"), here))
-    count = nist_transfer.SIZES["full"].n_projections
-    sizes = f"as in the *NIST transfer: whole sets in pixels, {count:,} linear projections, three seeds."
+    count = nist_transfer.SIZES[size].n_projections
+    seeds = len({row["seed"] for row in read(results / "moments_distances.csv")})
+    sizes = f"as in the *NIST transfer: whole sets in pixels, {count:,} linear projections, {seeds} seeds averaged."
     return Section("Number of moments", "moments", sizes, lines, remarks("moments"))

@@ -14,7 +14,7 @@ from experiments.store import read
 _SPACES = ("pixels", "embedding")
 
 
-def nist(results: Path) -> Section:
+def nist(results: Path, size: str = "full") -> Section:
     """Transfer among the *NIST sets."""
     rows = read(results / "nist_correlations.csv")
     training = read(results / "nist_training.csv")
@@ -26,7 +26,7 @@ def nist(results: Path) -> Section:
         lines.append(Line(title, "–", f"{100 * share:.0f} %"))
     alone = mean_by([row for row in training if row["points"] == "all"], ("source", "target"), "accuracy")
     best = ", ".join(f"{a} {100 * value:.1f} %" for (a, b), value in alone.items() if a == b)
-    used = nist_transfer.SIZES["full"]
+    used = nist_transfer.SIZES[size]
     sizes = (
         f"{one(rows)['pairs']} ordered pairs, {_seeds(training)} seeds of training and "  # type: ignore[index]
         f"{_seeds(read(results / 'nist_distances.csv'))} of distances, averaged; whole sets for s-OTDD, but "
@@ -79,7 +79,7 @@ def _seeds(rows: Sequence[Mapping[str, str]]) -> int:
     return len({row["seed"] for row in rows})
 
 
-def texts(results: Path) -> Section:
+def texts(results: Path, size: str = "full") -> Section:
     """Transfer among texts."""
     rows = read(results / "text_correlations.csv")
     lines = []
@@ -96,7 +96,7 @@ def texts(results: Path) -> Section:
     lines.append(Line("time of OTDD (exact) / s-OTDD, all pairs", said("text_transfer", "seconds"), ratio))
     share = between_targets(text_transfer.gaps(results))
     lines.append(Line("share of the gap's variance that is between targets", "–", f"{100 * share:.0f} %"))
-    used = text_transfer.SIZES["full"]
+    used = text_transfer.SIZES[size]
     training = read(results / "text_training.csv")
     reached = mean_by(training, ("source", "target"), "accuracy")
     own = ", ".join(f"{a} {100 * value:.0f} %" for (a, b), value in reached.items() if a == b)
@@ -109,7 +109,7 @@ def texts(results: Path) -> Section:
     return Section("Text transfer", "text_transfer", sizes, lines, remarks("text_transfer"), "text.png")
 
 
-def tiny(results: Path) -> Section:
+def tiny(results: Path, size: str = "full") -> Section:
     """Split Tiny-ImageNet."""
     rows = read(results / "tiny_correlations.csv")
     against = {"trained": "a network trained on the target", "untrained": "a last layer on an untrained network"}
@@ -122,7 +122,7 @@ def tiny(results: Path) -> Section:
         )
         for row in rows
     ]
-    used = split_tiny_imagenet.SIZES["full"]
+    used = split_tiny_imagenet.SIZES[size]
     paper = int(said("split_tiny_imagenet", "points").split()[0].replace(",", ""))
     needed = split_tiny_imagenet.exact_bytes(paper, used.side) / 1e9
     feasible = f"infeasible: {needed:,.0f} GB of features and costs for one pair of {paper:,} points"
@@ -141,7 +141,7 @@ def tiny(results: Path) -> Section:
     )
 
 
-def augmentations(results: Path) -> Section:
+def augmentations(results: Path, size: str = "full") -> Section:
     """Augmentation."""
     rows = read(results / "augmentation_correlations.csv")
     training = read(results / "augmentation_training.csv")
@@ -157,7 +157,7 @@ def augmentations(results: Path) -> Section:
             "accuracy by augmentation", said("augmentation", "accuracy"), f"{min(reached):.1f} to {max(reached):.1f} %"
         )
     )
-    used = augmentation.SIZES["full"]
+    used = augmentation.SIZES[size]
     sizes = (
         f"{used.augmentations} augmentations, {_seeds(training)} seeds; {used.source:,} pictures of Tiny-ImageNet at "
         f"32 × 32 and {used.target:,} of CIFAR-10; a ResNet-18 of half its width, {used.epochs} and "

@@ -91,6 +91,7 @@ def _settings(method: Method, n_features: int, seed: int, device: str) -> dict[s
             "directions": sotdd.Sphere() if shape is None else sotdd.Convolution(shape, "auto", method.clamp, "last"),
             "scale": method.scale if isinstance(method.scale, str) else _scaler(n_features, *method.scale),
             "p": 2.0,
+            "estimator": "plain",
             "seed": seed,
             "device": device,
         }

@@ -70,6 +70,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,  # how long an example takes says more about the machine
     "write_computation_times": False,
     "remove_config_comments": True,
+    "notebook_extensions": set(),  # the scripts themselves are there to download
 }
 
 plot_include_source = False

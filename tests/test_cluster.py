@@ -349,9 +349,9 @@ def other_file(folder, made):
 @pytest.mark.parametrize(
     ("change", "settings", "said"),
     [
-        (lambda t: t, {"label": "species"}, "has no label column 'species', only 'x0', "),
+        (lambda t: t, {"label": "species"}, "has no column 'species', only 'x0' "),
         (lambda t: t, {"features": ["x0", "x9"]}, "has no column 'x9'"),
-        (lambda t: t, {"features": []}, "names no column"),
+        (lambda t: t, {"features": []}, "features is a list"),
         (lambda t: t, {"label": None}, "has 6 features but the projections are for 5"),
         (lambda t: t.rename_columns(["x0", "x1", "x2", "x3", "x4", "kind"]), {}, r"99.parquet has no column 'label'"),
         (lambda t: t.drop_columns("x3"), {}, r"part-99.parquet has no column 'x3', which .*empty.parquet has"),
@@ -396,8 +396,8 @@ def test_files_that_do_not_go_together(folder, threads, projections, change, set
         ([[1.0, 2.0], [1.0]], "have 1 to 2 entries"),
         ([[1.0, 2.0], None], "has 1 missing lists"),
         ([[1.0, 2.0], [1.0, None]], "has 1 missing values"),
-        ([[[1.0]], [[2.0]]], "lists of lists"),
-        ([["a"], ["b"]], "holds text"),
+        ([[[1.0]], [[2.0]]], "has 1 features but the projections are for 5"),
+        ([["a"], ["b"]], "expected columns of numbers"),
         ([[1.0, 2.0], [3.0, 4.0]], "has 2 features but the projections are for 5"),
     ],
 )
@@ -429,9 +429,9 @@ def test_files_that_cannot_be_read(folder, threads, projections):
 def test_frames_with_bad_columns(batches, threads, projections):
     whole = frame(batches[:2], 2)
     for source, settings, said in [
-        (whole, {"label": "species"}, "the frame has no label column 'species'"),
+        (whole, {"label": "species"}, "the frame has no column 'species'"),
         (whole.rename(columns={"label": "kind"}), {}, "none is named label"),
-        (whole.assign(note="a"), {}, "column 'note' of the frame holds text"),
+        (whole.assign(note="a"), {}, "columns that are not numbers, 'note'"),
         (whole[["label"]], {}, "no column beside the labels"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):
@@ -461,7 +461,7 @@ def test_partitions_of_a_frame_with_mixed_types(batches, threads, projections):
         ((np.ones((4, 3)), [0, 1, 0, 1]), "batch 11: dataset 'batch' has 3 features but the projections are for 5"),
         ((np.ones((4, D)), [0, 1, 0]), "batch 11: labels"),
         ((np.ones((4, D)), ["a", "b", "a", "b"]), "labels are text in one batch"),
-        ("nothing", "batch 11: dataset 'batch' is 'nothing'"),
+        ("nothing", "batch 11: there is no file nothing"),
     ],
 )
 def test_bad_batches(batches, threads, projections, part, said):

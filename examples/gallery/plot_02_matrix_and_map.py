@@ -2,9 +2,10 @@
 A matrix and a map
 ==================
 
-Nine datasets of small pictures: two halves of the handwritten digits that come with the package, and the second half
-with more and more noise, more and more blur, and more and more wrong labels. All pairs are measured through the same
-projections, so every dataset is projected and sorted once.
+Nine datasets of small pictures: two halves of the handwritten digits that come with the
+package, and the second half with more and more noise, more and more blur, and more and
+more wrong labels. All pairs are measured through the same projections, so every dataset
+is projected and sorted once.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +31,10 @@ def mislabelled(share):
 
 datasets = {"digits": (images[first], labels[first]), "more digits": (others, kinds)}
 for strength in (2, 4):
-    datasets[f"noise {strength}"] = np.clip(others + rng.normal(0, strength, others.shape), 0, 16), kinds
+    datasets[f"noise {strength}"] = (
+        np.clip(others + rng.normal(0, strength, others.shape), 0, 16),
+        kinds,
+    )
 for width in (0.5, 0.7, 1.0):
     datasets[f"blur {width}"] = ndimage.gaussian_filter(others, (0, width, width)), kinds
 for share in (0.5, 1.0):
@@ -41,8 +45,8 @@ for line in matrix.ranking("digits"):
     print(f"{line.rank:>2}  {line.name:<18} {line.distance}")
 
 # %%
-# The heat map puts near datasets side by side. The map places them in the plane, as near to each other as they were
-# measured; its stress says how faithfully.
+# The heat map puts near datasets side by side. The map places them in the plane, as near
+# to each other as they were measured; its stress says how faithfully.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(14, 5.2), width_ratios=(1, 1.05))
 matrix.plot(left)
@@ -50,5 +54,5 @@ matrix.map(right)
 plt.show()
 
 # %%
-# The halves of one set are within noise of each other. Noise, blur and wrong labels lead away from them in three
-# directions, and each farther with its strength.
+# The halves of one set are within noise of each other. Noise, blur and wrong labels lead
+# away from them in three directions, and each farther with its strength.

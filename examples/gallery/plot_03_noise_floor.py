@@ -2,8 +2,9 @@
 What is a small distance? The noise floor
 =========================================
 
-Two samples of one source are never at distance zero. How far apart they are by chance depends on their size. Asked
-for, every distance comes with that floor: what random splits of the pooled points give, through the same projections.
+Two samples of one source are never at distance zero. How far apart they are by chance
+depends on their size. Asked for, every distance comes with that floor: what random splits
+of the pooled points give, through the same projections.
 """
 
 import matplotlib.pyplot as plt
@@ -20,9 +21,14 @@ sizes = [50, 100, 200, 400, 800]
 alike, faded, floors, limits = [], [], [], []
 for n in sizes:
     a, b = order[:n], order[-n:]
-    same = sotdd.distance((images[a], labels[a]), (images[b], labels[b]), n_projections=300, noise_floor=True)
+    same = sotdd.distance(
+        (images[a], labels[a]), (images[b], labels[b]), n_projections=300, noise_floor=True
+    )
     less_ink = sotdd.distance(
-        (images[a], labels[a]), (0.93 * images[b], labels[b]), n_projections=300, noise_floor=True
+        (images[a], labels[a]),
+        (0.93 * images[b], labels[b]),
+        n_projections=300,
+        noise_floor=True,
     )
     alike.append(same)
     faded.append(less_ink)
@@ -35,18 +41,38 @@ for n, found in zip(sizes, faded, strict=True):
 
 figure, ax = plt.subplots()
 ax.fill_between(sizes, 0, limits, color="C0", alpha=0.15, linewidth=0, label="within noise")
-ax.plot(sizes, floors, color="C0", linestyle=(0, (4, 3)), linewidth=1.2, label="noise floor")
-ax.plot(sizes, [found.value for found in alike], "o", color="C0", label="other digits of the same source")
-ax.plot(sizes, [found.value for found in faded], "s", color="C1", label="other digits, with 7 % less ink")
+ax.plot(
+    sizes, floors, color="C0", linestyle=(0, (4, 3)), linewidth=1.2, label="noise floor"
+)
+ax.plot(
+    sizes,
+    [found.value for found in alike],
+    "o",
+    color="C0",
+    label="other digits of the same source",
+)
+ax.plot(
+    sizes,
+    [found.value for found in faded],
+    "s",
+    color="C1",
+    label="other digits, with 7 % less ink",
+)
 ax.set(
-    xscale="log", xticks=sizes, xticklabels=sizes, ylim=(0, None), xlabel="points in each sample",
-    ylabel="distance, in spreads of the pooled data", title="More points lower the floor",
-)  # fmt: skip
+    xscale="log",
+    xticks=sizes,
+    xticklabels=sizes,
+    ylim=(0, None),
+    xlabel="points in each sample",
+    ylabel="distance, in spreads of the pooled data",
+    title="More points lower the floor",
+)
 ax.minorticks_off()
 ax.grid(axis="y")
 ax.legend()
 plt.show()
 
 # %%
-# The same loss of ink is near the edge of chance with a hundred digits and far beyond it with eight hundred: whether
-# a distance is small is a question about the floor, not about the number.
+# The same loss of ink is near the edge of chance with a hundred digits and far beyond it
+# with eight hundred: whether a distance is small is a question about the floor, not about
+# the number.

@@ -2,8 +2,9 @@
 Which class moved?
 ==================
 
-In the second half of the digits every 3 is mirrored, as if a scanner had been set up wrongly for some of the pages.
-The distance says that something differs; :func:`sotdd.explain` says what.
+In the second half of the digits every 3 is mirrored, as if a scanner had been set up
+wrongly for some of the pages. The distance says that something differs;
+:func:`sotdd.explain` says what.
 """
 
 import matplotlib.pyplot as plt
@@ -25,20 +26,26 @@ why = sotdd.explain(before, after, n_projections=500)
 print(why)
 
 # %%
-# On the left the distance of every class to every other; counterparts are framed. On the right the share of the
-# squared distance that the points of each class carry.
+# On the left the distance of every class to every other; counterparts are framed. On the
+# right the share of the squared distance that the points of each class carry.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.6), width_ratios=(1.25, 1))
 why.plot(left)
 shares = why.shares[1]
 right.barh(
-    [str(label) for label in why.classes[1]], 100 * shares, color=["C1" if s == max(shares) else "C0" for s in shares]
+    [str(label) for label in why.classes[1]],
+    100 * shares,
+    color=["C1" if s == max(shares) else "C0" for s in shares],
 )
 right.invert_yaxis()
-right.set(xlabel="% of the squared distance, by digit of “after”", title="Where the distance comes from")
+right.set(
+    xlabel="% of the squared distance, by digit of “after”",
+    title="Where the distance comes from",
+)
 right.grid(axis="x")
 right.tick_params(axis="y", length=0)
 plt.show()
 
 # %%
-# The mirrored 3 is farthest from its namesake and carries the largest share: it is the class to look at.
+# The mirrored 3 is farthest from its namesake and carries the largest share: it is the
+# class to look at.

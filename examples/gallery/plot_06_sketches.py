@@ -2,9 +2,10 @@
 Sketches, and how exact they are
 ================================
 
-A sketch keeps, of every projection, a number of quantile means in place of all points. Two sketches are compared
-without the data. Here two datasets of 20,000 points are sketched with more and more quantiles, and once more from a
-stream of batches that are never in memory together.
+A sketch keeps, of every projection, a number of quantile means in place of all points.
+Two sketches are compared without the data. Here two datasets of 20,000 points are
+sketched with more and more quantiles, and once more from a stream of batches that are
+never in memory together.
 """
 
 import matplotlib.pyplot as plt
@@ -34,10 +35,15 @@ exact
 
 def batches(data):
     """A thousand points at a time."""
-    return [(data[0][start : start + 1000], data[1][start : start + 1000]) for start in range(0, 20_000, 1000)]
+    return [
+        (data[0][start : start + 1000], data[1][start : start + 1000])
+        for start in range(0, 20_000, 1000)
+    ]
 
 
-streamed = sotdd.sketch_stream(batches(a), projections).distance(sotdd.sketch_stream(batches(b), projections))
+streamed = sotdd.sketch_stream(batches(a), projections).distance(
+    sotdd.sketch_stream(batches(b), projections)
+)
 streamed
 
 # %%
@@ -45,20 +51,36 @@ streamed
 kept = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 errors = []
 for n_quantiles in kept:
-    one, other = (sotdd.sketch(data, projections, n_quantiles=n_quantiles) for data in (a, b))
+    one, other = (
+        sotdd.sketch(data, projections, n_quantiles=n_quantiles) for data in (a, b)
+    )
     errors.append(1 - one.distance(other).value / exact.value)
 
 figure, ax = plt.subplots()
 off, chance = 100 * (1 - streamed.value / exact.value), 100 * exact.stderr / exact.value
 ax.plot(kept, 100 * np.array(errors), "o-", color="C0", label="sketches")
-ax.plot([512], [off], "s", color="C1", markersize=8, label="streamed, 512 quantiles", zorder=3)
+ax.plot(
+    [512], [off], "s", color="C1", markersize=8, label="streamed, 512 quantiles", zorder=3
+)
 ax.axhline(chance, color="C2", linestyle=(0, (4, 3)), linewidth=1)
-ax.annotate("error from the choice of 200 projections", (kept[-1], chance), (0, -12), textcoords="offset points",
-            ha="right", color="C2", fontsize=9)  # fmt: skip
+ax.annotate(
+    "error from the choice of 200 projections",
+    (kept[-1], chance),
+    (0, -12),
+    textcoords="offset points",
+    ha="right",
+    color="C2",
+    fontsize=9,
+)
 ax.set(
-    xscale="log", yscale="log", xticks=kept, xticklabels=kept, xlabel="quantiles kept of each projection",
-    ylabel="too small by, %", title="A sketch never overestimates, and is soon exact enough",
-)  # fmt: skip
+    xscale="log",
+    yscale="log",
+    xticks=kept,
+    xticklabels=kept,
+    xlabel="quantiles kept of each projection",
+    ylabel="too small by, %",
+    title="A sketch never overestimates, and is soon exact enough",
+)
 ax.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
 ax.yaxis.set_major_formatter("{x:g}")
 ax.minorticks_off()
@@ -67,5 +89,5 @@ ax.legend()
 plt.show()
 
 # %%
-# Even few quantiles err less here than the choice of projections does; the 512 that are kept by default err far less,
-# from a stream as from sorted data.
+# Even few quantiles err less here than the choice of projections does; the 512 that are
+# kept by default err far less, from a stream as from sorted data.

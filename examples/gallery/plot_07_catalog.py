@@ -2,8 +2,8 @@
 Search a catalog
 ================
 
-A catalog of 120 datasets: every choice of three digits, 40 images of each. Which of them are most like a new dataset
-of 3s, 8s and 9s, made of images that no entry has?
+A catalog of 120 datasets: every choice of three digits, 40 images of each. Which of them
+are most like a new dataset of 3s, 8s and 9s, made of images that no entry has?
 """
 
 import tempfile
@@ -27,7 +27,10 @@ def pick(kinds, part):
 
 projections = sotdd.Projections.fit([(images, labels)], n_projections=200)
 choices = list(combinations(range(10), 3))
-sketches = {" ".join(map(str, kinds)): sotdd.sketch(pick(kinds, slice(40)), projections) for kinds in choices}
+sketches = {
+    " ".join(map(str, kinds)): sotdd.sketch(pick(kinds, slice(40)), projections)
+    for kinds in choices
+}
 
 query = {3, 8, 9}
 with tempfile.TemporaryDirectory() as folder:
@@ -42,18 +45,26 @@ common = [len(query & {int(kind) for kind in hit.name.split()}) for hit in hits]
 colours = {3: "#0b2f57", 2: "#1f5f99", 1: "#a8cbe6", 0: "#d5dbe1"}
 figure, ax = plt.subplots(figsize=(7.5, 4.6))
 ax.barh(
-    [hit.name for hit in hits], [hit.distance.value for hit in hits], xerr=[hit.distance.stderr for hit in hits],
-    color=[colours[n] for n in common], error_kw={"ecolor": "#1d2733", "elinewidth": 1},
-)  # fmt: skip
+    [hit.name for hit in hits],
+    [hit.distance.value for hit in hits],
+    xerr=[hit.distance.stderr for hit in hits],
+    color=[colours[n] for n in common],
+    error_kw={"ecolor": "#1d2733", "elinewidth": 1},
+)
 ax.invert_yaxis()
 for n in sorted(set(common), reverse=True):
     ax.barh([], [], color=colours[n], label=f"{n} digits in common")
-ax.set(xlim=(0, 0.5), xlabel="distance to 3 8 9", ylabel="entry", title="The twelve nearest of 120")
+ax.set(
+    xlim=(0, 0.5),
+    xlabel="distance to 3 8 9",
+    ylabel="entry",
+    title="The twelve nearest of 120",
+)
 ax.grid(axis="x")
 ax.tick_params(axis="y", length=0)
 ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# The entry with the same digits comes first, then those that share two; names play no part, since the catalog sees
-# the images and how labels group them.
+# The entry with the same digits comes first, then those that share two; names play no
+# part, since the catalog sees the images and how labels group them.

@@ -2,8 +2,9 @@
 Choose an augmentation
 ======================
 
-Training images are clean; those in use come from another scanner, which blurs and turns them a little. Which
-augmentation brings the training set nearest to what is in use? The distance answers before anything is trained.
+Training images are clean; those in use come from another scanner, which blurs and turns
+them a little. Which augmentation brings the training set nearest to what is in use? The
+distance answers before anything is trained.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +23,12 @@ train, used = np.array_split(rng.permutation(len(images)), 2)
 def turn(batch, most):
     """Each image turned by a random angle of up to ``most`` degrees."""
     angles = rng.uniform(-most, most, len(batch))
-    return np.stack([ndimage.rotate(x, a, reshape=False, order=1) for x, a in zip(batch, angles, strict=True)])
+    return np.stack(
+        [
+            ndimage.rotate(x, a, reshape=False, order=1)
+            for x, a in zip(batch, angles, strict=True)
+        ]
+    )
 
 
 def blur(batch, width):
@@ -33,7 +39,9 @@ def blur(batch, width):
 def shift(batch):
     """Each image moved by up to one pixel."""
     steps = rng.integers(-1, 2, size=(len(batch), 2))
-    return np.stack([ndimage.shift(x, s, order=0) for x, s in zip(batch, steps, strict=True)])
+    return np.stack(
+        [ndimage.shift(x, s, order=0) for x, s in zip(batch, steps, strict=True)]
+    )
 
 
 in_use = turn(blur(images[used], 0.7), 12), labels[used]
@@ -49,7 +57,10 @@ candidates = {
 }
 
 matrix = sotdd.pairwise(
-    {"in use": in_use, **{name: (batch, labels[train]) for name, batch in candidates.items()}},
+    {
+        "in use": in_use,
+        **{name: (batch, labels[train]) for name, batch in candidates.items()},
+    },
     n_projections=500,
     noise_floor=True,
 )
@@ -64,15 +75,22 @@ grid = figure.add_gridspec(len(ranking), 2, width_ratios=(1, 9), wspace=0.02, hs
 ax = figure.add_subplot(grid[:, 1])
 best = ranking[0].rank
 ax.barh(
-    [line.name for line in ranking], [line.distance.value for line in ranking],
+    [line.name for line in ranking],
+    [line.distance.value for line in ranking],
     xerr=[line.distance.stderr for line in ranking],
     color=["C0" if line.rank == best else "#a8cbe6" for line in ranking],
     error_kw={"ecolor": "#1d2733", "elinewidth": 1},
-)  # fmt: skip
+)
 floor = ranking[0].distance.noise_floor
 ax.axvline(floor, color="C1", linestyle=(0, (4, 3)), linewidth=1.2)
 ax.annotate(
-    "noise floor", (floor, -0.5), (4, 2), textcoords="offset points", color="C1", fontsize=9, annotation_clip=False
+    "noise floor",
+    (floor, -0.5),
+    (4, 2),
+    textcoords="offset points",
+    color="C1",
+    fontsize=9,
+    annotation_clip=False,
 )
 ax.invert_yaxis()
 ax.set(xlabel="distance to the images in use", title="Which augmentation comes nearest?")
@@ -85,5 +103,6 @@ for row, line in enumerate(ranking):
 plt.show()
 
 # %%
-# Blur and turn together come nearest by far. They stay above the noise floor, since the strengths that were tried are
-# not quite those of the scanner; the same comparison would choose among strengths.
+# Blur and turn together come nearest by far. They stay above the noise floor, since the
+# strengths that were tried are not quite those of the scanner; the same comparison would
+# choose among strengths.

@@ -2,8 +2,9 @@
 Synthetic against real data
 ===========================
 
-The breast cancer table of scikit-learn: 569 tumours, 30 columns, two classes. Five generators are fitted to one half
-and judged by how far what they make is from the other half, which they never saw.
+The breast cancer table of scikit-learn: 569 tumours, 30 columns, two classes. Five
+generators are fitted to one half and judged by how far what they make is from the other
+half, which they never saw.
 """
 
 import matplotlib.pyplot as plt
@@ -30,21 +31,27 @@ def by_class(make):
 
 def gaussian(points, spread=1.0):
     """As many points from the normal law with the same mean and covariance."""
-    return rng.multivariate_normal(points.mean(0), spread**2 * np.cov(points.T), size=len(points))
+    return rng.multivariate_normal(
+        points.mean(0), spread**2 * np.cov(points.T), size=len(points)
+    )
 
 
 generators = {
     "a normal law per class": (by_class(gaussian), y),
     "a narrow normal law per class": (by_class(lambda points: gaussian(points, 0.5)), y),
     "one normal law, labels by chance": (gaussian(x), rng.permutation(y)),
-    "columns shuffled in a class": (by_class(lambda points: rng.permuted(points, axis=0)), y),
+    "columns shuffled in a class": (
+        by_class(lambda points: rng.permuted(points, axis=0)),
+        y,
+    ),
     "training rows once more": (x, y),
 }
 
 # %%
-# All are measured together, so that one unit serves all. Some columns have long tails, so classes enter by their
-# quantiles rather than by moments, whose powers a few outliers would rule. Of each the distance, its noise floor, and
-# how much of the squared distance would be left without labels.
+# All are measured together, so that one unit serves all. Some columns have long tails, so
+# classes enter by their quantiles rather than by moments, whose powers a few outliers
+# would rule. Of each the distance, its noise floor, and how much of the squared distance
+# would be left without labels.
 
 matrix = sotdd.pairwise({"real": real, **generators}, label="quantiles", noise_floor=True)
 ranking = matrix.ranking("real")
@@ -56,18 +63,33 @@ for line in ranking:
 figure, ax = plt.subplots(figsize=(8.5, 3.8))
 scaler = matrix.projections.scaler
 for row, line in enumerate(ranking):
-    share = np.clip(sotdd.explain(generators[line.name], real, label="quantiles", scale=scaler).features, 0, 1)
+    share = np.clip(
+        sotdd.explain(
+            generators[line.name], real, label="quantiles", scale=scaler
+        ).features,
+        0,
+        1,
+    )
     value, floor, first = line.distance.value, line.distance.noise_floor, row == 0
     ax.barh(line.name, value, color="C1", label="added by labels" if first else None)
     ax.barh(line.name, value * share, color="C0", label="features" if first else None)
-    ax.plot([floor, floor], [row - 0.42, row + 0.42], color="#1d2733", label="noise floor" if first else None)
+    ax.plot(
+        [floor, floor],
+        [row - 0.42, row + 0.42],
+        color="#1d2733",
+        label="noise floor" if first else None,
+    )
 ax.invert_yaxis()
-ax.set(xlabel="distance to real data that no generator saw", title="How good are five generators?")
+ax.set(
+    xlabel="distance to real data that no generator saw",
+    title="How good are five generators?",
+)
 ax.tick_params(axis="y", length=0)
 ax.grid(axis="x")
 ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# Only the training rows themselves and a normal law per class are within noise. Columns that forget each other are a
-# little above it; labels that go with nothing, and points too close to the middle of their class, are far.
+# Only the training rows themselves and a normal law per class are within noise. Columns
+# that forget each other are a little above it; labels that go with nothing, and points
+# too close to the middle of their class, are far.

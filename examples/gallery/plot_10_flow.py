@@ -2,8 +2,9 @@
 Flow one dataset into another
 =============================
 
-The distance has a gradient, so a labelled dataset can walk down it towards another. Here a ring in two colours flows
-into two moons. Nothing says which point is to go where, or which class is to become which.
+The distance has a gradient, so a labelled dataset can walk down it towards another. Here
+a ring in two colours flows into two moons. Nothing says which point is to go where, or
+which class is to become which.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,9 @@ ring = (
 )
 moons = make_moons(300, noise=0.06, random_state=0)
 
-flow = sotdd.flow(ring, moons, steps=80, n_projections=128, snapshots=[0, 1, 2, 4, 8, 16, 32, 80])
+flow = sotdd.flow(
+    ring, moons, steps=80, n_projections=128, snapshots=[0, 1, 2, 4, 8, 16, 32, 80]
+)
 flow
 
 # %%
@@ -31,7 +34,14 @@ figure, axes = plt.subplots(1, 5, figsize=(13, 3.0), width_ratios=(1, 1, 1, 1, 1
 for ax, snapshot in zip(axes, shown, strict=False):
     ax.scatter(*moons[0].T, s=6, c="#e3e7eb", linewidths=0)
     ax.scatter(*snapshot.features.T, s=6, c=colours[snapshot.labels], linewidths=0)
-    ax.set(xlim=(-1.5, 2.4), ylim=(-1.6, 1.6), xticks=[], yticks=[], aspect="equal", title=f"step {snapshot.step}")
+    ax.set(
+        xlim=(-1.5, 2.4),
+        ylim=(-1.6, 1.6),
+        xticks=[],
+        yticks=[],
+        aspect="equal",
+        title=f"step {snapshot.step}",
+    )
     ax.spines[:].set_visible(False)
 axes[-1].plot(flow.steps, flow.distances, "o-", markersize=4)
 axes[-1].set(xscale="symlog", yscale="log", xlabel="step", title="distance to the moons")
@@ -42,5 +52,5 @@ axes[-1].grid()
 plt.show()
 
 # %%
-# The distance falls by more than an order of magnitude, and each half of the ring has become one moon: points moved,
-# and labels stayed with them.
+# The distance falls by more than an order of magnitude, and each half of the ring has
+# become one moon: points moved, and labels stayed with them.

@@ -1,0 +1,1 @@
+"""The paper's experiments: each ``python -m experiments.NAME [--data DIR] [--quick] [--device cuda]``."""

@@ -1,0 +1,112 @@
+"""Correlations with their uncertainty, and what a ranking by distance is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A correlation coefficient, with a 95 % interval where it was asked for."""
+
+    value: float
+    low: float = np.nan
+    high: float = np.nan
+
+    def __str__(self) -> str:
+        """As the page shows it."""
+        if np.isnan(self.low):
+            return f"{self.value:.2f}"
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def pearson(x: ArrayLike, y: ArrayLike, seed: int = 0) -> Correlation:
+    """Pearson's r, and a percentile interval by bootstrap over the pairs."""
+    return _bootstrap(np.asarray(x, float), np.asarray(y, float), ranks=False, seed=seed)
+
+
+def spearman(x: ArrayLike, y: ArrayLike, seed: int = 0) -> Correlation:
+    """Spearman's ρ, and a percentile interval by bootstrap over the pairs."""
+    return _bootstrap(np.asarray(x, float), np.asarray(y, float), ranks=True, seed=seed)
+
+
+def _bootstrap(x: NDArray[np.float64], y: NDArray[np.float64], *, ranks: bool, seed: int) -> Correlation:
+    if len(x) != len(y) or len(x) < 3:
+        raise ValueError(f"{len(x)} and {len(y)} values: expected as many of one as of the other, and at least three.")
+    drawn = np.random.default_rng(seed).integers(len(x), size=(_RESAMPLES, len(x)))
+    samples = _coefficients(x[drawn], y[drawn], ranks)
+    low, high = np.nanpercentile(samples, [2.5, 97.5]) if np.isfinite(samples).any() else (np.nan, np.nan)
+    return Correlation(float(_coefficients(x[None], y[None], ranks)[0]), float(low), float(high))
+
+
+def _coefficients(x: NDArray[np.float64], y: NDArray[np.float64], ranks: bool) -> NDArray[np.float64]:
+    """Correlation of every row of x (B, n) with that of y; NaN where a row is constant."""
+    if ranks:
+        x, y = rankdata(x, axis=1), rankdata(y, axis=1)
+    x, y = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: NDArray[np.float64] = np.sum(x * y, axis=1) / np.sqrt(np.sum(x**2, axis=1) * np.sum(y**2, axis=1))
+    return found
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What choosing the nearest source came to, averaged over targets.
+
+    Attributes
+    ----------
+    rho
+        Mean over targets of Spearman's ρ between distance and gap among the sources.
+    best
+        How often the nearest source was the best one.
+    regret
+        By how much its gap was larger than the best source's.
+    blind
+        The regret of a source taken at random, for comparison.
+    """
+
+    rho: float
+    best: float
+    regret: float
+    blind: float
+
+
+def choice(distances: Mapping[tuple[str, str], float], gaps: Mapping[tuple[str, str], float]) -> Choice:
+    """For each target rank the sources by distance; both mappings go from (source, target)."""
+    targets = sorted({target for _, target in gaps})
+    rhos, best, regret, blind = [], [], [], []
+    for target in targets:
+        sources = [source for source, other in gaps if other == target]
+        far = np.array([distances[source, target] for source in sources])
+        gap = np.array([gaps[source, target] for source in sources])
+        rhos.append(float(_coefficients(far[None], gap[None], ranks=True)[0]))
+        best.append(float(np.argmin(far) == np.argmin(gap)))
+        regret.append(float(gap[np.argmin(far)] - gap.min()))
+        blind.append(float(gap.mean() - gap.min()))
+    known = [rho for rho in rhos if not np.isnan(rho)]  # gaps that are all the same have no order
+    rhos = known or [np.nan]
+    return Choice(*(float(np.mean(part)) for part in (rhos, best, regret, blind)))
+
+
+def between_targets(gaps: Mapping[tuple[str, str], float]) -> float:
+    """What part of the variance of gaps, from (source, target), lies between targets: no ranking of sources sees it."""
+    targets = sorted({target for _, target in gaps})
+    groups = [[gap for (_, other), gap in gaps.items() if other == target] for target in targets]
+    within = np.concatenate([np.asarray(group) - np.mean(group) for group in groups])
+    whole = np.asarray(list(gaps.values()))
+    return 1 - float(np.mean(within**2) / np.var(whole))
+
+
+def mean_by(rows: Sequence[Mapping[str, str]], keys: Sequence[str], value: str) -> dict[tuple[str, ...], float]:
+    """Average a column over the rows that agree in the given ones."""
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(float(row[value]))
+    return {key: float(np.mean(values)) for key, values in groups.items()}

@@ -1,0 +1,180 @@
+"""Correlation with OTDD (exact), on random subsets as in the paper and on pairs that differ for real."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+
+from experiments import figures, pairs
+from experiments.correlate import Correlation, pearson, spearman
+from experiments.methods import CHSW, EXACT, GAUSSIAN, SOTDD, WTE, Dataset, Method, by_projections, measure
+from experiments.options import Options, parse
+from experiments.store import Row, Unit, complete, read, write
+
+LINEAR = "s-OTDD (linear)"
+DATASETS = ("mnist", "cifar10")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is done, by dataset where they differ."""
+
+    split: Mapping[str, tuple[int, ...]]  # sizes of the random subsets
+    repeats: Mapping[str, int]
+    different: Mapping[str, int]  # pairs of each kind
+    points: Mapping[str, int]  # of each side of those
+    projections: Mapping[str, tuple[int, ...]]
+
+
+def _both(value: _T) -> dict[str, _T]:
+    return dict.fromkeys(DATASETS, value)
+
+
+SIZES = {
+    "full": Sizes(
+        {"mnist": (500, 750, 1000, 1250, 1500), "cifar10": (300, 400, 500, 600)},
+        {"mnist": 6, "cifar10": 5},
+        {"mnist": 8, "cifar10": 5},
+        {"mnist": 1500, "cifar10": 600},
+        {"mnist": (500, 1000, 5000, 10_000), "cifar10": (500, 1000, 2000)},
+    ),
+    "quick": Sizes(
+        _both((200, 300, 400, 500)), _both(2), _both(3), _both(300), _both((50, 100, 500, 1000)),
+    ),
+    "smallest": Sizes({"mnist": (40, 60, 80)}, _both(1), _both(1), _both(60), _both((16, 64))),
+}  # fmt: skip
+
+
+def main() -> None:
+    """Measure and draw."""
+    run(parse(__doc__))
+
+
+def run(options: Options, datasets: Sequence[str] | None = None) -> None:
+    """Measure every pair by every method; one row per pair, method and number of projections."""
+    sizes = SIZES[options.size]
+    for name in datasets or sizes.split:
+        measure_pairs(options, sizes, name)
+    if options.draw:
+        summarise(options)
+        figures.correlation(options.results)
+
+
+def measure_pairs(options: Options, sizes: Sizes, name: str) -> None:
+    """All pairs of one dataset; the methods on the processor run several at a time."""
+    source, others = pairs.sources(name, options.data)
+
+    @cache
+    def pair(kind: str, size: int, repeat: int) -> tuple[Dataset, Dataset]:
+        if kind == "random":
+            return pairs.disjoint(source, size, seed=1000 * repeat + size)
+        return pairs.different(source, others, kind, size, seed=repeat)
+
+    def work(unit: Unit) -> Sequence[Row]:
+        method = methods(name, sizes)[str(unit["method"])]
+        repeat, size = int(str(unit["repeat"])), int(str(unit["size"]))
+        a, b = pair(str(unit["kind"]), size, repeat)
+        began = time.perf_counter()
+        if method.name in (SOTDD, CHSW):
+            device = options.device if method.name == SOTDD else "cpu"
+            # A seed of its own for each pair, as when nothing is seeded.
+            found = by_projections(method, a, b, sizes.projections[name], seed=1000 * repeat + size, device=device)
+        else:
+            found = {0: measure(method, {"a": a, "b": b}, seed=repeat).values["a", "b"]}
+        seconds = time.perf_counter() - began
+        return [{"projections": count, "distance": far, "seconds": seconds} for count, far in found.items()]
+
+    path = options.results / f"correlation_{name}.csv"
+    for turn, workers in (((SOTDD, LINEAR), 1), ((CHSW, WTE, EXACT, GAUSSIAN), options.workers)):
+        known = [method for method in turn if method in methods(name, sizes)]
+        units = [
+            {**one, "method": method}
+            for one in _pairs(sizes, name)
+            for method in known
+            if method != LINEAR or one["kind"] != "random"
+        ]
+        complete(path, units, work, title=f"{name}: {', '.join(known)}", workers=workers)
+
+
+def _pairs(sizes: Sizes, name: str) -> list[dict[str, object]]:
+    """Pairs that differ first: fewer of the others still give an answer."""
+    real = [
+        {"kind": kind, "size": sizes.points[name], "repeat": repeat}
+        for repeat in range(sizes.different[name])
+        for kind in pairs.KINDS
+    ]
+    random = [
+        {"kind": "random", "size": size, "repeat": repeat}
+        for repeat in range(sizes.repeats[name])
+        for size in sizes.split[name]
+    ]
+    return real + random
+
+
+def methods(name: str, sizes: Sizes) -> dict[str, Method]:
+    """Convolution projections for CIFAR-10, as in the paper, and linear ones beside them."""
+    plain = Method(SOTDD, n_projections=max(sizes.projections[name]))
+    found = {other: Method(other, n_projections=plain.n_projections) for other in (EXACT, GAUSSIAN, WTE, CHSW)}
+    if name == "mnist":
+        return {SOTDD: plain, **found}
+    return {SOTDD: replace(plain, image_shape=(32, 32, 3)), LINEAR: plain, **found}
+
+
+# --------------------------------------------------------------------------- summary
+
+
+def summarise(options: Options) -> None:
+    """Correlations with OTDD (exact) for every dataset, group of pairs, method and number of projections."""
+    table = []
+    for name in DATASETS:
+        rows = read(options.results / f"correlation_{name}.csv")
+        exact = {_place(row): float(row["distance"]) for row in rows if row["method"] == EXACT}
+        for group in ("random", "different", *pairs.KINDS):
+            for method, count in sorted({(row["method"], int(row["projections"])) for row in rows}):
+                if method == EXACT:
+                    continue
+                far = {
+                    _place(row): float(row["distance"])
+                    for row in rows
+                    if (row["method"], int(row["projections"])) == (method, count)
+                    and row["kind"] in (pairs.KINDS if group == "different" else (group,))
+                    and _place(row) in exact
+                }
+                if len(far) > 2:
+                    line = {"data": name, "pairs": group, "method": method, "projections": count, "count": len(far)}
+                    table.append({**line, **_coefficients(far, exact, group)})
+    write(options.results / "correlation_summary.csv", table)
+
+
+def _coefficients(
+    far: Mapping[tuple[str, ...], float], exact: Mapping[tuple[str, ...], float], group: str
+) -> dict[str, float]:
+    """Over all pairs; and for random subsets within each repeat, and within each size."""
+    places = list(far)
+    rho, r = (c([far[place] for place in places], [exact[place] for place in places]) for c in (spearman, pearson))
+    found = {"rho": rho.value, "rho_low": rho.low, "rho_high": rho.high, "r": r.value, "r_low": r.low, "r_high": r.high}
+    if group == "random":
+        for column, part in (("repeat", 2), ("size", 1)):
+            groups = [[place for place in places if place[part] == value] for value in {p[part] for p in places}]
+            inner = [_spearman(far, exact, chosen).value for chosen in groups if len(chosen) > 2]
+            found[f"rho_within_{column}"] = float(np.mean(inner)) if inner else float("nan")
+            found[f"rho_within_{column}_spread"] = float(np.std(inner)) if inner else float("nan")
+    return found
+
+
+def _spearman(far: Mapping, exact: Mapping, places: Sequence[tuple[str, ...]]) -> Correlation:
+    return spearman([far[place] for place in places], [exact[place] for place in places])
+
+
+def _place(row: Mapping[str, str]) -> tuple[str, ...]:
+    return row["kind"], row["size"], row["repeat"]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""What every experiment can be told on its command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+SIZES = ("full", "quick", "smallest")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where data come from and results go, how much is done, and on what.
+
+    Attributes
+    ----------
+    data
+        Folder of the datasets; those that are not in it are downloaded into it.
+    results
+        Folder of the CSV files and pictures.
+    size
+        "full"; "quick", minutes on two cores; or "smallest", which the tests run.
+    device
+        Where networks are trained and s-OTDD is computed.
+    workers
+        How many of the slow methods run at a time.
+    draw
+        Whether pictures are drawn when the measuring is done.
+    """
+
+    data: Path = ROOT.parent / "shared" / "data"
+    results: Path = HERE / "results"
+    size: str = "full"
+    device: str = "cpu"
+    workers: int = 1
+    draw: bool = True
+
+
+def parse(description: str | None, arguments: list[str] | None = None) -> Options:
+    """Read the command line; small runs keep away from the committed results."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path, default=Options.data, help="folder of the datasets")
+    parser.add_argument("--results", type=Path, help="folder for CSV files and pictures")
+    parser.add_argument("--quick", action="store_true", help="small sizes: minutes on two cores")
+    parser.add_argument("--size", choices=SIZES, default="full", help="the same with a name")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="slow methods at a time")
+    parser.add_argument("--measure-only", action="store_true", help="write the CSV files and draw nothing")
+    given = parser.parse_args(arguments)
+    size = "quick" if given.quick else given.size
+    results = given.results or (Options.results if size == "full" else Options.results / size)
+    return Options(given.data, results, size, given.device, given.workers, not given.measure_only)

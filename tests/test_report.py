@@ -130,7 +130,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(matrix, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", full)
-        with pytest.raises(sotdd.SotddError, match="No space left"):
+        with pytest.raises(sotdd.SotddError, match="no space left"):
             sotdd.report(matrix, path)
     assert path.read_text() == "before"
     assert os.listdir(tmp_path) == ["r.html"]
@@ -160,7 +160,7 @@ def test_bad_input(matrix, datasets, rng, tmp_path):
     with pytest.raises(sotdd.SotddError, match="measured by s-OTDD"):
         sotdd.report(peer, path, datasets=datasets)
     for place in (tmp_path / "nowhere" / "r.html", tmp_path):
-        with pytest.raises(sotdd.SotddError, match="cannot write the report"):
+        with pytest.raises(sotdd.SotddError, match="cannot write"):
             sotdd.report(matrix, place)
     assert os.listdir(tmp_path) == []
 

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.commands import options as o
-from sotdd.commands.sources import opened, opened_data
+from sotdd.commands.sources import opened
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 from sotdd.errors import SotddError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sotdd.data import LabelledData
     from sotdd.result import Distance
+    from sotdd.sketches.sketch import Sketch
     from sotdd.two_sample import TwoSampleTest
 
 EXAMPLES = o.examples(
@@ -35,7 +37,7 @@ class Outcome:
     value: float
     limit: float
     failed: bool
-    said: str
+    message: str
 
 
 def check_command(
@@ -71,22 +73,20 @@ def check_command(
     _refuse(fail_above, p_value)
     by_noise = fail_above is None and p_value is None
     needs_points = by_noise or p_value is not None or noise_floor
-    purpose = "to judge chance by, as all but --fail-above alone does"
-    sides = [
-        opened_data(source, purpose, features, label, quiet) if needs_points else opened(source, features, label, quiet)
-        for source in (reference, current)
-    ]
+    sides = [opened(source, features, label, quiet) for source in (reference, current)]
+    _refuse_sketches(sides[0], sides[1], needs_points)
     bar = bar_wanted(quiet)
     drawing, order = o.given(n_projections=n_projections, seed=seed, label=label_law), o.given(p=p)
     found = _distance(sides, drawing, order, by_noise or noise_floor, device, bar)
-    outcomes = [] if fail_above is None else [_by_limit(found, fail_above)]
+    where = f"from {reference} to {current}"
+    outcomes = [] if fail_above is None else [_by_limit(found, fail_above, where)]
     tested = None
     if p_value is not None:
         shuffling = {**o.given(seed=seed, label=label_law, max_points=max_points), **order}
         tested = _tested(sides, n_permutations=n_permutations, device=device, progress=bar, **shuffling)
         outcomes.append(_by_chance(tested, p_value))
     if by_noise:
-        outcomes.append(_by_noise(found))
+        outcomes.append(_by_noise(found, where))
     drifted = any(outcome.failed for outcome in outcomes)
     if as_json:
         told = {"reference": reference, "current": current, "drifted": drifted}
@@ -95,10 +95,11 @@ def check_command(
         print_json({**told, "checks": checks, "distance": found.to_dict(), **tests})
     else:
         for outcome in outcomes:
-            say(f"{'FAILED' if outcome.failed else 'passed'}  {outcome.said}", "red" if outcome.failed else "green")
-        say_note(f"{current} against {reference}: {found!r}", quiet)
+            say(f"{'FAILED' if outcome.failed else 'passed'}  {outcome.message}", "red" if outcome.failed else "green")
+        how = f"{found.method}, p={found.p:g}, {found.n_projections:,} projections"
+        floor = "" if found.noise is None else f"; noise floor {found.noise.value:.4g}"
         took = f"{time.perf_counter() - began:.1f} s"
-        say_note(f"The unit is the spread of the reference: one limit serves for all checks against it; {took}", quiet)
+        say_note(f"{how}{floor}; the unit is the spread of {reference}; {took}", quiet)
     if drifted:
         raise typer.Exit(1)
 
@@ -108,6 +109,18 @@ def _refuse(fail_above: float | None, p_value: float | None) -> None:
         raise SotddError(f"--fail-above is {fail_above:g}: expected a distance, such as 0.1.")
     if p_value is not None and not 0 < p_value < 1:
         raise SotddError(f"--p-value is {p_value:g}: expected a number between 0 and 1, such as 0.05.")
+
+
+def _refuse_sketches(reference: LabelledData | Sketch, current: LabelledData | Sketch, needs_points: bool) -> None:
+    """A sketch has no points to shuffle; and only that of the reference brings units."""
+    is_sketch = [hasattr(side, "quantiles") for side in (reference, current)]
+    if needs_points and any(is_sketch):
+        name = (reference if is_sketch[0] else current).name
+        advice = "give the data, or --fail-above alone"
+        raise SotddError(f"{name!r} is a sketch, which has no points to judge chance by: {advice}.")
+    if is_sketch == [False, True]:
+        advice = f"give the data of {current.name!r}, or sketch the reference too and this one --like it"
+        raise SotddError(f"{current.name!r} is a sketch but the reference, whose units count, is not: {advice}.")
 
 
 def _distance(
@@ -128,27 +141,29 @@ def _tested(sides: Sequence[Any], **settings: Any) -> TwoSampleTest:  # noqa: AN
     return sotdd.test(*sides, **settings)
 
 
-def _by_limit(found: Distance, limit: float) -> Outcome:
-    from sotdd.result import with_error
-
+def _by_limit(found: Distance, limit: float, where: str) -> Outcome:
     failed = found.value > limit
-    said = f"distance {with_error(found.value, found.stderr)}, {'more than' if failed else 'at most'} {limit:g}"
+    said = f"{_far(found, where)}, {'more than' if failed else 'at most'} {limit:g}"
     low, high = found.interval(0.95)
     if low <= limit <= high:
-        said += f" (close: 95 % interval {low:.4g} to {high:.4g}; more projections would tell)"
+        said += f" (close: 95 % interval {low:.4g} to {high:.4g}, more projections would tell)"
     return Outcome("distance", found.value, limit, failed, said)
 
 
+def _by_noise(found: Distance, where: str) -> Outcome:
+    limit = found.noise.limit(0.95) if found.noise is not None else math.nan
+    chance = f"{'within' if found.within_noise else 'beyond'} noise: 95 % of shuffles of the two stay below {limit:.4g}"
+    return Outcome("noise", found.value, limit, not found.within_noise, f"{_far(found, where)}, {chance}")
+
+
 def _by_chance(tested: TwoSampleTest, level: float) -> Outcome:
-    often = f"{100 * tested.p_value:.3g} % of shuffles of the two are as far apart"
-    said = f"p = {tested.p_value:.3g}, level {level:g}: {often}"
-    return Outcome("p_value", tested.p_value, level, tested.rejects(level), said)
+    failed = tested.rejects(level)
+    said = f"p = {tested.p_value:.3g}, {'at most' if failed else 'more than'} {level:g}: "
+    said += f"{100 * tested.p_value:.3g} % of shuffles of the two are as far apart"
+    return Outcome("p_value", tested.p_value, level, failed, said)
 
 
-def _by_noise(found: Distance) -> Outcome:
+def _far(found: Distance, where: str) -> str:
     from sotdd.result import with_error
 
-    limit = found.noise.limit(0.95) if found.noise is not None else 0.0
-    side = "within" if found.within_noise else "beyond"
-    said = f"distance {with_error(found.value, found.stderr)}, {side} noise: 95 % of shuffles stay below {limit:.4g}"
-    return Outcome("noise", found.value, limit, not found.within_noise, said)
+    return f"{with_error(found.value, found.stderr)} {where}"

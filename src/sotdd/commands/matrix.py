@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sotdd.commands import options as o
-from sotdd.commands.matrix_table import legend, print_matrix
+from sotdd.commands.matrix_table import legend, print_matrix, remarks
 from sotdd.commands.sources import opened
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 from sotdd.errors import SotddError, require
@@ -70,8 +70,10 @@ def matrix_command(
     elif as_csv:
         typer.echo(matrix.to_csv(), nl=False)
     else:
-        print_matrix(matrix, errors=True)
-        say_note(f"{legend(matrix)}; {time.perf_counter() - began:.1f} s", quiet)
+        errors = print_matrix(matrix, errors=True)
+        for remark in remarks(matrix.distances.values()):
+            say_note(remark, quiet)
+        say_note(f"{legend(matrix, errors)}; {time.perf_counter() - began:.1f} s", quiet)
         if report is not None:
             say(f"wrote {report}", "bold")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sotdd.commands import options as o
-from sotdd.commands.matrix_table import NOISE_MARK
+from sotdd.commands.matrix_table import NOISE_MARK, remarks
 from sotdd.commands.sources import opened, sizes_of
 from sotdd.commands.terminal import bar_wanted, print_json, print_table, say_note, table_of
 
@@ -65,7 +65,10 @@ def rank_command(
         print_json({"target": target, "ranking": [_as_json(line) for line in lines]})
         return
     say_note(f"Nearest to {target}: {sizes_of(datasets[0])}", quiet)
-    print_table(table_of(_rows(lines), left=(1,), styles=["bold" if line.rank == 1 else "" for line in lines]))
+    styles = ["bold" if line.rank == 1 else "" for line in lines]
+    print_table(*(table_of(_rows(lines, sizes), left=(1,), styles=styles) for sizes in (True, False)))
+    for remark in remarks(line.distance for line in lines):
+        say_note(remark, quiet)
     say_note(f"{_legend(lines)}; {time.perf_counter() - began:.1f} s", quiet)
 
 
@@ -73,23 +76,27 @@ def _as_json(line: Ranked) -> dict[str, object]:
     return {"rank": line.rank, "tied": line.tied, "name": line.name, **line.distance.to_dict()}
 
 
-def _rows(lines: Sequence[Ranked]) -> list[list[str]]:
-    """Texts of the table, with a header; an interval and a noise floor only where there are some."""
+def _rows(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
+    """Texts of the table, with a header; intervals and noise floors only where there are some."""
     from sotdd.result import with_error
 
-    floors = any(line.distance.noise is not None for line in lines)
-    errors = any(math.isfinite(line.distance.stderr) for line in lines)
-    header = ["rank", "candidate", "points", "classes", "distance"]
-    rows = [[*header, *(["95 % interval"] if errors else []), *(["noise floor"] if floors else [])]]
-    for line in lines:
-        found = line.distance
-        low, high = found.interval(0.95)
-        row = [f"{line.rank}{'=' if line.tied else ' '}", line.name, f"{found.n_points[1]:,}"]
-        row += [f"{len(found.classes[1]):,}", with_error(found.value, found.stderr)]
-        row += [f"{low:.4g} to {high:.4g}"] if errors else []
-        row += [f"{found.noise_floor:.4g} {NOISE_MARK if found.within_noise else ' '}"] if floors else []
-        rows.append(row)
-    return rows
+    distances = [line.distance for line in lines]
+    no_tie = " " if any(line.tied for line in lines) else ""
+    no_mark = " " * len(NOISE_MARK) if any(found.within_noise for found in distances) else ""
+    columns = {
+        "rank": [f"{line.rank}{'=' if line.tied else no_tie}" for line in lines],
+        "candidate": [line.name for line in lines],
+    }
+    if sizes:
+        columns["points"] = [f"{found.n_points[1]:,}" for found in distances]
+        columns["classes"] = [f"{len(found.classes[1]):,}" for found in distances]
+    columns["distance"] = [with_error(found.value, found.stderr) for found in distances]
+    if any(math.isfinite(found.stderr) for found in distances):
+        columns["95 % interval"] = ["{:.4g} to {:.4g}".format(*found.interval(0.95)) for found in distances]
+    floors = [(found.noise.value, found.within_noise) for found in distances if found.noise is not None]
+    if floors:
+        columns["noise floor"] = [f"{floor:.4g}{NOISE_MARK if within else no_mark}" for floor, within in floors]
+    return [list(columns), *map(list, zip(*columns.values(), strict=True))]
 
 
 def _legend(lines: Sequence[Ranked]) -> str:
@@ -101,5 +108,5 @@ def _legend(lines: Sequence[Ranked]) -> str:
     if any(line.tied for line in lines):
         said.append("= tied, not told apart by the projections")
     if any(line.distance.within_noise for line in lines):
-        said.append(f"{NOISE_MARK} within noise, as near as two samples of the same data")
+        said.append(f"{NOISE_MARK.strip()} within noise, as near as two samples of the same data")
     return "; ".join(said)

@@ -64,7 +64,7 @@ def sketch_command(
         source,
         projections,
         n_quantiles=kept if n_quantiles is None else n_quantiles,
-        name=Path(data.partition("::")[0]).name,
+        name=source.name if source.name != data else Path(data.partition("::")[0]).name,
         device=device,
         progress=bar_wanted(quiet),
     )

@@ -63,16 +63,25 @@ def table_of(
     return table
 
 
-def print_table(table: Table) -> None:
-    """Print a table, in a pipe without blanks at the ends of lines."""
+def print_table(*layouts: Table) -> int:
+    """Print the first layout that fits the terminal, or else the last in lines that are too long.
+
+    Returns which it was. Nothing is cut short.
+    """
+    from rich.measure import Measurement
+
     place = console()
-    if place.is_terminal:
-        place.print(table)
-        return
+    endless = place.options.update(width=_ENDLESS)
+    for chosen, table in enumerate(layouts):  # noqa: B007  # the last stays
+        needed = Measurement.get(place, endless, table).maximum
+        if needed <= place.width:
+            break
+    place.width = max(needed, place.width)
     with place.capture() as captured:
         place.print(table)
     for line in captured.get().splitlines():
         typer.echo(line.rstrip())
+    return chosen
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def product(turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> lis
     theta = labelled(count, d)[0]
     bare, whole = turn_by_turn(
         lambda: (theta @ a[0].T, theta @ b[0].T),
-        lambda: sotdd.distance(a, b, n_projections=count),
+        lambda: sotdd.distance(a, b, n_projections=count, estimator="plain"),
         turns=turns,
     )
     rest = (whole - bare) / (2 * n * count) * 1e9
@@ -115,8 +115,8 @@ def classes(turns: int, n: int = 20_000, d: int = 784, count: int = 512) -> list
     few = [labelled(n, d, 10, seed) for seed in (0, 1)]
     many = [labelled(n, d, 1000, seed) for seed in (0, 1)]
     ten, thousand = turn_by_turn(
-        lambda: sotdd.distance(*few, n_projections=count),
-        lambda: sotdd.distance(*many, n_projections=count),
+        lambda: sotdd.distance(*few, n_projections=count, estimator="plain"),
+        lambda: sotdd.distance(*many, n_projections=count, estimator="plain"),
         turns=turns,
     )
     return [
@@ -130,10 +130,10 @@ def growth(turns: int, n: int = 10_000, d: int = 784, count: int = 1024) -> list
     twice_n = labelled(2 * n, d), labelled(2 * n, d, seed=1)
     twice_d = labelled(n, 2 * d), labelled(n, 2 * d, seed=1)
     base, points, projections, features = turn_by_turn(
-        lambda: sotdd.distance(*once, n_projections=count),
-        lambda: sotdd.distance(*twice_n, n_projections=count),
-        lambda: sotdd.distance(*once, n_projections=2 * count),
-        lambda: sotdd.distance(*twice_d, n_projections=count),
+        lambda: sotdd.distance(*once, n_projections=count, estimator="plain"),
+        lambda: sotdd.distance(*twice_n, n_projections=count, estimator="plain"),
+        lambda: sotdd.distance(*once, n_projections=2 * count, estimator="plain"),
+        lambda: sotdd.distance(*twice_d, n_projections=count, estimator="plain"),
         turns=turns,
     )
     return [

@@ -192,7 +192,7 @@ def main() -> None:
     turns = 1 if options.quick else 3
     with tempfile.TemporaryDirectory() as folder:
         paths = write(Path(folder), 5 if options.quick else 20, FILE_ROWS)
-        lines = [*two_workers(paths[:4], turns + 2), *one_process(paths, turns)]
+        lines = [*two_workers(paths[:8], turns + 2), *one_process(paths, turns)]
     print(table(lines))
     if options.markdown:
         text = f"Measured on {machine()}; `python -m benchmarks.scale`.\n\n{table(lines)}\n"

@@ -5,7 +5,18 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import catalog, core, explaining, inference, labels, peers, plain_torch, scale, sketches
+from benchmarks import (
+    catalog,
+    core,
+    estimators,
+    explaining,
+    inference,
+    labels,
+    peers,
+    plain_torch,
+    scale,
+    sketches,
+)
 
 import reference
 import sotdd
@@ -120,3 +131,18 @@ def test_the_benchmark_of_large_data_runs_at_a_small_size(tmp_path):
     ]
     assert len(lines) == 5
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
+
+
+def test_every_technique_measures_the_same_distance(rng):
+    pair = (
+        (rng.normal(size=(40, 6)), rng.integers(0, 3, size=40)),
+        (rng.normal(0.5, 1, size=(30, 6)), rng.integers(0, 2, size=30)),
+    )
+    plain, controlled = estimators.reference(pair, 4000, 2000)
+    assert abs(plain.value - controlled.value) < 4 * np.hypot(plain.stderr, controlled.stderr)
+    for measure in estimators.TECHNIQUES.values():
+        found, took = estimators.replicates(measure, pair, 8, 256)
+        values = np.array([one.value for one in found])
+        assert abs(values.mean() - controlled.value) < 5 * values.std() / np.sqrt(8) + 4 * controlled.stderr
+        assert estimators.coverage(found, controlled.value) >= 0.5
+        assert took > 0

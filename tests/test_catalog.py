@@ -112,6 +112,22 @@ def test_long_sketches_are_searched_by_projected_vectors(tmp_path, rng):
     assert right >= 0.99 * 400
 
 
+def test_large_catalogs_are_searched_by_an_index(tmp_path, rng, projections, sketches, monkeypatch):
+    monkeypatch.setattr("sotdd.catalog.store._INDEXED", 300)
+    near = {f"{name} {i}": one for name, one in sketches.items() for i in range(5)}
+    catalog = sotdd.Catalog(tmp_path / "catalog")
+    catalog.add_many(near)
+    before = catalog.nearest(sketches["set 30"], k=15)
+    catalog.tidy()
+    assert len(catalog._store._entries().list_indices()) == 1
+    catalog.add("late", sketches["set 30"])  # which the index does not know yet
+    after = catalog.nearest(sketches["set 30"], k=16)
+    assert set(after.names) == {*before.names, "late"}
+    catalog.tidy()
+    assert set(catalog.nearest(sketches["set 30"], k=16).names) == set(after.names)
+    assert len(catalog.nearest(sketches["set 30"], where="name = 'late'")) == 1
+
+
 def test_a_search_that_stops_early_says_so(tmp_path, catalog, rng, projections):
     alike = sotdd.Catalog(tmp_path / "alike")
     alike.add_many({str(i): sotdd.sketch(labelled(rng), projections, **SMALL) for i in range(30)})

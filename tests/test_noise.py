@@ -125,7 +125,7 @@ def test_pairwise_marks_what_is_within_noise(pair, rng):
         pair[0],
         pair[1],
         noise_floor=True,
-        projections=sotdd.Projections.fit(datasets, n_projections=100),
+        projections=matrix.projections,
     )
     np.testing.assert_array_equal(matrix["one", "two"].noise.distances, alone.noise.distances)
     plain = sotdd.pairwise(datasets, n_projections=64)

@@ -70,7 +70,8 @@ def test_every_name_of_projections_is_described(name):
 def test_importing_is_light():
     heavy = (
         "numba", "scipy", "torch", "pandas", "rich", "typer", "matplotlib", "sotdd.torch", "sotdd.peers",
-        "sotdd.cluster", "pyarrow", "narwhals", "PIL", "datasets", "polars", "sentence_transformers", "dask", "lancedb", "plotly",
+        "sotdd.cluster", "pyarrow", "narwhals", "PIL", "datasets", "polars", "sentence_transformers", "dask",
+        "lancedb", "plotly",
     )  # fmt: skip
     code = f"import sys, sotdd; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

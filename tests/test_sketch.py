@@ -103,9 +103,10 @@ def test_the_torch_engine_makes_the_same_sketch(pair, projections):
     here = sotdd.sketch(pair[0], projections)
     known = sotdd.LabelledData.of(pair[0])
     with TorchEngine("cpu") as engine:
-        for part, rows, terms in engine.views_of_one(known, projections):
-            np.testing.assert_allclose(engine.quantiles(rows, 512), here.quantiles[part], rtol=1e-4, atol=1e-4)
-            np.testing.assert_allclose(engine.collect([terms]), here.class_terms[part], rtol=1e-4, atol=1e-5)
+        for view in engine.views([known], projections):
+            made = engine.quantiles(view.rows[0], 512)
+            np.testing.assert_allclose(made, here.quantiles[view.part], rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(engine.collect(view.terms), here.class_terms[view.part], rtol=1e-4, atol=1e-5)
 
 
 def test_sketches_and_data_are_compared_together(pair, projections):

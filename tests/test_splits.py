@@ -31,7 +31,9 @@ def costs(engine, data, projections, splits, p):
     found = []
     with engine as active:
         for _ in active.views(
-            data, projections, lambda seen: found.append(active.split_costs(active.pool(seen, [0, 1]), splits, p))
+            data,
+            projections,
+            unplaced=lambda seen: found.append(active.split_costs(active.pool(seen, [0, 1]), splits, p)),
         ):
             pass
         return active.collect(found)

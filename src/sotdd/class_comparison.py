@@ -95,15 +95,15 @@ def compare_classes(
     batch = max(1, _ORDER_VALUES // (a.n_points + b.n_points))
 
     with CpuEngine() as engine:
-        for part, rows in engine.views([a, b], projections, by_class=True):
+        for view in engine.views([a, b], projections, by_class=True):
 
-            def work(number: int, rows: list[NDArray[np.float32]] = rows) -> None:
+            def work(number: int, rows: list[NDArray[np.float32]] = view.rows) -> None:
                 mine = [side[number::_SLOTS] for side in rows]
                 for start in range(0, len(mine[0]), batch):
                     slots[number].add([np.ascontiguousarray(side[start : start + batch]) for side in mine], sides, p)
 
             engine.each(work, range(_SLOTS))
-            report(part.stop, projections.n_projections)
+            report(view.part.stop, projections.n_projections)
     return _summed(slots, projections.n_projections, p)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,14 +13,18 @@ from sotdd.checks import check_order
 from sotdd.data import LabelledData
 from sotdd.errors import SotddError
 from sotdd.noise import NoiseFloor
-from sotdd.progress import Progress, reporting
+from sotdd.progress import Progress, Report, reporting
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
 from sotdd.splits import Splits
 
 if TYPE_CHECKING:
+    from sotdd.controls import Controls
     from sotdd.engines.choice import Precision
     from sotdd.engines.protocol import Engine
+
+# Controls of a pair, at most.
+_MOST_COLUMNS = 13
 
 # Half a unit in the last place of float32, in which projected points are sorted.
 _ROUNDING = 2.0**-24
@@ -27,6 +32,45 @@ _ROUNDING = 2.0**-24
 _FAR = 1e4
 # Rounding beyond this share of the distance is told.
 _TOLERATED = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Some projections of a comparison.
+
+    Attributes
+    ----------
+    importance
+        (L,) what each projection counts by.
+    reach
+        (L, 2) of each dataset, the smallest and the largest projected value.
+    costs
+        (L,) of each pair, W_p^p.
+    columns
+        (L, q) of each pair, its controls; None without.
+    controls
+        What is controlled; None for the plain estimator.
+    splits
+        (L, S) of each pair, W_p^p of its pooled points dealt out at random; None where not asked for.
+    """
+
+    importance: NDArray[np.float64]
+    reach: list[NDArray[np.float64]]
+    costs: list[NDArray[np.float64]]
+    columns: list[NDArray[np.float64]] | None
+    controls: Controls | None
+    splits: list[NDArray[np.float64]] | None
+
+    def __add__(self, later: Measured) -> Measured:
+        """These projections and later ones."""
+        return Measured(
+            np.concatenate([self.importance, later.importance]),
+            _joined(self.reach, later.reach),
+            _joined(self.costs, later.costs),
+            None if self.columns is None or later.columns is None else _joined(self.columns, later.columns),
+            self.controls,
+            None if self.splits is None or later.splits is None else _joined(self.splits, later.splits),
+        )
 
 
 def compare(
@@ -37,6 +81,7 @@ def compare(
     progress: Progress = None,
     *,
     method: str = "s-OTDD",
+    estimator: str = "plain",
     device: str = "auto",
     precision: Precision = "float32",
     engine: Engine | None = None,
@@ -44,52 +89,112 @@ def compare(
 ) -> dict[tuple[int, int], Distance]:
     """Distances of some pairs; each dataset is projected and sorted once for all of them.
 
-    With ``n_splits`` every distance gets its noise floor, from so many splits of the pooled pair.
+    With ``n_splits`` the pooled points of each pair are dealt out so many times, for its noise floor.
     """
     from sotdd.engines.choice import engine_for
 
     p = check_order(p)
     count = projections.n_projections
-    _refuse_beyond_memory(count, len(pairs) * (1 + n_splits) + 2 * len(datasets))
+    per_pair = 1 + n_splits + (0 if estimator == "plain" else _MOST_COLUMNS)
+    _refuse_beyond_memory(count, len(pairs) * per_pair + 2 * len(datasets))
     chosen = engine or engine_for(device, datasets, count, precision)
+    with reporting(progress, "Projecting") as report, chosen as active:
+        splits = pair_splits(datasets, pairs, n_splits, projections) if n_splits else None
+        measured = measure(datasets, pairs, projections, p, active, report, estimator, splits)
+    return {pair: conclude(datasets, pair, measured, place, projections, p, method) for place, pair in enumerate(pairs)}
+
+
+def measure(
+    datasets: Sequence[LabelledData],
+    pairs: Sequence[tuple[int, int]],
+    projections: Projections,
+    p: float,
+    active: Engine,
+    report: Report,
+    estimator: str,
+    splits: Sequence[Splits] | None = None,
+) -> Measured:
+    """What every projection costs, with its controls where those are asked for."""
+    controls = None
+    if estimator != "plain":
+        from sotdd.controls import Controls
+
+        controls = Controls.of(projections, datasets, active)
+        controls = controls if controls.degree else None
+    importance: list[NDArray[np.float64]] = []
     ends: list[list[Any]] = [[] for _ in datasets]
     costs: list[list[Any]] = [[] for _ in pairs]
-    splits = _pair_splits(datasets, pairs, n_splits, projections) if n_splits else []
+    columns: list[list[NDArray[np.float64]]] = [[] for _ in pairs]
     split_costs: list[list[Any]] = [[] for _ in pairs]
 
     def deal_out(unplaced: object) -> None:
-        for pair, dealt, kept in zip(pairs, splits, split_costs, strict=True):
+        for pair, dealt, kept in zip(pairs, splits or (), split_costs, strict=True):
             kept.append(active.split_costs(active.pool(unplaced, pair), dealt, p))
 
-    with reporting(progress, "Projecting") as report, chosen as active:
-        for part, rows in active.views(datasets, projections, deal_out if n_splits else None):
-            for seen, kept in zip(rows, ends, strict=True):
-                kept.append(active.ends(seen))
-            for (i, j), kept in zip(pairs, costs, strict=True):
-                kept.append(active.transport(rows[i], rows[j], p))
-            report(part.stop, count)
-        reach = [active.collect(parts) for parts in ends]  # (L, 2) of each dataset
-        transported = [active.collect(parts) for parts in costs]  # (L,) of each pair
-        by_split = [active.collect(parts) if n_splits else None for parts in split_costs]  # (L, S) of each pair
-    found = {}
-    for (i, j), per_projection, dealt_out in zip(pairs, transported, by_split, strict=True):
-        _refuse_lost_powers(per_projection, reach[i], reach[j], p)
-        rounding = _ROUNDING * np.maximum(np.abs(reach[i]).max(axis=1), np.abs(reach[j]).max(axis=1))
-        found[i, j] = Distance.from_projections(
-            datasets[i],
-            datasets[j],
-            per_projection,
-            p,
-            method=method,
-            fingerprint=projections.fingerprint,
-            scaler=projections.scaler,
-            remarks=_precision(per_projection, rounding, p) or _flattened(reach[i], reach[j]),
-            noise=None if dealt_out is None else NoiseFloor.of(usable_costs(dealt_out, p), p),
-        )
-    return found
+    degree = controls.degree if controls else 0
+    for view in active.views(datasets, projections, degree=degree, unplaced=deal_out if splits else None):
+        importance.append(view.block.importance)
+        for seen, kept in zip(view.rows, ends, strict=True):
+            kept.append(active.ends(seen))
+        for (i, j), kept in zip(pairs, costs, strict=True):
+            kept.append(active.transport(view.rows[i], view.rows[j], p))
+        if controls is not None:
+            for found, parts in zip(controls.columns(view, pairs, p, active), columns, strict=True):
+                parts.append(found)
+        report(view.part.stop, projections.n_projections)
+    return Measured(
+        np.concatenate(importance),
+        [active.collect(parts) for parts in ends],
+        [active.collect(parts) for parts in costs],
+        None if controls is None else [np.concatenate(parts) for parts in columns],
+        controls,
+        [active.collect(parts) for parts in split_costs] if splits else None,
+    )
 
 
-def _pair_splits(
+def conclude(
+    datasets: Sequence[LabelledData],
+    pair: tuple[int, int],
+    measured: Measured,
+    place: int,
+    projections: Projections,
+    p: float,
+    method: str = "s-OTDD",
+) -> Distance:
+    """The distance of one pair, at ``place`` among those measured."""
+    i, j = pair
+    costs, first, second = measured.costs[place], measured.reach[i], measured.reach[j]
+    _refuse_lost_powers(costs, first, second, p)
+    rounding = _ROUNDING * np.maximum(np.abs(first).max(axis=1), np.abs(second).max(axis=1))
+    return Distance.from_projections(
+        datasets[i],
+        datasets[j],
+        costs,
+        p,
+        method=method,
+        fingerprint=projections.fingerprint,
+        scaler=projections.scaler,
+        remarks=_precision(costs, rounding, p) or _flattened(first, second),
+        noise=_floor(measured, place, p),
+        weights=None if (measured.importance == 1).all() else measured.importance,
+        columns=None if measured.columns is None else measured.columns[place],
+        estimator="plain" if measured.controls is None else measured.controls.name,
+        fitted=measured.controls is not None and measured.controls.lengths is not None,
+    )
+
+
+def _floor(measured: Measured, place: int, p: float) -> NoiseFloor | None:
+    """What splits of a pair's pooled points give, each projection counting as it does in the distance."""
+    if measured.splits is None:
+        return None
+    return NoiseFloor.of(usable_costs(measured.splits[place], p) * measured.importance[:, None], p)
+
+
+def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    return [np.concatenate(parts) for parts in zip(first, second, strict=True)]
+
+
+def pair_splits(
     datasets: Sequence[LabelledData], pairs: Sequence[tuple[int, int]], count: int, projections: Projections
 ) -> list[Splits]:
     """Splits of every pooled pair, which follow from the projections and the sizes alone."""

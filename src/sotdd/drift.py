@@ -126,6 +126,7 @@ class DriftReference:
         if projections is None:
             drawing = {"n_projections": PROJECTIONS, "seed": key, **drawing}
         projections = projections_for([reference], projections, drawing)
+        projections.refuse_weighted("a reference")
         with reporting(progress, "Calibrating") as report:
             costs = null_of_batches(reference, projections, size, count, key, p, report, device, precision)
         return cls(
@@ -214,6 +215,6 @@ def sorted_rows(
             raise SotddError(
                 f"{projections.n_projections:,} rows of {data.n_points:,} points do not fit in memory: use fewer."
             ) from error
-        for part, (rows,) in active.views([data], projections):
-            result[part] = active.collect([rows])
+        for view in active.views([data], projections):
+            result[view.part] = active.collect(view.rows)
     return result

@@ -92,7 +92,7 @@ def explain(
             scale=scale,
             seed=seed,
         ),
-    )
+    ).evenly()  # costs are shared out among classes, so projections count the same
     with reporting(progress, "Explaining") as report:
         whole, forgotten, by_class = (_stage(report, number) for number in range(3))
         found = compare(datasets, [(0, 1)], recipe, order, whole, device=device, precision=precision)[0, 1]

@@ -11,7 +11,7 @@ import numpy as np
 from sotdd.comparison import compare
 from sotdd.data import LabelledData
 from sotdd.defaults import default, given
-from sotdd.distance import projections_for, refuse_settings
+from sotdd.distance import estimator_for, projections_for, refuse_settings
 from sotdd.errors import SotddError
 from sotdd.inputs import labelled, named
 from sotdd.matrix import DistanceMatrix
@@ -27,6 +27,7 @@ from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
 
 _ORDER = 2.0
+_ESTIMATOR = default("controlled")
 
 # Settings that draw projections, which a sketch has already.
 _DRAWING = (
@@ -48,6 +49,7 @@ def pairwise(
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
+    estimator: str = _ESTIMATOR,
     noise_floor: bool | int = False,
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
@@ -68,7 +70,7 @@ def pairwise(
         "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd".
     n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed
         As in `distance`.
-    projections, noise_floor, device, precision, progress
+    projections, estimator, noise_floor, device, precision, progress
         As in `distance`; each pair has its own noise floor. A peer takes those of them that it has, see `sotdd.peers`.
     options
         What else a peer takes, such as ``max_samples``.
@@ -78,9 +80,9 @@ def pairwise(
     >>> import numpy as np, sotdd
     >>> x = np.random.default_rng(0).normal(size=(100, 2))
     >>> sotdd.pairwise({"here": x, "there": x + 3}, n_projections=500)
-           here           there
-    here   0              1.016 ± 0.037
-    there  1.016 ± 0.037  0
+           here             there
+    here   0                1.0422 ± 0.0055
+    there  1.0422 ± 0.0055  0
     """
     drawing = given(
         n_projections=n_projections,
@@ -97,7 +99,7 @@ def pairwise(
         sources,
         list(combinations(range(len(sources)), 2)),
         method=method,
-        settings={**drawing, **given(p=p), **options},
+        settings={**drawing, **given(p=p, estimator=estimator), **options},
         projections=projections,
         noise_floor=noise_floor,
         device=device,
@@ -127,15 +129,16 @@ def measured(
     read: list[tuple[str, Any]] = [(name, read_sketch(source)) for name, source in sources]
     sketches = {name: source for name, source in read if isinstance(source, Sketch)}
     drawing = {name: value for name, value in settings.items() if name in _DRAWING}
+    estimating = {name: value for name, value in settings.items() if name == "estimator"}
     p = settings.get("p", _ORDER)
     if method == "sotdd":
-        unknown = [name for name in settings if name not in {*_DRAWING, "p"}]
+        unknown = [name for name in settings if name not in {*_DRAWING, *estimating, "p"}]
         if unknown:
             raise SotddError(
                 f"there is no setting {', '.join(unknown)} of s-OTDD: check the spelling, or name a method."
             )
     if method == "sotdd" and sketches:
-        refuse_settings(drawing, projections, n_splits)
+        refuse_settings({**drawing, **estimating}, projections, n_splits)
         found = through_sketches(read, pairs, p, device=device, precision=precision, progress=progress)
         return found, next(iter(sketches.values())).projections
     for name in sketches:
@@ -147,8 +150,11 @@ def measured(
         asked = {**settings, **({} if projections is None else {"projections": projections})}
         asked |= {"noise_floor": noise_floor} if n_splits else {}
         return _by_peer(method, data, pairs, asked, progress), None
-    recipe = projections_for(data, projections, drawing)
-    found = compare(data, pairs, recipe, p, progress, device=device, precision=precision, n_splits=n_splits)
+    chosen = estimator_for(estimating.get("estimator", _ESTIMATOR), projections)
+    recipe = projections_for(data, projections, drawing, chosen)
+    found = compare(
+        data, pairs, recipe, p, progress, estimator=chosen, device=device, precision=precision, n_splits=n_splits
+    )
     return found, recipe
 
 

@@ -119,6 +119,7 @@ def test(
     if projections is None:
         drawing = {"n_projections": PROJECTIONS, "seed": key, **drawing}
     recipe = projections_for(data, projections, drawing)
+    recipe.refuse_weighted("a test")
     sizes = data[0].n_points, data[1].n_points
     splits = Splits.of(data, sizes, n_permutations + 1, key, actual=True)
     with reporting(progress, "Shuffling") as report:
@@ -171,7 +172,7 @@ def costs_of_splits(
                 done += len(kept[-1]) * len(batch)
                 report(done, total)
 
-        for _ in active.views(data, projections, deal_out):
+        for _ in active.views(data, projections, unplaced=deal_out):
             pass
         costs = np.concatenate([active.collect(kept) for kept in columns], axis=1)
     return usable_costs(costs, p)

@@ -61,11 +61,13 @@ def ranked(distances: Mapping[str, Distance]) -> list[Ranked]:
 def clearly_farther(one: Distance, other: Distance) -> bool:
     """Whether one distance is larger than another beyond the noise of the projections.
 
-    Through the same projections the differences of W_p^p count, projection by projection, in which most
-    of the noise cancels; otherwise both standard errors. Distances without errors are what they are.
+    Where both are plain means through the same projections, the differences of W_p^p count, projection by
+    projection, in which most of the noise cancels; otherwise both standard errors, from which controls have
+    taken that noise already. Distances without errors are what they are.
     """
     a, b = one.per_projection, other.per_projection
-    if a is not None and b is not None and one.fingerprint == other.fingerprint and len(a) == len(b) > 1:
+    plain = one.estimator == other.estimator == "plain" and one.weights is None and other.weights is None
+    if plain and a is not None and b is not None and one.fingerprint == other.fingerprint and len(a) == len(b) > 1:
         unit = max(float(a.max()), float(b.max())) or 1.0
         gaps = (a - b) / unit
         return float(gaps.mean()) > _CLEAR * float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sotdd.checks import as_number, described
 from sotdd.drawing import picture
 from sotdd.errors import SotddError
+from sotdd.estimators import estimate
 from sotdd.noise import NoiseFloor
 from sotdd.scaling import Scaler
 
@@ -63,6 +64,13 @@ class Distance:
         What a reader of the number should know, such as that points were sampled.
     noise
         What two samples of the pooled data would give, where that was asked for.
+    estimator
+        How ``value`` was made of ``per_projection``: "plain", the mean; or "controlled", with what
+        was controlled in brackets.
+    weights
+        What each projection counts by in that mean; None where all count the same.
+    unreliable
+        Why the error and the interval may not hold; None where they can be relied on.
 
     Examples
     --------
@@ -71,7 +79,7 @@ class Distance:
     >>> a, b = rng.normal(size=(500, 8)), rng.normal(1, 1, size=(400, 8))
     >>> r = sotdd.distance(a, b)
     >>> r
-    0.576 ± 0.021 (s-OTDD, p=2, 1,000 projections)
+    0.5848 ± 0.0023 (s-OTDD, p=2, 1,000 projections)
     >>> low, high = r.interval(0.95)
     >>> low < float(r) < high
     True
@@ -89,6 +97,9 @@ class Distance:
     label_distances: NDArray[np.float64] | None = None
     remarks: tuple[str, ...] = ()
     noise: NoiseFloor | None = None
+    estimator: str = "plain"
+    weights: NDArray[np.float64] | None = None
+    unreliable: str | None = None
 
     @classmethod
     def from_projections(
@@ -103,24 +114,42 @@ class Distance:
         scaler: Scaler | None = None,
         remarks: tuple[str, ...] = (),
         noise: NoiseFloor | None = None,
+        weights: NDArray[np.float64] | None = None,
+        columns: NDArray[np.float64] | None = None,
+        estimator: str = "plain",
+        fitted: bool = False,
     ) -> Distance:
         """Take the root of the mean of W_p^p, and its standard error by the delta method.
 
-        Projections count as independent, which for orthogonal directions is usually cautious.
+        Projections count as independent, which for orthogonal directions is usually cautious. The mean
+        is weighted and controlled as `sotdd.estimators.estimate` says.
         """
         kept = np.array(per_projection, np.float64)
         kept.flags.writeable = False
-        unit = float(kept.max()) or 1.0  # powers and squares are taken of numbers up to one
-        mean = float(np.mean(kept / unit))
-        value = unit ** (1 / p) * mean ** (1 / p)
-        stderr = math.nan
-        if len(kept) > 1:
-            stderr_of_mean = float(np.std(kept / unit, ddof=1)) / math.sqrt(len(kept))
-            stderr = stderr_of_mean * value / (p * mean) if mean > 0 else 0.0
+        found = estimate(kept if weights is None else kept * weights, columns, fitted=fitted)
+        value, stderr = found.rooted(p)
         sizes, classes = (a.n_points, b.n_points), (a.classes, b.classes)
         return cls(
-            value, stderr, float(p), sizes, classes, method, kept, fingerprint, scaler, remarks=remarks, noise=noise
+            value,
+            stderr,
+            float(p),
+            sizes,
+            classes,
+            method,
+            kept,
+            fingerprint,
+            scaler,
+            remarks=remarks,
+            noise=noise,
+            estimator=estimator,
+            weights=weights,
+            unreliable=found.unreliable,
         )
+
+    @property
+    def reliable(self) -> bool:
+        """Whether the error and the interval can be relied on; ``unreliable`` says why not."""
+        return self.unreliable is None
 
     @property
     def n_projections(self) -> int | None:
@@ -151,11 +180,11 @@ class Distance:
             raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as 0.95.")
         if self.n_projections is None or math.isnan(self.stderr):
             return math.nan, math.nan
-        if self.value == 0:
-            return 0.0, 0.0
         from scipy.special import stdtrit
 
         quantile = float(stdtrit(self.n_projections - 1, (1 + share) / 2))
+        if self.value == 0:
+            return 0.0, self.stderr * quantile ** (1 / self.p)
         reach = quantile * self.p * self.stderr / self.value  # relative, of the mean of W_p^p
         return self.value * max(0.0, 1 - reach) ** (1 / self.p), self.value * (1 + reach) ** (1 / self.p)
 
@@ -196,17 +225,22 @@ class Distance:
             "n_points": list(self.n_points),
             "n_classes": [len(classes) for classes in self.classes],
             "classes": [[json_label(label) for label in classes] for classes in self.classes],
+            "estimator": self.estimator,
+            "reliable": self.reliable,
             "fingerprint": self.fingerprint,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
         }
         if self.label_distances is not None:
             result["label_distances"] = self.label_distances.tolist()
+        if self.unreliable is not None:
+            result["unreliable"] = self.unreliable
         if self.noise is not None:
             result |= {**self.noise.to_dict(), "within_noise": self.within_noise}
         if self.remarks:
             result["remarks"] = list(self.remarks)
         if per_projection:
             result["per_projection"] = None if self.per_projection is None else self.per_projection.tolist()
+            result["weights"] = None if self.weights is None else self.weights.tolist()
         return result
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,9 @@ from sotdd.checks import described
 from sotdd.errors import SotddError
 
 _SAID = ["name", "n_points", "n_classes", "added", "metadata"]
+
+# How many lists of an index are searched.
+_PROBES = 50
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,34 @@ class Snapshot:
 
     def closest(self, vector: NDArray[np.float32], limit: int, where: str | None) -> list[Found]:
         """Entries by the distance of their vectors, nearest first."""
+        if where is not None:
+            return self._closest_of(vector, limit, where)
         search = self.table.search(vector, vector_column_name="vector").distance_type("l2").limit(limit)
-        rows = self._rows(search, [*_SAID, "_distance"], where)
+        search = search.nprobes(_PROBES)  # heeded where there is an index
+        rows = self._rows(search, [*_SAID, "_distance"], None)
         return [Found(_entry(row), row["_rowid"], row["_distance"]) for row in rows]
+
+    def _closest_of(self, vector: NDArray[np.float32], limit: int, where: str) -> list[Found]:
+        """The same of entries that a condition holds for.
+
+        LanceDB's own search reads the vectors of all entries and then drops those that do not match. A
+        plain scan reads those that match only, batch by batch: a tenth of the work where they are few.
+        """
+        rows, squared = [np.empty(0, np.uint64)], [np.empty(0)]
+        with self._telling(where):
+            search = self.table.search().where(_checked(where)).select(["vector"]).with_row_id(True)
+            for batch in search.to_batches():
+                part = batch["vector"].flatten().to_numpy().reshape(-1, len(vector)) - vector
+                rows.append(batch["_rowid"].to_numpy())
+                squared.append(np.einsum("ij,ij->i", part, part, dtype=np.float64))
+        ids, far = np.concatenate(rows), np.concatenate(squared)
+        best = np.argsort(far, kind="stable")[:limit]
+        if not len(best):
+            return []
+        with told("read", self.place):
+            taken = self.table.take_row_ids(ids[best].tolist()).select(_SAID).with_row_id().to_arrow().to_pylist()
+        entries = {row["_rowid"]: _entry(row) for row in taken}
+        return [Found(entries[int(ids[place])], int(ids[place]), float(far[place])) for place in best]
 
     def contents(self, rows: Sequence[int]) -> list[bytes]:
         """The sketches in these rows, as contents of files."""
@@ -78,22 +107,33 @@ class Snapshot:
             return [blob.as_py() for blob in self.table.fetch_blobs("sketch", list(rows))]
 
     def _rows(self, search: Any, columns: list[str], where: str | None) -> list[dict[str, Any]]:  # noqa: ANN401
-        if where is not None:
-            if not isinstance(where, str):
-                raise SotddError(f'where is {described(where)}: expected SQL, such as "n_points > 1000".')
-            search = search.where(where)
-        try:
+        with self._telling(where):
+            if where is not None:
+                search = search.where(_checked(where))
             found: list[dict[str, Any]] = search.select(columns).with_row_id(True).to_arrow().to_pylist()
-        except ValueError as error:
-            if where is None:
-                raise
-            known = [*_SAID[:4], *(name for name in self.table.schema.names if name not in OWN)]
-            raise SotddError(
-                f"where is {where!r} ({cause(error)}): expected an SQL condition on {', '.join(known)}."
-            ) from error
-        except (RuntimeError, OSError) as error:
-            raise SotddError(f"cannot read the catalog {self.place!r} ({cause(error)}).") from error
         return found
+
+    @contextmanager
+    def _telling(self, where: str | None) -> Iterator[None]:
+        """Say what a condition may be about, where it is the condition that fails."""
+        with told("read", self.place):
+            try:
+                yield
+            except SotddError:
+                raise
+            except ValueError as error:
+                if where is None:
+                    raise
+                known = [*_SAID[:4], *(name for name in self.table.schema.names if name not in OWN)]
+                raise SotddError(
+                    f"where is {where!r} ({cause(error)}): expected an SQL condition on {', '.join(known)}."
+                ) from error
+
+
+def _checked(where: object) -> str:
+    if not isinstance(where, str):
+        raise SotddError(f'where is {described(where)}: expected SQL, such as "n_points > 1000".')
+    return where
 
 
 def _entry(row: dict[str, Any]) -> Entry:

@@ -36,6 +36,8 @@ _ATTEMPTS = 40
 # Every so many changes the parts of the table are counted; they are joined when there are more than so many and one
 # for so many rows, so that each sketch is copied about ten times while a catalog grows one by one.
 _EVERY, _PARTS, _ROWS_PER_PART = 32, 64, 10
+# From so many entries on, tidying makes an index of the vectors; below, all are scanned.
+_INDEXED = 100_000
 # What was removed, replaced or copied stays for readers that began before.
 _KEPT = timedelta(minutes=2)
 
@@ -136,9 +138,13 @@ class Store:
         return self._patiently(swap)
 
     def tidy(self) -> None:
-        """Join the small parts that single additions leave, and free what was removed some minutes ago."""
+        """Join the small parts that single additions leave, free what was removed, and index vectors that are many."""
         with told("tidy", self.place):
-            self._entries().optimize(cleanup_older_than=_KEPT)
+            table = self._entries()
+            table.optimize(cleanup_older_than=_KEPT)
+            if table.count_rows() >= _INDEXED and not table.list_indices():
+                index = require("lancedb.index", "a catalog", "'sotdd[catalog]'")
+                table.create_index("vector", config=index.IvfFlat(distance_type="l2"))
 
     def _tidy_sometimes(self) -> None:
         """Tidy where parts have become many; the change before it is made, so a failure here is nobody's error."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -46,8 +47,13 @@ class _Tree:
 
         self._client = client
         self._mark = uuid4().hex[:8]
-        tasks = [self._task(begin, partition, place) for place, partition in enumerate(partitions)]
-        self._begin, *leaves = client.compute([begin, *tasks])
+        self._begin = client.compute(begin)
+        # Partitions would crowd where this is, so it goes to every worker. Only places depend on that: if a worker
+        # dies meanwhile there is no harm.
+        with suppress(Exception):
+            client.replicate([self._begin])
+        tasks = [self._task(partition, place) for place, partition in enumerate(partitions)]
+        leaves = client.compute(tasks)
         self._names = {leaf.key: partition.name for leaf, partition in zip(leaves, partitions, strict=True)}
         self.alive = {self._begin, *leaves}
         self._queue = as_completed(leaves, loop=client.loop)
@@ -76,7 +82,7 @@ class _Tree:
             left = [self._merged(left[start : start + FAN_IN]) for start in range(0, len(left), FAN_IN)]
         return left[0]
 
-    def _task(self, begin: Delayed, partition: Partition, place: int) -> Delayed:
+    def _task(self, partition: Partition, place: int) -> Delayed:
         from dask.base import is_dask_collection
         from dask.delayed import delayed
         from distributed import Future as Running
@@ -84,8 +90,8 @@ class _Tree:
         work = partial(gather, name=partition.name, columns=partition.columns)
         key = f"sotdd-partition-{self._mark}-{place}"
         if is_dask_collection(partition.source) or isinstance(partition.source, Running):
-            return delayed(work, pure=False)(begin, partition.source, dask_key_name=key)
-        return delayed(partial(work, source=partition.source), pure=False)(begin, dask_key_name=key)
+            return delayed(work, pure=False)(self._begin, partition.source, dask_key_name=key)
+        return delayed(partial(work, source=partition.source), pure=False)(self._begin, dask_key_name=key)
 
     def _merged(self, parts: list[Future]) -> Future:
         """Merge some, and let go of them."""

@@ -25,6 +25,7 @@ def distance_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
     max_samples: o.MaxSamples = None,
@@ -37,7 +38,8 @@ def distance_command(
     datasets = [opened(source, features, label, quiet) for source in (a, b)]
     import sotdd
 
-    settings = o.given(n_projections=n_projections, seed=seed, p=p, max_samples=max_samples, label=label_law)
+    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
     matrix = sotdd.pairwise(
         datasets, method=method, noise_floor=noise_floor, device=device, progress=bar_wanted(quiet), **settings
     )
@@ -47,9 +49,10 @@ def distance_command(
         return
     say_note(described(datasets), quiet)
     say(repr(result), "bold")
-    took = f"{time.perf_counter() - began:.1f} s"
+    last = f"{time.perf_counter() - began:.1f} s"
     low, high = result.interval(0.95)
-    if math.isnan(low):
-        say_note(took, quiet)
-    else:
-        say_note(f"95 % interval {low:.4g} to {high:.4g} over the choice of projections, {took}", quiet)
+    if not math.isnan(low):
+        last = f"95 % interval {low:.4g} to {high:.4g} over the choice of projections, {last}"
+        if not result.reliable:
+            last = f"{last}; rough: {result.unreliable}"
+    say_note(last, quiet)

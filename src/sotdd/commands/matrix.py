@@ -41,6 +41,7 @@ def matrix_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
     max_samples: o.MaxSamples = None,
@@ -60,7 +61,8 @@ def matrix_command(
     datasets = [opened(source, features, label, quiet) for source in sources]
     import sotdd
 
-    settings = o.given(n_projections=n_projections, seed=seed, p=p, max_samples=max_samples, label=label_law)
+    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
     bar = bar_wanted(quiet)
     matrix = sotdd.pairwise(datasets, method=method, noise_floor=noise_floor, device=device, progress=bar, **settings)
     if report is not None:

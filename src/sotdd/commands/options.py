@@ -55,6 +55,15 @@ LabelLaw = Annotated[
         autocompletion=_words("moments", "quantiles"),
     ),
 ]
+Estimator = Annotated[
+    str | None,
+    _option(
+        _MEASURING,
+        help="controlled, or plain: the mean over projections and no more.",
+        show_default="controlled",
+        autocompletion=_words("controlled", "plain"),
+    ),
+]
 Method = Annotated[
     str,
     _option(

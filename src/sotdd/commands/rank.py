@@ -34,6 +34,7 @@ def rank_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
     max_samples: o.MaxSamples = None,
@@ -50,7 +51,8 @@ def rank_command(
     from sotdd.sketches.sketch import Sketch
 
     sources = named(datasets, Sketch)
-    settings = o.given(n_projections=n_projections, seed=seed, p=p, max_samples=max_samples, label=label_law)
+    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
     found, _ = measured(
         sources,
         [(0, place) for place in range(1, len(sources))],

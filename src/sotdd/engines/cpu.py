@@ -18,10 +18,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd import class_kernels, kernels
+from sotdd import class_kernels, control_kernels, kernels
 from sotdd.data import LabelledData
 from sotdd.engines.cpu_splits import Pool, Unplaced, pooled, split_costs
 from sotdd.engines.faults import LARGEST_TERM, degrees, summarised, too_large, unusable_term
+from sotdd.engines.protocol import ClassMoments, View
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
@@ -63,6 +64,12 @@ class _Layout:
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
     position: NDArray[np.integer] | None  # (n,) place of each point among grouped points
     rows: Rows  # (chunk, n) the chunk's projections of it
+    moments: ClassMoments | None  # (chunk, …) where they are asked for
+
+    def view_of_moments(self, count: int) -> ClassMoments:
+        """Of the first so many projections."""
+        assert self.moments is not None
+        return ClassMoments(self.moments.mean[:count], self.moments.spread[:count])
 
 
 class CpuEngine:
@@ -98,43 +105,29 @@ class CpuEngine:
         self,
         datasets: Sequence[LabelledData],
         projections: Projections,
-        unplaced: Callable[[Unplaced], None] | None = None,
         *,
+        degree: int = 0,
+        unplaced: Callable[[Unplaced], None] | None = None,
         by_class: bool = False,
-    ) -> Iterator[tuple[slice, list[Rows]]]:
+    ) -> Iterator[View]:
         """See every dataset through one chunk of projections after another.
 
-        Yields which projections, and for every dataset the sorted data point projections
-        (B, n), which stay valid until the next chunk. What ``unplaced`` is called with, before
-        each chunk is placed, stays valid until it returns. By class, rows hold class after class,
-        each sorted on its own.
+        Rows of a view, the sorted data point projections (B, n), stay valid until the next one. What
+        ``unplaced`` is called with, before each chunk is placed, stays valid until it returns. By
+        class, rows hold class after class, each sorted on its own.
         """
-        for part, rows, _ in self._views(datasets, projections, unplaced, by_class):
-            yield part, rows
-
-    def views_of_one(self, data: LabelledData, projections: Projections) -> Iterator[tuple[slice, Rows, Doubles]]:
-        """See one dataset likewise; yields its class terms (B, C) too."""
-        for part, (rows,), (terms,) in self._views([data], projections):
-            yield part, rows, terms
-
-    def _views(
-        self,
-        datasets: Sequence[LabelledData],
-        projections: Projections,
-        unplaced: Callable[[Unplaced], None] | None = None,
-        by_class: bool = False,
-    ) -> Iterator[tuple[slice, list[Rows], list[Doubles]]]:
-        """Which projections, and of every dataset the sorted rows (B, n) and the class terms (B, C)."""
         tile = _fitting_tile(datasets, projections)
         chunk = -(-self._chunk // tile) * tile if self._chunk else _TILES * tile
         chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
-        layouts = [_Layout(data, *data.grouping(), np.empty((chunk, data.n_points), np.float32)) for data in datasets]
+        layouts = [_laid_out(data, chunk, degree) for data in datasets]
         coming = self._begin_draws(projections, 0, chunk)
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
             coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
             terms = self._place(layouts, block, projections.scaler, tile, start, unplaced, by_class)
-            yield slice(start, start + len(block)), [layout.rows[: len(block)] for layout in layouts], terms
+            rows = [layout.rows[: len(block)] for layout in layouts]
+            moments = [layout.view_of_moments(len(block)) for layout in layouts] if degree else []
+            yield View(slice(start, start + len(block)), rows, block, terms, moments)
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
         """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
@@ -273,6 +266,11 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
     return np.stack(columns, axis=1)
 
 
+def summarise(rows: Rows, offsets: NDArray[np.int64], moments: ClassMoments, part: slice) -> None:
+    """Write the class moments of some rows of grouped feature projections."""
+    control_kernels.summarise_rows(rows, offsets, moments.mean[part], moments.spread[part])
+
+
 def place(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubles) -> None:
     """Turn grouped feature projections into data point projections: weight × t + the class's term."""
     kernels.shift_rows(rows, offsets, weights, terms)
@@ -312,6 +310,11 @@ def finish_side(rows: Rows, label_rows: Rows | None, offsets: NDArray[np.int64],
 # ------------------------------------------------------------------ parts of a chunk
 
 
+def _laid_out(data: LabelledData, chunk: int, degree: int) -> _Layout:
+    moments = ClassMoments(np.empty((chunk, degree)), np.empty((chunk, degree, degree))) if degree else None
+    return _Layout(data, *data.grouping(), np.empty((chunk, data.n_points), np.float32), moments)
+
+
 def _fitting_tile(datasets: Sequence[LabelledData], projections: Projections) -> int:
     """The usual tile, or what of it fits the memory set aside; 64 at least."""
     by_rows = _TILE_BYTES // (4 * sum(data.n_points for data in datasets))
@@ -341,6 +344,8 @@ def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, s
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
     rows = layout.rows[part]
     group(rows, layout.position, _clamp(block.features))
+    if layout.moments is not None:
+        summarise(rows, layout.offsets, layout.moments, part)
     if terms is None:
         terms = _checked_terms(rows, layout, block.terms.part(part), start + part.start)
     place(rows, layout.offsets, block.terms.weights[part], terms)

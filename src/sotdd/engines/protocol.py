@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.data import LabelledData
+from sotdd.projections.draws import Block
 from sotdd.projections.recipe import Projections
 from sotdd.splits import Splits
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMoments:
+    """Moments of a dataset's classes under some projections, summed up over its points.
+
+    Attributes
+    ----------
+    mean
+        (B, D) mean over points of t^k / k! for k = 1, …, D.
+    spread
+        (B, D, D) covariance over points of their class's means of t^k / k!.
+    """
+
+    mean: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """All datasets through one chunk of projections.
+
+    Attributes
+    ----------
+    part
+        Which projections.
+    rows
+        Of each dataset, its sorted rows, in a form of the engine's own, valid until the next chunk.
+    block
+        The projections as drawn.
+    terms
+        Of each dataset, its class terms (B, C), in a form of the engine's own.
+    moments
+        Of each dataset, its class moments, where they were asked for.
+    """
+
+    part: slice
+    rows: list[Any]
+    block: Block
+    terms: list[Any]
+    moments: list[ClassMoments]
 
 
 class Engine(Protocol):
@@ -29,15 +75,18 @@ class Engine(Protocol):
         self,
         datasets: Sequence[LabelledData],
         projections: Projections,
+        *,
+        degree: int = 0,
         unplaced: Callable[[Any], None] | None = None,
-    ) -> Iterator[tuple[slice, list[Any]]]:
-        """See every dataset through one chunk of projections after another: sorted rows, valid until the next.
+    ) -> Iterator[View]:
+        """See every dataset through one chunk of projections after another.
 
-        Before each chunk is handed out, ``unplaced`` is called with its feature projections, for ``pool``.
+        Class moments are taken up to ``degree``, a multiple of four; 0 for none. Before each chunk is
+        handed out, ``unplaced`` is called with its feature projections, for ``pool``.
         """
 
-    def views_of_one(self, data: LabelledData, projections: Projections) -> Iterator[tuple[slice, Any, Any]]:
-        """See one dataset likewise: which projections, sorted rows, and class terms (B, C)."""
+    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Do one piece of work per item on the engine's threads."""
 
     def quantiles(self, rows: Any, count: int) -> NDArray[np.float32]:  # noqa: ANN401
         """Means (B, count) of each sorted row over parts of equal probability, as an array."""

@@ -10,11 +10,11 @@ Importing this module imports torch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from sotdd.data import LabelledData
 from sotdd.engines import fused
 from sotdd.engines import torch_verbs as verbs
 from sotdd.engines.faults import LARGEST_TERM
+from sotdd.engines.protocol import View
+from sotdd.engines.torch_moments import summarise
 from sotdd.engines.torch_placed import Placed, PlacedRows
 from sotdd.engines.torch_splits import Pool, Unplaced, pooled, split_costs
 from sotdd.engines.torch_verbs import Layout, Rows
@@ -37,6 +39,9 @@ from sotdd.scaling import Scaler
 from sotdd.splits import Splits
 from sotdd.tensors import DeviceFeatures
 from sotdd.transport import Overlaps
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 # Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
 _RESIDENT_SHARE = 0.4
@@ -118,29 +123,15 @@ class TorchEngine:
         self,
         datasets: Sequence[LabelledData],
         projections: Projections,
+        *,
+        degree: int = 0,
         unplaced: Callable[[Unplaced], None] | None = None,
-    ) -> Iterator[tuple[slice, list[Rows]]]:
+    ) -> Iterator[View]:
         """See every dataset through one chunk of projections after another.
 
-        Yields which projections, and for every dataset the sorted data point projections (B, n).
-        Before that ``unplaced`` is called with the chunk's feature projections.
+        Rows of a view are the sorted data point projections (B, n). Before that ``unplaced`` is called
+        with the chunk's feature projections.
         """
-        for part, placed in self._views(datasets, projections, unplaced):
-            yield part, [seen.rows for seen in placed]
-
-    @torch.no_grad()
-    def views_of_one(self, data: LabelledData, projections: Projections) -> Iterator[tuple[slice, Rows, torch.Tensor]]:
-        """See one dataset likewise; yields its class terms (B, C) too."""
-        for part, (seen,) in self._views([data], projections):
-            yield part, seen.rows, seen.terms
-
-    def _views(
-        self,
-        datasets: Sequence[LabelledData],
-        projections: Projections,
-        unplaced: Callable[[Unplaced], None] | None = None,
-    ) -> Iterator[tuple[slice, list[PlacedRows]]]:
-        """Which projections, and every dataset placed."""
         layouts = self._layouts(datasets, projections.scaler)
         chunk = self._chunk or self._fitting_chunk(layouts)
         size = chunk  # what is worked on at a time: halved when memory runs out
@@ -150,7 +141,9 @@ class TorchEngine:
             while done < len(block):
                 part = block.part(slice(done, done + size))
                 try:
-                    placed, seen = self._begin(layouts, part, projections.scaler, start + done, unplaced is not None)
+                    placed, seen = self._begin(
+                        layouts, part, projections.scaler, start + done, degree, unplaced is not None
+                    )
                 except torch.OutOfMemoryError as error:
                     size = self._halved(size, error)
                     continue
@@ -159,11 +152,15 @@ class TorchEngine:
                 if unplaced is not None and seen is not None:
                     unplaced(seen)
                     del seen
-                yield placed.handed_out()
+                yield placed.handed_out(part)
                 if len(unchecked) > _AHEAD:
                     unchecked.popleft().check()
         for placed in unchecked:
             placed.check()
+
+    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Do one piece of work per item on the threads that draw."""
+        return self._workers.each(function, items)
 
     @torch.no_grad()
     def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
@@ -296,12 +293,12 @@ class TorchEngine:
         return points
 
     def _begin(
-        self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int, keep: bool
+        self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int, degree: int, keep: bool
     ) -> tuple[Placed, Unplaced | None]:
         """Begin to place every dataset; the device works on while the next is prepared."""
         drawn = self._uploaded(block)
         kept = Unplaced(block.terms, drawn.weights, drawn.coefficients, layouts) if keep else None
-        placed = [self._place(layout, drawn, scaler, kept) for layout in layouts]
+        placed = [self._place(layout, drawn, scaler, degree, kept) for layout in layouts]
         return Placed(slice(start, start + len(block)), placed, block), kept
 
     def _uploaded(self, block: Block) -> _Uploaded:
@@ -319,7 +316,9 @@ class TorchEngine:
         small = self.device.type == "cuda" and host.nbytes < _PINNED_BYTES
         return (host.pin_memory() if small else host).to(self.device, non_blocking=small)
 
-    def _place(self, layout: Layout, drawn: _Uploaded, scaler: Scaler | None, kept: Unplaced | None) -> PlacedRows:
+    def _place(
+        self, layout: Layout, drawn: _Uploaded, scaler: Scaler | None, degree: int, kept: Unplaced | None
+    ) -> PlacedRows:
         """Sorted data point projections of one dataset."""
         label_rows = None
         if drawn.block.label_features is not None:
@@ -328,6 +327,7 @@ class TorchEngine:
         if kept is not None:
             kept.rows.append(rows.clone())
             kept.label_rows.extend([] if label_rows is None else [label_rows])
+        moments = summarise(rows, layout.edges, degree) if degree else None
         by_labels = rows if label_rows is None else label_rows
         terms = verbs.class_terms(by_labels, layout, drawn.block.terms, drawn.coefficients)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
@@ -336,7 +336,7 @@ class TorchEngine:
         verbs.place(rows, layout.codes, drawn.weights, terms)
         rows = verbs.sort(rows)
         rows_fit = torch.isfinite(rows[:, 0]) & torch.isfinite(rows[:, -1])  # at the ends is what is not finite
-        return PlacedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]))
+        return PlacedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
 
     def _projected(
         self, layout: Layout, drawn: Drawn, theta: torch.Tensor | None, count: int, scaler: Scaler | None

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from sotdd.engines.faults import too_large, unusable_term
+from sotdd.engines.protocol import ClassMoments, View
 from sotdd.engines.torch_verbs import Rows
 from sotdd.projections.draws import Block
 
@@ -21,6 +22,7 @@ class PlacedRows:
     terms: torch.Tensor  # (B, C) where each class stands
     largest: torch.Tensor  # (B,) largest |t|, to explain terms that cannot be used
     fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
+    moments: tuple[torch.Tensor, torch.Tensor] | None  # mean (B, D) and spread (B, D, D), where they are asked for
 
 
 class Placed:
@@ -41,10 +43,15 @@ class Placed:
         if self._copied is not None:
             self._copied.record(torch.cuda.current_stream(datasets[0].rows.device))
 
-    def handed_out(self) -> tuple[slice, list[PlacedRows]]:
-        """What was placed, which is not held on to."""
+    def handed_out(self, block: Block) -> View:
+        """What was placed, which is not held on to; class moments on the host."""
         placed, self.datasets = self.datasets, []
-        return self.part, placed
+        moments = [
+            ClassMoments(seen.moments[0].cpu().numpy(), seen.moments[1].cpu().numpy())
+            for seen in placed
+            if seen.moments is not None
+        ]
+        return View(self.part, [seen.rows for seen in placed], block, [seen.terms for seen in placed], moments)
 
     def check(self) -> None:
         """Wait for this chunk, and refuse what is not finite."""

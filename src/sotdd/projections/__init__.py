@@ -6,6 +6,7 @@ from sotdd.projections.directions import DirectionLaw, Directions, Orthogonal, P
 from sotdd.projections.labels import ClassSummary, LabelLaw, Moments, Polynomials, Quantiles, Summaries
 from sotdd.projections.moments import MomentLaw, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
+from sotdd.projections.tilt import Tilted
 
 __all__ = [
     "ClassQuantiles",
@@ -24,6 +25,7 @@ __all__ = [
     "Quantiles",
     "Sphere",
     "Summaries",
+    "Tilted",
     "UniformOrders",
     "ZeroTruncatedPoisson",
     "bin_means",

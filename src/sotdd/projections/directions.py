@@ -27,6 +27,7 @@ class Directions:
 
     theta: NDArray[np.floating]  # (B, d)
     clamp: float | None = None
+    importance: NDArray[np.float64] | None = None  # (B,) what each counts by, where they are not drawn alike
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -39,10 +40,15 @@ class Directions:
         object.__setattr__(self, "theta", theta)
         if self.clamp is not None:
             object.__setattr__(self, "clamp", check_positive(self.clamp, "clamp", "a positive number or None"))
+        if self.importance is not None and np.shape(self.importance) != (len(theta),):
+            raise SotddError(
+                f"directions have importance of shape {np.shape(self.importance)}: expected one number for each of "
+                f"{len(theta)}."
+            )
 
     def part(self, rows: slice) -> Directions:
         """Some consecutive ones."""
-        return Directions(self.theta[rows], self.clamp)
+        return Directions(self.theta[rows], self.clamp, None if self.importance is None else self.importance[rows])
 
 
 class PointMap(Protocol):

@@ -18,7 +18,7 @@ from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms, moment_te
 BLOCK = 64
 
 # The independent streams of one block.
-_THETA, _PHI, _LABEL = 0, 1, 2
+_THETA, _PHI, _LABEL, _MORE = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,13 @@ class Block:
     def __len__(self) -> int:
         """How many projections these are."""
         return len(self.terms.weights)
+
+    @property
+    def importance(self) -> NDArray[np.float64]:
+        """(B,) what each projection counts by in a mean; one, unless directions are drawn otherwise."""
+        drawn = self.features
+        given = drawn.importance if isinstance(drawn, Directions) else None
+        return np.ones(len(self)) if given is None else given
 
     def frozen(self) -> Block:
         """The same, with arrays that cannot be written to."""
@@ -94,6 +101,10 @@ class Laws:
             )
         return Block(self._project(index, _THETA), second, terms)
 
+    def more_terms(self, index: int, count: int) -> LabelTerms:
+        """Further draws of the label law for block ``index``, independent of those of any block."""
+        return self.label.draw(self._rng(index, _MORE), count)
+
     def describe(self) -> Mapping[str, object]:
         """The laws and the seed."""
         for law in (self.directions, self.label):
@@ -116,12 +127,36 @@ class Laws:
         drawn = self.directions.draw(self._rng(index, stream), BLOCK, self.n_features)
         checked = checked_draw(drawn, self.directions, BLOCK, self.n_features)
         if isinstance(checked, Directions):  # what products are made in, on every engine
-            return Directions(checked.theta.astype(np.float32), checked.clamp)
+            return Directions(checked.theta.astype(np.float32), checked.clamp, checked.importance)
         return checked
 
     def _rng(self, index: int, stream: int) -> np.random.Generator:
         key = np.random.SeedSequence(self.seed, spawn_key=(index, stream))
         return np.random.Generator(np.random.Philox(key))
+
+
+@dataclass(frozen=True, eq=False)
+class Later:
+    """The blocks of another source from one of them on."""
+
+    source: Laws
+    first: int
+
+    def block(self, index: int) -> Block:
+        """Draw block ``index`` after the first."""
+        return self.source.block(self.first + index)
+
+    def more_terms(self, index: int, count: int) -> LabelTerms:
+        """As of the source."""
+        return self.source.more_terms(self.first + index, count)
+
+    def describe(self) -> Mapping[str, object]:
+        """As the source, and where it begins."""
+        return {**self.source.describe(), "first_block": self.first}
+
+    def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
+        """As of the source."""
+        self.source.check_points(point_shape, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,4 +213,8 @@ def _join(parts: list[Drawn]) -> Drawn:
         return lambda points: np.concatenate([part(points) for part in maps])
     if maps or any(part.clamp != linear[0].clamp for part in linear):
         raise SotddError("a law of directions must draw the same kind, with the same clamp, every time.")
-    return Directions(np.concatenate([part.theta for part in linear]), linear[0].clamp)
+    weights = [part.importance for part in linear if part.importance is not None]
+    if weights and len(weights) < len(linear):
+        raise SotddError("a law of directions must give importance with every draw, or with none.")
+    importance = np.concatenate(weights) if weights else None
+    return Directions(np.concatenate([part.theta for part in linear]), linear[0].clamp, importance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -17,10 +17,11 @@ from sotdd.data import Dataset, LabelledData, same_features
 from sotdd.errors import SotddError
 from sotdd.inputs import labelled
 from sotdd.projections.directions import DirectionLaw, Directions, Sphere
-from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source, join_blocks
+from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source, join_blocks
 from sotdd.projections.label_choice import LabelChoice, label_law
 from sotdd.projections.labels import check_orders
 from sotdd.projections.moments import MomentLaw
+from sotdd.projections.tilt import Tilted
 from sotdd.scaling import Scaler
 
 # Directions up to this size together are drawn once and kept, for comparisons that share projections.
@@ -76,6 +77,7 @@ class Projections:
         shared_directions: bool = True,
         scale: Literal["pooled"] | Scaler | None = "pooled",
         seed: int | np.random.Generator = 0,
+        tilt: bool = False,
     ) -> Projections:
         """Learn the number of features and the scaler from datasets; the rest is given.
 
@@ -103,6 +105,10 @@ class Projections:
             projection has variance one. None: the paper's raw definition. Or a `Scaler` to reuse.
         seed
             An integer, or a NumPy Generator from which one is drawn.
+        tilt
+            Whether directions uniform on the sphere lean towards the principal directions of the
+            datasets, with weights that put it right; see `sotdd.projections.Tilted`. Other laws of
+            directions, and directions of the labels' own, are never tilted.
         """
         data = labelled(datasets)
         n_features = same_features(data)
@@ -114,10 +120,13 @@ class Projections:
         )
         if not isinstance(shared_directions, (bool, np.bool_)):
             raise SotddError(f"shared_directions is {described(shared_directions)}: expected True or False.")
+        scaler = scaler_for(scale, data)
+        if tilt and shared_directions and isinstance(law, Sphere):
+            law = Tilted.fit(data, scaler, law)
         laws = Laws(n_features, law, label_law(label, n_moments, moments), bool(shared_directions), check_seed(seed))
         for part in data:
             laws.check_points(part.point_shape, part.name)
-        return cls(n_features, check_count(n_projections, "n_projections"), laws, scaler_for(scale, data))
+        return cls(n_features, check_count(n_projections, "n_projections"), laws, scaler)
 
     @classmethod
     def from_arrays(
@@ -199,6 +208,31 @@ class Projections:
     def __getstate__(self) -> dict[str, object]:
         """What is drawn again rather than copied stays behind."""
         return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+
+    def from_block(self, first: int, n_projections: int) -> Projections:
+        """So many projections of the same laws from block ``first`` on, of 64 each; there is no end to them."""
+        if not isinstance(self.source, Laws):
+            raise SotddError("projections that were given as arrays have no more to draw.")
+        source = Later(self.source, first) if first else self.source
+        return Projections(self.n_features, n_projections, source, self.scaler)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether projections count differently in a mean, as those do that are tilted."""
+        drawn = self._block(0).features
+        return isinstance(drawn, Directions) and drawn.importance is not None
+
+    def evenly(self) -> Projections:
+        """The same without a tilt: directions uniform on the sphere, which all count the same."""
+        laws = self.source
+        if not isinstance(laws, Laws) or not isinstance(laws.directions, Tilted):
+            return self
+        return replace(self, source=replace(laws, directions=Sphere(laws.directions.ambient)))
+
+    def refuse_weighted(self, what: str) -> None:
+        """Refuse projections that do not count the same, where a mean over them is not what is kept."""
+        if self.weighted:
+            raise SotddError(f"these projections count differently, which {what} cannot: use projections.evenly().")
 
     def recipe(self) -> dict[str, object]:
         """Every setting in JSON values."""

@@ -72,6 +72,7 @@ def sketch(
 
     if not isinstance(projections, Projections):
         raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
+    projections.refuse_weighted("a sketch")
     kept = None if n_quantiles is None else check_count(n_quantiles, "n_quantiles")
     known = open_dataset(data, name=name)
     projections.check(known)
@@ -82,10 +83,10 @@ def sketch(
     terms = np.empty((projections.n_projections, len(known.classes)), np.float32)
     engine = engine_for(device, [known], projections.n_projections, precision)
     with reporting(progress, f"Sketching {known.name}") as report, engine as active:
-        for part, rows, class_terms in active.views_of_one(known, projections):
-            quantiles[part] = active.quantiles(rows, quantiles.shape[1])
-            terms[part] = active.collect([class_terms])
-            report(part.stop, projections.n_projections)
+        for view in active.views([known], projections):
+            quantiles[view.part] = active.quantiles(view.rows[0], quantiles.shape[1])
+            terms[view.part] = active.collect(view.terms)
+            report(view.part.stop, projections.n_projections)
     return Sketch(
         known.name,
         quantiles,

@@ -220,6 +220,7 @@ def _kind_of_terms(projections: Projections) -> type:
         raise SotddError(
             f"projections is a {type(projections).__name__}: expected Projections.fit(...) or from_arrays(...)."
         )
+    projections.refuse_weighted("a sketch")
     kind = type(projections.draw(0, BLOCK).terms)
     if kind not in (Polynomials, Quantiles):
         raise SotddError(

@@ -1,0 +1,78 @@
+"""As many projections as an accuracy takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sotdd.checks import check_count, check_order, check_positive
+from sotdd.comparison import conclude, measure, pair_splits
+from sotdd.data import LabelledData
+from sotdd.progress import Progress, reporting
+from sotdd.projections.draws import BLOCK
+from sotdd.projections.recipe import Projections
+from sotdd.result import Distance
+
+if TYPE_CHECKING:
+    from sotdd.engines.choice import Precision
+    from sotdd.engines.protocol import Engine
+
+# So many are drawn before the first look, unless another number is asked for.
+FIRST = 512
+MOST = 100_000
+
+# A look at the error asks for what is still missing and a little more, and at most for four times what is there.
+_MARGIN = 1.1
+_GROWTH = 4
+
+
+def to_tolerance(
+    datasets: Sequence[LabelledData],
+    projections: Projections,
+    p: float,
+    rel_tol: float,
+    max_projections: int,
+    progress: Progress = None,
+    *,
+    estimator: str = "controlled",
+    device: str = "auto",
+    precision: Precision = "float32",
+    engine: Engine | None = None,
+    n_splits: int = 0,
+) -> Distance:
+    """Draw whole blocks until the standard error is at most ``rel_tol`` of the value, or none are left to draw.
+
+    How many are drawn next follows from the error so far and nothing else, so the answer does not depend
+    on chunks or threads.
+    """
+    from sotdd.engines.choice import engine_for
+
+    p, wanted = check_order(p), check_positive(rel_tol, "rel_tol")
+    most = check_count(max_projections, "max_projections")
+    total = _next_total(0, projections.n_projections, most)
+    chosen = engine or engine_for(device, datasets, total, precision)
+    with reporting(progress, "Projecting") as report, chosen as active:
+        splits = pair_splits(datasets, [(0, 1)], n_splits, projections) if n_splits else None
+        measured = measure(datasets, [(0, 1)], projections.from_block(0, total), p, active, report, estimator, splits)
+        while True:
+            found = conclude(datasets, (0, 1), measured, 0, projections.from_block(0, total), p)
+            if found.stderr <= wanted * found.value or total >= most:
+                break
+            error = found.stderr / found.value if found.value > 0 else math.inf
+            before, total = total, _next_total(total, _MARGIN * total * (error / wanted) ** 2, most)
+            later = projections.from_block(before // BLOCK, total - before)
+            measured += measure(datasets, [(0, 1)], later, p, active, report, estimator, splits)
+    if found.stderr <= wanted * found.value:
+        return found
+    missed = f"max_projections={most:,} did not reach rel_tol={wanted:g}"
+    return replace(found, remarks=(*found.remarks, missed))
+
+
+def _next_total(before: int, needed: float, most: int) -> int:
+    """How many to have next: whole blocks, but for the last of all."""
+    if before:
+        needed = min(needed, _GROWTH * before)
+    blocks = max(math.ceil(needed / BLOCK), before // BLOCK + 1)
+    return min(most, BLOCK * blocks)

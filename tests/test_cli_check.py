@@ -79,6 +79,9 @@ def test_a_level(files, run):
         ("distance", False), ("p_value", True)
     ]  # fmt: skip
     assert (code, told["drifted"], told["test"]["p_value"]) == (1, True, 0.01)
+    said = run("check", "reference.npz", "moved.npz", "--p-value", "0.05", "--n-permutations", "99", *FEW)[1]
+    assert "p = 0.01, at most 0.05" in said.splitlines()[0]
+    assert " from reference.npz to moved.npz; s-OTDD" in said.splitlines()[1]
 
 
 def test_without_a_limit_noise_decides(files, run):

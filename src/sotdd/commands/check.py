@@ -96,7 +96,8 @@ def check_command(
     else:
         for outcome in outcomes:
             say(f"{'FAILED' if outcome.failed else 'passed'}  {outcome.message}", "red" if outcome.failed else "green")
-        how = f"{found.method}, p={found.p:g}, {found.n_projections:,} projections"
+        apart = f"{_far(found, where)}; " if fail_above is None and p_value is not None else ""
+        how = f"{apart}{found.method}, p={found.p:g}, {found.n_projections:,} projections"
         floor = "" if found.noise is None else f"; noise floor {found.noise.value:.4g}"
         took = f"{time.perf_counter() - began:.1f} s"
         say_note(f"{how}{floor}; the unit is the spread of {reference}; {took}", quiet)

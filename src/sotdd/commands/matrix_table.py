@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sotdd.commands.terminal import print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from rich.table import Table
     from rich.text import Text
@@ -59,9 +59,14 @@ def legend(matrix: DistanceMatrix, errors: bool) -> str:
     return said
 
 
-def remarks(distances: Iterable[Distance]) -> list[str]:
+def remarks(distances: Collection[Distance]) -> list[str]:
     """What distances say beside their numbers, such as that points were sampled; each once."""
-    return list(dict.fromkeys(said for found in distances for said in found.remarks))
+    said = list(dict.fromkeys(remark for found in distances for remark in found.remarks))
+    rough = sum(found.unreliable is not None for found in distances)
+    if rough:
+        of_all = "the error is" if len(distances) == 1 else f"{rough} of {len(distances)} errors are"
+        said.append(f"{of_all} rough, since few projections carry most of the cost: use more projections")
+    return said
 
 
 def _cells(matrix: DistanceMatrix, errors: bool) -> dict[tuple[int, int], Text]:

@@ -69,7 +69,7 @@ def rank_command(
     say_note(f"Nearest to {target}: {sizes_of(datasets[0])}", quiet)
     styles = ["bold" if line.rank == 1 else "" for line in lines]
     print_table(*(table_of(_rows(lines, sizes), left=(1,), styles=styles) for sizes in (True, False)))
-    for remark in remarks(line.distance for line in lines):
+    for remark in remarks([line.distance for line in lines]):
         say_note(remark, quiet)
     say_note(f"{_legend(lines)}; {time.perf_counter() - began:.1f} s", quiet)
 

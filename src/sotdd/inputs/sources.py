@@ -20,7 +20,17 @@ _ARROW = (".arrow", ".feather", ".ipc")
 
 # What a source text may say, and how it is read.
 _NUMBERS = {"bins", "max_rows", "seed"}
-_TEXTS = {"features", "label", "split", "encoder", "image_size", "image_mode", "broken", "drop_missing"} | _NUMBERS
+_TEXTS = {
+    "name",
+    "features",
+    "label",
+    "split",
+    "encoder",
+    "image_size",
+    "image_mode",
+    "broken",
+    "drop_missing",
+} | _NUMBERS
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,23 @@ def rng():
 
 
 @pytest.fixture
+def run(capsys, monkeypatch):
+    """The command line in this process: exit code, output, errors."""
+    from sotdd.commands import main
+
+    def command(*arguments):
+        monkeypatch.setattr(sys, "argv", ["sotdd", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        return (code, *capsys.readouterr())
+
+    return command
+
+
+@pytest.fixture
 def authors():
     """Load inputs with the outputs of the authors' own code."""
     return lambda name: dict(np.load(_shared("fixtures") / f"{name}.npz"))

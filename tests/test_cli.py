@@ -5,14 +5,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import sotdd
-from sotdd import cli
+from sotdd import commands, demo
 
 
 @pytest.fixture
@@ -37,7 +36,8 @@ def files(rng, tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*arguments, **settings):
+def process(*arguments, **settings):
+    """Run in a process of its own, as a user does."""
     return subprocess.run(
         [sys.executable, "-m", "sotdd", *arguments],
         capture_output=True,
@@ -49,7 +49,7 @@ def run(*arguments, **settings):
 
 
 def test_distance(files):
-    done = run("distance", "a.npz", "b.npz")
+    done = process("distance", "a.npz", "b.npz")
     assert (done.returncode, done.stderr) == (0, "")
     with np.load("a.npz") as a, np.load("b.npz") as b:
         expected = sotdd.distance((a["X"], a["y"]), (b["X"], b["y"]))
@@ -58,25 +58,32 @@ def test_distance(files):
     assert "\x1b" not in done.stdout
 
 
-def test_distance_as_json(files):
-    done = run("distance", "a.npz", "b.npz", "--json", "--n-projections", "300", "--seed", "5", "--p", "1.5")
-    told = json.loads(done.stdout)
+def test_distance_as_json(files, run):
+    settings = ["--n-projections", "300", "--seed", "5", "--p", "1.5"]
+    code, said, errors = run("distance", "a.npz", "b.npz", "--json", *settings)
+    assert (code, errors) == (0, "")
+    told = json.loads(said)
     with np.load("a.npz") as a, np.load("b.npz") as b:
         expected = sotdd.distance((a["X"], a["y"]), (b["X"], b["y"]), n_projections=300, seed=5, p=1.5)
     assert told == {"a": "a.npz", "b": "b.npz", **json.loads(json.dumps(expected.to_dict()))}
-    assert done.stderr == ""
 
 
-def test_names_are_shown_as_they_are(files):
-    assert "b[bold].npz: 40 points" in run("distance", "a.npz", "b[bold].npz").stdout
+def test_names_are_shown_as_they_are(files, run):
+    assert "b[bold].npz: 40 points" in run("distance", "a.npz", "b[bold].npz")[1]
 
 
-def test_one_projection_has_no_interval(files):
-    assert "interval" not in run("distance", "a.npz", "b.npz", "--n-projections", "1").stdout
+def test_quiet_leaves_the_result(files, run):
+    said = run("distance", "a.npz", "b.npz", "-q")[1]
+    assert said.endswith("(s-OTDD, p=2, 1,000 projections)\n")
+    assert said.count("\n") == 1
+
+
+def test_one_projection_has_no_interval(files, run):
+    assert "interval" not in run("distance", "a.npz", "b.npz", "--n-projections", "1")[1]
 
 
 def test_a_terminal_without_unicode(files):
-    done = run("distance", "a.npz", "b.npz", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    done = process("distance", "a.npz", "b.npz", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\xb1" in done.stdout
 
@@ -110,38 +117,24 @@ def test_damaged_archives_are_refused_or_read(rng, tmp_path):
     assert refused > 100
 
 
-def test_other_methods(files):
-    done = run("distance", "a.npz", "b.npz", "--method", "otdd", "--max-samples", "30")
-    assert done.returncode == 0, done.stderr
-    assert "(OTDD, exact labels, p=2); 30 of the 60 points of 'a.npz' were sampled" in done.stdout
-    assert "interval" not in done.stdout
-    assert json.loads(run("distance", "a.npz", "b.npz", "--method", "mmd", "--json").stdout)["method"].startswith("MMD")
+def test_other_methods(files, run):
+    code, said, _ = run("distance", "a.npz", "b.npz", "--method", "otdd", "--max-samples", "30")
+    assert code == 0
+    assert "(OTDD, exact labels, p=2); 30 of the 60 points of 'a.npz' were sampled" in said
+    assert "interval" not in said
+    told = json.loads(run("distance", "a.npz", "b.npz", "--method", "mmd", "--json")[1])
+    assert told["method"].startswith("MMD")
 
 
-def test_label_laws(files):
+def test_label_laws(files, run):
     by_law = {
-        law: json.loads(run("distance", "a.npz", "b.npz", "--label-law", law, "--json").stdout)["value"]
+        law: json.loads(run("distance", "a.npz", "b.npz", "--label-law", law, "--json")[1])["value"]
         for law in ("moments", "quantiles")
     }
-    assert by_law["moments"] == json.loads(run("distance", "a.npz", "b.npz", "--json").stdout)["value"]
+    assert by_law["moments"] == json.loads(run("distance", "a.npz", "b.npz", "--json")[1])["value"]
     assert by_law["quantiles"] != by_law["moments"]
-    wrong = run("distance", "a.npz", "b.npz", "--label-law", "medians")
-    assert wrong.returncode == 2
-    assert wrong.stderr.strip() == "sotdd: label is 'medians': expected 'moments', 'quantiles' or a label law."
-
-
-def test_arrays_may_be_named(files):
-    by_option = run("distance", "named.npz", "named.npz", "--features", "points", "--label", "kind", "--json")
-    assert json.loads(by_option.stdout)["value"] == 0
-    by_source = run("distance", "named.npz::features=points,label=kind", "a.npz", "--json")
-    assert json.loads(by_source.stdout)["n_classes"] == [2, 3]
-
-
-def test_a_file_without_labels_is_one_class_and_says_so(files):
-    done = run("distance", "bare.npz", "a.npz", "--json")
-    assert json.loads(done.stdout)["n_classes"] == [1, 3]
-    assert "bare.npz has no array 'y': all its points count as one class." in done.stderr
-    assert run("distance", "bare.npz", "a.npz", "--json", "--quiet").stderr == ""
+    code, _, errors = run("distance", "a.npz", "b.npz", "--label-law", "medians")
+    assert (code, errors.strip()) == (2, "sotdd: label is 'medians': expected 'moments', 'quantiles' or a label law.")
 
 
 @pytest.mark.parametrize(
@@ -171,53 +164,123 @@ def test_a_file_without_labels_is_one_class_and_says_so(files):
         (["a.npz", "b.npz", "--max-samples", "9"], "no setting max_samples of s-OTDD"),
     ],
 )
-def test_errors_are_one_line_and_exit_code_2(files, arguments, said):
-    done = run("distance", *arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    lines = [line for line in done.stderr.splitlines() if "one class" not in line]
-    assert len(lines) == 1, done.stderr
+def test_errors_are_one_line_and_exit_code_2(files, run, arguments, said):
+    code, output, errors = run("distance", *arguments)
+    assert (code, output) == (2, "")
+    lines = [line for line in errors.splitlines() if "one class" not in line]
+    assert len(lines) == 1, errors
     assert said in lines[0]
 
 
+def test_an_error_in_a_process_of_its_own(files):
+    done = process("distance", "a.npz", "missing.npz")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "sotdd: there is no file missing.npz: check the path.\n"
+
+
 @pytest.mark.parametrize(
-    "arguments", [["distance"], ["distance", "a.npz"], ["measure"], ["distance", "a", "b", "--p", "x"]]
+    "arguments", [["distance"], ["distance", "a.npz"], ["measure"], ["distance", "a", "b", "--p", "x"], ["rank", "a"]]
 )
-def test_wrong_usage_has_no_traceback(files, arguments):
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert "Usage" in done.stderr
+def test_wrong_usage_has_no_traceback(run, arguments):
+    code, _, errors = run(*arguments)
+    assert code == 2
+    assert "Traceback" not in errors
+    assert "Usage" in errors
 
 
-def test_help_has_examples_and_imports_nothing_heavy():
-    done = run("distance", "--help")
-    assert "Example: sotdd distance" in done.stdout
-    code = "import sys; from sotdd import cli; print([m for m in ('numba', 'scipy', 'pandas') if m in sys.modules])"
+def test_a_fault_of_the_program_is_not_taken_for_drift(files, run, monkeypatch):
+    monkeypatch.setattr(sotdd, "pairwise", lambda *_, **__: 1 // 0)
+    code, _, errors = run("distance", "a.npz", "b.npz")
+    assert code == 70
+    assert "ZeroDivisionError" in errors
+
+
+COMMANDS = ["distance", "matrix", "rank", "explain", "test", "check", "sketch", "catalog", "demo"]
+
+
+def test_help_lists_every_command(run):
+    code, said, _ = run("--help")
+    assert code == 0
+    for name in [*COMMANDS, "--version", "--install-completion"]:
+        assert name in said
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "catalog"])
+def test_every_help_has_examples_and_the_common_options(run, command):
+    code, said, _ = run(command, "--help")
+    assert code == 0
+    for option in ("--json", "--quiet"):
+        assert option in said
+    assert f"sotdd {command}" in said.split("Examples")[1]
+
+
+def test_every_example_can_be_parsed(run, tmp_path, monkeypatch):
+    """Options of examples exist: no file is there, which is the only complaint."""
+    monkeypatch.chdir(tmp_path)
+    for command in set(COMMANDS) - {"catalog", "demo"}:
+        examples = run(command, "--help")[1].split("Examples")[1]
+        lines = [line.split(" > ")[0].split() for line in map(str.strip, examples.splitlines()) if line]
+        assert lines
+        for _, *words in lines:
+            code, _, errors = run(*words)
+            assert code == 2
+            assert errors.startswith("sotdd: "), errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_imports_nothing_heavy():
+    heavy = ("numba", "scipy", "pandas", "torch", "pyarrow", "lancedb", "PIL", "plotly", "sklearn")
+    code = f"import sys; from sotdd import commands; print([m for m in {heavy} if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
 
 
-def test_version():
-    assert run("--version").stdout == f"sotdd {sotdd.__version__}\n"
+def test_version(run):
+    code, said, _ = run("--version")
+    lines = dict(line.split() for line in said.splitlines())
+    assert code == 0
+    assert said.startswith(f"sotdd {sotdd.__version__}\n")
+    assert lines["numpy"] == np.__version__
+    assert {"python", "scipy", "numba", "safetensors"} <= set(lines)
+
+
+def test_completion(monkeypatch, run):
+    """What a shell asks for when Tab is pressed, and the script that makes it ask."""
+
+    def completed(*words):
+        monkeypatch.setenv("_SOTDD_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", " ".join(["sotdd", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        return run()[1].split()
+
+    assert completed("ma") == ["matrix"]
+    assert completed("distance", "a", "b", "--method", "ot") == ["otdd", "otdd-gaussian"]
+    assert completed("rank", "a", "b", "--label-law", "") == ["moments", "quantiles"]
+    assert "--fail-above" in completed("check", "--f")
+    assert completed("distance", "some") == []  # the shell then completes names of files
+    monkeypatch.setenv("_SOTDD_COMPLETE", "source_bash")
+    assert "_SOTDD_COMPLETE=complete_bash" in run()[1]
 
 
 def test_demo_tells_its_story():
-    began = time.perf_counter()
-    done = run("demo")
+    done = process("demo")
     assert (done.returncode, done.stderr) == (0, "")
-    assert time.perf_counter() - began < 60  # the promise is 20 s; this only catches a hang
     for part in ["Six datasets", "nearest to digits       more digits", "How to read it", "15 distances in"]:
         assert part in done.stdout
     assert max(len(line) for line in done.stdout.split("How to read it")[0].splitlines()) <= 80
 
 
-def test_demo_says_what_is_true():
-    told = json.loads(run("demo", "--json").stdout)
+def test_demo_says_what_is_true(run):
+    told = json.loads(run("demo", "--json")[1])
     row = dict(zip(told["names"], told["values"][0], strict=True))
     assert row["digits"] == 0
     assert row["more digits"] < row["noisy"] < row["even only"] < row["stripes"]
     assert row["more digits"] < row["shuffled"] < row["stripes"]
+
+
+def test_demo_quietly(run):
+    said = run("demo", "-q", "--n-projections", "50")[1].splitlines()
+    assert [line.split("  ")[0] for line in said[1:]] == list(demo.STORY)
 
 
 def on_terminal(*arguments, **environment):
@@ -256,10 +319,13 @@ def test_a_terminal_gets_a_bar_and_no_color_is_respected(files):
     assert "Projecting" in plain
     assert not colour.search(plain)
     assert "Projecting" not in on_terminal(*command, "--quiet")
+    help_text = on_terminal("matrix", "--help", NO_COLOR="1")
+    assert "Examples" in help_text
+    assert not colour.search(help_text)
 
 
 def test_commands_run_in_this_process_too(files):
     """For coverage tools and debuggers."""
-    result = CliRunner().invoke(cli.app, ["distance", "a.npz", "b.npz", "--json"])
+    result = CliRunner().invoke(commands.app, ["distance", "a.npz", "b.npz", "--json"])
     assert result.exit_code == 0
     assert json.loads(result.stdout)["n_projections"] == 1000

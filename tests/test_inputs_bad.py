@@ -548,7 +548,11 @@ def test_saved_folders_that_are_damaged(folder):
     assert "no rows" in refusal(empty)
 
 
-@given(st.one_of(st.text(), st.binary(), st.lists(st.text()), st.dictionaries(st.text(), st.integers()), st.none()))
+# Folders by a lucky guess are left out: "/" would be searched for images.
+TEXTS = st.text().filter(lambda text: text.strip("/.~") != "")
+
+
+@given(st.one_of(TEXTS, st.binary(), st.lists(st.text()), st.dictionaries(st.text(), st.integers()), st.none()))
 @settings(max_examples=200, deadline=None)
 def test_odd_objects_are_a_dataset_or_refused(thing):
     try:

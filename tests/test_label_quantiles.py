@@ -202,7 +202,7 @@ def test_quantiles_scale_as_features_do(rng):
 
 def test_without_weight_it_is_sliced_wasserstein(rng):
     a, b = blobs(rng, 50, 3), blobs(rng, 60, 4)
-    found = sotdd.distance(a, b, label=sotdd.ClassQuantiles(weight=0), scale=None, n_projections=200)
+    found = sotdd.distance(a, b, label=sotdd.ClassQuantiles(weight=0), scale=None, estimator="plain", n_projections=200)
     assert found.value == sotdd.peers.sliced_wasserstein(a, b, n_projections=200).value
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import sotdd
-from sotdd import demo
 from sotdd.pictures.page import as_script
 from sotdd.pictures.page_data import page_data
 from sotdd.ranking import clearly_farther
@@ -131,7 +130,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(matrix, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", full)
-        with pytest.raises(sotdd.SotddError, match="No space left"):
+        with pytest.raises(sotdd.SotddError, match="no space left"):
             sotdd.report(matrix, path)
     assert path.read_text() == "before"
     assert os.listdir(tmp_path) == ["r.html"]
@@ -161,7 +160,7 @@ def test_bad_input(matrix, datasets, rng, tmp_path):
     with pytest.raises(sotdd.SotddError, match="measured by s-OTDD"):
         sotdd.report(peer, path, datasets=datasets)
     for place in (tmp_path / "nowhere" / "r.html", tmp_path):
-        with pytest.raises(sotdd.SotddError, match="cannot write the report"):
+        with pytest.raises(sotdd.SotddError, match="cannot write"):
             sotdd.report(matrix, place)
     assert os.listdir(tmp_path) == []
 
@@ -185,8 +184,7 @@ def test_data_in_a_script_stay_data():
 def test_a_ranking_is_in_order_and_ties_share_a_rank(rng):
     x = rng.normal(size=(200, 4))
     shifts = {"b": [2, 0, 0, 0], "a": [0, 2, 0, 0], "far": [8, 0, 0, 0], "near": [0.5, 0, 0, 0]}
-    datasets = {"here": x, **{name: x + np.array(by) for name, by in shifts.items()}}
-    matrix = sotdd.pairwise(datasets, estimator="plain")  # a and b are 2 % apart, which controls would tell
+    matrix = sotdd.pairwise({"here": x, **{name: x + np.array(by) for name, by in shifts.items()}})
     lines = matrix.ranking("here")
     assert [line.rank for line in lines] == [1, 2, 2, 4]
     assert [line.name for line in lines][::3] == ["near", "far"]
@@ -203,18 +201,3 @@ def test_pairs_of_projections_tell_more_than_errors_do(rng):
     assert abs(one.value - other.value) < one.stderr + other.stderr
     assert clearly_farther(other, one)
     assert not clearly_farther(one, other)
-
-
-def test_controlled_distances_are_told_apart_by_their_own_errors():
-    """Controls take away most of what single projections differ by, so their costs would call these two a tie."""
-    images, labels = demo.digits()
-    rng = np.random.default_rng(0)
-    first, second = np.array_split(rng.permutation(len(images)), 2)
-    here = images[first], labels[first]
-    half_wrong = np.where(rng.random(len(second)) < 0.5, rng.permutation(labels[second]), labels[second])
-    noisy = np.clip(images[second] + rng.normal(0, 4, images[second].shape), 0, 16), labels[second]
-    matrix = sotdd.pairwise({"here": here, "noisy": noisy, "half wrong": (images[second], half_wrong)})
-    nearer, farther = (line.distance for line in matrix.ranking("here"))
-    assert farther.estimator.startswith("controlled")
-    assert farther.value - nearer.value > 5 * (farther.stderr + nearer.stderr)
-    assert clearly_farther(farther, nearer)

@@ -1,5 +1,5 @@
 """Run the command line as ``python -m sotdd``."""
 
-from sotdd.cli import main
+from sotdd.commands import main
 
 main()

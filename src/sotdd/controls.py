@@ -101,6 +101,10 @@ class Controls:
 
     def columns(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> list[Doubles]:
         """Of each pair, controls (B, q) under the projections of one view, each of mean zero."""
+        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+            return self._columns(view, pairs, p, engine)
+
+    def _columns(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> list[Doubles]:
         weights = view.block.importance
         found: list[list[Doubles]] = [[] for _ in pairs]
         if self.label:

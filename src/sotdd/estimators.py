@@ -40,6 +40,7 @@ class Estimate:
     mean: float
     stderr: float
     unreliable: str | None
+    contributions: Doubles  # (L,) of which ``mean`` is the mean
 
     def rooted(self, p: float) -> tuple[float, float]:
         """The distance and its standard error, by the delta method.
@@ -84,7 +85,7 @@ def estimate(costs: Doubles, columns: Doubles | None = None, *, fitted: bool = F
     """
     unit = float(np.abs(costs).max()) or 1.0  # squares are taken of numbers up to one
     left = costs / unit
-    if columns is not None:
+    if columns is not None and costs.any():  # nothing is taken from the zero of a dataset and itself
         usable = columns[:, np.isfinite(columns).all(axis=0)] / unit
         if fitted and len(costs) >= FEWEST_FITTED and usable.shape[1]:
             left = _residuals(left, usable)
@@ -92,9 +93,9 @@ def estimate(costs: Doubles, columns: Doubles | None = None, *, fitted: bool = F
             left = left - usable[:, 0]
     count = len(left)
     if count < 2:
-        return Estimate(unit, float(left.mean()), math.nan, "a single projection cannot tell its error")
+        return Estimate(unit, float(left.mean()), math.nan, "a single projection cannot tell its error", left)
     deviation = float(np.std(left, ddof=1))
-    return Estimate(unit, float(np.mean(left)), deviation / math.sqrt(count), _tail(left))
+    return Estimate(unit, float(np.mean(left)), deviation / math.sqrt(count), _tail(left), left)
 
 
 def _residuals(costs: Doubles, columns: Doubles) -> Doubles:

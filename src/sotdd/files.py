@@ -38,6 +38,19 @@ def write_whole(path: Path, content: bytes) -> None:
             draft.unlink(missing_ok=True)
 
 
+def refuse_unwritable(path: Path) -> None:
+    """Refuse a place where no file can be written, before the work that would end there."""
+    if path.is_dir():
+        raise SotddError(f"cannot write {str(path)!r} (is a directory): choose another place.")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+    try:
+        draft.touch(exist_ok=False)
+        draft.unlink()
+    except (OSError, ValueError) as error:
+        why = reason(error) if isinstance(error, OSError) else first_line(error)
+        raise SotddError(f"cannot write {str(path)!r} ({why}): choose another place.") from error
+
+
 def reason(error: OSError) -> str:
     """Why the system refused, in its words."""
     return (error.strerror or first_line(error)).lower()

@@ -10,7 +10,7 @@ import numpy as np
 
 from sotdd.comparison import compare
 from sotdd.data import LabelledData
-from sotdd.defaults import default, given, value_of
+from sotdd.defaults import default, given
 from sotdd.distance import estimator_for, projections_for, refuse_settings
 from sotdd.errors import SotddError
 from sotdd.inputs import labelled, named
@@ -26,13 +26,21 @@ from sotdd.scaling import Scaler
 from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
 
+_ORDER = 2.0
+_ESTIMATOR = default("controlled")
+
+# Settings that draw projections, which a sketch has already.
+_DRAWING = (
+    "n_projections", "n_moments", "moments", "label", "directions", "shared_directions", "scale", "seed",
+)  # fmt: skip
+
 
 def pairwise(
     datasets: Mapping[str, Comparable] | Sequence[Comparable],
     *,
     method: str = "sotdd",
     n_projections: int = default(1000),
-    p: float = default(2.0),
+    p: float = default(_ORDER),
     n_moments: int = default(5),
     moments: MomentLaw | Sequence[float] | None = default(None),
     label: LabelChoice | None = default(None),
@@ -41,7 +49,7 @@ def pairwise(
     scale: Literal["pooled"] | Scaler | None = default("pooled"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
-    estimator: str = default("controlled"),
+    estimator: str = _ESTIMATOR,
     noise_floor: bool | int = False,
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
@@ -86,39 +94,68 @@ def pairwise(
         scale=scale,
         seed=seed,
     )
+    sources = named(datasets, Sketch)
+    found, recipe = measured(
+        sources,
+        list(combinations(range(len(sources)), 2)),
+        method=method,
+        settings={**drawing, **given(p=p, estimator=estimator), **options},
+        projections=projections,
+        noise_floor=noise_floor,
+        device=device,
+        precision=precision,
+        progress=progress,
+    )
+    return DistanceMatrix(tuple(name for name, _ in sources), found, recipe)
+
+
+def measured(
+    sources: Sequence[tuple[str, Any]],
+    pairs: Sequence[tuple[int, int]],
+    *,
+    method: str = "sotdd",
+    settings: Mapping[str, Any],
+    projections: Projections | None = None,
+    noise_floor: bool | int = False,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
+    progress: Progress = None,
+) -> tuple[dict[tuple[int, int], Distance], Projections | None]:
+    """Distances of some pairs of sources, by their places, and what they were measured through.
+
+    ``settings`` are those that a caller gave: p, what draws projections, and what a peer takes.
+    """
     n_splits = check_splits(noise_floor)
-    sources: list[tuple[str, Any]] = [(name, read_sketch(source)) for name, source in named(datasets, Sketch)]
-    pairs = list(combinations(range(len(sources)), 2))
-    names = tuple(name for name, _ in sources)
-    if method == "sotdd" and any(isinstance(source, Sketch) for _, source in sources):
-        refuse_settings({**drawing, **given(estimator=estimator)}, projections, n_splits)
-        found = through_sketches(sources, pairs, value_of(p), device=device, precision=precision, progress=progress)
-        first = next(source for _, source in sources if isinstance(source, Sketch))
-        return DistanceMatrix(names, found, first.projections)
-    for name, source in sources:
-        if isinstance(source, Sketch):
-            raise SotddError(f"{name!r} is a sketch, which has no points for method {method!r}: give the data.")
-    data = labelled(dict(sources))
+    read: list[tuple[str, Any]] = [(name, read_sketch(source)) for name, source in sources]
+    sketches = {name: source for name, source in read if isinstance(source, Sketch)}
+    drawing = {name: value for name, value in settings.items() if name in _DRAWING}
+    estimating = {name: value for name, value in settings.items() if name == "estimator"}
+    p = settings.get("p", _ORDER)
+    if method == "sotdd":
+        unknown = [name for name in settings if name not in {*_DRAWING, *estimating, "p"}]
+        if unknown:
+            raise SotddError(
+                f"there is no setting {', '.join(unknown)} of s-OTDD: check the spelling, or name a method."
+            )
+    if method == "sotdd" and sketches:
+        refuse_settings({**drawing, **estimating}, projections, n_splits)
+        found = through_sketches(read, pairs, p, device=device, precision=precision, progress=progress)
+        return found, next(iter(sketches.values())).projections
+    for name in sketches:
+        raise SotddError(f"{name!r} is a sketch, which has no points for method {method!r}: give the data.")
+    data = labelled(dict(read))
     if method != "sotdd":
         if str(device) not in ("auto", "cpu"):
             raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")
-        asked = {
-            **drawing,
-            **given(p=p, estimator=estimator),
-            **({} if projections is None else {"projections": projections}),
-            **({"noise_floor": noise_floor} if n_splits else {}),
-            **options,
-        }
-        return DistanceMatrix(names, _by_peer(method, data, pairs, asked, progress))
-    if options:
-        raise SotddError(f"there is no setting {', '.join(options)} of s-OTDD: check the spelling, or name a method.")
-    chosen = estimator_for(estimator, projections)
+        asked = {**settings, **({} if projections is None else {"projections": projections})}
+        asked |= {"noise_floor": noise_floor} if n_splits else {}
+        return _by_peer(method, data, pairs, asked, progress), None
+    chosen = estimator_for(estimating.get("estimator", _ESTIMATOR), projections)
     recipe = projections_for(data, projections, drawing, chosen)
     found = compare(
-        data, pairs, recipe, value_of(p), progress,
-        estimator=chosen, device=device, precision=precision, n_splits=n_splits,
-    )  # fmt: skip
-    return DistanceMatrix(names, found, recipe)
+        data, pairs, recipe, p, progress, estimator=chosen, device=device, precision=precision, n_splits=n_splits
+    )
+    return found, recipe
 
 
 def _by_peer(

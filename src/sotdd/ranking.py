@@ -61,15 +61,12 @@ def ranked(distances: Mapping[str, Distance]) -> list[Ranked]:
 def clearly_farther(one: Distance, other: Distance) -> bool:
     """Whether one distance is larger than another beyond the noise of the projections.
 
-    Through the same projections the differences of W_p^p count, projection by projection, in which most
-    of the noise cancels. Otherwise both standard errors do, and also where controls have taken most of the
-    noise away already, which the costs of single projections know nothing of. Distances without errors
-    are what they are.
+    Through the same projections the differences of what each of them contributes count, in which noise
+    that both share cancels; otherwise both standard errors. Distances without errors are what they are.
     """
-    a, b = one.per_projection, other.per_projection
-    plain = one.estimator == other.estimator == "plain"
-    if plain and a is not None and b is not None and one.fingerprint == other.fingerprint and len(a) == len(b) > 1:
-        unit = max(float(a.max()), float(b.max())) or 1.0
+    a, b = one.contributions, other.contributions
+    if a is not None and b is not None and one.fingerprint == other.fingerprint and len(a) == len(b) > 1:
+        unit = max(float(np.abs(a).max()), float(np.abs(b).max())) or 1.0
         gaps = (a - b) / unit
         return float(gaps.mean()) > _CLEAR * float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps))
     errors = [error for error in (one.stderr, other.stderr) if math.isfinite(error)]

@@ -134,7 +134,8 @@ def _fitting(matrix: DistanceMatrix, pair: tuple[str, str], why: object) -> Expl
         raise SotddError(
             f"the explanation of {pair[0]!r} and {pair[1]!r} is {described(why)}: expected an Explanation."
         )
-    if why.distance.fingerprint != matrix[pair].fingerprint:
+    known = matrix[pair].fingerprint, None if matrix.projections is None else matrix.projections.evenly().fingerprint
+    if why.distance.fingerprint not in known:
         raise SotddError(
             f"the explanation of {pair[0]!r} and {pair[1]!r} was made through other projections than the matrix: pass "
             "projections=matrix.projections to sotdd.explain."

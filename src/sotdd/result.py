@@ -69,6 +69,9 @@ class Distance:
         was controlled in brackets.
     weights
         What each projection counts by in that mean; None where all count the same.
+    contributions
+        (L,) what each projection adds, with its weight and less its controls: ``value ** p`` is their
+        mean; for the plain estimator they are ``per_projection``.
     unreliable
         Why the error and the interval may not hold; None where they can be relied on.
 
@@ -99,6 +102,7 @@ class Distance:
     noise: NoiseFloor | None = None
     estimator: str = "plain"
     weights: NDArray[np.float64] | None = None
+    contributions: NDArray[np.float64] | None = None
     unreliable: str | None = None
 
     @classmethod
@@ -143,6 +147,7 @@ class Distance:
             noise=noise,
             estimator=estimator,
             weights=weights,
+            contributions=found.contributions * found.unit,
             unreliable=found.unreliable,
         )
 

@@ -18,7 +18,7 @@ from sotdd.errors import SotddError, require
 from sotdd.inputs.images import BATCH, fitted, is_grey, other_sizes
 from sotdd.inputs.items import Found, Items
 from sotdd.inputs.labels import Labels, sampled
-from sotdd.inputs.reading import UNREADABLE
+from sotdd.inputs.reading import UNREADABLE, files_below
 from sotdd.inputs.settings import Settings
 
 _log = logging.getLogger("sotdd.inputs")
@@ -106,7 +106,7 @@ def _images(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
 def _below(folder: Path) -> list[Path]:
     return sorted(
         path
-        for path in folder.rglob("*")
+        for path in files_below(folder)
         if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
     )
 

@@ -111,7 +111,7 @@ def open_dataset(
     if isinstance(source, (str, PathLike)):
         text = fspath(source)
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
-        path, asked, name = parsed.path, {**asked, **parsed.options}, name or text
+        path, asked, name = parsed.path, {**asked, **parsed.options}, name or parsed.options.get("name", text)
     elif isinstance(source, LabelledData):
         name = name or source.name
     name = name or "data"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sotdd.checks import first_line
 from sotdd.errors import SotddError
@@ -41,3 +43,17 @@ def reading(path: object, expected: str) -> Iterator[None]:
         raise SotddError(f"there is no file {path}: check the path.") from error
     except UNREADABLE as error:
         raise SotddError(f"cannot read {path} ({first_line(error)}): expected {expected}.") from error
+
+
+# A folder with more files than this is hardly what was meant.
+_MOST_FILES = 5_000_000
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Every file in a folder and its sub-folders; what may not be looked into is passed over."""
+    seen = 0
+    for root, _, names in os.walk(folder):
+        seen += len(names)
+        if seen > _MOST_FILES:
+            raise SotddError(f"{folder} holds more than {_MOST_FILES:,} files: name the folder of the data itself.")
+        yield from (Path(root, name) for name in names)

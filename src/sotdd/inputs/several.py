@@ -11,6 +11,7 @@ from sotdd.checks import described
 from sotdd.data import Dataset, LabelledData
 from sotdd.errors import SotddError
 from sotdd.inputs.opening import open_dataset
+from sotdd.inputs.sources import SourceText
 
 
 def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
@@ -44,10 +45,12 @@ def labelled_pair(a: Dataset, b: Dataset) -> list[LabelledData]:
 
 
 def _own_name(source: object, *kinds: type) -> str | None:
-    """What a dataset calls itself: a path is a name."""
+    """What a dataset calls itself: a path is a name, or has one among its options."""
     if isinstance(source, (LabelledData, *kinds)):
         return str(source.name)  # type: ignore[attr-defined]  # each of these kinds has one
-    return str(source) if isinstance(source, (str, PathLike)) else None
+    if isinstance(source, str):
+        return str(SourceText.parse(source).options.get("name", source))
+    return str(source) if isinstance(source, PathLike) else None
 
 
 def _told_apart(found: list[tuple[str, Any]]) -> list[tuple[str, Any]]:

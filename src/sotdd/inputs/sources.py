@@ -9,6 +9,7 @@ from typing import Any
 
 from sotdd.errors import SotddError
 from sotdd.inputs.items import Found
+from sotdd.inputs.reading import files_below
 from sotdd.inputs.settings import Settings
 
 _ADVICE = "write options as FILE::features=NAME,label=NAME"
@@ -19,7 +20,17 @@ _ARROW = (".arrow", ".feather", ".ipc")
 
 # What a source text may say, and how it is read.
 _NUMBERS = {"bins", "max_rows", "seed"}
-_TEXTS = {"features", "label", "split", "encoder", "image_size", "image_mode", "broken", "drop_missing"} | _NUMBERS
+_TEXTS = {
+    "name",
+    "features",
+    "label",
+    "split",
+    "encoder",
+    "image_size",
+    "image_mode",
+    "broken",
+    "drop_missing",
+} | _NUMBERS
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,7 @@ def _opened(path: str, name: str, settings: Settings) -> tuple[Found, Settings]:
         return _opened_file(place, name, settings), settings
     if is_saved(place):
         return open_saved(place, name, settings), settings
-    files = sorted(found for found in place.rglob("*") if found.suffix.lower() in _PARQUET)
+    files = sorted(found for found in files_below(place) if found.suffix.lower() in _PARQUET)
     if files:
         return _opened_files(files, name, settings), settings
     from sotdd.inputs.folder import open_folder

@@ -27,7 +27,7 @@ def draw_distance(found: Distance, axes: Sequence[Axes] | None = None) -> tuple[
     if len(axes) != 2:
         raise SotddError(f"axes holds {len(axes)}: expected two, for the distribution and for the convergence.")
     _distribution(axes[0], found, found.per_projection)
-    _convergence(axes[1], found, found.per_projection)
+    _convergence(axes[1], found, found.per_projection if found.contributions is None else found.contributions)
     return axes[0], axes[1]
 
 
@@ -49,7 +49,7 @@ def _convergence(ax: Axes, found: Distance, costs: NDArray[np.float64]) -> None:
     from scipy.special import stdtrit
 
     count = np.arange(1, len(costs) + 1)
-    unit = float(costs.max()) or 1.0
+    unit = float(np.abs(costs).max()) or 1.0
     mean = np.cumsum(costs / unit) / count
     spread = np.sqrt(np.maximum(np.cumsum((costs / unit) ** 2) / count - mean**2, 0.0) / np.maximum(count - 1, 1))
     shown = slice(_FIRST - 1, None)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sotdd.commands import options as o
+from sotdd.commands.sources import opened
+from sotdd.commands.terminal import bar_wanted, print_json, print_table, say, say_note, table_of
 from sotdd.errors import SotddError
-from sotdd.terminal import bar_wanted, print_json, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sotdd.catalog.catalog import Catalog
     from sotdd.sketches.sketch import Sketch
 
@@ -26,39 +26,35 @@ app = typer.Typer(
 )
 
 Place = Annotated[str, typer.Argument(metavar="CATALOG", help="The folder of the catalog, or the URL of one.")]
-Name = Annotated[str, typer.Argument(help="The name of an entry.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no notes beside the result.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of an entry.")]
 Where = Annotated[
     str | None,
     typer.Option(help="Only entries that this SQL holds for: on name, n_points, n_classes, added and metadata."),
 ]
-Features = Annotated[str | None, typer.Option(help="Name of the features in the file.", show_default="X")]
-Label = Annotated[str | None, typer.Option(help="Name of the labels in the file.", show_default="y")]
-Device = Annotated[str, typer.Option(help="cpu, cuda or such as cuda:1 (with torch), or auto.")]
 
 
 @app.command(
     "add",
-    epilog="Example: sotdd catalog add shop march march.npz --meta year=2024 --meta source=web\n\n"
-    "or, of a sketch: sotdd catalog add shop april april.sotdd",
+    epilog=o.examples(
+        "sotdd catalog add shop march march.npz --meta year=2024 --meta source=web",
+        "sotdd catalog add shop april april.sotdd",
+    ),
 )
 def add_command(
-    context: typer.Context,
     place: Annotated[
         str, typer.Argument(metavar="CATALOG", help="The folder of the catalog; made if it is not there.")
     ],
-    name: Annotated[str, typer.Argument(help="What to call it.")],
-    source: Annotated[str, typer.Argument(help="A dataset, as in sotdd distance, or a sketch (.sotdd).")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)],
     meta: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="What else to keep of it; can be given several times.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an entry of this name.")] = False,
-    features: Features = None,
-    label: Label = None,
-    device: Device = "auto",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    features: o.Features = None,
+    label: o.Label = None,
+    device: o.Device = "auto",
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Add a dataset to a catalog, as a sketch; the first one settles the projections of all."""
     import sotdd
@@ -66,37 +62,35 @@ def add_command(
     catalog = sotdd.Catalog(place)
     metadata = dict(_pair(text) for text in meta or [])
     is_new = catalog.recipe is None
-    made = _sketched(context, catalog, source, features, label, device, quiet)
+    made = _sketched(catalog, source, features, label, device, quiet)
     catalog.add_many({name: made}, {name: metadata}, overwrite=overwrite)
     if as_json:
         print_json({"catalog": place, **catalog.entry(name).to_dict()})
         return
     say(f"added {name!r} to {place}: {_sizes(made)}", "bold")
-    if is_new and not quiet:
-        say(
-            f"A new catalog: what is added later goes through the same {made.n_projections:,} projections, scaled as "
-            "this one.",
-            "dim",
-        )
+    if is_new:
+        through = f"the same {made.n_projections:,} projections, scaled as this one"
+        say_note(f"A new catalog: what is added later goes through {through}.", quiet)
 
 
 @app.command(
     "search",
-    epilog="Example: sotdd catalog search shop new.npz -k 5 --where \"year > 2020 AND source = 'web'\"\n\n"
-    "or, for an entry: sotdd catalog search shop --entry march",
+    epilog=o.examples(
+        "sotdd catalog search shop new.npz -k 5 --where \"year > 2020 AND source = 'web'\"",
+        "sotdd catalog search shop --entry march",
+    ),
 )
 def search_command(
-    context: typer.Context,
     place: Place,
-    source: Annotated[str | None, typer.Argument(help="A dataset, as in sotdd distance, or a sketch (.sotdd).")] = None,
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)] = None,
     entry: Annotated[str | None, typer.Option(help="Search for what is most like this entry, instead.")] = None,
     k: Annotated[int, typer.Option("-k", help="How many to show.")] = 10,
     where: Where = None,
-    features: Features = None,
-    label: Label = None,
-    device: Device = "auto",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    features: o.Features = None,
+    label: o.Label = None,
+    device: o.Device = "auto",
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Show the datasets of a catalog that are most like another."""
     began = time.perf_counter()
@@ -110,20 +104,24 @@ def search_command(
         others = f"name <> {quoted(entry)}"
         where = others if where is None else f"{others} AND ({where})"
     else:
-        query = _sketched(context, catalog, str(source), features, label, device, quiet)
+        query = _sketched(catalog, str(source), features, label, device, quiet)
     hits = catalog.nearest(query, k, where=where)
     if as_json:
         print_json({"catalog": place, "source": source, "entry": entry, **hits.to_dict()})
         return
-    if hits and not quiet:
-        say(f"Nearest to {entry or source}, of {_count(len(catalog))} in {place}:", "dim")
-    say(repr(hits))
-    if not quiet:
-        say(f"{hits.compared:,} compared in full, {time.perf_counter() - began:.1f} s", "dim")
+    if not hits:
+        say("no entry matches")
+        return
+    say_note(f"Nearest to {entry or source}, of {_count(len(catalog))} in {place}:", quiet)
+    rows = hits.rows()
+    print_table(table_of(rows, left=(1, *range(5, len(rows[0])))))
+    for remark in filter(None, [hits.remark]):
+        say(remark)
+    say_note(f"{hits.compared:,} compared in full, {time.perf_counter() - began:.1f} s", quiet)
 
 
-@app.command("list", epilog='Example: sotdd catalog list shop --where "n_points > 1000" --json')
-def list_command(place: Place, where: Where = None, as_json: Json = False) -> None:
+@app.command("list", epilog=o.examples('sotdd catalog list shop --where "n_points > 1000" --json'))
+def list_command(place: Place, where: Where = None, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
     """List the entries of a catalog."""
     catalog = _existing(place)
     entries = catalog.entries(where)
@@ -137,12 +135,12 @@ def list_command(place: Place, where: Where = None, as_json: Json = False) -> No
         sizes = [f"{entry.n_points:,}", f"{entry.n_classes:,}"]
         table.append([entry.name, *sizes, f"{entry.added:%Y-%m-%d %H:%M}", *said])
     if entries:
-        say(_aligned(table))
-    say(f"{_count(len(entries))}{'' if where is None else f' of {len(catalog):,}'} in {place}", "dim")
+        print_table(table_of(table, left=(0, *range(3, len(table[0])))))
+    say_note(f"{_count(len(entries))}{'' if where is None else f' of {len(catalog):,}'} in {place}", quiet)
 
 
-@app.command("show", epilog="Example: sotdd catalog show shop march")
-def show_command(place: Place, name: Name, as_json: Json = False) -> None:
+@app.command("show", epilog=o.examples("sotdd catalog show shop march"))
+def show_command(place: Place, name: Name, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Show what is known of one entry."""
     catalog = _existing(place)
     entry, sketch = catalog.entry(name), catalog.get(name)
@@ -152,7 +150,6 @@ def show_command(place: Place, name: Name, as_json: Json = False) -> None:
     counts = sorted(zip(sketch.counts.tolist(), map(str, sketch.classes), strict=True), key=lambda pair: -pair[0])
     shown = ", ".join(f"{label} ({count:,})" for count, label in counts[:10])
     lines = {
-        "name": name,
         "points": f"{entry.n_points:,}",
         "classes": f"{entry.n_classes:,}: {shown}" + (" …" if len(counts) > 10 else ""),
         "sketch": f"{sketch.n_projections:,} projections × "
@@ -162,23 +159,28 @@ def show_command(place: Place, name: Name, as_json: Json = False) -> None:
         "added": f"{entry.added:%Y-%m-%d %H:%M:%S} UTC",
         **{key: "" if value is None else str(value) for key, value in entry.metadata.items()},
     }
-    say(_aligned([[key, value] for key, value in lines.items()]))
+    print_table(table_of([("name", name), *lines.items()], left=(0, 1)))
 
 
-@app.command("remove", epilog="Example: sotdd catalog remove shop march")
-def remove_command(place: Place, name: Name, as_json: Json = False) -> None:
+@app.command("remove", epilog=o.examples("sotdd catalog remove shop march"))
+def remove_command(place: Place, name: Name, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Remove one entry."""
     catalog = _existing(place)
     catalog.remove(name)
     if as_json:
         print_json({"catalog": place, "removed": name, "entries": len(catalog)})
         return
-    say(f"removed {name!r} from {place}; {_count(len(catalog))} left", "bold")
+    if not quiet:
+        say(f"removed {name!r} from {place}; {_count(len(catalog))} left", "bold")
 
 
-@app.command("rename", epilog="Example: sotdd catalog rename shop march 2024-03")
+@app.command("rename", epilog=o.examples("sotdd catalog rename shop march 2024-03"))
 def rename_command(
-    place: Place, name: Name, new: Annotated[str, typer.Argument(help="Its new name.")], as_json: Json = False
+    place: Place,
+    name: Name,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
 ) -> None:
     """Give an entry another name."""
     catalog = _existing(place)
@@ -186,7 +188,8 @@ def rename_command(
     if as_json:
         print_json({"catalog": place, "renamed": name, **catalog.entry(new).to_dict()})
         return
-    say(f"{name!r} is called {new!r} now", "bold")
+    if not quiet:
+        say(f"{name!r} is called {new!r} now", "bold")
 
 
 def _existing(place: str) -> Catalog:
@@ -199,24 +202,18 @@ def _existing(place: str) -> Catalog:
 
 
 def _sketched(
-    context: typer.Context,
-    catalog: Catalog,
-    source: str,
-    features: str | None,
-    label: str | None,
-    device: str,
-    quiet: bool,
+    catalog: Catalog, source: str, features: str | None, label: str | None, device: str, quiet: bool
 ) -> Sketch:
     """A source as a sketch that fits the catalog; of a new catalog, with projections of its own."""
     import sotdd
 
-    opened = context.obj(source, features, label, quiet)
-    if isinstance(opened, sotdd.Sketch):
-        return opened
+    data = opened(source, features, label, quiet)
+    if isinstance(data, sotdd.Sketch):
+        return data
     bar = bar_wanted(quiet)
     if catalog.recipe is not None:
-        return catalog.sketch(opened, name=source, device=device, progress=bar)
-    return sotdd.sketch(opened, sotdd.Projections.fit([opened]), name=source, device=device, progress=bar)
+        return catalog.sketch(data, name=source, device=device, progress=bar)
+    return sotdd.sketch(data, sotdd.Projections.fit([data]), name=source, device=device, progress=bar)
 
 
 def _pair(text: str) -> tuple[str, Any]:
@@ -238,10 +235,3 @@ def _sizes(sketch: Sketch) -> str:
 
 def _count(number: int) -> str:
     return "1 entry" if number == 1 else f"{number:,} entries"
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
-    )

@@ -1,0 +1,81 @@
+"""The app: every command under one name, and what happens when one fails.
+
+Nothing heavy is imported before a command runs, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from sotdd.commands import catalog, check, demo, distance, explain, matrix, rank, sketch, two_sample
+from sotdd.errors import SotddError
+
+_COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "See it work"
+
+app = typer.Typer(
+    name="sotdd",
+    help="How far apart are labelled datasets? The sliced optimal transport dataset distance.",
+    epilog="Start with: sotdd demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_versions(wanted: bool) -> None:
+    if wanted:
+        from sotdd.commands.versions import versions
+
+        typer.echo(versions())
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the versions of this and of what it uses.", callback=_show_versions, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("distance", epilog=distance.EXAMPLES, rich_help_panel=_COMPARE)(distance.distance_command)
+app.command("matrix", epilog=matrix.EXAMPLES, rich_help_panel=_COMPARE)(matrix.matrix_command)
+app.command("rank", epilog=rank.EXAMPLES, rich_help_panel=_COMPARE)(rank.rank_command)
+app.command("explain", epilog=explain.EXAMPLES, rich_help_panel=_COMPARE)(explain.explain_command)
+app.command("test", epilog=two_sample.EXAMPLES, rich_help_panel=_DECIDE)(two_sample.test_command)
+app.command("check", epilog=check.EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
+app.command("sketch", epilog=sketch.EXAMPLES, rich_help_panel=_KEEP)(sketch.sketch_command)
+app.add_typer(catalog.app, rich_help_panel=_KEEP)
+app.command("demo", epilog=demo.EXAMPLES, rich_help_panel=_SEE)(demo.demo_command)
+
+
+def main() -> None:
+    """Run the command line.
+
+    Exit codes: 0; 1 if a check fails; 2 for input that cannot be used, in one line; 70 for a fault of this program,
+    so that none is taken for drift.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without ± shows something else, rather than failing
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(prog_name="sotdd")
+    except SotddError as error:
+        typer.echo(f"sotdd: {error}", err=True)
+        raise SystemExit(2) from None
+    except OSError as error:
+        typer.echo(f"sotdd: cannot write the result ({error}).", err=True)
+        raise SystemExit(2) from None
+    except Exception:  # noqa: BLE001  # Python itself would exit with 1
+        traceback.print_exc()
+        raise SystemExit(70) from None

@@ -1,0 +1,52 @@
+"""The command explain."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from sotdd.commands import options as o
+from sotdd.commands.sources import opened_data
+from sotdd.commands.terminal import bar_wanted, console, print_json, say, say_note
+
+EXAMPLES = o.examples(
+    "sotdd explain train.parquet test.parquet",
+    "sotdd explain photos/::image_size=28 digits.npz --top 5",
+    "sotdd explain a.npz b.npz --json > why.json",
+)
+
+
+def explain_command(
+    a: o.A,
+    b: o.B,
+    top: Annotated[int, typer.Option(min=1, help="How many classes of each to show, those that matter most.")] = 12,
+    features: o.Features = None,
+    label: o.Label = None,
+    n_projections: o.Projections = None,
+    seed: o.Seed = None,
+    p: o.Order = None,
+    label_law: o.LabelLaw = None,
+    device: o.Device = "auto",
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Say why two datasets are far apart: features or labels, which classes, which have no counterpart."""
+    began = time.perf_counter()
+    one, other = (opened_data(source, "to explain a distance by", features, label, quiet) for source in (a, b))
+    import sotdd
+    from sotdd.explanation_text import as_rich
+
+    settings = o.given(n_projections=n_projections, seed=seed, p=p, label=label_law)
+    why = sotdd.explain(one, other, device=device, progress=bar_wanted(quiet), **settings)
+    if as_json:
+        print_json({"a": a, "b": b, **why.to_dict()})
+        return
+    place = console()
+    if place.is_terminal:
+        place.print(as_rich(why, top))
+    else:
+        say(why.table(top))
+    took = f"{time.perf_counter() - began:.1f} s"
+    say_note(f"share: of the cost of moving one into the other, by the points of a class; {took}", quiet)

@@ -1,0 +1,98 @@
+"""The command matrix."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sotdd.commands import options as o
+from sotdd.commands.matrix_table import legend, print_matrix, remarks
+from sotdd.commands.sources import opened
+from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
+from sotdd.errors import SotddError, require
+
+if TYPE_CHECKING:
+    from sotdd.data import LabelledData
+    from sotdd.matrix import DistanceMatrix
+    from sotdd.sketches.sketch import Sketch
+
+EXAMPLES = o.examples(
+    "sotdd matrix mnist.npz usps.npz photos/::image_size=28",
+    "sotdd matrix data/*.parquet --label species --noise-floor",
+    "sotdd matrix *.npz --report report.html",
+    "sotdd matrix *.sotdd --csv > distances.csv",
+)
+
+
+def matrix_command(
+    sources: Annotated[list[str], typer.Argument(metavar="A B ...", help=f"{o.SOURCE_HELP} Sketches (.sotdd) too.")],
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Also write a page to look at, which works offline.")
+    ] = None,
+    classes: Annotated[
+        bool, typer.Option(help="Compare classes on the page, pair by pair, which takes several times as long.")
+    ] = True,
+    features: o.Features = None,
+    label: o.Label = None,
+    n_projections: o.Projections = None,
+    seed: o.Seed = None,
+    p: o.Order = None,
+    label_law: o.LabelLaw = None,
+    estimator: o.Estimator = None,
+    noise_floor: o.NoiseFloor = False,
+    method: o.Method = "sotdd",
+    max_samples: o.MaxSamples = None,
+    device: o.Device = "auto",
+    as_csv: o.Csv = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Say how far apart every two of several datasets are; every one is projected once."""
+    began = time.perf_counter()
+    if len(sources) < 2:
+        raise SotddError("there is one dataset: name at least two to compare.")
+    if as_csv and as_json:
+        raise SotddError("--csv and --json are both given: choose one.")
+    if report is not None:
+        refuse_report(report)
+    datasets = [opened(source, features, label, quiet) for source in sources]
+    import sotdd
+
+    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
+    bar = bar_wanted(quiet)
+    matrix = sotdd.pairwise(datasets, method=method, noise_floor=noise_floor, device=device, progress=bar, **settings)
+    if report is not None:
+        write_report(matrix, report, datasets if classes else None, bar)
+    if as_json:
+        print_json({**matrix.to_dict(), **({} if report is None else {"report": str(report)})})
+    elif as_csv:
+        typer.echo(matrix.to_csv(), nl=False)
+    else:
+        errors = print_matrix(matrix, errors=True)
+        for remark in remarks(matrix.distances.values()):
+            say_note(remark, quiet)
+        say_note(f"{legend(matrix, errors)}; {time.perf_counter() - began:.1f} s", quiet)
+        if report is not None:
+            say(f"wrote {report}", "bold")
+
+
+def refuse_report(path: Path) -> None:
+    """Find out before anything is measured that a page could not be written."""
+    from sotdd.files import refuse_unwritable
+
+    require("plotly", "a report", "'sotdd[report]'")
+    refuse_unwritable(path)
+
+
+def write_report(matrix: DistanceMatrix, path: Path, datasets: list[LabelledData | Sketch] | None, bar: bool) -> None:
+    """Write the page, with classes where there are points and s-OTDD to compare them by."""
+    import sotdd
+
+    points = [data for data in datasets or () if isinstance(data, sotdd.LabelledData)]
+    by_class = matrix.projections is not None and len(points) == len(matrix)
+    named = dict(zip(matrix.names, points, strict=True)) if by_class else None
+    sotdd.report(matrix, path, datasets=named, progress=bar)

@@ -1,0 +1,107 @@
+"""Arguments and options that commands share: what each is called and what its help says, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+_READING = "How sources are read"
+_MEASURING = "How it is measured"
+_OUTPUT = "What is printed"
+
+SOURCE_HELP = (
+    "A file (.npz, .npy, .csv, .parquet, .arrow), a folder of images, or one saved by datasets (hf:DIR); options follow"
+    " as in FILE::features=NAME,label=NAME."
+)
+SKETCH_TOO = "A dataset, as in sotdd distance, or a sketch of one (.sotdd)."
+
+
+def _words(*words: str) -> Callable[[str], list[str]]:
+    """Complete one of a few words on pressing Tab."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+def _option(panel: str, *names: str, **settings: Any) -> Any:  # noqa: ANN401  # what typer's Option takes and returns
+    return typer.Option(*names, rich_help_panel=panel, **settings)
+
+
+# Sources.
+A = Annotated[str, typer.Argument(metavar="A", help=SOURCE_HELP)]
+B = Annotated[str, typer.Argument(metavar="B", help="Another.")]
+
+# How sources are read.
+Features = Annotated[str | None, _option(_READING, help="Name of the features in all; several columns as a+b.")]
+Label = Annotated[str | None, _option(_READING, help="Name of the labels in all; '' for one class.")]
+
+# How it is measured.
+Projections = Annotated[
+    int | None,
+    _option(_MEASURING, "--n-projections", help="How many projections; more is more exact.", show_default="1000"),
+]
+FewProjections = Annotated[
+    int | None,
+    _option(_MEASURING, "--n-projections", help="How many projections; time grows with them.", show_default="128"),
+]
+Seed = Annotated[int | None, _option(_MEASURING, help="Seed of all that is drawn.", show_default="0")]
+Order = Annotated[float | None, _option(_MEASURING, "--p", help="Order of transport, from 1.", show_default="2")]
+LabelLaw = Annotated[
+    str | None,
+    _option(
+        _MEASURING,
+        help="How classes enter: moments or quantiles.",
+        show_default="moments",
+        autocompletion=_words("moments", "quantiles"),
+    ),
+]
+Estimator = Annotated[
+    str | None,
+    _option(
+        _MEASURING,
+        help="controlled, or plain: the mean over projections and no more.",
+        show_default="controlled",
+        autocompletion=_words("controlled", "plain"),
+    ),
+]
+Method = Annotated[
+    str,
+    _option(
+        _MEASURING,
+        help="sotdd, or a peer: otdd, otdd-gaussian, wte, chsw, frechet, sw, mmd.",
+        autocompletion=_words("sotdd", "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd"),
+    ),
+]
+MaxSamples = Annotated[
+    int | None, _option(_MEASURING, help="Sample so many points of each dataset, for methods that cannot take all.")
+]
+NoiseFloor = Annotated[
+    bool, _option(_MEASURING, "--noise-floor", help="Also say what two samples of the same data would give.")
+]
+Permutations = Annotated[
+    int, _option(_MEASURING, "--n-permutations", help="How many times points are shuffled between the two.")
+]
+MaxPoints = Annotated[int | None, _option(_MEASURING, help="Test samples of so many points of each, to save time.")]
+Device = Annotated[
+    str,
+    _option(
+        _MEASURING,
+        help="cpu, cuda or such as cuda:1 (with torch), or auto.",
+        autocompletion=_words("auto", "cpu", "cuda"),
+    ),
+]
+
+# What is printed.
+Csv = Annotated[bool, _option(_OUTPUT, "--csv", help="Print the values as CSV.")]
+Json = Annotated[bool, _option(_OUTPUT, "--json", help="Print one JSON object.")]
+Quiet = Annotated[bool, _option(_OUTPUT, "--quiet", "-q", help="No progress bar, no notes beside the result.")]
+
+
+def given(**settings: Any) -> dict[str, Any]:  # noqa: ANN401  # settings of any kind
+    """Those settings that were given; the others are the library's to choose."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: commands to try, one per line."""
+    return "\n\n".join(["[bold]Examples[/bold]", *(line.replace("[", r"\[") for line in lines)])

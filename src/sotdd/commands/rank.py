@@ -1,0 +1,114 @@
+"""The command rank."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sotdd.commands import options as o
+from sotdd.commands.matrix_table import NOISE_MARK, remarks
+from sotdd.commands.sources import opened, sizes_of
+from sotdd.commands.terminal import bar_wanted, print_json, print_table, say_note, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sotdd.ranking import Ranked
+
+EXAMPLES = o.examples(
+    "sotdd rank mine.npz data/*.npz",
+    "sotdd rank mine.csv::label=kind a.parquet b.parquet --noise-floor",
+    "sotdd rank mine.sotdd catalog/*.sotdd --json",
+)
+
+
+def rank_command(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help=o.SKETCH_TOO)],
+    candidates: Annotated[list[str], typer.Argument(metavar="CANDIDATE ...", help="What to bring into order.")],
+    features: o.Features = None,
+    label: o.Label = None,
+    n_projections: o.Projections = None,
+    seed: o.Seed = None,
+    p: o.Order = None,
+    label_law: o.LabelLaw = None,
+    estimator: o.Estimator = None,
+    noise_floor: o.NoiseFloor = False,
+    method: o.Method = "sotdd",
+    max_samples: o.MaxSamples = None,
+    device: o.Device = "auto",
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Bring datasets into order, the nearest to a target first: which source to start from."""
+    began = time.perf_counter()
+    datasets = [opened(source, features, label, quiet) for source in (target, *candidates)]
+    from sotdd.inputs import named
+    from sotdd.pairwise import measured
+    from sotdd.ranking import ranked
+    from sotdd.sketches.sketch import Sketch
+
+    sources = named(datasets, Sketch)
+    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
+    found, _ = measured(
+        sources,
+        [(0, place) for place in range(1, len(sources))],
+        method=method,
+        settings=settings,
+        noise_floor=noise_floor,
+        device=device,
+        progress=bar_wanted(quiet),
+    )
+    lines = ranked({sources[place][0]: distance for (_, place), distance in found.items()})
+    if as_json:
+        print_json({"target": target, "ranking": [_as_json(line) for line in lines]})
+        return
+    say_note(f"Nearest to {target}: {sizes_of(datasets[0])}", quiet)
+    styles = ["bold" if line.rank == 1 else "" for line in lines]
+    print_table(*(table_of(_rows(lines, sizes), left=(1,), styles=styles) for sizes in (True, False)))
+    for remark in remarks([line.distance for line in lines]):
+        say_note(remark, quiet)
+    say_note(f"{_legend(lines)}; {time.perf_counter() - began:.1f} s", quiet)
+
+
+def _as_json(line: Ranked) -> dict[str, object]:
+    return {"rank": line.rank, "tied": line.tied, "name": line.name, **line.distance.to_dict()}
+
+
+def _rows(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
+    """Texts of the table, with a header; intervals and noise floors only where there are some."""
+    from sotdd.result import with_error
+
+    distances = [line.distance for line in lines]
+    no_tie = " " if any(line.tied for line in lines) else ""
+    no_mark = " " * len(NOISE_MARK) if any(found.within_noise for found in distances) else ""
+    columns = {
+        "rank": [f"{line.rank}{'=' if line.tied else no_tie}" for line in lines],
+        "candidate": [line.name for line in lines],
+    }
+    if sizes:
+        columns["points"] = [f"{found.n_points[1]:,}" for found in distances]
+        columns["classes"] = [f"{len(found.classes[1]):,}" for found in distances]
+    columns["distance"] = [with_error(found.value, found.stderr) for found in distances]
+    if any(math.isfinite(found.stderr) for found in distances):
+        columns["95 % interval"] = ["{:.4g} to {:.4g}".format(*found.interval(0.95)) for found in distances]
+    floors = [(found.noise.value, found.within_noise) for found in distances if found.noise is not None]
+    if floors:
+        columns["noise floor"] = [f"{floor:.4g}{NOISE_MARK if within else no_mark}" for floor, within in floors]
+    return [list(columns), *map(list, zip(*columns.values(), strict=True))]
+
+
+def _legend(lines: Sequence[Ranked]) -> str:
+    first = lines[0].distance
+    said = [f"{first.method}, p={first.p:g}"]
+    if first.n_projections is not None:
+        said[0] += f", {first.n_projections:,} projections"
+        said.append("± and interval over their choice")
+    if any(line.tied for line in lines):
+        said.append("= tied, not told apart by the projections")
+    if any(line.distance.within_noise for line in lines):
+        said.append(f"{NOISE_MARK.strip()} within noise, as near as two samples of the same data")
+    return "; ".join(said)

@@ -1,0 +1,93 @@
+"""The command that makes a sketch file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sotdd.commands import options as o
+from sotdd.commands.sources import opened_data
+from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
+from sotdd.errors import SotddError
+
+if TYPE_CHECKING:
+    from sotdd.data import LabelledData
+    from sotdd.projections.recipe import Projections
+
+EXAMPLES = o.examples(
+    "sotdd sketch train.npz -o train.sotdd",
+    "sotdd sketch test.npz -o test.sotdd --like train.sotdd",
+    "sotdd distance train.sotdd test.sotdd",
+)
+_QUANTILES = 512
+
+
+def sketch_command(
+    data: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SOURCE_HELP)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, called .sotdd.")],
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="A sketch, or a catalog, to take projections and scaling from: only then can they be compared."
+        ),
+    ] = None,
+    n_quantiles: Annotated[
+        int | None, typer.Option(help="Numbers kept of each projection.", show_default="512, or as in --like")
+    ] = None,
+    half: Annotated[bool, typer.Option("--half", help="Half the size: values in 16 bits.")] = False,
+    features: o.Features = None,
+    label: o.Label = None,
+    n_projections: o.Projections = None,
+    seed: o.Seed = None,
+    label_law: o.LabelLaw = None,
+    device: o.Device = "auto",
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Keep of a dataset what comparisons need, in one small file without its points."""
+    began = time.perf_counter()
+    if output.suffix != ".sotdd":
+        raise SotddError(f"the output is {str(output)!r}: call it {output.with_suffix('.sotdd').name!r}.")
+    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    if like is not None and drawing:
+        raise SotddError(f"{', '.join(drawing)} cannot be chosen with --like, which brings its own: leave that out.")
+    if data.endswith(".sotdd"):
+        raise SotddError(f"{data!r} is a sketch already: name a dataset.")
+    source = opened_data(data, "", features, label, quiet)
+    import sotdd
+
+    projections, kept = _recipe(like, source, drawing)
+    made = sotdd.sketch(
+        source,
+        projections,
+        n_quantiles=kept if n_quantiles is None else n_quantiles,
+        name=source.name if source.name != data else Path(data.partition("::")[0]).name,
+        device=device,
+        progress=bar_wanted(quiet),
+    )
+    made.save(output, half=half)
+    size = output.stat().st_size
+    if as_json:
+        print_json({"file": str(output), "bytes": size, **made.to_dict()})
+        return
+    say(f"{output}: {repr(made).partition(': ')[2].rstrip(')')}", "bold")
+    say_note(f"{size / 1e6:.2g} MB, {time.perf_counter() - began:.1f} s", quiet)
+    if like is None:
+        say_note(f"Sketch what you will compare it with by: sotdd sketch OTHER -o OTHER.sotdd --like {output}", quiet)
+
+
+def _recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, int]:
+    """Projections, and how many quantiles, by default."""
+    import sotdd
+    from sotdd.sketches.making import drawable
+
+    if like is None:
+        return sotdd.Projections.fit([source], **drawing), _QUANTILES
+    if like.is_dir():
+        catalog = sotdd.Catalog(like)
+        return catalog.projections, catalog.n_quantiles
+    known = sotdd.Sketch.load(like)
+    return drawable(known), _QUANTILES if known.exact else known.n_quantiles

@@ -1,0 +1,73 @@
+"""What the words of a command line stand for: datasets, and sketches of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sotdd.commands.terminal import working_on
+from sotdd.errors import SotddError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sotdd.data import LabelledData
+    from sotdd.sketches.sketch import Sketch
+
+
+def opened(source: str, features: str | None, label: str | None, quiet: bool) -> LabelledData | Sketch:
+    """A dataset, or the sketch of one if the source is a file of that kind."""
+    from sotdd.sketches.making import SUFFIX
+    from sotdd.sketches.sketch import Sketch
+
+    if source.endswith(SUFFIX):
+        return replace(Sketch.load(source), name=source)
+    return opened_data(source, "", features, label, quiet)
+
+
+def opened_data(source: str, purpose: str, features: str | None, label: str | None, quiet: bool) -> LabelledData:
+    """A dataset with its points, which a sketch has none of."""
+    from sotdd.inputs import open_dataset
+    from sotdd.sketches.making import SUFFIX
+
+    if source.endswith(SUFFIX):
+        raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
+    named: dict[str, Any] = {} if label is None else {"label": label or None}
+    columns = features.split("+") if features and "+" in features else features
+    with working_on(f"Reading {source} …", quiet) as place, _notes(place, quiet):
+        return open_dataset(source, features=columns, **named)
+
+
+def sizes_of(data: LabelledData | Sketch) -> str:
+    """Sizes, in words."""
+    classes = "1 class" if len(data.classes) == 1 else f"{len(data.classes):,} classes"
+    features = data.recipe["n_features"] if hasattr(data, "recipe") else data.n_features
+    return f"{data.n_points:,} points, {features:,} features, {classes}"
+
+
+def described(datasets: Sequence[LabelledData | Sketch]) -> str:
+    """Names and sizes, one dataset per line."""
+    return "\n".join(f"{data.name}: {sizes_of(data)}" for data in datasets)
+
+
+@contextmanager
+def _notes(place: Console, quiet: bool) -> Iterator[None]:
+    """Print what loaders decide for the user, as they tell the logger."""
+
+    class Printing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            place.print(record.getMessage(), style="dim")
+
+    logger, handler = logging.getLogger("sotdd.inputs"), Printing()
+    before = logger.level
+    if not quiet:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)

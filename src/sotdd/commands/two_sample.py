@@ -1,0 +1,69 @@
+"""The command test."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sotdd.commands import options as o
+from sotdd.commands.sources import described, opened_data
+from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
+
+if TYPE_CHECKING:
+    from sotdd.two_sample import TwoSampleTest
+
+EXAMPLES = o.examples(
+    "sotdd test train.parquet test.parquet",
+    "sotdd test monday.csv tuesday.csv --label kind --max-points 5000",
+    "sotdd test a.npz b.npz --n-permutations 9999 --json",
+)
+
+
+def test_command(
+    a: o.A,
+    b: o.B,
+    n_permutations: o.Permutations = 999,
+    max_points: o.MaxPoints = None,
+    statistic: Annotated[
+        str, typer.Option(help="balanced, or distance: what is compared with its shuffles.")
+    ] = "balanced",
+    features: o.Features = None,
+    label: o.Label = None,
+    n_projections: o.FewProjections = None,
+    seed: o.Seed = None,
+    p: o.Order = None,
+    label_law: o.LabelLaw = None,
+    device: o.Device = "auto",
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Say whether two datasets may be samples of one source: a permutation test."""
+    began = time.perf_counter()
+    datasets = [opened_data(source, "to shuffle", features, label, quiet) for source in (a, b)]
+    import sotdd
+
+    settings = o.given(n_projections=n_projections, seed=seed, p=p, label=label_law, max_points=max_points)
+    found = sotdd.test(
+        *datasets,
+        n_permutations=n_permutations,
+        statistic=statistic,  # type: ignore[arg-type]  # checked there
+        device=device,
+        progress=bar_wanted(quiet),
+        **settings,
+    )
+    if as_json:
+        print_json({"a": a, "b": b, **found.to_dict()})
+        return
+    say_note(described(datasets), quiet)
+    say(repr(found), "bold")
+    say_note(f"{verdict(found)}, {time.perf_counter() - began:.1f} s", quiet)
+
+
+def verdict(found: TwoSampleTest) -> str:
+    """What a p-value says, in words."""
+    often = f"{100 * found.p_value:.3g} % of shuffles"
+    if found.rejects(0.05):
+        return f"not one source, at a level of 5 %: {often} are as far apart"
+    return f"one source is not ruled out: {often} are as far apart"

@@ -1,0 +1,30 @@
+"""What --version prints: the libraries that the numbers depend on."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from sotdd.version import __version__
+
+# What always counts, and what counts where it is installed.
+_CORE = ("numpy", "scipy", "numba", "safetensors")
+_OPTIONAL = ("torch", "triton", "POT", "scikit-learn", "pyarrow", "lancedb", "dask", "plotly")
+
+
+def versions() -> str:
+    """Names and versions, one per line, this package first.
+
+    Examples
+    --------
+    >>> from sotdd.commands.versions import versions
+    >>> [line.split()[0] for line in versions().splitlines()[:4]]
+    ['sotdd', 'python', 'numpy', 'scipy']
+    """
+    found = {"sotdd": __version__, "python": platform.python_version()}
+    for name in (*_CORE, *_OPTIONAL):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return "\n".join(f"{name} {number}" for name, number in found.items())

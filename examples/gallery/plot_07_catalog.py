@@ -11,6 +11,7 @@ from itertools import combinations
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Patch
 
 import sotdd
 from sotdd.demo import digits
@@ -52,8 +53,6 @@ ax.barh(
     error_kw={"ecolor": "#1d2733", "elinewidth": 1},
 )
 ax.invert_yaxis()
-for n in sorted(set(common), reverse=True):
-    ax.barh([], [], color=colours[n], label=f"{n} digits in common")
 ax.set(
     xlim=(0, 0.5),
     xlabel="distance to 3 8 9",
@@ -62,7 +61,10 @@ ax.set(
 )
 ax.grid(axis="x")
 ax.tick_params(axis="y", length=0)
-ax.legend(loc="upper right")
+kinds = sorted(set(common), reverse=True)
+ax.legend(
+    [Patch(color=colours[n]) for n in kinds], [f"{n} digits in common" for n in kinds]
+)
 plt.show()
 
 # %%

@@ -207,6 +207,9 @@ def runtime(results: Path) -> None:
                 x, y = [int(r["size"]) for r in chosen], [max(float(r[column]), 0.01) for r in chosen]
                 axis.plot(x, y, "o--" if gpu else "o-", ms=3, lw=1, color=inks[line[0] + line[1]], label=label)
                 axis.set(xscale="log", yscale="log", xlabel="points of each half", ylabel=column)
+                sizes = sorted({int(row["size"]) for row in rows})
+                axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+                axis.xaxis.minorticks_off()
                 axis.set_title(name, fontsize=9)
     _legend(figure, axes[0])
     _save(figure, results / "runtime.png")

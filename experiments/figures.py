@@ -203,10 +203,15 @@ def runtime(results: Path) -> None:
             chosen = [r for r in rows if (r["method"], r["projections"], r["device"]) == line and r["seconds"]]
             gpu = line[2] != "cpu"
             label = line[0] + (f", {int(line[1]):,}" if line[1] != "0" else "") + (", GPU" if gpu else "")
+            if not chosen:  # a method that did not finish at any size has no line, and an empty axis no logarithm
+                continue
             for axis, column in ((axes[place], "seconds"), (axes[place + len(tables)], "megabytes")):
                 x, y = [int(r["size"]) for r in chosen], [max(float(r[column]), 0.01) for r in chosen]
                 axis.plot(x, y, "o--" if gpu else "o-", ms=3, lw=1, color=inks[line[0] + line[1]], label=label)
                 axis.set(xscale="log", yscale="log", xlabel="points of each half", ylabel=column)
+                sizes = sorted({int(row["size"]) for row in rows})
+                axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+                axis.xaxis.minorticks_off()
                 axis.set_title(name, fontsize=9)
     _legend(figure, axes[0])
     _save(figure, results / "runtime.png")

@@ -272,3 +272,16 @@ def test_the_command_line_keeps_small_runs_apart():
     assert (small.size, small.device, small.results.name) == ("quick", "cuda", "quick")
     assert (whole.size, whole.results) == ("full", options.Options.results)
     assert "experiments.all" not in sys.modules
+
+
+def test_a_method_that_never_finished_is_marked_and_not_drawn(tmp_path):
+    rows = [
+        {"data": "mnist", "method": "s-OTDD", "projections": 64, "device": "cpu", "size": 60, "seconds": "",
+         "megabytes": "", "remark": "over 1 s"}
+    ]  # fmt: skip
+    store.write(tmp_path / "runtime_mnist.csv", rows)
+    from experiments import figures
+
+    figures.runtime(tmp_path)
+    assert (tmp_path / "runtime.png").exists()
+    assert "60: over 1 s" in reports.runtimes(tmp_path).lines[0].here

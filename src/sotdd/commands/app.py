@@ -15,6 +15,7 @@ import typer
 from sotdd.commands import catalog, check, demo, distance, explain, matrix, rank, sketch, two_sample
 from sotdd.errors import SotddError
 
+_INTERRUPTED = 130  # as shells say it: 128 and the number of the signal
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "See it work"
 
 app = typer.Typer(
@@ -63,13 +64,18 @@ def main() -> None:
     """Run the command line.
 
     Exit codes: 0; 1 if a check fails; 2 for input that cannot be used, in one line; 70 for a fault of this program,
-    so that none is taken for drift.
+    so that none is taken for drift; 130 if it was interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without ± shows something else, rather than failing
             stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="sotdd")
+    except (KeyboardInterrupt, SystemExit) as end:  # a command that is interrupted arrives as an exit already
+        if isinstance(end, SystemExit) and end.code != _INTERRUPTED:
+            raise
+        typer.echo("sotdd: interrupted.", err=True)
+        raise SystemExit(_INTERRUPTED) from None
     except SotddError as error:
         typer.echo(f"sotdd: {error}", err=True)
         raise SystemExit(2) from None

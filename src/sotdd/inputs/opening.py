@@ -107,6 +107,8 @@ def open_dataset(
         "drop_missing": drop_missing, "max_rows": max_rows, "seed": seed, "broken": broken, "split": split,
         **given(label=label),
     }  # fmt: skip
+    if not isinstance(name, str | None):
+        raise SotddError(f"name is {described(name)}: expected text, or None.")
     path: str | None = None
     if isinstance(source, (str, PathLike)):
         text = fspath(source)

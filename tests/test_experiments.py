@@ -154,7 +154,8 @@ def test_no_text_is_in_both_parts():
 def test_s_otdd_is_the_papers(rng):
     sets = {name: (rng.normal(size=(40, 6)), rng.integers(0, 3, size=40)) for name in "ab"}
     found = methods.measure(methods.Method(methods.SOTDD, 200, 3), sets, seed=5).values["a", "b"]
-    paper = sotdd.distance(*sets.values(), n_projections=200, moments=(1.0, 2.0, 3.0), seed=5, device="cpu")
+    settings = {"n_projections": 200, "moments": (1.0, 2.0, 3.0), "estimator": "plain", "seed": 5, "device": "cpu"}
+    paper = sotdd.distance(*sets.values(), **settings)
     assert found == pytest.approx(paper.value, rel=1e-6)
     by_count = methods.by_projections(methods.Method(methods.SOTDD, 200, 3), *sets.values(), [50, 200], seed=5)
     assert by_count[200] == pytest.approx(found, rel=1e-6)

@@ -17,7 +17,7 @@ from sklearn import datasets as toys
 from typer.testing import CliRunner
 
 import sotdd
-from sotdd import LabelledData, cli, open_dataset
+from sotdd import LabelledData, commands, open_dataset
 
 N, D = 300, 4
 
@@ -391,10 +391,12 @@ def test_the_command_line_takes_the_same_sources(xy, folder, hub):
     named = [f"{source}::label=species" for source in ("t.csv", "t.parquet", "saved", "hf:saved")]
     for source in [*named, "x.npy::label=y.npy", "photos/::image_size=2"]:
         other = "photos" if "photos" in source else "t.csv::label=species"
-        done = CliRunner().invoke(cli.app, ["distance", source, other, "--json", "--n-projections", "64"])
+        done = CliRunner().invoke(commands.app, ["distance", source, other, "--json", "--n-projections", "64"])
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)["value"] == 0
-    both = CliRunner().invoke(cli.app, ["distance", "t.csv", "t.parquet", "--label", "species", "--features", "x0+x1"])
+    both = CliRunner().invoke(
+        commands.app, ["distance", "t.csv", "t.parquet", "--label", "species", "--features", "x0+x1"]
+    )
     assert "t.parquet: 300 points, 2 features, 3 classes" in both.stdout
 
 

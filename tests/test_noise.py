@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import sotdd
-from sotdd import cli
+from sotdd import commands
 from sotdd.comparison import compare
 from sotdd.engines.cpu import CpuEngine
 from sotdd.engines.torch import TorchEngine
@@ -138,13 +138,13 @@ def test_the_command_line_says_it(pair, tmp_path):
     for name, (x, y) in zip("ab", pair, strict=True):
         np.savez(tmp_path / f"{name}.npz", X=x, y=y)
     files = [str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]
-    done = CliRunner().invoke(cli.app, ["distance", *files, "--noise-floor", "--json"])
+    done = CliRunner().invoke(commands.app, ["distance", *files, "--noise-floor", "--json"])
     expected = sotdd.distance(*pair, noise_floor=True)
     told = json.loads(done.stdout)
     assert (told["noise_floor"], told["within_noise"]) == (expected.noise_floor, expected.within_noise)
-    shown = CliRunner().invoke(cli.app, ["distance", *files, "--noise-floor"]).stdout
+    shown = CliRunner().invoke(commands.app, ["distance", *files, "--noise-floor"]).stdout
     assert repr(expected) in shown
-    plain = json.loads(CliRunner().invoke(cli.app, ["distance", *files, "--json"]).stdout)
+    plain = json.loads(CliRunner().invoke(commands.app, ["distance", *files, "--json"]).stdout)
     assert "noise_floor" not in plain
 
 

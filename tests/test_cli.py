@@ -195,6 +195,14 @@ def test_a_fault_of_the_program_is_not_taken_for_drift(files, run, monkeypatch):
     assert "ZeroDivisionError" in errors
 
 
+def test_an_interruption_is_not_taken_for_drift(files, run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sotdd, "pairwise", interrupted)
+    assert run("distance", "a.npz", "b.npz")[0] == 130
+
+
 COMMANDS = ["distance", "matrix", "rank", "explain", "test", "check", "sketch", "catalog", "demo"]
 
 
@@ -259,7 +267,9 @@ def test_completion(monkeypatch, run):
     assert "--fail-above" in completed("check", "--f")
     assert completed("distance", "some") == []  # the shell then completes names of files
     monkeypatch.setenv("_SOTDD_COMPLETE", "source_bash")
-    assert "_SOTDD_COMPLETE=complete_bash" in run()[1]
+    script = run()[1]
+    assert "_SOTDD_COMPLETE=complete_bash" in script
+    assert "-o default" in script
 
 
 def test_demo_tells_its_story():

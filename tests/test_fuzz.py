@@ -219,7 +219,8 @@ def test_open_dataset(source, chosen):
 
 
 def test_features_far_out_of_range_beside_others_that_are_not():
-    """Two that were found by drawing: both warned of overflow."""
+    """Three that were found by drawing: all warned of overflow."""
+    assert outcome(sotdd.explain, [[1.8e302, 0.0]], [[1.8e302, 0.0]], n_projections=1) is not None
     far, near = np.full((1, 2), -9.5e153), np.zeros((1, 2), np.float16)
     assert outcome(sotdd.test, far, near, n_permutations=1, n_projections=1) is not None
     apart = np.array([[1e100, -1e100], [0, 1e100]]), [0, 1]

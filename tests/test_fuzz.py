@@ -25,6 +25,7 @@ STUCK = 120  # seconds for one example that takes milliseconds
 fuzz = settings(
     max_examples=EXAMPLES,
     deadline=None,
+    derandomize="SOTDD_FUZZ" not in os.environ,  # the same ones each time, unless others are asked for
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
 
@@ -68,7 +69,12 @@ dtypes = st.one_of(
     hnp.boolean_dtypes(), hnp.integer_dtypes(), hnp.floating_dtypes(endianness="?"), hnp.complex_number_dtypes(),
     hnp.datetime64_dtypes(), hnp.unicode_string_dtypes(max_len=3), st.just(np.dtype(object)),
 )  # fmt: skip
-plain_arrays = hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(2)), elements=st.floats(-9, 9, width=32))
+shapes = st.tuples(st.integers(1, 6), st.just(2))
+plain_arrays = st.one_of(
+    hnp.arrays(np.float64, shapes, elements=st.floats(-9, 9, width=32)),
+    hnp.arrays(np.float64, shapes, elements=st.floats(allow_nan=False, allow_infinity=False)),
+    hnp.arrays(st.sampled_from([np.float16, np.float32, np.int64, np.uint8, np.bool_]), shapes),
+)
 any_arrays = dtypes.flatmap(
     lambda dtype: hnp.arrays(
         dtype,
@@ -210,6 +216,15 @@ def test_open_dataset(source, chosen):
     if data is not None:
         for block in data.blocks():
             outcome(data.rows, block)
+
+
+def test_features_far_out_of_range_beside_others_that_are_not():
+    """Three that were found by drawing: all warned of overflow."""
+    assert outcome(sotdd.explain, [[1.8e302, 0.0]], [[1.8e302, 0.0]], n_projections=1) is not None
+    far, near = np.full((1, 2), -9.5e153), np.zeros((1, 2), np.float16)
+    assert outcome(sotdd.test, far, near, n_permutations=1, n_projections=1) is not None
+    apart = np.array([[1e100, -1e100], [0, 1e100]]), [0, 1]
+    assert outcome(sotdd.distance, apart, np.zeros((2, 2)), n_projections=4, scale=None) is None
 
 
 # ------------------------------------------------------------------ the command line

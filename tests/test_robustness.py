@@ -112,6 +112,8 @@ LONG = "3000000"  # projections: many minutes, if nothing stopped it
     [
         ("distance", "a.npz", "b.npz", "--n-projections", LONG),
         ("matrix", "a.npz", "b.npz", "--n-projections", LONG, "--report", "page.html"),
+        ("rank", "a.npz", "b.npz", "--n-projections", LONG),
+        ("check", "a.npz", "b.npz", "--fail-above", "1", "--n-projections", LONG),
         ("explain", "a.npz", "b.npz", "--n-projections", LONG),
         ("sketch", "a.npz", "-o", "a.sotdd", "--n-projections", LONG, "--n-quantiles", "2"),
         ("test", "a.npz", "b.npz", "--n-projections", "50000"),  # of each of a thousand splits

@@ -187,9 +187,11 @@ def _lengths(data: LabelledData, scaler: Scaler | None, dimensions: int) -> _Len
         power / data.n_points * _mean_power(k // 2, dimensions) / math.factorial(k)
         for k, power in zip(_EVEN, powers, strict=True)
     ]
-    squares = np.einsum("cd,cd->c", sums, sums)
-    between = float(np.sum(squares / data.counts)) / data.n_points / dimensions
-    return _Lengths(np.array(even), between, sums.sum(axis=0) / data.n_points)
+    with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+        squares = np.einsum("cd,cd->c", sums, sums)
+        between = float(np.sum(squares / data.counts)) / data.n_points / dimensions
+        mean = sums.sum(axis=0) / data.n_points
+    return _Lengths(np.array(even), between, mean)
 
 
 def _mean_power(half: int, dimensions: int) -> float:

@@ -160,9 +160,11 @@ class LabelledData:
     def reach(self, pivot: NDArray[np.float64]) -> float:
         """A length in units of which squared deviations from ``pivot`` can be summed without overflow.
 
-        The largest deviation where float64 features could overflow; 1 for narrower dtypes.
+        The largest deviation where float64 features could overflow; 1 for narrower dtypes, unless the pivot,
+        which may come from another dataset, is out of their range.
         """
-        if self.features.dtype.kind != "f" or self.features.dtype.itemsize < 8:
+        narrow = self.features.dtype.kind != "f" or self.features.dtype.itemsize < 8
+        if narrow and np.abs(pivot).max() <= np.finfo(np.float32).max:
             return 1.0
         with np.errstate(over="ignore"):
             farthest = [

@@ -87,7 +87,10 @@ class Scaler:
 
     def fingerprint(self) -> str:
         """A short name for these numbers, to a millionth of the scale: last bits may differ between machines."""
-        centre = np.round(self.centre / self.scale, 6) + 0.0  # + 0.0: there is one zero
+        with np.errstate(over="ignore"):
+            ratio = self.centre / self.scale
+            rounded = np.round(ratio, 6) + 0.0  # + 0.0: there is one zero
+        centre = np.where(np.isfinite(rounded), rounded, ratio)  # to round is to multiply first, which may overflow
         return hashlib.sha256(centre.tobytes() + f"{self.scale:.8e}".encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, object]:

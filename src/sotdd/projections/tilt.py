@@ -77,9 +77,12 @@ class Tilted:
         n_features = datasets[0].n_features
         if law.ambient is not None and law.ambient < n_features:
             raise SotddError(f"ambient is {law.ambient:,} but there are {n_features:,} features: expected no fewer.")
-        samples = [_sampled(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets]
-        samples.sort(key=lambda points: (len(points), float(points.sum())))  # whatever order they are given in
+        with np.errstate(over="ignore", invalid="ignore"):
+            samples = [_sampled(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets]
+            samples.sort(key=lambda points: (len(points), float(points.sum())))  # whatever order they are given in
         points = np.concatenate(samples)
+        if not np.isfinite(points).all():  # nothing can be learnt from them; the engine says what is wrong
+            return cls(np.eye(1, n_features), np.ones(1), law.ambient)
         vectors, shares = _principal(points, _DIRECTIONS + 1)
         # Beside the next direction: data that vary alike in all directions are not tilted at all.
         rest = shares[_DIRECTIONS] if len(shares) > _DIRECTIONS else shares[-1]

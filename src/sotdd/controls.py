@@ -128,11 +128,12 @@ class Controls:
             terms = source.more_terms(index, DRAWS * BLOCK)
             assert isinstance(terms, Polynomials)
             rows = slice(DRAWS * (first - index * BLOCK), DRAWS * (last - index * BLOCK))
-            return [
-                _costs(view.moments[i], view.moments[j], here, drawn.part(here), 1, p)
-                - _costs(view.moments[i], view.moments[j], here, terms.part(rows), DRAWS, p)
-                for i, j in pairs
-            ]
+            with np.errstate(over="ignore", invalid="ignore"):  # every thread has its own
+                return [
+                    _costs(view.moments[i], view.moments[j], here, drawn.part(here), 1, p)
+                    - _costs(view.moments[i], view.moments[j], here, terms.part(rows), DRAWS, p)
+                    for i, j in pairs
+                ]
 
         blocks = range(view.part.start // BLOCK, -(-view.part.stop // BLOCK))
         parts = engine.each(work, blocks)

@@ -168,7 +168,7 @@ def _by_peer(
     """Measure by another method, which may be told only what it knows."""
     from sotdd.peers.methods import METHODS, settings_of
 
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise SotddError(f"method is {method!r}: expected one of sotdd, {', '.join(METHODS)}.")
     unknown = [name for name in asked if name not in settings_of(method)]
     if unknown:

@@ -83,3 +83,25 @@ def quantile_per_projection(a, b, theta, weights, coefficients, p, phi=None, cla
         for side in (a, b)
     ]
     return np.array([wasserstein(x, y, p) for x, y in zip(*sides, strict=True)])
+
+
+def cut_per_projection(a, b, theta, terms, cut, p=2):
+    """W_p^p under every projection for points scaled already; label polynomials see values cut to ±cut."""
+    costs = []
+    for direction, weight, coefficients in zip(theta, terms.weights, terms.coefficients, strict=True):
+        sides = []
+        for features, labels in (a, b):
+            t = np.asarray(features, np.float64) @ direction.astype(np.float64)
+            polynomial = np.polynomial.polynomial.polyval(np.clip(t, -cut, cut), coefficients)
+            shifts = {label: polynomial[labels == label].mean() for label in np.unique(labels)}
+            sides.append(np.sort(weight * t + np.array([shifts[label] for label in labels])))
+        costs.append(_transported(*sides, p))
+    return np.array(costs)
+
+
+def _transported(x, y, p):
+    """W_p^p between sorted samples of any sizes: the integral over the steps of both quantile functions."""
+    edges = np.union1d(np.arange(1, len(x) + 1) / len(x), np.arange(1, len(y) + 1) / len(y))
+    middles = edges - np.diff(edges, prepend=0) / 2
+    gaps = np.abs(x[(middles * len(x)).astype(int)] - y[(middles * len(y)).astype(int)])
+    return float(np.sum(np.diff(edges, prepend=0) * gaps**p))

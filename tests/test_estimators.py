@@ -46,18 +46,23 @@ def summary_of_medians(values, parameters):
 # ------------------------------------------------------------------ the parts
 
 
-def test_class_moments_against_slow_code(rng):
+@pytest.mark.parametrize("cut", [math.inf, 1.0])
+def test_class_moments_against_slow_code(rng, cut):
     rows = rng.normal(size=(3, 40)).astype(np.float32)
     offsets = np.array([0, 7, 8, 40])
-    mean, spread = np.empty((3, 8)), np.empty((3, 8, 8))
-    control_kernels.summarise_rows(rows, offsets, mean, spread)
+    mean, spread, even = np.empty((3, 9)), np.empty((3, 9, 9)), np.empty((3, 3))
+    control_kernels.summarise_rows(rows, offsets, cut, mean, spread, even)
     for line in range(3):
-        by_point = np.empty((40, 8))
+        by_point = np.empty((40, 9))
         for first, last in pairwise(offsets):
             members = rows[line, first:last].astype(np.float64)
-            by_point[first:last] = [np.mean(members**k) / math.factorial(k) for k in range(1, 9)]
+            inside = np.clip(members, -cut, cut)
+            moments = [np.mean(inside**k) / math.factorial(k) for k in range(1, 9)]
+            by_point[first:last] = [members.mean(), *moments]
         np.testing.assert_allclose(mean[line], by_point.mean(axis=0), rtol=1e-9)
         np.testing.assert_allclose(spread[line], np.cov(by_point.T, bias=True), rtol=1e-6, atol=1e-12)
+        everything = rows[line].astype(np.float64)
+        np.testing.assert_allclose(even[line], [np.mean(everything**k) / math.factorial(k) for k in (2, 4, 6)])
 
 
 def test_both_engines_see_the_same_class_moments(pair):
@@ -70,6 +75,7 @@ def test_both_engines_see_the_same_class_moments(pair):
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(theirs.mean, ours.mean, rtol=1e-3, atol=1e-6)
         np.testing.assert_allclose(theirs.spread, ours.spread, rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(theirs.even, ours.even, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
@@ -83,8 +89,9 @@ def test_the_gaussian_cost_is_that_of_the_projected_points(rng, pair, p):
     terms = view.block.terms
     a, b = view.moments
     control_kernels.gaussian_costs(
-        a.mean, a.spread, b.mean, b.spread, terms.weights[:, None], terms.coefficients[:, None], float(p), out
-    )
+        a.mean, a.spread, a.even, b.mean, b.spread, b.even,
+        terms.weights[:, None], terms.coefficients[:, None], float(p), out,
+    )  # fmt: skip
     first, second = (rows.astype(np.float64) for rows in view.rows)
     gaps, roots = first.mean(axis=1) - second.mean(axis=1), first.std(axis=1) - second.std(axis=1)
     np.testing.assert_allclose(out[:, 0], (gaps**2 + roots**2) ** (p / 2), rtol=1e-3, atol=1e-7)

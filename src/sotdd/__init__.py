@@ -26,6 +26,7 @@ from sotdd.inputs import open_dataset
 from sotdd.matrix import DistanceMatrix
 from sotdd.noise import NoiseFloor
 from sotdd.pairwise import pairwise
+from sotdd.paper import paper
 from sotdd.permutation import test
 from sotdd.projections import (
     ClassQuantiles,
@@ -84,6 +85,7 @@ __all__ = [
     "onto_span",
     "open_dataset",
     "pairwise",
+    "paper",
     "peers",
     "projections",
     "report",

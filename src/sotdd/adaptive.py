@@ -42,7 +42,7 @@ def to_tolerance(
     engine: Engine | None = None,
     n_splits: int = 0,
 ) -> Distance:
-    """Draw whole blocks until the standard error is at most ``rel_tol`` of the value, or none are left to draw.
+    """Draw whole blocks until the standard error is at most ``rel_tol`` of the value and reliable, or none are left.
 
     How many are drawn next follows from the error so far and nothing else, so the answer does not depend
     on chunks or threads.
@@ -58,16 +58,29 @@ def to_tolerance(
         measured = measure(datasets, [(0, 1)], projections.from_block(0, total), p, active, report, estimator, splits)
         while True:
             found = conclude(datasets, (0, 1), measured, 0, projections.from_block(0, total), p)
-            if found.stderr <= wanted * found.value or total >= most:
+            if total >= most or _settled(found, wanted):
                 break
-            error = found.stderr / found.value if found.value > 0 else math.inf
-            before, total = total, _next_total(total, _MARGIN * total * (error / wanted) ** 2, most)
+            before, total = total, _next_total(total, _needed(found, total, wanted), most)
             later = projections.from_block(before // BLOCK, total - before)
             measured += measure(datasets, [(0, 1)], later, p, active, report, estimator, splits)
-    if found.stderr <= wanted * found.value:
+    if _settled(found, wanted):
         return found
     missed = f"max_projections={most:,} did not reach rel_tol={wanted:g}"
+    if found.stderr <= wanted * found.value:
+        missed += " with an error that can be relied on"
     return replace(found, remarks=(*found.remarks, missed))
+
+
+def _settled(found: Distance, wanted: float) -> bool:
+    """Whether the error is small enough, and is not small for want of the tail."""
+    return found.stderr <= wanted * found.value and found.reliable
+
+
+def _needed(found: Distance, total: int, wanted: float) -> float:
+    """How many projections the error asks for; twice as many where it is small but cannot be relied on."""
+    error = found.stderr / found.value if found.value > 0 else math.inf
+    needed = _MARGIN * total * (error / wanted) ** 2
+    return needed if found.reliable else max(needed, 2.0 * total)
 
 
 def _next_total(before: int, needed: float, most: int) -> int:

@@ -39,8 +39,17 @@ DRAWS = 32
 # left out of the control on both sides, which keeps its mean what it is.
 _LOWEST_DEGREE, _HIGHEST_DEGREE = 8, 24
 
-# Even orders whose means over directions are used.
+# Even orders whose means over directions may be used, and what these means are for a normal law of variance one.
 _EVEN = (2, 4, 6)
+_NORMAL = (1.0, 3.0, 15.0)
+
+# The fourth and sixth moments control directions as long as they are at most so many times those of a normal
+# law. Beyond that a few points make them, and directions that happen to meet those points make the fit.
+# Pictures have 1.0 to 2.0; Student's law with three degrees of freedom has 3 and 50, log-normal tables 8 and 180.
+_LIGHT_TAILS = 4.0
+
+# What is left of a control within float32's rounding of its mean is nothing.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +59,16 @@ class _Lengths:
     even: Doubles  # mean over θ and points of t^k / k!, one per order in _EVEN
     between: float  # mean over θ of the mean square of projected class means
     mean: Doubles  # (d,) of all points
+
+    @property
+    def light(self) -> NDArray[np.bool_]:
+        """Which of the even orders have tails light enough to control by."""
+        orders = np.array(_EVEN)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            moments = self.even * [math.factorial(k) for k in _EVEN]
+            relative: Doubles = moments / moments[0] ** (orders / 2) / _NORMAL
+        light: NDArray[np.bool_] = (orders == 2) | (relative < _LIGHT_TAILS)
+        return light
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +167,12 @@ class Controls:
         (first, a), (second, b) = (view.moments[i], lengths[i]), (view.moments[j], lengths[j])
         tilt = self._directions()
         gap = float(np.sum((a.mean - b.mean) ** 2)) / (tilt.ambient or self.projections.n_features)
-        columns = [weights - 1, weights * (first.mean[:, 0] - second.mean[:, 0]) ** 2 - gap]
+        measured = [np.ones_like(weights), (first.mean[:, 0] - second.mean[:, 0]) ** 2]
+        means = [1.0, gap]
         for moments, known in ((first, a), (second, b)):
-            columns += [weights * moments.mean[:, k - 1] - even for k, even in zip(_EVEN, known.even, strict=True)]
-            columns.append(weights * (moments.spread[:, 0, 0] + moments.mean[:, 0] ** 2) - known.between)
-        return columns
+            measured += [*moments.even.T[known.light], moments.spread[:, 0, 0] + moments.mean[:, 0] ** 2]
+            means += [*known.even[known.light], known.between]
+        return [_apart(weights * found, mean) for found, mean in zip(measured, means, strict=True)]
 
     def _directions(self) -> Tilted:
         source = self.projections.source
@@ -169,8 +189,10 @@ def _costs(a: ClassMoments, b: ClassMoments, rows: slice, terms: Polynomials, dr
     control_kernels.gaussian_costs(
         a.mean[rows],
         a.spread[rows],
+        a.even[rows],
         b.mean[rows],
         b.spread[rows],
+        b.even[rows],
         terms.weights.reshape(count, draws),
         terms.coefficients.reshape(count, draws, -1),
         p,
@@ -193,6 +215,16 @@ def _lengths(data: LabelledData, scaler: Scaler | None, dimensions: int) -> _Len
         between = float(np.sum(squares / data.counts)) / data.n_points / dimensions
         mean = sums.sum(axis=0) / data.n_points
     return _Lengths(np.array(even), between, mean)
+
+
+def _apart(measured: Doubles, mean: float) -> Doubles:
+    """What is measured less its mean; zero where the two differ by rounding alone.
+
+    In few dimensions a control may not vary at all: what rounding leaves of it would be fitted to the costs.
+    """
+    gap = measured - mean
+    gap[np.abs(gap) <= _ROUNDING * abs(mean)] = 0.0
+    return gap
 
 
 def _mean_power(half: int, dimensions: int) -> float:

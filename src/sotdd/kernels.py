@@ -129,37 +129,40 @@ def clamp_rows(rows: Floats, limit: float) -> None:
 
 
 @kernel
-def _polynomial(x: Floats, coefficients: Doubles, degree: int, y: Doubles) -> None:
-    """Horner's rule, four steps per sweep, so that memory is read and written once in four."""
+def _polynomial(x: Floats, coefficients: Doubles, degree: int, cut: np.float32, y: Doubles) -> None:
+    """Horner's rule at x cut to ±cut, four steps per sweep, so that memory is read and written once in four."""
     y[:] = coefficients[degree]
     j = degree
     while j >= 4:
         c3, c2, c1, c0 = coefficients[j - 1], coefficients[j - 2], coefficients[j - 3], coefficients[j - 4]
         for i in range(x.size):
-            v = np.float64(x[i])
+            v = np.float64(min(max(x[i], -cut), cut))
             y[i] = (((y[i] * v + c3) * v + c2) * v + c1) * v + c0
         j -= 4
     while j >= 1:
         c0 = coefficients[j - 1]
         for i in range(x.size):
-            y[i] = y[i] * x[i] + c0
+            y[i] = y[i] * np.float64(min(max(x[i], -cut), cut)) + c0
         j -= 1
 
 
 @kernel
-def class_sums(rows: Floats, offsets: Integers, coefficients: Doubles, degrees: Integers, sums: Doubles) -> None:
-    """Write the sum of each row's polynomial over each class, in float64.
+def class_sums(
+    rows: Floats, offsets: Integers, coefficients: Doubles, degrees: Integers, cut: float, sums: Doubles
+) -> None:
+    """Write the sum of each row's polynomial, at values cut to ±cut, over each class, in float64.
 
     rows (B, n) grouped by class, offsets (C + 1,), coefficients (B, D + 1) lowest order
     first, degrees (B,), sums (B, C).
     """
+    bound = np.float32(cut)
     values = np.empty(rows.shape[1], np.float64)
     for line in range(rows.shape[0]):
         row = rows[line]
         start = 0
         while start < row.size:
             stop = min(start + _TILE, row.size)
-            _polynomial(row[start:stop], coefficients[line], degrees[line], values[start:stop])
+            _polynomial(row[start:stop], coefficients[line], degrees[line], bound, values[start:stop])
             start = stop
         for c in range(offsets.size - 1):
             members = values[offsets[c] : offsets[c + 1]]

@@ -16,7 +16,7 @@ from sotdd.drawing import picture
 from sotdd.errors import SotddError, require
 from sotdd.projections.recipe import Projections
 from sotdd.ranking import Ranked, ranked
-from sotdd.result import Distance, json_number, with_error
+from sotdd.result import Distance, json_number, remarks_of, with_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +130,7 @@ class DistanceMatrix:
         ]
         if any(found.within_noise for found in self.distances.values()):
             lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
-        return "\n".join(lines)
+        return "\n".join([*lines, *remarks_of(self.distances.values())])
 
     def to_dict(self) -> dict[str, Any]:
         """Names, values, errors and every distance as JSON values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -131,6 +131,8 @@ class Distance:
         kept = np.array(per_projection, np.float64)
         kept.flags.writeable = False
         found = estimate(kept if weights is None else kept * weights, columns, fitted=fitted)
+        if found.uncontrolled is not None:
+            remarks, estimator = (*remarks, found.uncontrolled), "plain"
         value, stderr = found.rooted(p)
         sizes, classes = (a.n_points, b.n_points), (a.classes, b.classes)
         return cls(
@@ -202,8 +204,10 @@ class Distance:
         how = [self.method, f"p={self.p:g}"]
         if self.n_projections is not None:
             how.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
-        return f"{with_error(self.value, self.stderr)}{self._beside_noise()} ({', '.join(how)})" + "".join(
-            f"; {said}" for said in self.remarks
+        rough = "" if self.reliable else ", rough"
+        said = [*self.remarks, *([] if self.unreliable is None else [self.unreliable])]
+        return f"{with_error(self.value, self.stderr)}{rough}{self._beside_noise()} ({', '.join(how)})" + "".join(
+            f"; {one}" for one in said
         )
 
     def _beside_noise(self) -> str:
@@ -247,6 +251,16 @@ class Distance:
             result["per_projection"] = None if self.per_projection is None else self.per_projection.tolist()
             result["weights"] = None if self.weights is None else self.weights.tolist()
         return result
+
+
+def remarks_of(distances: Collection[Distance]) -> list[str]:
+    """What distances say beside their numbers, such as that points were sampled or errors are rough; each once."""
+    said = list(dict.fromkeys(remark for found in distances for remark in found.remarks))
+    rough = sum(not found.reliable for found in distances)
+    if rough:
+        of_all = "the error is" if len(distances) == 1 else f"{rough} of {len(distances)} errors are"
+        said.append(f"{of_all} rough, since few projections carry most of the cost: use more projections")
+    return said
 
 
 def with_error(value: float, stderr: float) -> str:

@@ -248,7 +248,8 @@ def _sorted_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
     if isinstance(terms, Quantiles):
         class_terms = quantile_terms(for_labels, shares, _like(terms.coefficients, values))
     else:
-        class_terms = _polynomial(for_labels, terms.coefficients) @ shares  # (B, C)
+        cut = for_labels if terms.cut is None else for_labels.clamp(-terms.cut, terms.cut)
+        class_terms = _polynomial(cut, terms.coefficients) @ shares  # (B, C)
     rows = _like(terms.weights[:, None], values) * values + class_terms @ members.T
     return rows.sort(dim=1).values
 

@@ -53,6 +53,4 @@ def distance_command(
     low, high = result.interval(0.95)
     if not math.isnan(low):
         last = f"95 % interval {low:.4g} to {high:.4g} over the choice of projections, {last}"
-        if not result.reliable:
-            last = f"{last}; rough: {result.unreliable}"
     say_note(last, quiet)

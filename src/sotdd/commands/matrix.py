@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sotdd.commands import options as o
-from sotdd.commands.matrix_table import legend, print_matrix, remarks
+from sotdd.commands.matrix_table import legend, print_matrix
 from sotdd.commands.sources import opened
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 from sotdd.errors import SotddError, require
@@ -60,6 +60,7 @@ def matrix_command(
         refuse_report(report)
     datasets = [opened(source, features, label, quiet) for source in sources]
     import sotdd
+    from sotdd.result import remarks_of
 
     drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
     settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
@@ -73,7 +74,7 @@ def matrix_command(
         typer.echo(matrix.to_csv(), nl=False)
     else:
         errors = print_matrix(matrix, errors=True)
-        for remark in remarks(matrix.distances.values()):
+        for remark in remarks_of(matrix.distances.values()):
             say_note(remark, quiet)
         say_note(f"{legend(matrix, errors)}; {time.perf_counter() - began:.1f} s", quiet)
         if report is not None:

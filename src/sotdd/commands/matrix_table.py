@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 from sotdd.commands.terminal import print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from rich.table import Table
     from rich.text import Text
 
     from sotdd.matrix import DistanceMatrix
-    from sotdd.result import Distance
 
 # Beside distances that are no larger than chance gives.
 NOISE_MARK = " ~"
@@ -56,16 +53,6 @@ def legend(matrix: DistanceMatrix, errors: bool) -> str:
         said += f"; {'±' if errors else f'± up to {largest:.2g},'} one standard error over the choice of projections"
     if any(found.within_noise for found in matrix.distances.values()):
         said += f";{NOISE_MARK} within noise, as near as two samples of the same data"
-    return said
-
-
-def remarks(distances: Collection[Distance]) -> list[str]:
-    """What distances say beside their numbers, such as that points were sampled; each once."""
-    said = list(dict.fromkeys(remark for found in distances for remark in found.remarks))
-    rough = sum(found.unreliable is not None for found in distances)
-    if rough:
-        of_all = "the error is" if len(distances) == 1 else f"{rough} of {len(distances)} errors are"
-        said.append(f"{of_all} rough, since few projections carry most of the cost: use more projections")
     return said
 
 

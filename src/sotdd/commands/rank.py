@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sotdd.commands import options as o
-from sotdd.commands.matrix_table import NOISE_MARK, remarks
+from sotdd.commands.matrix_table import NOISE_MARK
 from sotdd.commands.sources import opened, sizes_of
 from sotdd.commands.terminal import bar_wanted, print_json, print_table, say_note, table_of
 
@@ -48,6 +48,7 @@ def rank_command(
     from sotdd.inputs import named
     from sotdd.pairwise import measured
     from sotdd.ranking import ranked
+    from sotdd.result import remarks_of
     from sotdd.sketches.sketch import Sketch
 
     sources = named(datasets, Sketch)
@@ -69,7 +70,7 @@ def rank_command(
     say_note(f"Nearest to {target}: {sizes_of(datasets[0])}", quiet)
     styles = ["bold" if line.rank == 1 else "" for line in lines]
     print_table(*(table_of(_rows(lines, sizes), left=(1,), styles=styles) for sizes in (True, False)))
-    for remark in remarks([line.distance for line in lines]):
+    for remark in remarks_of([line.distance for line in lines]):
         say_note(remark, quiet)
     say_note(f"{_legend(lines)}; {time.perf_counter() - began:.1f} s", quiet)
 

@@ -27,7 +27,7 @@ from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles
+from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles, cut_of
 from sotdd.projections.recipe import Projections
 from sotdd.quantile_kernels import bin_means
 from sotdd.scaling import Scaler
@@ -69,7 +69,7 @@ class _Layout:
     def view_of_moments(self, count: int) -> ClassMoments:
         """Of the first so many projections."""
         assert self.moments is not None
-        return ClassMoments(self.moments.mean[:count], self.moments.spread[:count])
+        return ClassMoments(self.moments.mean[:count], self.moments.spread[:count], self.moments.even[:count])
 
 
 class CpuEngine:
@@ -249,7 +249,7 @@ def group(rows: Rows, position: NDArray[np.integer] | None, clamp: float | None)
 def class_sums(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
     """Sums (B, C) of each row's polynomial over each class; they add up over parts of a dataset."""
     sums = np.empty((len(rows), len(offsets) - 1))
-    kernels.class_sums(rows, offsets, terms.coefficients, degrees(terms.coefficients), sums)
+    kernels.class_sums(rows, offsets, terms.coefficients, degrees(terms.coefficients), terms.limit, sums)
     return sums
 
 
@@ -266,9 +266,9 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
     return np.stack(columns, axis=1)
 
 
-def summarise(rows: Rows, offsets: NDArray[np.int64], moments: ClassMoments, part: slice) -> None:
+def summarise(rows: Rows, offsets: NDArray[np.int64], cut: float, moments: ClassMoments, part: slice) -> None:
     """Write the class moments of some rows of grouped feature projections."""
-    control_kernels.summarise_rows(rows, offsets, moments.mean[part], moments.spread[part])
+    control_kernels.summarise_rows(rows, offsets, cut, moments.mean[part], moments.spread[part], moments.even[part])
 
 
 def place(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubles) -> None:
@@ -311,7 +311,9 @@ def finish_side(rows: Rows, label_rows: Rows | None, offsets: NDArray[np.int64],
 
 
 def _laid_out(data: LabelledData, chunk: int, degree: int) -> _Layout:
-    moments = ClassMoments(np.empty((chunk, degree)), np.empty((chunk, degree, degree))) if degree else None
+    known = degree + 1
+    room = (np.empty((chunk, known)), np.empty((chunk, known, known)), np.empty((chunk, 3)))
+    moments = ClassMoments(*room) if degree else None
     return _Layout(data, *data.grouping(), np.empty((chunk, data.n_points), np.float32), moments)
 
 
@@ -345,7 +347,7 @@ def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, s
     rows = layout.rows[part]
     group(rows, layout.position, _clamp(block.features))
     if layout.moments is not None:
-        summarise(rows, layout.offsets, layout.moments, part)
+        summarise(rows, layout.offsets, cut_of(block.terms), layout.moments, part)
     if terms is None:
         terms = _checked_terms(rows, layout, block.terms.part(part), start + part.start)
     place(rows, layout.offsets, block.terms.weights[part], terms)

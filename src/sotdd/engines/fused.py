@@ -24,13 +24,13 @@ def available(rows: torch.Tensor) -> bool:
     return rows.is_cuda and _kernels() is not None
 
 
-def class_sums(rows: torch.Tensor, offsets: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
-    """Sums (B, C) of each row's polynomial over each class; Horner's rule and sums in float64."""
+def class_sums(rows: torch.Tensor, offsets: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
+    """Sums (B, C) of each row's polynomial, at values cut to ±cut, over each class; sums in float64."""
     n_classes = len(offsets) - 1
     sums = torch.empty((len(rows), n_classes), dtype=torch.float64, device=rows.device)
     with torch.cuda.device(rows.device):
         _loaded().class_sums[(len(rows), n_classes)](
-            rows, offsets, coefficients, sums, rows.shape[1], n_classes, coefficients.shape[1], WIDTH=_WIDTH
+            rows, offsets, coefficients, sums, rows.shape[1], n_classes, coefficients.shape[1], float(cut), WIDTH=_WIDTH
         )
     return sums
 

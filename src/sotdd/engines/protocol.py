@@ -23,16 +23,22 @@ _Result = TypeVar("_Result")
 class ClassMoments:
     """Moments of a dataset's classes under some projections, summed up over its points.
 
+    What is known of a class is the mean of t, and the means of t^k / k! for k = 1, …, D with t cut as the
+    label terms cut it.
+
     Attributes
     ----------
     mean
-        (B, D) mean over points of t^k / k! for k = 1, …, D.
+        (B, D + 1) mean over points of what is known of their class.
     spread
-        (B, D, D) covariance over points of their class's means of t^k / k!.
+        (B, D + 1, D + 1) covariance over points of the same.
+    even
+        (B, 3) mean over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
     """
 
     mean: NDArray[np.float64]
     spread: NDArray[np.float64]
+    even: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import Summaries
+from sotdd.projections.labels import Summaries, cut_of
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
 from sotdd.splits import Splits
@@ -327,7 +327,7 @@ class TorchEngine:
         if kept is not None:
             kept.rows.append(rows.clone())
             kept.label_rows.extend([] if label_rows is None else [label_rows])
-        moments = summarise(rows, layout.edges, degree) if degree else None
+        moments = summarise(rows, layout.edges, degree, cut_of(drawn.block.terms)) if degree else None
         by_labels = rows if label_rows is None else label_rows
         terms = verbs.class_terms(by_labels, layout, drawn.block.terms, drawn.coefficients)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything

@@ -9,6 +9,7 @@ import torch
 
 from sotdd.engines.faults import too_large, unusable_term
 from sotdd.engines.protocol import ClassMoments, View
+from sotdd.engines.torch_moments import Moments
 from sotdd.engines.torch_verbs import Rows
 from sotdd.projections.draws import Block
 
@@ -22,7 +23,7 @@ class PlacedRows:
     terms: torch.Tensor  # (B, C) where each class stands
     largest: torch.Tensor  # (B,) largest |t|, to explain terms that cannot be used
     fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
-    moments: tuple[torch.Tensor, torch.Tensor] | None  # mean (B, D) and spread (B, D, D), where they are asked for
+    moments: Moments | None  # of its classes, where they are asked for
 
 
 class Placed:
@@ -47,9 +48,7 @@ class Placed:
         """What was placed, which is not held on to; class moments on the host."""
         placed, self.datasets = self.datasets, []
         moments = [
-            ClassMoments(seen.moments[0].cpu().numpy(), seen.moments[1].cpu().numpy())
-            for seen in placed
-            if seen.moments is not None
+            ClassMoments(*(part.cpu().numpy() for part in seen.moments)) for seen in placed if seen.moments is not None
         ]
         return View(self.part, [seen.rows for seen in placed], block, [seen.terms for seen in placed], moments)
 

@@ -14,7 +14,7 @@ from sotdd.engines import fused
 from sotdd.engines.faults import summarised
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
+from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles, Summaries
 from sotdd.transport import Overlaps
 
 Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
@@ -53,21 +53,22 @@ def class_terms(rows: Rows, layout: Layout, terms: LabelTerms, coefficients: tor
             size = max(1, _CLASS_VALUES // rows.shape[1])
             parts = zip(torch.split(rows, size), torch.split(coefficients, size), strict=True)
             return torch.cat([quantile_terms(sort_classes(part, layout), layout.edges, of) for part, of in parts])
-        return class_sums(rows, layout.edges, coefficients) / layout.edges.diff()
+        assert isinstance(terms, Polynomials)
+        return class_sums(rows, layout.edges, coefficients, terms.limit) / layout.edges.diff()
     assert isinstance(terms, Summaries)
     host = rows.cpu().numpy()
     columns = [summarised(host[:, first:last], terms) for first, last in neighbours(layout.offsets)]
     return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
 
 
-def class_sums(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
-    """Sums (B, C) of each row's polynomial over each class, in float64; edges (C + 1,) bound the classes."""
+def class_sums(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
+    """Sums (B, C) of each row's polynomial, at values cut to ±cut, over each class that edges (C + 1,) bound."""
     if fused.available(rows):
-        return fused.class_sums(rows, edges, coefficients)
+        return fused.class_sums(rows, edges, coefficients, cut)
     codes = torch.repeat_interleave(edges.diff())  # (n,) class of every point
     sums = torch.zeros((len(rows), len(edges) - 1), dtype=torch.float64, device=rows.device)
     for line in range(len(rows)):  # a row at a time: float64 copies stay small
-        t = rows[line].double()
+        t = rows[line].clamp(-cut, cut).double()
         values = coefficients[line, -1].expand_as(t)
         for order in range(coefficients.shape[1] - 2, -1, -1):
             values = values * t + coefficients[line, order]

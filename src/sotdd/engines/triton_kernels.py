@@ -9,8 +9,8 @@ import triton.language as tl
 
 
 @triton.jit
-def class_sums(rows, offsets, coefficients, sums, n, n_classes, n_coefficients, WIDTH: tl.constexpr):
-    """One program sums one row's polynomial over one class."""
+def class_sums(rows, offsets, coefficients, sums, n, n_classes, n_coefficients, cut, WIDTH: tl.constexpr):
+    """One program sums one row's polynomial over one class, at values cut to ±cut."""
     line, label = tl.program_id(0).to(tl.int64), tl.program_id(1)
     first, last = tl.load(offsets + label), tl.load(offsets + label + 1)
     total = tl.zeros((WIDTH,), dtype=tl.float64)
@@ -18,6 +18,7 @@ def class_sums(rows, offsets, coefficients, sums, n, n_classes, n_coefficients, 
         place = start + tl.arange(0, WIDTH)
         inside = place < last
         t = tl.load(rows + line * n + place, mask=inside, other=0.0).to(tl.float64)
+        t = tl.where(t > cut, cut, tl.where(t < -cut, -cut, t))  # NaN stays NaN
         value = tl.zeros((WIDTH,), dtype=tl.float64)
         for order in range(n_coefficients):
             value = value * t + tl.load(coefficients + line * n_coefficients + (n_coefficients - 1 - order))

@@ -110,7 +110,7 @@ def _distance(found: Distance) -> dict[str, Any]:
         "low": None if math.isnan(low) else _short(low),
         "high": None if math.isnan(high) else _short(high),
         "text": with_error(found.value, found.stderr),
-        "remarks": list(found.remarks),
+        "remarks": [*found.remarks, *([] if found.unreliable is None else [f"rough: {found.unreliable}"])],
     }
 
 

@@ -168,18 +168,20 @@ class Arrays:
     psi: NDArray[np.float64]  # (L, k + 1)
     orders: NDArray[np.int64]  # (L, k)
     clamp: float | None
+    cut: float | None = None
 
     def block(self, index: int) -> Block:
-        """Cut block ``index`` out; the last may be shorter."""
+        """Take out block ``index``; the last may be shorter."""
         part = slice(index * BLOCK, (index + 1) * BLOCK)
         second = None if self.phi is None else Directions(self.phi[part], self.clamp)
-        return Block(Directions(self.theta[part], self.clamp), second, moment_terms(self.psi[part], self.orders[part]))
+        terms = moment_terms(self.psi[part], self.orders[part], self.cut)
+        return Block(Directions(self.theta[part], self.clamp), second, terms)
 
     def describe(self) -> Mapping[str, object]:
         """What was given; the numbers themselves are hashed with the draws."""
         return {
             "directions": {"law": "given", "clamp": self.clamp},
-            "label": {"law": "given moments", "n_moments": self.orders.shape[1]},
+            "label": {"law": "given moments", "n_moments": self.orders.shape[1], "cut": self.cut},
             "shared_directions": self.phi is None,
         }
 

@@ -10,10 +10,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import check_count, check_law
+from sotdd.checks import check_count, check_law, check_positive
 from sotdd.errors import SotddError
 from sotdd.projections.directions import unit_rows
 from sotdd.projections.moments import HIGHEST_ORDER, MomentLaw, ZeroTruncatedPoisson
+
+# Where moments of scaled projections are cut, in spreads. The authors cut convolution projections here too.
+CUT = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,23 +32,34 @@ class Polynomials:
         (B,) what the feature projection t is multiplied by.
     coefficients
         (B, D + 1) of the polynomials, lowest order first.
+    cut
+        The polynomial sees t cut to ±cut, so that no tail can make a class's term; None for t as it is.
+        The feature itself is never cut.
     """
 
     weights: NDArray[np.float64]
     coefficients: NDArray[np.float64]
+    cut: float | None = None
 
     def __post_init__(self) -> None:
         """Check the shapes and the numbers."""
         _freeze(self, "weights", "coefficients")
+        if self.cut is not None:
+            object.__setattr__(self, "cut", check_positive(self.cut, "cut", "a positive number or None"))
 
     @property
     def numbers(self) -> NDArray[np.float64]:
         """What was drawn beside the weights."""
         return self.coefficients
 
+    @property
+    def limit(self) -> float:
+        """The cut as a number: infinite where there is none."""
+        return math.inf if self.cut is None else self.cut
+
     def part(self, rows: slice) -> Polynomials:
         """Some consecutive ones."""
-        return Polynomials(self.weights[rows], self.coefficients[rows])
+        return Polynomials(self.weights[rows], self.coefficients[rows], self.cut)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +149,11 @@ class Summaries:
 LabelTerms: TypeAlias = Polynomials | Quantiles | Summaries
 
 
+def cut_of(terms: LabelTerms) -> float:
+    """Where label terms cut the values that they see; infinite for those that do not."""
+    return terms.limit if isinstance(terms, Polynomials) else math.inf
+
+
 class LabelLaw(Protocol):
     """What a label law offers; write your own by having these two methods.
 
@@ -175,12 +194,18 @@ class Moments:
     ψ_1 t + Σ_i ψ_(i+1) mean over the class of t^λ_i / λ_i!. The sum is one polynomial in t that is
     known before any data are seen; a class's term is its mean over the class.
 
+    Orders of ten and more make a term of the largest value in a class, whatever the others are. So the
+    moments are those of t cut to ±5, five spreads of scaled data, as the authors cut their convolution
+    projections. Data without heavy tails hardly notice: see docs/label-terms.md.
+
     Parameters
     ----------
     n_moments
         How many moments, k.
     orders
         The law that the orders are drawn from.
+    cut
+        Moments are taken of t cut to ±cut; None for the paper's definition, without a cut.
 
     Examples
     --------
@@ -192,10 +217,13 @@ class Moments:
 
     n_moments: int = 5
     orders: MomentLaw = field(default_factory=ZeroTruncatedPoisson)
+    cut: float | None = CUT
 
     def __post_init__(self) -> None:
         """Check the number of moments and that the law can serve it."""
         check_count(self.n_moments, "n_moments")
+        if self.cut is not None:
+            object.__setattr__(self, "cut", check_positive(self.cut, "cut", "a positive number or None"))
         check_law(
             self.orders,
             {"describe": 1, "orders": 1},
@@ -209,6 +237,7 @@ class Moments:
             "law": "moments",
             "n_moments": int(self.n_moments),
             "orders": dict(self.orders.describe(self.n_moments)),
+            "cut": self.cut,
         }
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
@@ -220,7 +249,7 @@ class Moments:
                 f"the law of orders {type(self.orders).__name__} gave shape {orders.shape}: expected one order per "
                 "uniform number."
             )
-        return moment_terms(psi, check_orders(orders))
+        return moment_terms(psi, check_orders(orders), self.cut)
 
 
 def check_orders(orders: NDArray[Any]) -> NDArray[np.int64]:
@@ -230,14 +259,14 @@ def check_orders(orders: NDArray[Any]) -> NDArray[np.int64]:
     return orders.astype(np.int64)
 
 
-def moment_terms(psi: NDArray[np.float64], orders: NDArray[np.int64]) -> Polynomials:
+def moment_terms(psi: NDArray[np.float64], orders: NDArray[np.int64], cut: float | None = None) -> Polynomials:
     """Collect ψ (B, k+1) and orders (B, k) into polynomials: coefficient of t^λ is Σ ψ_i / λ!."""
     degree = int(orders.max())
     inverse_factorial = np.array([math.exp(-math.lgamma(order + 1)) for order in range(degree + 1)])
     coefficients = np.zeros((len(psi), degree + 1))
     rows = np.broadcast_to(np.arange(len(psi))[:, None], orders.shape)
     np.add.at(coefficients, (rows, orders), psi[:, 1:] * inverse_factorial[orders])
-    return Polynomials(psi[:, 0].copy(), coefficients)
+    return Polynomials(psi[:, 0].copy(), coefficients, cut)
 
 
 def join_terms(parts: Sequence[LabelTerms]) -> LabelTerms:
@@ -245,19 +274,21 @@ def join_terms(parts: Sequence[LabelTerms]) -> LabelTerms:
     if len(parts) == 1:
         return parts[0]
     weights = np.concatenate([part.weights for part in parts])
-    polynomials = [part.coefficients for part in parts if isinstance(part, Polynomials)]
-    if len(polynomials) == len(parts):
-        columns = max(part.shape[1] for part in polynomials)
-        padded = [np.pad(part, ((0, 0), (0, columns - part.shape[1]))) for part in polynomials]
-        return Polynomials(weights, np.concatenate(padded))
+    polynomials = [part for part in parts if isinstance(part, Polynomials)]
+    if len(polynomials) == len(parts) and len({part.cut for part in polynomials}) == 1:
+        columns = max(part.coefficients.shape[1] for part in polynomials)
+        padded = [
+            np.pad(part.coefficients, ((0, 0), (0, columns - part.coefficients.shape[1]))) for part in polynomials
+        ]
+        return Polynomials(weights, np.concatenate(padded), polynomials[0].cut)
     quantiles = [part for part in parts if isinstance(part, Quantiles)]
     summaries = [part for part in parts if isinstance(part, Summaries)]
     same_summary = len(summaries) == len(parts) and all(part.summary == summaries[0].summary for part in summaries)
     same_kind = same_summary or len(quantiles) == len(parts)
     if not same_kind or len({part.numbers.shape[1] for part in parts}) != 1:
         raise SotddError(
-            "a label law must draw the same kind of terms, with the same summary function, every time: put what is "
-            "random into the parameters."
+            "a label law must draw the same kind of terms, with the same cut or summary function, every time: put what "
+            "is random into the parameters."
         )
     numbers = np.concatenate([part.numbers for part in parts])
     return Quantiles(weights, numbers) if quantiles else Summaries(weights, numbers, summaries[0].summary)

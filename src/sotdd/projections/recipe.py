@@ -93,8 +93,9 @@ class Projections:
             The law of their orders: `ZeroTruncatedPoisson`, `UniformOrders`, or plain rates.
             By default zero-truncated Poisson with rates 1, …, k.
         label
-            How a class enters: "moments" (default, the paper's), "quantiles" for `ClassQuantiles`, or a
-            label law. Other than with moments, neither of the two above may be given.
+            How a class enters: "moments" (default), the paper's, cut at five spreads where features are
+            scaled; "paper", without the cut; "quantiles" for `ClassQuantiles`; or a label law. With the
+            last two, neither of the two above may be given.
         directions
             The law of directions: `Sphere` (default), `Orthogonal`, `Convolution`, your own.
         shared_directions
@@ -123,7 +124,8 @@ class Projections:
         scaler = scaler_for(scale, data)
         if tilt and shared_directions and isinstance(law, Sphere):
             law = Tilted.fit(data, scaler, law)
-        laws = Laws(n_features, law, label_law(label, n_moments, moments), bool(shared_directions), check_seed(seed))
+        chosen = label_law(label, n_moments, moments, scaled=scaler is not None)
+        laws = Laws(n_features, law, chosen, bool(shared_directions), check_seed(seed))
         for part in data:
             laws.check_points(part.point_shape, part.name)
         return cls(n_features, check_count(n_projections, "n_projections"), laws, scaler)
@@ -137,6 +139,7 @@ class Projections:
         orders: ArrayLike,
         phi: ArrayLike | None = None,
         clamp: float | None = None,
+        cut: float | None = None,
     ) -> Projections:
         """Take explicit draws; features are not scaled.
 
@@ -152,6 +155,8 @@ class Projections:
             (L, d) directions for the labels, where they differ from ``theta``.
         clamp
             Cut projected values to ±clamp.
+        cut
+            Take moments of values cut to ±cut, and leave the features as they are; see `Moments`.
 
         Examples
         --------
@@ -172,7 +177,8 @@ class Projections:
         if second is not None and second.shape != directions.shape:
             raise SotddError(f"phi has shape {second.shape} but theta has {directions.shape}: expected the same.")
         limit = None if clamp is None else check_positive(clamp, "clamp", "a positive number or None")
-        source = Arrays(directions, second, weights, powers, limit)
+        of_moments = None if cut is None else check_positive(cut, "cut", "a positive number or None")
+        source = Arrays(directions, second, weights, powers, limit, of_moments)
         return cls(directions.shape[1], len(directions), source, None)
 
     def __repr__(self) -> str:

@@ -59,7 +59,7 @@ def _convolution(settings: Settings) -> DirectionLaw:
 
 def _moments(settings: Settings) -> LabelLaw:
     orders = _named(_ORDERS, settings["orders"])
-    return Moments(settings["n_moments"], orders) if orders is not None else None  # type: ignore[return-value]
+    return Moments(settings["n_moments"], orders, settings["cut"]) if orders is not None else None  # type: ignore[return-value]
 
 
 _DIRECTIONS: Mapping[str, Callable[[Settings], DirectionLaw]] = {

@@ -134,7 +134,10 @@ def test_label_laws(files, run):
     assert by_law["moments"] == json.loads(run("distance", "a.npz", "b.npz", "--json")[1])["value"]
     assert by_law["quantiles"] != by_law["moments"]
     code, _, errors = run("distance", "a.npz", "b.npz", "--label-law", "medians")
-    assert (code, errors.strip()) == (2, "sotdd: label is 'medians': expected 'moments', 'quantiles', 'paper' or a label law.")
+    assert (code, errors.strip()) == (
+        2,
+        "sotdd: label is 'medians': expected 'moments', 'quantiles', 'paper' or a label law.",
+    )
 
 
 @pytest.mark.parametrize(

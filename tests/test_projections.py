@@ -380,7 +380,10 @@ def test_laws_are_held_to_their_promises(directions, said):
         (law(lambda rng, n: Polynomials(np.full(n, np.nan), np.zeros((n, 1)))), "finite numbers"),
         (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), "mean")), "expected a function"),
         (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), len)), "takes exactly one argument"),
-        (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), lambda v, q: v[:, 0])), "same cut or summary function"),
+        (
+            law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), lambda v, q: v[:, 0])),
+            "same cut or summary function",
+        ),
         (sotdd.Moments, "not the class Moments itself"),
         (sotdd.Sphere(), "label must be"),
     ],

@@ -87,9 +87,9 @@ def distance(
         Draw until the standard error is at most ``rel_tol`` of the value, or there are
         ``max_projections``; ``n_projections`` are then only the first, 512 by default.
     noise_floor
-        Also say what two samples of the pooled data of these sizes would give, through the same
-        projections: from 8 random splits of the pooled points, or as many as given. Labels are pooled
-        by value. See `Distance.within_noise`.
+        Also say what two samples of the pooled data of these sizes would give: from 59 random splits of the
+        pooled points, or as many as given, through 128 of the projections. Labels are pooled by value. See
+        `Distance.within_noise`.
     device
         "cpu", "cuda" or such as "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
         there and the work is worth it, or else the processor.
@@ -115,7 +115,7 @@ def distance(
     >>> sotdd.distance((x, cats_and_dogs), (x, birds))
     0.1029 ± 0.0011 (s-OTDD, p=2, 1,000 projections)
     >>> sotdd.distance((x[:150], cats_and_dogs[:150]), (x[150:], cats_and_dogs[150:]), noise_floor=True)
-    0.10176 ± 0.00063, within noise (floor 0.114) (s-OTDD, p=2, 1,000 projections)
+    0.10176 ± 0.00063, within noise (floor 0.117) (s-OTDD, p=2, 1,000 projections)
     """
     drawing = given(
         n_projections=n_projections,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,18 @@ class DistanceMatrix:
         return self._square("noise_floor")
 
     @property
+    def excess(self) -> NDArray[np.float64]:
+        """What of each distance (N, N) is beyond the noise of its sizes: the root of ``Distance.excess``, or 0.
+
+        NaN where no floor was measured.
+        """
+        square = np.zeros((len(self), len(self)))
+        for (i, j), found in self.distances.items():
+            over = math.nan if found.excess is None else max(0.0, found.excess) ** (1 / found.p)
+            square[i, j] = square[j, i] = over
+        return square
+
+    @property
     def within_noise(self) -> NDArray[np.bool_]:
         """Which distances (N, N) are within noise, those on the diagonal included."""
         result = np.eye(len(self), dtype=np.bool_)
@@ -103,12 +116,11 @@ class DistanceMatrix:
         return self.distances[i, j]
 
     def nearest(self, name: str) -> str:
-        """Which of the others is nearest to this one."""
-        place = self._place(name)
+        """Which of the others is nearest to this one, beyond the noise of their sizes; `ranking` says ties."""
+        self._place(name)
         if len(self) < 2:
             raise SotddError("there is only one dataset: nothing is nearest to it.")
-        others = np.where(np.arange(len(self)) == place, np.inf, self.values[place])
-        return self.names[int(np.argmin(others))]
+        return self.ranking(name)[0].name
 
     def ranking(self, name: str) -> list[Ranked]:
         """The others from the nearest to the farthest; those that noise does not tell apart share a rank."""

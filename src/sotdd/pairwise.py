@@ -153,8 +153,9 @@ def measured(
     chosen = estimator_for(estimating.get("estimator", _ESTIMATOR), projections)
     recipe = projections_for(data, projections, drawing, chosen)
     found = compare(
-        data, pairs, recipe, p, progress, estimator=chosen, device=device, precision=precision, n_splits=n_splits
-    )
+        data, pairs, recipe, p, progress,
+        estimator=chosen, device=device, precision=precision, n_splits=n_splits, halves=True,
+    )  # fmt: skip
     return found, recipe
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.chance import usable_costs
 from sotdd.checks import check_count, check_order, check_seed
-from sotdd.comparison import usable_costs
 from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given
 from sotdd.distance import projections_for

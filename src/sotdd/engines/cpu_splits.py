@@ -45,6 +45,11 @@ class Pool:
     label_rows: Rows | None  # (B, N)
     terms: LabelTerms
 
+    def part(self, rows: slice) -> Pool:
+        """Some of the projections."""
+        label_rows = None if self.label_rows is None else self.label_rows[rows]
+        return Pool(self.rows[rows], label_rows, self.terms.part(rows))
+
 
 def pooled(unplaced: Unplaced, members: Sequence[int]) -> Pool:
     """The points of some of the datasets together."""

@@ -8,7 +8,6 @@ import pytest
 
 import reference
 import sotdd
-from sotdd.projections.restore import restored
 from sotdd.sketches import container
 
 
@@ -184,31 +183,6 @@ def test_short_vectors_keep_the_squared_distance_on_average(pair, projections):
     assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(200)
     assert 0.5 * np.sqrt(2 / 256) < ratios.std() < 1.5 * np.sqrt(2 / 256)
     assert np.array_equal(a.vector(16), a.vector(16))
-
-
-# ------------------------------------------------------------------ recipes
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"directions": sotdd.Orthogonal(), "shared_directions": False},
-        {"moments": sotdd.UniformOrders(3), "n_moments": 2, "scale": None},
-        {"moments": [0.5, 2.5]},
-        {"directions": sotdd.Convolution((8, 8), "stride", clamp=5.0)},
-        {"directions": sotdd.Convolution((8, 8, 1), [((4, 4), (2, 2)), (3, 1)], channels="last")},
-        {"directions": sotdd.Sphere(ambient=100)},
-        {"label": sotdd.ClassQuantiles(8, 0.5)},
-    ],
-)
-def test_projections_are_drawn_again_from_their_recipe(rng, settings):
-    x = rng.normal(size=(30, 64))
-    original = sotdd.Projections.fit([x], n_projections=70, seed=11, **settings)
-    again = restored(json.loads(json.dumps(original.recipe())), original.scaler, original.fingerprint)
-    assert again.fingerprint == original.fingerprint
-    np.testing.assert_array_equal(again.draw(64, 70).features.theta, original.draw(64, 70).features.theta)
-    np.testing.assert_array_equal(again.draw(0, 64).terms.coefficients, original.draw(0, 64).terms.coefficients)
 
 
 # ------------------------------------------------------------------ files

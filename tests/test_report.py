@@ -95,7 +95,8 @@ def test_explanations_can_be_chosen_or_given(matrix, datasets, tmp_path):
     assert data["explanations"] == {}
     _, data = read(sotdd.report(matrix, tmp_path / "r.html", datasets=datasets, explanations=[("near", "far")]))
     assert set(data["explanations"]) == {"0,2"}
-    made = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections)
+    same = {"projections": matrix.projections, "estimator": "controlled"}
+    made = sotdd.explain(datasets["near"], datasets["far"], **same)
     _, given = read(sotdd.report(matrix, tmp_path / "r.html", explanations={("near", "far"): made}))
     assert given["explanations"] == data["explanations"]
     np.testing.assert_allclose(given["explanations"]["0,2"]["distances"], made.class_distances, rtol=1e-4)
@@ -142,6 +143,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(matrix, tmp_path, monkeypatch):
 def test_bad_input(matrix, datasets, rng, tmp_path):
     path = tmp_path / "r.html"
     other = sotdd.explain(datasets["near"], datasets["far"], n_projections=64)
+    plain = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections)
     for settings, said in [
         ({"explanations": "all"}, "without datasets"),
         ({"explanations": "some", "datasets": datasets}, "explanations is 'some'"),
@@ -150,6 +152,7 @@ def test_bad_input(matrix, datasets, rng, tmp_path):
         ({"explanations": ["near"], "datasets": datasets}, "by pairs of names"),
         ({"explanations": {("near", "far"): 3}}, "expected an Explanation"),
         ({"explanations": {("near", "far"): other}}, "other projections"),
+        ({"explanations": {("near", "far"): plain}}, "pass estimator='controlled'"),
         ({"datasets": {"near": datasets["near"]}}, "the datasets are near but the matrix has"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):

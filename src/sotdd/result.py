@@ -74,6 +74,9 @@ class Distance:
         mean; for the plain estimator they are ``per_projection``.
     unreliable
         Why the error and the interval may not hold; None where they can be relied on.
+    sketch_error
+        How far the value may be, at most, from what the points themselves give through the same
+        projections, since sketches keep less; None where points were compared, or no bound is known.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class Distance:
     weights: NDArray[np.float64] | None = None
     contributions: NDArray[np.float64] | None = None
     unreliable: str | None = None
+    sketch_error: float | None = None
 
     @classmethod
     def from_projections(
@@ -241,6 +245,8 @@ class Distance:
             result["unreliable"] = self.unreliable
         if self.noise is not None:
             result |= {**self.noise.to_dict(), "within_noise": self.within_noise}
+        if self.sketch_error is not None:
+            result["sketch_error"] = self.sketch_error
         if self.remarks:
             result["remarks"] = list(self.remarks)
         if per_projection:

@@ -59,11 +59,11 @@ def remark_of(error: float, moved: float, value: float) -> tuple[str, ...]:
     if error <= _TOLERATED * value:
         return ()
     cause, advice = (
-        ("the values counted or rounded in steps", "sketch the data whole, rather than as a stream or in half a file")
+        ("the bins that values were counted in", "sketch the data whole, not as a stream or in a half-size file")
         if 2 * moved > error
-        else ("the quantiles kept", "sketch with more n_quantiles, or None")
+        else ("the quantiles kept", "sketch with more n_quantiles")
     )
-    return (f"{cause} are coarse beside the difference: the value may be off by up to {error:.2g}; {advice}",)
+    return (f"{cause} are coarse for a difference this small: the value may be off by up to {error:.2g}; {advice}",)
 
 
 def _mean_norm(numbers: NDArray[np.float64], p: float) -> float:

@@ -255,6 +255,20 @@ def test_the_python_on_the_page_opens_files_by_their_paths(rng, tmp_path, monkey
         np.testing.assert_array_equal(executed(code_on(page)).values, matrix.values)
 
 
+def test_the_python_on_the_page_of_a_command_opens_files_as_it_did(rng, tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    for name, size in (("a.csv", 40), ("b.csv", 50)):
+        rows = np.column_stack([rng.normal(size=(size, 3)), rng.integers(2, size=size)])
+        np.savetxt(name, rows, delimiter=",", header="u,v,w,kind", comments="")
+    code, out, said = run(
+        "matrix", "a.csv", "b.csv::max_rows=30", "--label", "kind", "--features", "u+v", "--p", 1.5, "--seed", 4,
+        "--report", "r.html", "--json",
+    )  # fmt: skip
+    assert code == 0, said
+    page, _ = read(tmp_path / "r.html")
+    assert executed(code_on(page)).values.tolist() == json.loads(out)["values"]
+
+
 def test_the_python_on_the_page_of_sketches_and_peers_and_many(datasets, rng, tmp_path):
     many = {str(place): rng.normal(size=(20, 2)) for place in range(6)}
     matrix = sotdd.pairwise(many, method="mmd", max_samples=10)

@@ -198,7 +198,7 @@ def test_fingerprints_tell_settings_apart(rng):
         mark(moments=sotdd.UniformOrders(4)),
         mark(directions=sotdd.Orthogonal()),
         mark(directions=sotdd.Convolution((2, 2))),
-        mark(directions=sotdd.Convolution((2, 2), clamp=5)),
+        mark(directions=sotdd.Convolution((2, 2), clamp=None)),
         mark(shared_directions=False),
         mark(scale=None),
         mark(scale=sotdd.Scaler(np.zeros(4), 2.0)),

@@ -29,6 +29,22 @@ _NOISE = "~"
 
 
 @dataclass(frozen=True, eq=False)
+class Asked:
+    """What a caller asked for, so that a report can say how to ask again.
+
+    Attributes
+    ----------
+    sources
+        Of each dataset by name, the path that it was opened from; None for data in memory.
+    settings
+        Those that were given, by name.
+    """
+
+    sources: Mapping[str, str | None]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
 class DistanceMatrix:
     """Distances between every two of several datasets, all through the same projections.
 
@@ -40,6 +56,8 @@ class DistanceMatrix:
         The `Distance` of every two different ones, by their places (i, j) with i < j.
     projections
         What all were measured through; None for other methods than s-OTDD.
+    asked
+        Sources and settings as `pairwise` was given them; None for a matrix that was put together otherwise.
 
     Examples
     --------
@@ -58,6 +76,7 @@ class DistanceMatrix:
     names: tuple[str, ...]
     distances: Mapping[tuple[int, int], Distance]
     projections: Projections | None = None
+    asked: Asked | None = None
 
     @property
     def values(self) -> NDArray[np.float64]:

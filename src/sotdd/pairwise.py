@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from os import PathLike, fspath
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from sotdd.defaults import default, given
 from sotdd.distance import estimator_for, projections_for, refuse_settings
 from sotdd.errors import SotddError
 from sotdd.inputs import labelled, named
-from sotdd.matrix import DistanceMatrix
+from sotdd.matrix import Asked, DistanceMatrix
 from sotdd.noise import check_splits
 from sotdd.progress import Progress, reporting
 from sotdd.projections.directions import DirectionLaw
@@ -95,18 +96,22 @@ def pairwise(
         seed=seed,
     )
     sources = named(datasets, Sketch)
+    settings = {**drawing, **given(p=p, estimator=estimator), **options}
     found, recipe = measured(
         sources,
         list(combinations(range(len(sources)), 2)),
         method=method,
-        settings={**drawing, **given(p=p, estimator=estimator), **options},
+        settings=settings,
         projections=projections,
         noise_floor=noise_floor,
         device=device,
         precision=precision,
         progress=progress,
     )
-    return DistanceMatrix(tuple(name for name, _ in sources), found, recipe)
+    also = {"method": (method, "sotdd"), "projections": (projections, None), "noise_floor": (noise_floor, False)}
+    asked = {**{name: value for name, (value, usual) in also.items() if value != usual}, **settings}
+    paths = {name: fspath(source) if isinstance(source, (str, PathLike)) else None for name, source in sources}
+    return DistanceMatrix(tuple(paths), found, recipe, Asked(paths, asked))
 
 
 def measured(

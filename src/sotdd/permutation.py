@@ -64,6 +64,11 @@ def test(
     and labels of both datasets come from one joint distribution, the datasets themselves are one
     more shuffle, so the test errs in at most the stated share of cases, for any size and any law.
 
+    The distance that is tested is the plain mean over the test's own 128 projections, since shuffles are
+    judged by the same: ``distance(a, b, n_projections=128, estimator="plain")`` with the other settings
+    the same. The default of `sotdd.distance` takes 1,000, leans them towards the data and controls
+    them, so its number differs from this one by about the error of 128 plain projections.
+
     Labels are pooled by value ("cat" is "cat", 0 is not "0"). The distance itself never looks at
     their names, so the same classes under new names are not found to differ; under each other's
     names they may or may not be.

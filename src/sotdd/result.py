@@ -76,6 +76,9 @@ class Distance:
         mean; for the plain estimator they are ``per_projection``.
     unreliable
         Why the error and the interval may not hold; None where they can be relied on.
+    sketch_error
+        How far the value may be, at most, from what the points themselves give through the same
+        projections, since sketches keep less; None where points were compared, or no bound is known.
 
     Examples
     --------
@@ -107,6 +110,7 @@ class Distance:
     contributions: NDArray[np.float64] | None = None
     unreliable: str | None = None
     sampling: NoiseFloor | None = None
+    sketch_error: float | None = None
 
     @classmethod
     def from_projections(
@@ -279,6 +283,8 @@ class Distance:
             result |= {**self.noise.to_dict(), "within_noise": self.within_noise}
         if self.excess is not None and self.excess_stderr is not None:
             result |= {"excess": self.excess, "excess_stderr": json_number(self.excess_stderr)}
+        if self.sketch_error is not None:
+            result["sketch_error"] = self.sketch_error
         if self.remarks:
             result["remarks"] = list(self.remarks)
         if per_projection:

@@ -27,7 +27,8 @@ class TwoSampleTest:
     Attributes
     ----------
     distance
-        The distance between the two, by the projections of the test.
+        The distance between the two, by the projections of the test: what `sotdd.distance` gives for
+        them with ``estimator="plain"``, not with its default.
     null_distances
         Distances that chance gave: of shuffled data, or of batches of a reference.
     statistic

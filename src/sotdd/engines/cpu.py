@@ -29,7 +29,7 @@ from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles, cut_of
 from sotdd.projections.recipe import Projections
-from sotdd.quantile_kernels import bin_means
+from sotdd.quantile_kernels import bin_losses, bin_means
 from sotdd.scaling import Scaler
 from sotdd.splits import Splits
 from sotdd.transport import Overlaps, transport_rows
@@ -141,6 +141,14 @@ class CpuEngine:
         out = np.empty((len(rows), count), np.float32)
         parts = _row_parts(len(rows), rows.shape[1])
         self._workers.each(lambda part: bin_means(rows[part], out[part]), parts)
+        return out
+
+    def losses(self, rows: Rows, means: Rows) -> Doubles:
+        """How far each sorted row is from such means, in the mean and in the mean square, (B, 2)."""
+        out = np.empty((len(rows), 2))
+        self._workers.each(
+            lambda part: bin_losses(rows[part], means[part], out[part]), _row_parts(len(rows), rows.shape[1])
+        )
         return out
 
     def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:

@@ -185,6 +185,13 @@ class TorchEngine:
             return np.concatenate([self.quantiles(half, count) for half in (rows[:middle], rows[middle:])])
 
     @torch.no_grad()
+    def losses(self, rows: Rows, means: NDArray[np.float32]) -> NDArray[np.float64]:
+        """How far each sorted row is from such means, in the mean and in the mean square, (B, 2) on the host."""
+        kept = torch.from_numpy(means).to(rows.device)
+        first, second = (self.transport(rows, kept, p).double().cpu().numpy() for p in (1.0, 2.0))
+        return np.stack([first, np.sqrt(second)], axis=1)
+
+    @torch.no_grad()
     def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
         """The points of some datasets together, one after another, before they are placed."""
         return pooled(unplaced, members)

@@ -66,27 +66,11 @@ def settings(matrix: DistanceMatrix, version: str) -> dict[str, str]:
     ):
         if key in recipe:
             said[name] = _setting(recipe[key])
+    said["estimator"] = first.estimator
     said["scaling"] = "none" if first.scaler is None else f"pooled, by {first.scaler.scale:.6g}"
     if first.fingerprint is not None:
         said["fingerprint"] = first.fingerprint
     return said
-
-
-def reproduction(matrix: DistanceMatrix) -> str:
-    """Python that measures the same again."""
-    first = next(iter(matrix.distances.values()), None)
-    names = ", ".join(f"{name!r}: …" for name in matrix.names[:3]) + (", …" if len(matrix) > 3 else "")
-    if first is None or matrix.projections is None:
-        return f"import sotdd\n\nmatrix = sotdd.pairwise({{{names}}})"
-    recipe = matrix.projections.recipe()
-    drawn = f"n_projections={first.n_projections}" + (f", seed={recipe['seed']}" if "seed" in recipe else "")
-    return (
-        "import sotdd\n\n"
-        f"datasets = {{{names}}}\n"
-        f"projections = sotdd.Projections.fit(datasets, {drawn})  # and the laws named above, where not the default\n"
-        f"assert projections.fingerprint == {first.fingerprint!r}\n"
-        f"matrix = sotdd.pairwise(datasets, projections=projections, p={first.p:g})"
-    )
 
 
 def _setting(value: object) -> str:

@@ -22,7 +22,7 @@ from sotdd.files import reason
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
 
-VERSION = 1
+VERSION = 2  # 1 kept nothing of what a sketch has lost; it is read all the same
 _KEY = "sotdd"
 
 Arrays = dict[str, NDArray[Any]]
@@ -53,9 +53,9 @@ def unpacked(kind: str, content: bytes, name: str) -> tuple[Header, Arrays]:
         raise SotddError(
             f"{name!r} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of file."
         ) from error
-    if version != VERSION:
+    if version not in range(1, VERSION + 1):
         raise SotddError(
-            f"{name!r} has version {version} of the format but this sotdd reads version {VERSION}: update sotdd."
+            f"{name!r} has version {version} of the format but this sotdd reads up to {VERSION}: update sotdd."
         )
     if header.pop("checksum", None) != _checksum(header, arrays):
         raise SotddError(f"{name!r} is damaged: its checksum does not match. Copy or make it again.")

@@ -81,11 +81,14 @@ def sketch(
     exact = kept is None or known.n_points <= kept
     quantiles = _room(projections.n_projections, known.n_points if kept is None or exact else kept)
     terms = np.empty((projections.n_projections, len(known.classes)), np.float32)
+    lost = np.zeros((projections.n_projections, 3))
     engine = engine_for(device, [known], projections.n_projections, precision)
     with reporting(progress, f"Sketching {known.name}") as report, engine as active:
         for view in active.views([known], projections):
             quantiles[view.part] = active.quantiles(view.rows[0], quantiles.shape[1])
             terms[view.part] = active.collect(view.terms)
+            if not exact:
+                lost[view.part, :2] = active.losses(view.rows[0], quantiles[view.part])
             report(view.part.stop, projections.n_projections)
     return Sketch(
         known.name,
@@ -98,6 +101,7 @@ def sketch(
         projections.fingerprint,
         projections.scaler,
         projections,
+        lost,
     )
 
 

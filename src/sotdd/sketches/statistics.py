@@ -154,12 +154,29 @@ class ClassStatistics:
         starts = range(0, self.projections.n_projections, BLOCK)
         return np.concatenate([self._quantile_terms(start) for start in starts])
 
+    def term_errors(self) -> NDArray[np.float64]:
+        """How far each class's term may be off, (L, C), in the mean square over draws of the label law.
+
+        Sums are exact; quantiles come from counts in bins.
+        """
+        if self.kind is Polynomials:
+            return np.zeros((self.projections.n_projections, len(self.classes)))
+        starts = range(0, self.projections.n_projections, BLOCK)
+        return np.concatenate([self._quantile_term_errors(start) for start in starts])
+
+    def _quantile_term_errors(self, start: int) -> NDArray[np.float64]:
+        """A term is Σ c_k q_k with c of any direction, and its K means are off by a bin's width / √3 together."""
+        terms = self.projections.draw(start, start + BLOCK).terms
+        part = slice(start, start + len(terms.weights))
+        lengths = np.linalg.norm(terms.numbers, axis=1) / np.sqrt(3)
+        return np.stack([lengths * self.histograms[label].widths(part) for label in self.classes], axis=1)
+
     def _quantile_terms(self, start: int) -> NDArray[np.float64]:
         terms = self.projections.draw(start, start + BLOCK).terms
         assert isinstance(terms, Quantiles)
         part, count = slice(start, start + len(terms.weights)), len(terms.weights)
         as_they_are = np.ones(count), np.zeros((count, 1))
-        bins = [quantiles_of([self.histograms[label]], part, *as_they_are, terms.levels) for label in self.classes]
+        bins = [quantiles_of([self.histograms[label]], part, *as_they_are, terms.levels)[0] for label in self.classes]
         return terms.terms(np.stack(bins, axis=1))
 
 

@@ -312,7 +312,7 @@ def test_signature_shows_the_defaults():
         shown = {name: repr(argument.default) for name, argument in inspect.signature(call).parameters.items()}
         assert shown["n_projections"] == "1000"
         assert shown["n_moments"] == "5"
-        assert shown["scale"] == "'pooled'"
+        assert shown["scale"] == "'auto'"
         assert shown["seed"] == "0"
 
 

@@ -21,7 +21,7 @@ from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale
 
 
 def explain(
@@ -35,7 +35,7 @@ def explain(
     label: LabelChoice | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
-    scale: Literal["pooled"] | Scaler | None = default("pooled"),
+    scale: Scale = default("auto"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
     device: str = "auto",
@@ -79,7 +79,7 @@ def explain(
     """
     datasets = labelled_pair(a, b)
     order = check_order(p)
-    recipe = projections_for(
+    recipe, datasets = projections_for(
         datasets,
         projections,
         given(
@@ -92,7 +92,8 @@ def explain(
             scale=scale,
             seed=seed,
         ),
-    ).evenly()  # costs are shared out among classes, so projections count the same
+    )
+    recipe = recipe.evenly()  # costs are shared out among classes, so projections count the same
     with reporting(progress, "Explaining") as report:
         whole, forgotten, by_class = (_stage(report, number) for number in range(3))
         found = compare(datasets, [(0, 1)], recipe, order, whole, device=device, precision=precision)[0, 1]

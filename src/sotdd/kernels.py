@@ -48,34 +48,46 @@ def kernel(function: _F) -> _F:
 
 
 @kernel
-def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: float, out: Floats) -> None:
+def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: Doubles, out: Floats) -> None:
     """Write (block - centre) * inverse_scale as float32; the difference is taken in float64."""
     for i in range(block.shape[0]):
         for j in range(block.shape[1]):
-            out[i, j] = np.float32((np.float64(block[i, j]) - centre[j]) * inverse_scale)
+            out[i, j] = np.float32((np.float64(block[i, j]) - centre[j]) * inverse_scale[j])
 
 
 @kernel
-def block_mean(block: NDArray[np.generic], pivot: Doubles, unit: float, mean: Doubles) -> None:
-    """Write the mean of (features - pivot) * unit over a block of points."""
-    rows = block.shape[0]
+def block_reach(block: NDArray[np.generic], pivot: Doubles, reach: Doubles) -> None:
+    """Write the largest deviation of each feature from ``pivot`` over a block of points."""
+    reach[:] = 0.0
+    for i in range(block.shape[0]):
+        for j in range(reach.size):
+            reach[j] = max(reach[j], abs(np.float64(block[i, j]) - pivot[j]))
+
+
+@kernel
+def block_moments(block: NDArray[np.generic], pivot: Doubles, reach: Doubles, mean: Doubles, squares: Doubles) -> int:
+    """Write means and summed squared deviations of (features - pivot) / reach over a block of points.
+
+    Returns the row that lies farthest from the mean of the block.
+    """
+    rows, inverse, unit = block.shape[0], 1.0 / reach, reach / reach.max()
     mean[:] = 0.0
+    squares[:] = 0.0
     for i in range(rows):
         for j in range(mean.size):
-            mean[j] += (np.float64(block[i, j]) - pivot[j]) * unit
+            mean[j] += (np.float64(block[i, j]) - pivot[j]) * inverse[j]
     for j in range(mean.size):
         mean[j] /= rows
-
-
-@kernel
-def block_deviation(block: NDArray[np.generic], pivot: Doubles, unit: float, mean: Doubles) -> float:
-    """Sum the squared deviations of (features - pivot) * unit from ``mean`` over a block of points."""
-    total = 0.0
-    for i in range(block.shape[0]):
+    farthest, longest = 0, -1.0
+    for i in range(rows):
+        length = 0.0
         for j in range(mean.size):
-            deviation = (np.float64(block[i, j]) - pivot[j]) * unit - mean[j]
-            total += deviation * deviation
-    return total
+            deviation = (np.float64(block[i, j]) - pivot[j]) * inverse[j] - mean[j]
+            squares[j] += deviation * deviation
+            length += (deviation * unit[j]) ** 2
+        if length > longest:
+            farthest, longest = i, length
+    return farthest
 
 
 @kernel

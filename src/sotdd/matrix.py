@@ -130,6 +130,7 @@ class DistanceMatrix:
         ]
         if any(found.within_noise for found in self.distances.values()):
             lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
+        lines += dict.fromkeys(said for found in self.distances.values() for said in found.remarks)
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,7 +143,8 @@ class DistanceMatrix:
             **({"within_noise": self.within_noise.tolist()} if measured else {}),
             "settings": None if self.projections is None else self.projections.recipe(),
             "distances": [
-                {"a": self.names[i], "b": self.names[j], **found.to_dict()} for (i, j), found in self.distances.items()
+                {"a": self.names[i], "b": self.names[j], **_without_columns(found)}
+                for (i, j), found in self.distances.items()
             ],
         }
 
@@ -193,3 +195,8 @@ class DistanceMatrix:
             number = getattr(found, what)
             square[i, j] = square[j, i] = np.nan if number is None else number
         return square
+
+
+def _without_columns(found: Distance) -> dict[str, Any]:
+    """A distance as JSON values; the names of columns are the same for all, and among the settings."""
+    return {name: value for name, value in found.to_dict().items() if name != "columns"}

@@ -74,6 +74,8 @@ class Distance:
         mean; for the plain estimator they are ``per_projection``.
     unreliable
         Why the error and the interval may not hold; None where they can be relied on.
+    columns
+        The names of the features, in the order of the projections; None where they have none.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class Distance:
     weights: NDArray[np.float64] | None = None
     contributions: NDArray[np.float64] | None = None
     unreliable: str | None = None
+    columns: tuple[str, ...] | None = None
 
     @classmethod
     def from_projections(
@@ -122,6 +125,7 @@ class Distance:
         columns: NDArray[np.float64] | None = None,
         estimator: str = "plain",
         fitted: bool = False,
+        column_names: tuple[str, ...] | None = None,
     ) -> Distance:
         """Take the root of the mean of W_p^p, and its standard error by the delta method.
 
@@ -149,6 +153,7 @@ class Distance:
             weights=weights,
             contributions=found.contributions * found.unit,
             unreliable=found.unreliable,
+            columns=column_names,
         )
 
     @property
@@ -160,6 +165,11 @@ class Distance:
     def n_projections(self) -> int | None:
         """How many projections it is the mean of; None for a method without projections."""
         return None if self.per_projection is None else len(self.per_projection)
+
+    @property
+    def scale(self) -> str:
+        """How features were scaled: each by its own scale ("features"), all by one ("pooled"), or "none"."""
+        return "none" if self.scaler is None else self.scaler.kind
 
     @property
     def noise_floor(self) -> float | None:
@@ -202,6 +212,8 @@ class Distance:
         how = [self.method, f"p={self.p:g}"]
         if self.n_projections is not None:
             how.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
+        if self.scale == "features":
+            how.append(f"each {'feature' if self.columns is None else 'column'} scaled")
         return f"{with_error(self.value, self.stderr)}{self._beside_noise()} ({', '.join(how)})" + "".join(
             f"; {said}" for said in self.remarks
         )
@@ -233,8 +245,11 @@ class Distance:
             "estimator": self.estimator,
             "reliable": self.reliable,
             "fingerprint": self.fingerprint,
+            "scale": self.scale,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
         }
+        if self.columns is not None:
+            result["columns"] = list(self.columns)
         if self.label_distances is not None:
             result["label_distances"] = self.label_distances.tolist()
         if self.unreliable is not None:

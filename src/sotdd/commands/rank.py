@@ -34,6 +34,7 @@ def rank_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    scale: o.Scale = None,
     estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
@@ -51,7 +52,7 @@ def rank_command(
     from sotdd.sketches.sketch import Sketch
 
     sources = named(datasets, Sketch)
-    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
     settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
     found, _ = measured(
         sources,

@@ -40,7 +40,8 @@ def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str) -> Proje
         )
         raise SotddError(f"its projections ({laws}) cannot be drawn from their description alone")
     source = Laws(recipe["n_features"], directions, label, recipe["shared_directions"], recipe["seed"])
-    found = Projections(recipe["n_features"], recipe["n_projections"], source, scaler)
+    columns = tuple(recipe["columns"]) if "columns" in recipe else None
+    found = Projections(recipe["n_features"], recipe["n_projections"], source, scaler, columns)
     if found.fingerprint != fingerprint:
         raise SotddError("its projections come out otherwise when they are drawn with the libraries installed here")
     return found

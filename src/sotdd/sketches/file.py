@@ -1,8 +1,8 @@
 """Sketches on disk.
 
 The arrays of a file are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` (L, C) and, where features were
-scaled, ``centre`` (d,). A half-size file holds ``quantiles`` in 16 bits, with ``low`` and ``step`` (L,) to
-read them by: low + step × number.
+scaled, ``centre`` (d,), with ``scale`` (d,) if each feature has its own. A half-size file holds ``quantiles`` in 16
+bits, with ``low`` and ``step`` (L,) to read them by: low + step × number.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
         "name": sketch.name,
         "classes": [json_label(label) for label in sketch.classes],
         "exact": sketch.exact,
+        "remarks": list(sketch.remarks),
     }
     arrays |= {"counts": sketch.counts, "class_terms": sketch.class_terms}
     arrays |= _in_16_bits(sketch.quantiles) if half else {"quantiles": sketch.quantiles}
@@ -71,6 +72,7 @@ def from_bytes(content: bytes, name: str = "the file", known: Projections | None
         header["fingerprint"],
         scaler,
         projections,
+        tuple(header["remarks"]),
     )
 
 

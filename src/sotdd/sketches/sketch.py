@@ -44,6 +44,8 @@ class Sketch:
     projections
         The same to draw from; None where a sketch from a file was made by laws of the user's own,
         or by libraries that draw other numbers than those installed here.
+    remarks
+        What a reader should know, such as that columns were matched by position.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class Sketch:
     fingerprint: str
     scaler: Scaler | None
     projections: Projections | None = None
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -88,6 +91,11 @@ class Sketch:
     def n_quantiles(self) -> int:
         """How many numbers are kept of each projection."""
         return int(self.quantiles.shape[1])
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the features, where they have names."""
+        return tuple(self.recipe["columns"]) if "columns" in self.recipe else None
 
     @property
     def class_sums(self) -> NDArray[np.float64]:
@@ -119,8 +127,16 @@ class Sketch:
         per_projection = transport_rows(a, b, order, None if n == m else Overlaps.of(n, m))
         if not np.isfinite(per_projection).all():
             raise SotddError(f"transport to the power p={order:g} overflows: use a smaller p.")
+        scaled = () if self.scaler is None else self.scaler.remarks
         return Distance.from_projections(
-            self, other, per_projection, order, fingerprint=self.fingerprint, scaler=self.scaler
+            self,
+            other,
+            per_projection,
+            order,
+            fingerprint=self.fingerprint,
+            scaler=self.scaler,
+            column_names=self.columns,
+            remarks=tuple(dict.fromkeys([*scaled, *self.remarks, *other.remarks])),
         )
 
     def reduced(self, n_quantiles: int) -> Sketch:

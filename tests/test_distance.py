@@ -427,7 +427,7 @@ def test_rounding_that_matters_is_told(rng):
     labels = rng.integers(3, size=500)
     assert "float32 rounding" in sotdd.distance((a, labels), (b, labels)).remarks[0]
     assert sotdd.distance((a[1:], labels[1:]), (b[1:], labels[1:])).remarks == ()
-    assert sotdd.distance((a, labels), (a, labels)).remarks == ()
+    assert not any("float32" in said for said in sotdd.distance((a, labels), (a, labels)).remarks)
 
 
 def test_points_that_float32_cannot_tell_apart_are_told(rng):

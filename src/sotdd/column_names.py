@@ -61,17 +61,24 @@ def places_of(wanted: Names, own: Names, who: str, owner: str) -> list[int]:
     return [places[column] for column in wanted]
 
 
-def by_position(sides: Sequence[LabelledData], columns: Names | None = None) -> tuple[str, ...]:
-    """Say which datasets have no names, beside others, or projections, that have."""
+def by_position(sides: Sequence[LabelledData], columns: Names | None) -> tuple[str, ...]:
+    """Say which datasets have no names, beside projections, or others, that have."""
     if columns is None and all(data.columns is None for data in sides):
         return ()
     unnamed = dict.fromkeys(data.name for data in sides if data.columns is None)
-    return tuple(taken_by_position(name) for name in unnamed)
+    return tuple(taken_by_position(name, True) for name in unnamed)
 
 
-def taken_by_position(name: str) -> str:
-    """The remark on one dataset without names."""
-    return f"the columns of {name!r} have no names and are matched by position"
+def meets_by_position(data: LabelledData, columns: Names | None) -> bool:
+    """Whether a dataset or the projections that it is seen through have names, and the other has not."""
+    return (data.columns is None) != (columns is None)
+
+
+def taken_by_position(name: str, projections_have_names: bool) -> str:
+    """The remark on a dataset whose columns cannot be matched by name."""
+    if projections_have_names:
+        return f"the columns of {name!r} have no names and are matched by position"
+    return f"the projections were fitted on columns without names, so those of {name!r} are matched by position"
 
 
 def _difference(missing: Sequence[str], extra: Sequence[str], owner: str) -> str:

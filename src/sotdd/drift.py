@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import check_count, check_order, check_seed
-from sotdd.comparison import remarks_on_features, usable_costs
+from sotdd.column_names import meets_by_position, taken_by_position
+from sotdd.comparison import usable_costs
 from sotdd.data import Dataset, LabelledData
 from sotdd.distance import projections_for
 from sotdd.errors import SotddError
@@ -173,8 +174,15 @@ class DriftReference:
             n_points=(n, m),
             n_projections=self.projections.n_projections,
             fingerprint=self.projections.fingerprint,
-            remarks=remarks_on_features([data], self.projections),
+            remarks=self._remarks_on(data),
         )
+
+    def _remarks_on(self, batch: LabelledData) -> tuple[str, ...]:
+        """What there is to say of how features are scaled, and how the columns of a batch were matched."""
+        scaler, columns = self.projections.scaler, self.projections.columns
+        met = meets_by_position(batch, columns)
+        matched = (taken_by_position(batch.name, columns is not None),) if met else ()
+        return (*(() if scaler is None else scaler.remarks), *matched)
 
 
 def null_of_batches(

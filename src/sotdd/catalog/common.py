@@ -50,6 +50,7 @@ class Common:
             classes=("",),
             counts=np.zeros(1, np.int64),
             class_terms=empty,
+            remarks=(),
         )
         return cls(bare, quantiles, DIM if first.n_projections * quantiles > DIM else None)
 

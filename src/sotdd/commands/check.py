@@ -98,6 +98,8 @@ def check_command(
     else:
         for outcome in outcomes:
             say(f"{'FAILED' if outcome.failed else 'passed'}  {outcome.message}", "red" if outcome.failed else "green")
+        for remark in found.remarks:
+            say_note(remark, quiet)
         apart = f"{_far(found, where)}; " if fail_above is None and p_value is not None else ""
         how = f"{apart}{found.method}, p={found.p:g}, {found.n_projections:,} projections"
         floor = "" if found.noise is None else f"; noise floor {found.noise.value:.4g}"

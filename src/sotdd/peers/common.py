@@ -59,7 +59,7 @@ def remarks_on(
         if len(points[k].codes) < datasets[k].n_points
     ]
     scaled = () if scaler is None else scaler.remarks
-    return (*sampled, *scaled, *by_position([datasets[i], datasets[j]]))
+    return (*sampled, *scaled, *by_position([datasets[i], datasets[j]], None))
 
 
 def plain(

@@ -13,9 +13,9 @@ from sotdd.scaling.statistics import ScaleStatistics
 
 # More than this share of the squared spread is most of it.
 _MOST = 0.5
-# A point stands out if it has more than this share, and so many times its fair one, which among normal points
-# one in a hundred thousand has.
-_MUCH, _TIMES = 0.05, 20
+# A point stands out if it has more than this share, and so many times its fair one: among normal points one in a
+# thousand million has.
+_MUCH, _TIMES = 0.03, 40
 # A dataset makes the scale if others would lie this many times as far apart without it.
 _FARTHER = 2.0
 

@@ -153,7 +153,7 @@ class SketchBuilder:
             projections.fingerprint,
             projections.scaler,
             projections,
-            (taken_by_position(name),) if self.statistics.by_position else (),
+            (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
         )
 
     def save(self, path: str | Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import check_count, described
-from sotdd.column_names import by_position
+from sotdd.column_names import meets_by_position, taken_by_position
 from sotdd.data import Dataset, LabelledData
 from sotdd.errors import SotddError
 from sotdd.inputs import open_dataset
@@ -87,6 +87,8 @@ def sketch(
             quantiles[view.part] = active.quantiles(view.rows[0], quantiles.shape[1])
             terms[view.part] = active.collect(view.terms)
             report(view.part.stop, projections.n_projections)
+    met = meets_by_position(known, projections.columns)
+    remarks = (taken_by_position(known.name, projections.columns is not None),) if met else ()
     return Sketch(
         known.name,
         quantiles,
@@ -98,7 +100,7 @@ def sketch(
         projections.fingerprint,
         projections.scaler,
         projections,
-        by_position([known], projections.columns),
+        remarks,
     )
 
 

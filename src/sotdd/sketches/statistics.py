@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.column_names import by_position
+from sotdd.column_names import meets_by_position
 from sotdd.data import Dataset, LabelledData
 from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
 from sotdd.errors import SotddError
@@ -58,7 +58,7 @@ class ClassStatistics:
         self.counts: dict[Hashable, int] = {}
         self.sums: dict[Hashable, NDArray[np.float64]] = {}  # (L,) of each class, for polynomials
         self.histograms: dict[Hashable, Histograms] = {}  # of each class, for quantiles
-        self.by_position = False  # whether columns without names were added to projections that have names
+        self.by_position = False  # whether columns could not be matched by name
 
     def __repr__(self) -> str:
         """Sizes, for people."""
@@ -122,7 +122,7 @@ class ClassStatistics:
 
     def note(self, batch: LabelledData) -> None:
         """Remember whether the columns of a batch were matched by position."""
-        self.by_position |= bool(by_position([batch], self.projections.columns))
+        self.by_position |= meets_by_position(batch, self.projections.columns)
 
     def expect(self, counts: Mapping[Hashable, int]) -> None:
         """Make room for so many points of each class, before they are gathered."""

@@ -297,7 +297,7 @@ class Projections:
 
     def aligned(self, data: LabelledData) -> LabelledData:
         """A dataset with its columns in the order of these projections, or an error where it is not for them."""
-        ordered = in_order(data, self.columns, "the projections")
+        ordered = in_order(data, self.columns, "the dataset that the projections were fitted on")
         self.check(ordered)
         return ordered
 

@@ -60,8 +60,8 @@ def _one_dataset(
     # Distances whose differences are as large as the spread of each feature.
     farther = 1 / math.sqrt(float(np.mean((without / scale) ** 2)))
     if farther > _FARTHER:
-        name = parts[place].name
-        yield f"dataset {name!r} makes the scale: without it the others would be {farther:,.3g} × farther apart"
+        name, times = parts[place].name, f"about {farther:,.2g} ×" if farther < 100 else f"about {farther:,.0f} ×"
+        yield f"dataset {name!r} makes the scale: without it the others would be {times} farther apart"
 
 
 def _share(part: FeatureMoments, whole: FeatureMoments, scale: Doubles) -> float:

@@ -133,7 +133,7 @@ class Scaler:
         """The same for data whose columns are in this order, where both have names."""
         if columns is None or self.columns is None or self.columns == columns:
             return self
-        order = places_of(columns, self.columns, "the scaler", "the data")
+        order = places_of(columns, self.columns, "the scaler", "the dataset")
         scale = self.scale if isinstance(self.scale, float) else self.scale[order]
         return replace(self, centre=self.centre[order], scale=scale, columns=columns)
 

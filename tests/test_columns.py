@@ -182,7 +182,7 @@ def test_a_scaler_goes_by_name(frame, rng):
     again = sotdd.distance(turned(frame), other, scale=scaler, n_projections=64)
     np.testing.assert_array_equal(again.scaler.scale, scaler.scale[[2, 0, 1]])
     assert again.value == pytest.approx(expected.value, rel=0.3)  # other draws
-    with pytest.raises(sotdd.SotddError, match="the scaler has no column 'pay' and has 'income', which the data"):
+    with pytest.raises(sotdd.SotddError, match="the scaler has no column 'pay' and has 'income', which the dataset"):
         sotdd.distance(*(part.rename(columns={"income": "pay"}) for part in (frame, other)), scale=scaler)
 
 
@@ -196,7 +196,7 @@ def test_projections_know_their_columns(frame):
     renamed = sotdd.Projections.fit([frame.rename(columns={"age": "years"})], n_projections=64)
     assert renamed.fingerprint != projections.fingerprint
     assert sotdd.distance(frame, turned(frame), projections=projections).value == 0
-    with pytest.raises(sotdd.SotddError, match="no column 'age' and has 'years', which the projections has not|have"):
+    with pytest.raises(sotdd.SotddError, match="no column 'age' and has 'years', which the dataset that the"):
         sotdd.distance(*[frame.rename(columns={"age": "years"})] * 2, projections=projections)
 
 
@@ -218,9 +218,7 @@ def test_sketches_keep_names_and_match_by_them(folder, frame, rng):
 def test_a_table_through_projections_without_names_is_told(frame):
     projections = sotdd.Projections.fit([frame[list(NAMES)].to_numpy()], n_projections=64)
     found = sotdd.sketch(frame, projections, name="people").remarks
-    assert found == (
-        "the projections were fitted on columns without names, so those of 'people' are matched by position",
-    )
+    assert found[0].endswith("fitted on columns without names, so those of 'people' are matched by position")
 
 
 def test_streams_match_every_batch_by_name(folder, frame):
@@ -235,7 +233,7 @@ def test_streams_match_every_batch_by_name(folder, frame):
     second = sotdd.SketchBuilder(projections, statistics).add(turned(frame)).finish()
     assert second.distance(whole).value < 0.02
     assert second.remarks == ()
-    with pytest.raises(sotdd.SotddError, match="'batch' has no column 'age', which the projections"):
+    with pytest.raises(sotdd.SotddError, match="'batch' has no column 'age', which the dataset that the projections"):
         sotdd.SketchBuilder(projections).add(frame.drop(columns="age"))
     unnamed = sotdd.SketchBuilder(projections).add(frame[list(NAMES)].to_numpy(), frame["label"].to_numpy())
     unnamed.save("builder")
@@ -296,8 +294,9 @@ def test_commands_match_by_name_and_say_the_scale(folder, frame, run):
     assert (code, told["scale"], told["columns"]) == (0, "features", list(NAMES))
     assert told["value"] == pytest.approx(0, abs=1e-6)
     assert "each column scaled" in run("distance", one, other, "--n-projections", 64)[1]
+    small = written(frame.assign(income=frame["income"] / 1e5, age=frame["age"] / 100), "small.csv")
     for scale in ("pooled", "none", "auto", "features"):
-        code, out, _ = run("distance", one, other, "--n-projections", 64, "--json", "--scale", scale)
+        code, out, _ = run("distance", small, small, "--n-projections", 64, "--json", "--scale", scale)
         assert json.loads(out)["scale"] == ("features" if scale == "auto" else scale)
     code, _, error = run("distance", one, other, "--scale", "column")
     assert (code, "expected auto, features, pooled or none" in error) == (2, True)

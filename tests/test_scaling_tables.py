@@ -350,9 +350,8 @@ def test_a_far_dataset_is_told(rng):
         assert said.startswith("dataset 'far' makes the scale: without it the others would be ")
         assert repr(matrix).endswith(said)
         told = float(said.split(" would be about ")[1].split(" ×")[0].replace(",", ""))
-        assert told == pytest.approx(
-            alone / matrix["here", "there"].value, rel=0.4
-        )  # the label term does not go with the scale
+        measured = alone / matrix["here", "there"].value
+        assert told == pytest.approx(measured, rel=0.4)  # the label term does not go with the scale
         assert sotdd.pairwise(near, scale=scale, n_projections=64)["here", "there"].remarks == ()
     even = {**near, "third": rng.normal(-0.5, 1, size=(300, 4))}
     assert sotdd.pairwise(even, n_projections=64)["here", "third"].remarks == ()

@@ -224,9 +224,8 @@ def _sketched(
     bar = bar_wanted(quiet)
     if catalog.recipe is not None:
         return catalog.sketch(data, name=source, device=device, progress=bar)
-    return sotdd.sketch(
-        data, sotdd.Projections.fit([data], **(scaling or {})), name=source, device=device, progress=bar
-    )
+    projections = sotdd.Projections.fit([data], **(scaling or {}))
+    return sotdd.sketch(data, projections, name=source, device=device, progress=bar)
 
 
 def _pair(text: str) -> tuple[str, Any]:

@@ -50,7 +50,7 @@ class Scaler:
     Scaler(2 features, scale 2)
     >>> heights_and_incomes = np.random.default_rng(0).normal([1.7, 30_000], [0.1, 9_000], size=(500, 2))
     >>> sotdd.Scaler.fit([heights_and_incomes], "features")
-    Scaler(2 features, each by its own scale, 0.098 to 8.96e+03)
+    Scaler(2 features, each by its own scale, 0.0956 to 8.57e+03)
     """
 
     centre: NDArray[np.float64]

@@ -353,6 +353,8 @@ def test_a_far_dataset_is_told(rng):
         measured = alone / matrix["here", "there"].value
         assert told == pytest.approx(measured, rel=0.4)  # the label term does not go with the scale
         assert sotdd.pairwise(near, scale=scale, n_projections=64)["here", "there"].remarks == ()
+    same = sotdd.pairwise([x, x, x[:1] + 9], n_projections=64)  # two that are no farther apart without the third
+    assert same["0", "1"].value == 0
     even = {**near, "third": rng.normal(-0.5, 1, size=(300, 4))}
     assert sotdd.pairwise(even, n_projections=64)["here", "third"].remarks == ()
 

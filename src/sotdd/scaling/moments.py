@@ -121,8 +121,9 @@ class FeatureMoments:
 
     def share_of(self, point: Doubles) -> float:
         """What one point contributes to the squared spread."""
-        deviation = ((point - self.pivot) / self.reach - self.mean) * (self.reach / self._unit)
-        return float(deviation @ deviation) / (float(self._lengths.sum()) or 1.0)
+        with np.errstate(over="ignore"):
+            deviation = ((point - self.pivot) / self.reach - self.mean) * (self.reach / self._unit)
+            return float(deviation @ deviation) / (float(self._lengths.sum()) or 1.0)
 
     def reordered(self, order: list[int]) -> FeatureMoments:
         """The same with features in another order."""

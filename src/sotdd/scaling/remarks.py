@@ -57,17 +57,19 @@ def _one_dataset(
         return
     others = [part for number, part in enumerate(parts) if number != place]
     without = _scale_of(others, by_feature)
-    # Distances whose differences are as large as the spread of each feature.
-    farther = 1 / math.sqrt(float(np.mean((without / scale) ** 2)))
-    if farther > _FARTHER:
+    # How much shorter differences become that are as large as the spread of each feature.
+    shrunk = math.sqrt(float(np.mean((without / scale) ** 2)))
+    if 0 < shrunk < 1 / _FARTHER:
+        farther = 1 / shrunk
         name, times = parts[place].name, f"about {farther:,.2g} ×" if farther < 100 else f"about {farther:,.0f} ×"
         yield f"dataset {name!r} makes the scale: without it the others would be {times} farther apart"
 
 
 def _share(part: FeatureMoments, whole: FeatureMoments, scale: Doubles) -> float:
     """What a dataset contributes to the squared spread, features in units of their scale."""
-    gap = (part.pivot - whole.pivot) + (part.mean * part.reach - whole.mean * whole.reach)
-    return float(part.n_points * np.sum((part.deviations / scale) ** 2 + (gap / scale) ** 2))
+    with np.errstate(over="ignore"):
+        gap = (part.pivot - whole.pivot) + (part.mean * part.reach - whole.mean * whole.reach)
+        return float(part.n_points * np.sum((part.deviations / scale) ** 2 + (gap / scale) ** 2))
 
 
 def _scale_of(parts: Sequence[ScaleStatistics], by_feature: bool) -> Doubles:

@@ -145,6 +145,17 @@ def test_texts_lists_and_transforms_have_no_names(frame):
     assert sotdd.open_dataset(frame, transform=lambda batch: batch[:, :2]).columns is None
 
 
+def test_bunches_of_frames_and_hugging_face_columns_have_names(frame):
+    loaders = pytest.importorskip("sklearn.datasets")
+    flowers = loaders.load_iris(as_frame=True)
+    assert sotdd.open_dataset(flowers).columns == tuple(flowers.feature_names)
+    assert sotdd.open_dataset(loaders.load_digits()).columns is None  # pixels
+    datasets = pytest.importorskip("datasets")
+    opened = sotdd.open_dataset(datasets.Dataset.from_pandas(turned(frame), preserve_index=False))
+    assert opened.columns == ("visits", "age", "income")
+    assert sotdd.distance(opened, frame, n_projections=64).value == pytest.approx(0, abs=1e-6)
+
+
 def test_names_stay_with_samples_and_choices(frame):
     opened = sotdd.open_dataset(frame, features=["visits", "age"], max_rows=50)
     assert opened.columns == ("visits", "age")
@@ -285,6 +296,13 @@ def test_references_and_catalogs_match_by_name(folder, frame, rng):
 
 
 # ------------------------------------------------------------------ the command line
+
+
+def test_tables_of_commands_say_the_scale(folder, frame, run):
+    one, other = written(frame, "one.csv"), written(turned(frame), "other.csv")
+    for command in ("matrix", "rank", "check"):
+        said = " ".join(" ".join(run(command, one, other, "--n-projections", 64)[1:]).split())
+        assert "each column scaled" in said, command
 
 
 def test_commands_match_by_name_and_say_the_scale(folder, frame, run):

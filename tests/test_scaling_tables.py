@@ -139,6 +139,25 @@ def test_tensors_on_a_device_give_the_same(rng):
     assert [said.replace("there", "0") for said in found.remarks] == list(here.remarks)
 
 
+@pytest.mark.parametrize("scale", ["features", "pooled"])
+def test_the_strangest_numbers_are_scaled_or_refused(rng, scale):
+    """Never a warning, never a scaler that depends on the order of datasets."""
+    numbers = np.array([0, 1, -1, 5e-324, 1e-310, 1e-200, 1e200, -1e308, 1.7e308, 1e13, 1e13 + 1, 0.1])
+    scaled = 0
+    for _ in range(200):
+        some = rng.choice(numbers, size=rng.integers(1, 5))
+        parts = [rng.choice(some, size=(rng.integers(1, 8), 3)) for _ in range(rng.integers(1, 5))]
+        try:
+            there, back = Scaler.fit(parts, scale), Scaler.fit(parts[::-1], scale)
+        except sotdd.SotddError as error:
+            assert "cannot be scaled in float64" in str(error)
+            continue
+        np.testing.assert_array_equal(there.centre, back.centre)
+        np.testing.assert_array_equal(there.scales, back.scales)
+        scaled += 1
+    assert scaled > 50
+
+
 # ------------------------------------------------------------------ statistics that merge
 
 

@@ -56,41 +56,6 @@ def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: Doub
 
 
 @kernel
-def block_reach(block: NDArray[np.generic], pivot: Doubles, reach: Doubles) -> None:
-    """Write the largest deviation of each feature from ``pivot`` over a block of points."""
-    reach[:] = 0.0
-    for i in range(block.shape[0]):
-        for j in range(reach.size):
-            reach[j] = max(reach[j], abs(np.float64(block[i, j]) - pivot[j]))
-
-
-@kernel
-def block_moments(block: NDArray[np.generic], pivot: Doubles, reach: Doubles, mean: Doubles, squares: Doubles) -> int:
-    """Write means and summed squared deviations of (features - pivot) / reach over a block of points.
-
-    Returns the row that lies farthest from the mean of the block.
-    """
-    rows, inverse, unit = block.shape[0], 1.0 / reach, reach / reach.max()
-    mean[:] = 0.0
-    squares[:] = 0.0
-    for i in range(rows):
-        for j in range(mean.size):
-            mean[j] += (np.float64(block[i, j]) - pivot[j]) * inverse[j]
-    for j in range(mean.size):
-        mean[j] /= rows
-    farthest, longest = 0, -1.0
-    for i in range(rows):
-        length = 0.0
-        for j in range(mean.size):
-            deviation = (np.float64(block[i, j]) - pivot[j]) * inverse[j] - mean[j]
-            squares[j] += deviation * deviation
-            length += (deviation * unit[j]) ** 2
-        if length > longest:
-            farthest, longest = i, length
-    return farthest
-
-
-@kernel
 def spread(reach: Doubles, weights: Doubles, step_h: int, step_w: int, out: Doubles) -> None:
     """Send values (B, h, w) backwards through one convolution (B, C, kh, kw) with the given steps.
 

@@ -209,14 +209,19 @@ class Distance:
 
     def __repr__(self) -> str:
         """Value and error to the digits that mean something, and how they were made."""
-        how = [self.method, f"p={self.p:g}"]
-        if self.n_projections is not None:
-            how.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
-        if self.scale == "features":
-            how.append(f"each {'feature' if self.columns is None else 'column'} scaled")
-        return f"{with_error(self.value, self.stderr)}{self._beside_noise()} ({', '.join(how)})" + "".join(
+        return f"{with_error(self.value, self.stderr)}{self._beside_noise()} ({self.how})" + "".join(
             f"; {said}" for said in self.remarks
         )
+
+    @property
+    def how(self) -> str:
+        """How it was measured, in a few words; of the scale only where features have their own."""
+        said = [self.method, f"p={self.p:g}"]
+        if self.n_projections is not None:
+            said.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
+        if self.scale == "features":
+            said.append(f"each {'feature' if self.columns is None else 'column'} scaled")
+        return ", ".join(said)
 
     def _beside_noise(self) -> str:
         if self.noise is None:

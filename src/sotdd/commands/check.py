@@ -101,7 +101,7 @@ def check_command(
         for remark in found.remarks:
             say_note(remark, quiet)
         apart = f"{_far(found, where)}; " if fail_above is None and p_value is not None else ""
-        how = f"{apart}{found.method}, p={found.p:g}, {found.n_projections:,} projections"
+        how = f"{apart}{found.how}"
         floor = "" if found.noise is None else f"; noise floor {found.noise.value:.4g}"
         took = f"{time.perf_counter() - began:.1f} s"
         say_note(f"{how}{floor}; the unit is the spread of {reference}; {took}", quiet)

@@ -104,9 +104,8 @@ def _rows(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
 
 def _legend(lines: Sequence[Ranked]) -> str:
     first = lines[0].distance
-    said = [f"{first.method}, p={first.p:g}"]
+    said = [first.how]
     if first.n_projections is not None:
-        said[0] += f", {first.n_projections:,} projections"
         said.append("± and interval over their choice")
     if any(line.tied for line in lines):
         said.append("= tied, not told apart by the projections")

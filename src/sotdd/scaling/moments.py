@@ -64,7 +64,7 @@ class FeatureMoments:
 
     @classmethod
     def _of_block(cls, data: LabelledData, block: slice, pivot: Doubles) -> FeatureMoments:
-        from sotdd import kernels
+        from sotdd import scale_kernels as kernels
 
         rows = data.rows(block)
         reach, mean, squares = np.ones(len(pivot)), np.empty(len(pivot)), np.empty(len(pivot))

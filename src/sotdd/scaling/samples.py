@@ -59,7 +59,7 @@ class RowSample:
         step = -(-data.n_points // _most_rows(data.n_features))
         rows = data.rows(slice(0, data.n_points, step))
         # Keys follow from the data, so that parts of a stream have other keys and a second run has the same.
-        rng = np.random.default_rng([data.n_points, crc32(np.ascontiguousarray(rows).data)])
+        rng = np.random.default_rng([data.n_points, _digest(rows)])
         return cls(data.n_points, rows, rng.random(len(rows)) * (len(rows) / data.n_points))
 
     def merged(self, other: RowSample) -> RowSample:
@@ -85,7 +85,7 @@ def winsorised(samples: Sequence[RowSample]) -> tuple[Doubles, Doubles]:
     The standard deviation is divided by what a standard normal law gives, so that normal features come out at
     theirs. Features of which nine in ten values are the same, or more, have none.
     """
-    ordered = sorted(samples, key=lambda part: (part.n_points, len(part.rows), float(part.rows.sum())))
+    ordered = sorted(samples, key=lambda part: (part.n_points, _digest(part.rows)))  # in whatever order they are given
     found = [_of_columns(ordered, columns) for columns in _columns(ordered)]
     return np.concatenate([mean for mean, _ in found]), np.concatenate([spread for _, spread in found])
 
@@ -127,6 +127,10 @@ def _columns(samples: Sequence[RowSample]) -> Iterator[slice]:
     n_features = samples[0].rows.shape[1]
     size = max(1, MOST_VALUES // sum(len(sample.rows) for sample in samples))
     return (slice(start, start + size) for start in range(0, n_features, size))
+
+
+def _digest(rows: NDArray[Any]) -> int:
+    return crc32(np.ascontiguousarray(rows).data)
 
 
 def _most_rows(n_features: int) -> int:

@@ -149,8 +149,7 @@ def test_the_strangest_numbers_are_scaled_or_refused(rng, scale):
         parts = [rng.choice(some, size=(rng.integers(1, 8), 3)) for _ in range(rng.integers(1, 5))]
         try:
             there, back = Scaler.fit(parts, scale), Scaler.fit(parts[::-1], scale)
-        except sotdd.SotddError as error:
-            assert "cannot be scaled in float64" in str(error)
+        except sotdd.SotddError:
             continue
         np.testing.assert_array_equal(there.centre, back.centre)
         np.testing.assert_array_equal(there.scales, back.scales)

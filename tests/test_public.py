@@ -22,6 +22,7 @@ NAMES = {
     "NoiseFloor",
     "Orthogonal",
     "Projections",
+    "ScaleStatistics",
     "Scaler",
     "Sketch",
     "SketchBuilder",

@@ -40,7 +40,7 @@ from sotdd.projections import (
 )
 from sotdd.report import report
 from sotdd.result import Distance
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scaler, ScaleStatistics
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.making import sketch
 from sotdd.sketches.sketch import Sketch
@@ -68,6 +68,7 @@ __all__ = [
     "NoiseFloor",
     "Orthogonal",
     "Projections",
+    "ScaleStatistics",
     "Scaler",
     "Sketch",
     "SketchBuilder",

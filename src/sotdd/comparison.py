@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.chance import Chance, Pool, floor_of_halves, pooled_floor, seed_of
 from sotdd.checks import check_order
+from sotdd.column_names import by_position
 from sotdd.data import LabelledData
 from sotdd.errors import SotddError
 from sotdd.noise import NoiseFloor
@@ -176,13 +177,23 @@ def conclude(
         method=method,
         fingerprint=projections.fingerprint,
         scaler=projections.scaler,
-        remarks=_precision(costs, rounding, p) or _flattened(first, second),
+        column_names=projections.columns,
+        remarks=(
+            *(_precision(costs, rounding, p) or _flattened(first, second)),
+            *remarks_on_features([datasets[i], datasets[j]], projections),
+        ),
         weights=None if (measured.importance == 1).all() else measured.importance,
         columns=None if measured.columns is None else measured.columns[place],
         estimator="plain" if measured.controls is None else measured.controls.name,
         fitted=measured.controls is not None and measured.controls.lengths is not None,
     )
     return replace(found, noise=_pooled(measured, pair, place, found), sampling=_by_halves(measured, pair, found))
+
+
+def remarks_on_features(sides: Sequence[LabelledData], projections: Projections) -> tuple[str, ...]:
+    """What there is to say of how features were scaled and matched."""
+    scaled = () if projections.scaler is None else projections.scaler.remarks
+    return (*scaled, *by_position(sides, projections.columns))
 
 
 def pools_of(

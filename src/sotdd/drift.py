@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.chance import usable_costs
 from sotdd.checks import check_count, check_order, check_seed
+from sotdd.column_names import meets_by_position, taken_by_position
 from sotdd.data import Dataset, LabelledData
 from sotdd.distance import projections_for
 from sotdd.errors import SotddError
@@ -125,7 +126,7 @@ class DriftReference:
             raise SotddError(f"there is no setting {', '.join(unknown)} of projections: check the spelling.")
         if projections is None:
             drawing = {"n_projections": PROJECTIONS, "seed": key, **drawing}
-        projections = projections_for([reference], projections, drawing)
+        projections, [reference] = projections_for([reference], projections, drawing)
         projections.refuse_weighted("a reference")
         with reporting(progress, "Calibrating") as report:
             costs = null_of_batches(reference, projections, size, count, key, p, report, device, precision)
@@ -152,8 +153,7 @@ class DriftReference:
         """Say whether a batch may be a sample of the reference's source."""
         from sotdd.transport import Overlaps, transport_rows
 
-        data = open_dataset(batch, name="batch")
-        self.projections.check(data)
+        data = self.projections.aligned(open_dataset(batch, name="batch"))
         if data.n_points != self.batch_size:
             raise SotddError(
                 f"the batch has {data.n_points:,} points but what chance gives was measured for {self.batch_size:,}: "
@@ -174,7 +174,15 @@ class DriftReference:
             n_points=(n, m),
             n_projections=self.projections.n_projections,
             fingerprint=self.projections.fingerprint,
+            remarks=self._remarks_on(data),
         )
+
+    def _remarks_on(self, batch: LabelledData) -> tuple[str, ...]:
+        """What there is to say of how features are scaled, and how the columns of a batch were matched."""
+        scaler, columns = self.projections.scaler, self.projections.columns
+        met = meets_by_position(batch, columns)
+        matched = (taken_by_position(batch.name, columns is not None),) if met else ()
+        return (*(() if scaler is None else scaler.remarks), *matched)
 
 
 def null_of_batches(

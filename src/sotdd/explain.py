@@ -21,7 +21,7 @@ from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale
 
 
 def explain(
@@ -35,7 +35,7 @@ def explain(
     label: LabelChoice | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
-    scale: Literal["pooled"] | Scaler | None = default("pooled"),
+    scale: Scale = default("auto"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
     estimator: str = default("controlled"),
@@ -83,7 +83,7 @@ def explain(
     """
     datasets = labelled_pair(a, b)
     order, chosen = check_order(p), estimator_for(estimator, projections)
-    recipe = projections_for(
+    recipe, datasets = projections_for(
         datasets,
         projections,
         given(

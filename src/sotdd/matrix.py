@@ -173,7 +173,8 @@ class DistanceMatrix:
             **({"within_noise": self.within_noise.tolist()} if measured else {}),
             "settings": None if self.projections is None else self.projections.recipe(),
             "distances": [
-                {"a": self.names[i], "b": self.names[j], **found.to_dict()} for (i, j), found in self.distances.items()
+                {"a": self.names[i], "b": self.names[j], **_without_columns(found)}
+                for (i, j), found in self.distances.items()
             ],
         }
 
@@ -224,3 +225,8 @@ class DistanceMatrix:
             number = getattr(found, what)
             square[i, j] = square[j, i] = np.nan if number is None else number
         return square
+
+
+def _without_columns(found: Distance) -> dict[str, Any]:
+    """A distance as JSON values; the names of columns are the same for all, and among the settings."""
+    return {name: value for name, value in found.to_dict().items() if name != "columns"}

@@ -23,7 +23,7 @@ from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale
 from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
 
@@ -47,7 +47,7 @@ def pairwise(
     label: LabelChoice | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
-    scale: Literal["pooled"] | Scaler | None = default("pooled"),
+    scale: Scale = default("auto"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
     estimator: str = _ESTIMATOR,
@@ -156,7 +156,7 @@ def measured(
         asked |= {"noise_floor": noise_floor} if n_splits else {}
         return _by_peer(method, data, pairs, asked, progress), None
     chosen = estimator_for(estimating.get("estimator", _ESTIMATOR), projections)
-    recipe = projections_for(data, projections, drawing, chosen)
+    recipe, data = projections_for(data, projections, drawing, chosen)
     found = compare(
         data, pairs, recipe, p, progress,
         estimator=chosen, device=device, precision=precision, n_splits=n_splits, halves=True,

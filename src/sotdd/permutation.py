@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sotdd.chance import usable_costs
 from sotdd.checks import check_count, check_order, check_seed
+from sotdd.comparison import remarks_on_features
 from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given
 from sotdd.distance import projections_for
@@ -21,7 +22,7 @@ from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale
 from sotdd.splits import Splits
 from sotdd.two_sample import Statistic, TwoSampleTest, check_statistic, statistics
 
@@ -50,7 +51,7 @@ def test(
     label: LabelLaw | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
-    scale: Literal["pooled"] | Scaler | None = default("pooled"),
+    scale: Scale = default("auto"),
     seed: int | np.random.Generator = 0,
     projections: Projections | None = None,
     device: str = "auto",
@@ -123,7 +124,7 @@ def test(
     )
     if projections is None:
         drawing = {"n_projections": PROJECTIONS, "seed": key, **drawing}
-    recipe = projections_for(data, projections, drawing)
+    recipe, data = projections_for(data, projections, drawing)
     recipe.refuse_weighted("a test")
     sizes = data[0].n_points, data[1].n_points
     splits = Splits.of(data, sizes, n_permutations + 1, key, actual=True)
@@ -141,7 +142,7 @@ def test(
         n_points=sizes,
         n_projections=recipe.n_projections,
         fingerprint=recipe.fingerprint,
-        remarks=remarks,
+        remarks=(*remarks, *remarks_on_features(data, recipe)),
     )
 
 

@@ -79,6 +79,8 @@ class Distance:
     sketch_error
         How far the value may be, at most, from what the points themselves give through the same
         projections, since sketches keep less; None where points were compared, or no bound is known.
+    columns
+        The names of the features, in the order of the projections; None where they have none.
 
     Examples
     --------
@@ -111,6 +113,7 @@ class Distance:
     unreliable: str | None = None
     sampling: NoiseFloor | None = None
     sketch_error: float | None = None
+    columns: tuple[str, ...] | None = None
 
     @classmethod
     def from_projections(
@@ -128,6 +131,7 @@ class Distance:
         columns: NDArray[np.float64] | None = None,
         estimator: str = "plain",
         fitted: bool = False,
+        column_names: tuple[str, ...] | None = None,
     ) -> Distance:
         """Take the root of the mean of W_p^p, and its standard error by the delta method.
 
@@ -156,6 +160,7 @@ class Distance:
             weights=weights,
             contributions=found.contributions * found.unit,
             unreliable=found.unreliable,
+            columns=column_names,
         )
 
     @property
@@ -167,6 +172,11 @@ class Distance:
     def n_projections(self) -> int | None:
         """How many projections it is the mean of; None for a method without projections."""
         return None if self.per_projection is None else len(self.per_projection)
+
+    @property
+    def scale(self) -> str:
+        """How features were scaled: each by its own scale ("features"), all by one ("pooled"), or "none"."""
+        return "none" if self.scaler is None else self.scaler.kind
 
     @property
     def noise_floor(self) -> float | None:
@@ -236,14 +246,21 @@ class Distance:
 
     def __repr__(self) -> str:
         """Value and error to the digits that mean something, and how they were made."""
-        how = [self.method, f"p={self.p:g}"]
-        if self.n_projections is not None:
-            how.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
         rough = "" if self.reliable else ", rough"
         said = [*self.remarks, *([] if self.unreliable is None else [self.unreliable])]
-        return f"{with_error(self.value, self.stderr)}{rough}{self._beside_noise()} ({', '.join(how)})" + "".join(
+        return f"{with_error(self.value, self.stderr)}{rough}{self._beside_noise()} ({self.how})" + "".join(
             f"; {one}" for one in said
         )
+
+    @property
+    def how(self) -> str:
+        """How it was measured, in a few words; of the scale only where features have their own."""
+        said = [self.method, f"p={self.p:g}"]
+        if self.n_projections is not None:
+            said.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
+        if self.scale == "features":
+            said.append(f"each {'feature' if self.columns is None else 'column'} scaled")
+        return ", ".join(said)
 
     def _beside_noise(self) -> str:
         if self.noise is None:
@@ -273,8 +290,11 @@ class Distance:
             "estimator": self.estimator,
             "reliable": self.reliable,
             "fingerprint": self.fingerprint,
+            "scale": self.scale,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
         }
+        if self.columns is not None:
+            result["columns"] = list(self.columns)
         if self.label_distances is not None:
             result["label_distances"] = self.label_distances.tolist()
         if self.unreliable is not None:

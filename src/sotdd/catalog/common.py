@@ -49,6 +49,7 @@ class Common:
             counts=np.zeros(1, np.int64),
             class_terms=empty,
             lost=None,
+            remarks=(),
         )
         return cls(bare, quantiles, DIM if first.n_projections * quantiles > DIM else None)
 

@@ -58,6 +58,7 @@ def check_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    scale: o.Scale = None,
     noise_floor: o.NoiseFloor = False,
     device: o.Device = "auto",
     as_json: o.Json = False,
@@ -76,13 +77,14 @@ def check_command(
     sides = [opened(source, features, label, quiet) for source in (reference, current)]
     _refuse_sketches(sides[0], sides[1], needs_points)
     bar = bar_wanted(quiet)
-    drawing, order = o.given(n_projections=n_projections, seed=seed, label=label_law), o.given(p=p)
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
+    order = o.given(p=p)
     found = _distance(sides, drawing, order, by_noise or noise_floor, device, bar)
     where = f"from {reference} to {current}"
     outcomes = [] if fail_above is None else [_by_limit(found, fail_above, where)]
     tested = None
     if p_value is not None:
-        shuffling = {**o.given(seed=seed, label=label_law, max_points=max_points), **order}
+        shuffling = {**o.given(seed=seed, label=label_law, max_points=max_points), **o.scaling(scale), **order}
         tested = _tested(sides, n_permutations=n_permutations, device=device, progress=bar, **shuffling)
         outcomes.append(_by_chance(tested, p_value))
     if by_noise:
@@ -96,8 +98,10 @@ def check_command(
     else:
         for outcome in outcomes:
             say(f"{'FAILED' if outcome.failed else 'passed'}  {outcome.message}", "red" if outcome.failed else "green")
+        for remark in found.remarks:
+            say_note(remark, quiet)
         apart = f"{_far(found, where)}; " if fail_above is None and p_value is not None else ""
-        how = f"{apart}{found.method}, p={found.p:g}, {found.n_projections:,} projections"
+        how = f"{apart}{found.how}"
         floor = "" if found.noise is None else f"; noise floor {found.noise.value:.4g}"
         took = f"{time.perf_counter() - began:.1f} s"
         say_note(f"{how}{floor}; the unit is the spread of {reference}; {took}", quiet)

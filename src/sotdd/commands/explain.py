@@ -29,6 +29,7 @@ def explain_command(
     p: o.Order = None,
     label_law: o.LabelLaw = None,
     estimator: o.Estimator = None,
+    scale: o.Scale = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -40,6 +41,7 @@ def explain_command(
     from sotdd.explanation_text import as_rich
 
     settings = o.given(n_projections=n_projections, seed=seed, p=p, label=label_law, estimator=estimator)
+    settings |= o.scaling(scale)
     why = sotdd.explain(one, other, device=device, progress=bar_wanted(quiet), **settings)
     if as_json:
         print_json({"a": a, "b": b, **why.to_dict()})

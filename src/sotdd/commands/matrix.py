@@ -42,6 +42,7 @@ def matrix_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    scale: o.Scale = None,
     estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
@@ -63,7 +64,7 @@ def matrix_command(
     import sotdd
     from sotdd.result import remarks_of
 
-    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
     settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
     bar = bar_wanted(quiet)
     matrix = sotdd.pairwise(datasets, method=method, noise_floor=noise_floor, device=device, progress=bar, **settings)

@@ -34,6 +34,7 @@ def rank_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    scale: o.Scale = None,
     estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
@@ -52,7 +53,7 @@ def rank_command(
     from sotdd.sketches.sketch import Sketch
 
     sources = named(datasets, Sketch)
-    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
     settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
     found, _ = measured(
         sources,
@@ -107,9 +108,8 @@ def _rows(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
 
 def _legend(lines: Sequence[Ranked]) -> str:
     first = lines[0].distance
-    said = [f"{first.method}, p={first.p:g}"]
+    said = [first.how]
     if first.n_projections is not None:
-        said[0] += f", {first.n_projections:,} projections"
         said.append("± and interval over their choice")
     if any(line.tied for line in lines):
         said.append("= tied, not told apart by noise")

@@ -35,6 +35,7 @@ def test_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    scale: o.Scale = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -44,7 +45,8 @@ def test_command(
     datasets = [opened_data(source, "to shuffle", features, label, quiet) for source in (a, b)]
     import sotdd
 
-    settings = o.given(n_projections=n_projections, seed=seed, p=p, label=label_law, max_points=max_points)
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
+    settings = {**drawing, **o.given(p=p, max_points=max_points)}
     found = sotdd.test(
         *datasets,
         n_permutations=n_permutations,

@@ -227,7 +227,7 @@ def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data")
     """Points (m, d) as float32, centred and scaled."""
     if scaler is not None:
         result = np.empty(rows.shape, np.float32)
-        kernels.standardise(rows, scaler.centre, 1.0 / scaler.scale, result)
+        kernels.standardise(rows, scaler.centre, scaler.inverse, result)
         return result
     with np.errstate(over="ignore"):  # found, and explained, where rows are placed
         result = rows.astype(np.float32, copy=False)

@@ -295,8 +295,8 @@ class TorchEngine:
         if scaler is None:
             points: torch.Tensor = raw.to(torch.float32)
         else:
-            centre = torch.from_numpy(scaler.centre.copy()).to(self.device)
-            points = ((raw.double() - centre) * (1.0 / scaler.scale)).to(torch.float32)
+            centre, inverse = (torch.tensor(part, device=self.device) for part in (scaler.centre, scaler.inverse))
+            points = ((raw.double() - centre) * inverse).to(torch.float32)
         return points
 
     def _begin(

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from numpy.typing import NDArray
-
 from sotdd.checks import check_count, described
+from sotdd.data import Dataset
 from sotdd.defaults import default
 from sotdd.errors import SotddError, require
 from sotdd.inputs.batch_columns import BatchColumns, Schema
@@ -57,15 +56,14 @@ class ParquetPiece:
         first, last = self.groups[0], self.groups[-1]
         return f"{self.path} (row group{'' if first == last else 's'} {first}{'' if first == last else f'-{last}'})"
 
-    def __iter__(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]] | NDArray[Any]]:
-        """(features, labels), or features alone where there is no label column."""
+    def __iter__(self) -> Iterator[Dataset]:
+        """(features, labels), or features alone where there is no label column; with the names of their columns."""
         with _opened(self.path) as file:
             batches = file.iter_batches(
                 self.batch_rows, row_groups=list(self.groups), columns=self.columns.all, use_threads=False
             )
             for batch in batches:
-                features, labels = self.columns.arrays(batch, self.path)
-                yield features if labels is None else (features, labels)
+                yield self.columns.batch(batch, self.path)
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,7 @@ class ParquetBatches:
         """How many rows there are."""
         return sum(piece.n_points for piece in self.pieces)
 
-    def __iter__(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]] | NDArray[Any]]:
+    def __iter__(self) -> Iterator[Dataset]:
         """(features, labels), or features alone where there is no label column."""
         for piece in self.pieces:
             yield from piece

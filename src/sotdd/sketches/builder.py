@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.checks import check_count
+from sotdd.column_names import taken_by_position
 from sotdd.data import Dataset
 from sotdd.errors import SotddError
 from sotdd.projections.draws import BLOCK
@@ -106,6 +107,7 @@ class SketchBuilder:
         if batch is None:
             return self
         self._expect(counts_of(batch))
+        self.statistics.note(batch)
         self._whole = False
         for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_placed)
         self._whole = True
@@ -155,6 +157,7 @@ class SketchBuilder:
             projections.scaler,
             projections,
             lost,
+            (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
         )
 
     def save(self, path: str | Path) -> None:

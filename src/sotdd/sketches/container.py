@@ -79,17 +79,23 @@ def seen_through(projections: Projections) -> tuple[Header, Arrays]:
 
 def described_as(recipe: Mapping[str, Any], fingerprint: str, scaler: Scaler | None) -> tuple[Header, Arrays]:
     """The same, from a description."""
-    header = {
-        "recipe": dict(recipe),
-        "fingerprint": fingerprint,
-        "scale": None if scaler is None else scaler.scale,
-    }
-    return header, {} if scaler is None else {"centre": scaler.centre}
+    header: Header = {"recipe": dict(recipe), "fingerprint": fingerprint}
+    if scaler is None:
+        return header, {}
+    header["scale_remarks"] = list(scaler.remarks)
+    if isinstance(scaler.scale, float):
+        header["scale"] = scaler.scale
+        return header, {"centre": scaler.centre}
+    return header, {"centre": scaler.centre, "scale": scaler.scale}
 
 
 def scaler_in(header: Header, arrays: Arrays) -> Scaler | None:
     """The scaler that a file tells of."""
-    return Scaler(arrays["centre"], header["scale"]) if "centre" in arrays else None
+    if "centre" not in arrays:
+        return None
+    columns = tuple(header["recipe"]["columns"]) if "columns" in header["recipe"] else None
+    scale = arrays["scale"] if "scale" in arrays else header["scale"]
+    return Scaler(arrays["centre"], scale, columns, tuple(header["scale_remarks"]))
 
 
 def _checksum(header: Mapping[str, Any], arrays: Arrays) -> str:

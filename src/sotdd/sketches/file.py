@@ -1,9 +1,9 @@
 """Sketches on disk.
 
 The arrays of a file are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` (L, C) and, where features were
-scaled, ``centre`` (d,). A half-size file holds ``quantiles`` in 16 bits, with ``low`` and ``step`` (L,) to
-read them by: low + step × number. ``lost`` (L, 3) is what the sketch's distances may be off by; version 1 of
-the format did not have it, and its files open without a stated error.
+scaled, ``centre`` (d,), with ``scale`` (d,) if each feature has its own. A half-size file holds ``quantiles`` in 16
+bits, with ``low`` and ``step`` (L,) to read them by: low + step × number. ``lost`` (L, 3) is what the sketch's
+distances may be off by; version 1 of the format did not have it, and its files open without a stated error.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
         "name": sketch.name,
         "classes": [json_label(label) for label in sketch.classes],
         "exact": sketch.exact,
+        "remarks": list(sketch.remarks),
     }
     arrays |= {"counts": sketch.counts, "class_terms": sketch.class_terms}
     arrays |= {} if sketch.lost is None else {"lost": sketch.lost}
@@ -76,6 +77,7 @@ def from_bytes(content: bytes, name: str = "the file", known: Projections | None
         scaler,
         projections,
         lost,
+        tuple(header["remarks"]),
     )
 
 

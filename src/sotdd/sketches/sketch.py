@@ -52,6 +52,8 @@ class Sketch:
     lost
         (L, 3) what was lost of each projection, see `sotdd.sketches.losses`; from it distances know how
         far off they may be. None in files of older versions.
+    remarks
+        What a reader should know, such as that columns were matched by position.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Sketch:
     scaler: Scaler | None
     projections: Projections | None = None
     lost: Lost | None = None
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -100,6 +103,11 @@ class Sketch:
     def n_quantiles(self) -> int:
         """How many numbers are kept of each projection."""
         return int(self.quantiles.shape[1])
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the features, where they have names."""
+        return tuple(self.recipe["columns"]) if "columns" in self.recipe else None
 
     @property
     def class_sums(self) -> NDArray[np.float64]:
@@ -132,8 +140,16 @@ class Sketch:
         per_projection = transport_rows(a.quantiles, b.quantiles, order, None if n == m else Overlaps.of(n, m))
         if not np.isfinite(per_projection).all():
             raise SotddError(f"transport to the power p={order:g} overflows: use a smaller p.")
+        scaled = () if self.scaler is None else self.scaler.remarks
         found = Distance.from_projections(
-            self, other, per_projection, order, fingerprint=self.fingerprint, scaler=self.scaler
+            self,
+            other,
+            per_projection,
+            order,
+            fingerprint=self.fingerprint,
+            scaler=self.scaler,
+            column_names=self.columns,
+            remarks=tuple(dict.fromkeys([*scaled, *self.remarks, *other.remarks])),
         )
         known = most_off(a.lost, b.lost, found.value, order)
         if known is None:

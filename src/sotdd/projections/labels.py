@@ -245,7 +245,7 @@ class Moments:
     @classmethod
     def restore(cls, settings: Settings) -> Self:
         """The law that describes itself so."""
-        return cls(settings["n_moments"], restored_orders(settings["orders"]), settings["cut"])
+        return cls(settings["n_moments"], restored_orders(settings["orders"]), settings.get("cut"))
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
         """Draw ψ uniform on the sphere and the orders λ."""

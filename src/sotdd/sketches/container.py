@@ -95,7 +95,7 @@ def scaler_in(header: Header, arrays: Arrays) -> Scaler | None:
         return None
     columns = tuple(header["recipe"]["columns"]) if "columns" in header["recipe"] else None
     scale = arrays["scale"] if "scale" in arrays else header["scale"]
-    return Scaler(arrays["centre"], scale, columns, tuple(header["scale_remarks"]))
+    return Scaler(arrays["centre"], scale, columns, tuple(header.get("scale_remarks", ())))
 
 
 def _checksum(header: Mapping[str, Any], arrays: Arrays) -> str:

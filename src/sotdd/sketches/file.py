@@ -77,7 +77,7 @@ def from_bytes(content: bytes, name: str = "the file", known: Projections | None
         scaler,
         projections,
         lost,
-        tuple(header["remarks"]),
+        tuple(header.get("remarks", ())),
     )
 
 

@@ -1,8 +1,8 @@
 """Sketches: against the exact distance, against slow code, through a file, and through damaged ones."""
 
 import json
-from pathlib import Path
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.data import LabelledData
-from sotdd.errors import SotddError
+from sotdd.errors import OutOfRange
 from sotdd.noise import PROJECTIONS, NoiseFloor, rooted_means
 from sotdd.projections.recipe import Projections
 from sotdd.splits import Splits
@@ -81,11 +81,11 @@ class Chance:
             left = pool.n_projections - before
             if left > 0:
                 part = points if left >= len(points.rows) else points.part(slice(0, left))
-                kept.append(self._engine.split_costs(part, pool.splits, self._p))
+                kept.append(self._engine.split_costs(part, pool.splits, [self._p]))
 
     def costs(self) -> list[Doubles]:
         """Of each pool, W_p^p (B, S) of its splits under the first B projections."""
-        return [usable_costs(self._engine.collect(kept), self._p) for kept in self._costs]
+        return [usable_costs(self._engine.collect(kept)[:, :, 0], self._p) for kept in self._costs]
 
 
 def pooled_floor(costs: Doubles, of_data: Doubles, importance: Doubles, p: float, distance: float) -> NoiseFloor:
@@ -113,7 +113,7 @@ def floor_of_halves(
 def usable_costs(costs: Doubles, p: float) -> Doubles:
     """Transport costs of splits, or an error where they left float64."""
     if not np.isfinite(costs).all():
-        raise SotddError(
+        raise OutOfRange(
             f"transport to the power p={p:g} overflows on a random split of the data: use a smaller p, "
             "scale='pooled', or bring outliers in."
         )

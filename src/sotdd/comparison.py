@@ -13,7 +13,7 @@ from sotdd.chance import Chance, Pool, floor_of_halves, pooled_floor, seed_of
 from sotdd.checks import check_order
 from sotdd.column_names import by_position
 from sotdd.data import LabelledData
-from sotdd.errors import SotddError
+from sotdd.errors import OutOfRange, SotddError
 from sotdd.noise import NoiseFloor
 from sotdd.progress import Progress, Report, reporting
 from sotdd.projections.recipe import Projections
@@ -245,7 +245,7 @@ def _refuse_lost_powers(
 ) -> None:
     """Refuse powers that left float64, above or below."""
     if not np.isfinite(transported).all():
-        raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
+        raise OutOfRange(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
     if p > 2 and ((transported == 0) & (ends_a != ends_b).any(axis=1)).any():
         raise SotddError(f"transport to the power p={p:g} underflows: use a smaller p.")
 

@@ -87,6 +87,9 @@ Method = Annotated[
 MaxSamples = Annotated[
     int | None, _option(_MEASURING, help="Sample so many points of each dataset, for methods that cannot take all.")
 ]
+LabelNames = Annotated[
+    str, typer.Option(help="ignore, or match: whether the names of labels count, or only how classes lie.")
+]
 NoiseFloor = Annotated[
     bool, _option(_MEASURING, "--noise-floor", help="Also say what two samples of the same data would give.")
 ]

@@ -27,8 +27,9 @@ def test_command(
     n_permutations: o.Permutations = 999,
     max_points: o.MaxPoints = None,
     statistic: Annotated[
-        str, typer.Option(help="balanced, or distance: what is compared with its shuffles.")
-    ] = "balanced",
+        str, typer.Option(help="combined, balanced or distance: what is compared with its shuffles.")
+    ] = "combined",
+    label_names: o.LabelNames = "ignore",
     features: o.Features = None,
     label: o.Label = None,
     n_projections: o.FewProjections = None,
@@ -51,6 +52,7 @@ def test_command(
         *datasets,
         n_permutations=n_permutations,
         statistic=statistic,  # type: ignore[arg-type]  # checked there
+        label_names=label_names,  # type: ignore[arg-type]  # checked there
         device=device,
         progress=bar_wanted(quiet),
         **settings,

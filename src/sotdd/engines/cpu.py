@@ -155,9 +155,9 @@ class CpuEngine:
         """The points of some datasets together, one after another, before they are placed."""
         return pooled(unplaced, members)
 
-    def split_costs(self, pool: Pool, splits: Splits, p: float) -> Doubles:
-        """W_p^p (B, S) between the two sides of each split of a pool, class terms and all."""
-        return split_costs(pool, splits, p, self._workers, finish_side)
+    def split_costs(self, pool: Pool, splits: Splits, orders: Sequence[float]) -> Doubles:
+        """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
+        return split_costs(pool, splits, orders, self._workers, finish_side)
 
     def ends(self, rows: Rows) -> Doubles:
         """The smallest and the largest value (B, 2) of each sorted row."""
@@ -309,9 +309,14 @@ def sort(rows: Rows) -> None:
         kernels.radix_sort_rows(rows)
 
 
-def finish_side(rows: Rows, label_rows: Rows | None, offsets: NDArray[np.int64], terms: LabelTerms) -> None:
-    """Turn grouped feature projections into sorted data point projections, in place."""
-    place(rows, offsets, terms.weights, class_terms(rows if label_rows is None else label_rows, offsets, terms))
+def finish_side(
+    rows: Rows, label_rows: Rows | None, offsets: NDArray[np.int64], terms: LabelTerms, shifts: Doubles | None
+) -> None:
+    """Turn grouped feature projections into sorted data point projections, in place; shifts come before terms."""
+    if shifts is not None:
+        place(rows, offsets, np.ones(len(rows)), shifts)
+    else:
+        place(rows, offsets, terms.weights, class_terms(rows if label_rows is None else label_rows, offsets, terms))
     sort(rows)
 
 

@@ -106,8 +106,8 @@ class Engine(Protocol):
     def pool(self, unplaced: Any, members: Sequence[int]) -> Any:  # noqa: ANN401
         """The points of some datasets together, before they are placed, in a form of the engine's own."""
 
-    def split_costs(self, pool: Any, splits: Splits, p: float) -> Any:  # noqa: ANN401
-        """W_p^p (B, S) between the two sides of each split of a pool, in a form of the engine's own."""
+    def split_costs(self, pool: Any, splits: Splits, orders: Sequence[float]) -> Any:  # noqa: ANN401
+        """W_p^p (B, S, orders) between the two sides of each split of a pool, in a form of the engine's own."""
 
     def ends(self, rows: Any) -> Any:  # noqa: ANN401
         """The smallest and the largest value (B, 2) of each sorted row, in a form of the engine's own."""

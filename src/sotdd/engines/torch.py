@@ -197,17 +197,17 @@ class TorchEngine:
         return pooled(unplaced, members)
 
     @torch.no_grad()
-    def split_costs(self, pool: Pool, splits: Splits, p: float) -> torch.Tensor:
-        """W_p^p (B, S) between the two sides of each split of a pool, class terms and all."""
+    def split_costs(self, pool: Pool, splits: Splits, orders: Sequence[float]) -> torch.Tensor:
+        """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
         n, m = splits.sizes
         if n != m and (n, m) not in self._steps:
             self._steps = {(n, m): verbs.steps_of(Overlaps.of(n, m), pool.rows.device)}
         try:
-            return split_costs(pool, splits, p, None if n == m else self._steps[n, m])
+            return split_costs(pool, splits, orders, None if n == m else self._steps[n, m])
         except torch.OutOfMemoryError as error:
             middle = self._halved(len(pool.rows), error)
             halves = slice(0, middle), slice(middle, None)
-            return torch.cat([self.split_costs(pool.part(half), splits, p) for half in halves])
+            return torch.cat([self.split_costs(pool.part(half), splits, orders) for half in halves])
 
     def ends(self, rows: Rows) -> torch.Tensor:
         """The smallest and the largest value (B, 2) of each sorted row."""

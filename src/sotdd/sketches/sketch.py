@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import check_count, check_order, check_seed, described
-from sotdd.errors import SotddError
+from sotdd.errors import OutOfRange, SotddError
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance, json_label
 from sotdd.scaling import Scaler
@@ -139,7 +139,7 @@ class Sketch:
         n, m = a.n_quantiles, b.n_quantiles
         per_projection = transport_rows(a.quantiles, b.quantiles, order, None if n == m else Overlaps.of(n, m))
         if not np.isfinite(per_projection).all():
-            raise SotddError(f"transport to the power p={order:g} overflows: use a smaller p.")
+            raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
         scaled = () if self.scaler is None else self.scaler.remarks
         found = Distance.from_projections(
             self,

@@ -248,7 +248,7 @@ def test_the_python_on_the_page_opens_files_by_their_paths(rng, tmp_path, monkey
         np.savetxt(name, rows, delimiter=",", header="u,v,w,kind", comments="")
     for sources in (
         ["a.csv::label=kind", "b.csv::label=kind"],
-        {"one": "a.csv::label=kind,features=u+v", "two": "b.csv::label=,features=v+w"},
+        {"one": "a.csv::label=kind,features=u+v", "two": "b.csv::label=,features=u+v"},
     ):
         matrix = sotdd.pairwise(sources, n_projections=64)
         page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))

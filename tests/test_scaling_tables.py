@@ -238,8 +238,8 @@ def test_tables_are_scaled_by_column_and_arrays_together(rng, tmp_path):
 def test_the_text_says_how_features_were_scaled(rng):
     x = rng.normal(size=(60, 3))
     said = repr(sotdd.distance(table(x), table(x + 1), n_projections=64))
-    assert said.endswith("(s-OTDD, p=2, 64 projections, each column scaled)")
-    assert repr(sotdd.distance(x, x + 1, n_projections=64, scale="features")).endswith("each feature scaled)")
+    assert "(s-OTDD, p=2, 64 projections, each column scaled)" in said
+    assert ", each feature scaled)" in repr(sotdd.distance(x, x + 1, n_projections=64, scale="features"))
     assert repr(sotdd.distance(x, x + 1, n_projections=64)).endswith("(s-OTDD, p=2, 64 projections)")
     told = sotdd.distance(table(x), table(x + 1), n_projections=64).to_dict()
     assert (told["scale"], told["scaler"]["kind"], told["columns"]) == ("features", "features", ["c0", "c1", "c2"])
@@ -255,7 +255,7 @@ def scaled_by_hand(*parts):
 def test_engines_scale_every_feature(rng, device):
     a, b = mixed(rng, 400)[:, :6], mixed(rng, 300)[:, :6]
     found = sotdd.Projections.fit([a, b], n_projections=128, scale="features")
-    plain = sotdd.Projections.fit([a, b], n_projections=128, scale=None)
+    plain = sotdd.Projections.fit([a, b], n_projections=128, scale=None, label=sotdd.Moments())
     if device == "cpu":
         one = sotdd.distance(a, b, projections=found).value
         other = sotdd.distance(*scaled_by_hand(a, b), projections=plain).value
@@ -315,7 +315,7 @@ def test_sketches_and_references_keep_every_scale(rng, tmp_path):
     finished = sotdd.SketchBuilder.load(tmp_path / "builder").finish("a")
     assert finished.distance(again).value < 0.01
     assert finished.distance(again).scale == "features"
-    reference = sotdd.DriftReference.fit(a, batch_size=50, n_batches=99)
+    reference = sotdd.DriftReference.fit(a)
     assert reference.projections.scaler.kind == "features"
 
 

@@ -40,6 +40,7 @@ from sotdd.projections import (
 )
 from sotdd.report import report
 from sotdd.result import Distance
+from sotdd.run_length import DriftMonitor
 from sotdd.scaling import Scaler, ScaleStatistics
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.making import sketch
@@ -60,6 +61,7 @@ __all__ = [
     "Convolution",
     "Distance",
     "DistanceMatrix",
+    "DriftMonitor",
     "DriftReference",
     "Explanation",
     "Flow",

@@ -20,7 +20,7 @@ from sotdd.permutation import PROJECTIONS, sampled
 from sotdd.progress import Progress, reporting
 from sotdd.projected import Projected
 from sotdd.projections.recipe import Projections
-from sotdd.run_length import Monitor
+from sotdd.run_length import DriftMonitor
 from sotdd.shuffling import Shuffles, orders_of, verdict
 from sotdd.splits import Splits
 from sotdd.two_sample import TwoSampleTest
@@ -162,9 +162,9 @@ class DriftReference:
         remarks = (*self.remarks, *self._remarks_on(data))
         return verdict(costs, orders, self.p, "combined", splits.sizes, self.projections, remarks)
 
-    def monitor(self, run_length: int = 200) -> Monitor:
-        """Watch a series of batches, with one false alarm in so many batches on average; see `Monitor`."""
-        return Monitor.begin(self, check_count(run_length, "run_length"))
+    def monitor(self, run_length: int = 200) -> DriftMonitor:
+        """Watch a series of batches, with one false alarm in so many batches on average; see `DriftMonitor`."""
+        return DriftMonitor.begin(self, check_count(run_length, "run_length"))
 
     @property
     def _unit(self) -> float:

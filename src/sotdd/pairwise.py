@@ -159,7 +159,7 @@ def measured(
     recipe, data = projections_for(data, projections, drawing, chosen)
     found = compare(
         data, pairs, recipe, p, progress,
-        estimator=chosen, device=device, precision=precision, n_splits=n_splits, halves=True,
+        estimator=chosen, device=device, precision=precision, n_splits=n_splits, halves=len(data) > 2,
     )  # fmt: skip
     return found, recipe
 

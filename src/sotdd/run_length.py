@@ -32,7 +32,7 @@ class Reference(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Monitor:
+class DriftMonitor:
     """Batches so far, and whether they drift: a cumulative sum of what each of them says.
 
     Every batch is tested against the reference and its p-value becomes a normal score. The sum of scores, less
@@ -60,7 +60,7 @@ class Monitor:
     >>> rng = np.random.default_rng(0)
     >>> monitor = sotdd.DriftReference.fit(rng.normal(size=(1000, 4))).monitor(run_length=100)
     >>> monitor
-    Monitor(no batches yet, 100 batches to a false alarm)
+    DriftMonitor(no batches yet, 100 batches to a false alarm)
     >>> monitor = monitor.after(rng.normal(size=(50, 4)))
     >>> monitor.alarm
     False
@@ -76,7 +76,7 @@ class Monitor:
     last: TwoSampleTest | None = None
 
     @classmethod
-    def begin(cls, reference: Reference, run_length: int) -> Monitor:
+    def begin(cls, reference: Reference, run_length: int) -> DriftMonitor:
         """Before the first batch."""
         if run_length < 2:
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
@@ -87,7 +87,7 @@ class Monitor:
         """Whether the batches so far have drifted."""
         return self.total > self.limit
 
-    def after(self, batch: Dataset, *, n_permutations: int = 499) -> Monitor:
+    def after(self, batch: Dataset, *, n_permutations: int = 499) -> DriftMonitor:
         """The monitor after one more batch; after an alarm it begins anew."""
         found = self.reference.test(batch, n_permutations=n_permutations)
         kept, size = found.n_points
@@ -104,10 +104,10 @@ class Monitor:
         """Where it stands."""
         every = f"{self.run_length:,} batches to a false alarm"
         if self.last is None:
-            return f"Monitor(no batches yet, {every})"
+            return f"DriftMonitor(no batches yet, {every})"
         state = "drift" if self.alarm else "no drift"
         batches = "1 batch" if self.n_batches == 1 else f"{self.n_batches:,} batches"
-        return f"Monitor({state} after {batches}: {self.total:.2f} of {self.limit:.2f}, {every})"
+        return f"DriftMonitor({state} after {batches}: {self.total:.2f} of {self.limit:.2f}, {every})"
 
 
 def score(found: TwoSampleTest) -> float:

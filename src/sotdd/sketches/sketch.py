@@ -154,7 +154,7 @@ class Sketch:
         known = most_off(a.lost, b.lost, found.value, order)
         if known is None:
             return found
-        return replace(found, sketch_error=known[0], remarks=remark_of(*known, found.value))
+        return replace(found, sketch_error=known[0], remarks=(*found.remarks, *remark_of(*known, found.value)))
 
     def reduced(self, n_quantiles: int) -> Sketch:
         """The same with fewer quantiles; a number that divides those there are, unless all values are kept."""

@@ -127,7 +127,7 @@ def share(flags: Flags) -> str:
 
 DEFAULT_HEADER = (
     "| pair | distance | apart | plain: error | covers | reliable | controlled: error | covers | reliable | "
-    "error at equal time |\n" + "|---" * 10 + "|"
+    "where reliable | where not | error at equal time |\n" + "|---" * 12 + "|"
 )
 
 
@@ -136,7 +136,9 @@ def default_row(name: str, both: Both) -> str:
     cells = [name, f"{both.truth:.4g}", f"{both.apart:+.1f}".replace("-", "−")]
     for runs in (both.plain, both.controlled):
         cells += [f"{100 * runs.error(both.truth):.1f} %", share(runs.covers(both.truth)), share(runs.reliable)]
-    return f"| {' | '.join([*cells, f'{both.equal_time:.2f}'])} |"
+    covered, reliable = both.controlled.covers(both.truth), both.controlled.reliable
+    cells += [share(covered[reliable]), share(covered[~reliable]), f"{both.equal_time:.2f}"]
+    return f"| {' | '.join(cells)} |"
 
 
 PAPER_HEADER = (

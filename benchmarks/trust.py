@@ -111,10 +111,18 @@ class Both:
 
 
 def all_pairs(pictures: bool = True) -> Iterator[tuple[str, estimators.Pair]]:
-    """The ordinary pairs, and three of pictures where there are any."""
+    """The ordinary pairs, and three of pictures."""
     yield from ordinary_pairs().items()
-    if pictures and SHARED.is_dir():
+    if pictures:
         yield from ((name, pair) for name, pair in estimators.pairs(SHARED, 1000) if name in PICTURES)
+
+
+def more_pictures(seeds: int) -> Iterator[str]:
+    """Lines of a table of the other pairs of pictures."""
+    yield f"\n**More pictures, {seeds} seeds**\n\n{DEFAULT_HEADER}"
+    for name, pair in estimators.pairs(SHARED, 1000):
+        if name not in PICTURES:
+            yield default_row(name, Both.of(pair, seeds))
 
 
 # ------------------------------------------------------------------ tables
@@ -216,6 +224,8 @@ def report(seeds: int, fewer: int, *, pictures: bool = True) -> Iterator[str]:
     for name, label, estimator, rel_tol in TOLERANCES:
         truth = by_label[label][name].truth
         yield tolerance_row(name, label, estimator, rel_tol, pairs[name], truth, fewer)
+    if pictures:
+        yield from more_pictures(fewer // 2)
 
 
 def main() -> None:

@@ -83,7 +83,7 @@ def searches(
     vectors = np.empty((entries, n_projections * n_quantiles), np.float32)  # whose Euclidean distance is s-OTDD
     adding = 0.0
     for part in batches(families, entries, per_family, projections, n_quantiles):
-        vectors[len(names) : len(names) + len(part)] = [one.vector() for one in part.values()]
+        vectors[len(names) : len(names) + len(part)] = [one.vector(n_quantiles=n_quantiles) for one in part.values()]
         names += part
         adding += timed(lambda part=part: catalog.add_many(part))
     catalog.tidy()
@@ -100,7 +100,10 @@ def searches(
         work.append(time.process_time() - worked)
         began = time.perf_counter()
         squared = np.concatenate(
-            [((part - query.vector()) ** 2).sum(axis=1) for part in np.array_split(vectors, -(-entries // 1000))]
+            [
+                ((part - query.vector(n_quantiles=n_quantiles)) ** 2).sum(axis=1)
+                for part in np.array_split(vectors, -(-entries // 1000))
+            ]
         )
         best = np.argpartition(squared, 9)[:10]
         brute.append(time.perf_counter() - began)

@@ -78,9 +78,10 @@ def fine_bins(batches: list[Rows]) -> tuple[Rows, int]:
     counted = Histograms.empty(len(batches[0]))
     everything = slice(0, len(batches[0]))
     for rows in batches:
+        counted.expect(rows.shape[1])
         counted.count(everything, rows, 0, rows.shape[1])
     as_they_are = np.ones(len(batches[0])), np.zeros((len(batches[0]), 1))
-    return quantiles_of([counted], everything, *as_they_are, QUANTILES), counted.counts[0].nbytes
+    return quantiles_of([counted], everything, *as_they_are, QUANTILES)[0], counted.counts[0].nbytes
 
 
 def kll(batches: list[Rows], k: int) -> tuple[Rows, int]:

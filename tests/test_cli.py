@@ -129,12 +129,15 @@ def test_other_methods(files, run):
 def test_label_laws(files, run):
     by_law = {
         law: json.loads(run("distance", "a.npz", "b.npz", "--label-law", law, "--json")[1])["value"]
-        for law in ("moments", "quantiles")
+        for law in ("moments", "quantiles", "paper")
     }
     assert by_law["moments"] == json.loads(run("distance", "a.npz", "b.npz", "--json")[1])["value"]
     assert by_law["quantiles"] != by_law["moments"]
     code, _, errors = run("distance", "a.npz", "b.npz", "--label-law", "medians")
-    assert (code, errors.strip()) == (2, "sotdd: label is 'medians': expected 'moments', 'quantiles' or a label law.")
+    assert (code, errors.strip()) == (
+        2,
+        "sotdd: label is 'medians': expected 'moments', 'quantiles', 'paper' or a label law.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_a_level(files, run):
     settings = ["--p-value", "0.05", "--n-permutations", "99", "--json", *FEW]
     code, said, _ = run("check", "reference.npz", "same.npz", *settings)
     told = json.loads(said)
-    expected = sotdd.test(loaded("reference"), loaded("same"), n_permutations=99)
+    expected = sotdd.DriftReference.fit(loaded("reference")).test(loaded("same"), n_permutations=99)
     assert told["test"]["p_value"] == expected.p_value > 0.05
     assert (code, told["drifted"]) == (0, False)
     code, said, _ = run("check", "reference.npz", "moved.npz", "--fail-above", "9", *settings)
@@ -80,20 +80,63 @@ def test_a_level(files, run):
     ]  # fmt: skip
     assert (code, told["drifted"], told["test"]["p_value"]) == (1, True, 0.01)
     said = run("check", "reference.npz", "moved.npz", "--p-value", "0.05", "--n-permutations", "99", *FEW)[1]
-    assert "p = 0.01, at most 0.05" in said.splitlines()[0]
+    assert said.startswith("FAILED  drift at a level of 5 % (p = 0.01, most by ")
     assert " from reference.npz to moved.npz; s-OTDD" in said.splitlines()[1]
 
 
-def test_without_a_limit_noise_decides(files, run):
-    code, said, _ = run("check", "reference.npz", "same.npz", *FEW)
+def test_without_options_a_test_decides_and_the_size_is_beside_it(files, run):
+    code, said, _ = run("check", "reference.npz", "same.npz", "--n-permutations", "99", *FEW)
     assert code == 0
-    assert "within noise" in said
-    assert "noise floor" in said
-    code, said, _ = run("check", "reference.npz", "moved.npz", *FEW, "--json")
+    assert said.startswith("passed  no drift at a level of 5 % (p = ")
+    assert " from reference.npz to same.npz; s-OTDD" in said
+    code, said, _ = run("check", "reference.npz", "moved.npz", "--n-permutations", "99", *FEW, "--json")
     told = json.loads(said)
-    assert (code, told["drifted"], told["distance"]["within_noise"]) == (1, True, False)
-    assert told["checks"][0]["criterion"] == "noise"
-    assert told["checks"][0]["limit"] == told["distance"]["noise_limit_95"]
+    assert (code, told["drifted"], told["checks"][0]["criterion"]) == (1, True, "p_value")
+    assert told["checks"][0]["limit"] == 0.05
+    assert told["distance"]["value"] > 0
+
+
+@pytest.mark.parametrize("factor", [10, 30, 1e25, 1e200])
+@pytest.mark.parametrize("kind", ["npz", "csv"])
+def test_a_disaster_in_one_feature_never_passes(rng, tmp_path, monkeypatch, run, factor, kind):
+    """One feature of 20 scaled 10 or 30 × passed as within noise; beyond float32 it "could not"."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("reference", "current"):
+        x, y = rng.normal(size=(300, 20)), rng.integers(3, size=300)
+        x[:, 4] *= 1 if name == "reference" else factor
+        if kind == "npz":
+            np.savez(f"{name}.npz", X=x, y=y)
+        else:
+            header = ",".join([*(f"f{i}" for i in range(20)), "label"])
+            np.savetxt(f"{name}.csv", np.c_[x, y], delimiter=",", header=header, comments="")
+    code, said, errors = run("check", f"reference.{kind}", f"current.{kind}", "--n-permutations", "99", *FEW)
+    assert (code, errors) == (1, "")
+    assert said.startswith("FAILED  drift")
+    code, said, _ = run("check", f"reference.{kind}", f"current.{kind}", "--fail-above", "0.05", *FEW)
+    assert code == 1
+
+
+def test_clean_batches_alarm_at_the_stated_rate(rng, tmp_path, monkeypatch, run):
+    """20 clean batches gave 4 alarms; at 5 % five or more have a chance of 0.3 %."""
+    monkeypatch.chdir(tmp_path)
+    draw = lambda n: {"X": rng.standard_t(3, size=(n, 5)), "y": rng.integers(4, size=n)}  # noqa: E731
+    np.savez("reference.npz", **draw(400))
+    alarms = 0
+    for _ in range(20):
+        np.savez("batch.npz", **draw(100))
+        alarms += run("check", "reference.npz", "batch.npz", "--n-permutations", "99", "-q")[0]
+    assert alarms <= 4
+
+
+def test_names_count_on_request(files, run):
+    x, y = loaded("same")
+    np.savez("swapped.npz", X=x, y=np.where(y == "cat", "dog", "cat"))
+    settings = ("--n-permutations", "99", "-q")
+    assert run("check", "reference.npz", "swapped.npz", *settings)[0] == 0
+    assert run("check", "reference.npz", "swapped.npz", "--label-names", "match", *settings)[0] == 1
+    assert (
+        run("test", "reference.npz", "swapped.npz", "--label-names", "match", "--json", *settings)[1].count("names") > 0
+    )
 
 
 def test_a_close_call_says_so(files, run):
@@ -125,7 +168,7 @@ def test_test(files, run):
         (["check", "reference.npz", "missing.npz"], "there is no file missing.npz"),
         (["check", "s.sotdd", "same.npz"], "give the data, or --fail-above alone"),
         (["check", "s.sotdd", "same.npz", "--fail-above", "1", "--p-value", "0.1"], "no points to judge chance by"),
-        (["check", "s.sotdd", "same.npz", "--fail-above", "1", "--noise-floor"], "no points to judge chance by"),
+        (["check", "reference.npz", "same.npz", "--label-names", "yes"], "label_names is 'yes'"),
         (["check", "reference.npz", "s.sotdd", "--fail-above", "1"], "sketch the reference too"),
         (["check", "s.sotdd", "same.npz", "--fail-above", "1", "--seed", "3"], "seed cannot be chosen for a sketch"),
         (["test", "s.sotdd", "same.npz"], "'s.sotdd' is a sketch, which has no points to shuffle"),

@@ -194,10 +194,10 @@ def test_rank(files, run):
     first, header, *rows, legend = said.splitlines()
     assert first == "Nearest to here.npz: 300 points, 4 features, 2 classes"
     assert header.split("  ")[0] == "rank"
-    assert header.endswith("95 % interval  noise floor")
+    assert header.endswith("95 % interval  beyond sizes  noise floor")
     assert [row.split()[0] for row in rows] == ["1", "2=", "2=", "4"]
     assert [row.endswith("~") for row in rows] == [True, False, False, False]
-    assert "= tied, not told apart by the projections" in legend
+    assert "= tied, not told apart by noise" in legend
     assert "~ within noise" in legend
 
 
@@ -228,7 +228,7 @@ def test_rank_of_sketches(files, run):
 
 def test_ranking_fits_a_narrow_terminal(files, run, monkeypatch):
     said = shown_at(64, monkeypatch, run, "rank", "here.npz", "again.npz", "east.npz", *FEW)
-    assert said.splitlines()[1].split() == ["rank", "candidate", "distance", "95", "%", "interval"]
+    assert said.splitlines()[1].split() == ["rank", "candidate", "distance", "95", "%", "interval", "beyond", "sizes"]
 
 
 # ---------------------------------------------------------------------------------------------------- explain

@@ -24,14 +24,18 @@ def centres():
     return 4.0 * np.random.default_rng(8).normal(size=(4, 6))
 
 
-def slow(a, b, draws, p):
-    """Class distances, coupling and costs in float64: repeat points to a common size, pair them in order."""
+def slow(a, b, draws, p, weights=None):
+    """Class distances, coupling and costs in float64: repeat points to a common size, pair them in order.
+
+    Row l counts by weights[l]: means of costs are over the number of rows, shares of mass over all weights.
+    """
     labels = [sorted(set(y)) for _, y in (a, b)]
-    count, common = len(draws["theta"]), math.lcm(len(a[0]), len(b[0]))
+    common = math.lcm(len(a[0]), len(b[0]))
+    counts = np.ones(len(draws["theta"])) if weights is None else weights
     between = np.zeros((len(labels[0]), len(labels[1])))
     within = [np.zeros((len(side), len(side))) for side in labels]
     mass, costs = np.zeros_like(between), np.zeros_like(between)
-    for l in range(count):  # noqa: E741
+    for l, weight in enumerate(counts / len(counts)):  # noqa: E741
         drawn = draws["theta"][l], draws["theta"][l], draws["psi"][l], draws["orders"][l]
         seen = [reference.data_point_projections(*data, *drawn) for data in (a, b)]
         parts = [
@@ -40,11 +44,11 @@ def slow(a, b, draws, p):
         ]
         for i, x in enumerate(parts[0]):
             for j, y in enumerate(parts[1]):
-                between[i, j] += reference.wasserstein(x, y, p) / count
+                between[i, j] += weight * reference.wasserstein(x, y, p)
         for side, matrix in zip(parts, within, strict=True):
             for i, x in enumerate(side):
                 for j, y in enumerate(side):
-                    matrix[i, j] += reference.wasserstein(x, y, p) / count
+                    matrix[i, j] += weight * reference.wasserstein(x, y, p)
         long = []
         for values, data in zip(seen, (a, b), strict=True):
             order = np.argsort(values)
@@ -52,8 +56,8 @@ def slow(a, b, draws, p):
             long.append((np.repeat(values[order], repeats), np.repeat(np.asarray(data[1])[order], repeats)))
         for x, c, y, d in zip(*long[0], *long[1], strict=True):
             place = labels[0].index(c), labels[1].index(d)
-            mass[place] += 1 / common / count
-            costs[place] += abs(x - y) ** p / common / count
+            mass[place] += weight / common / np.mean(counts)
+            costs[place] += weight * abs(x - y) ** p / common
     for matrix in within:
         np.fill_diagonal(matrix, np.inf)
     return between ** (1 / p), [matrix.min(axis=1) ** (1 / p) for matrix in within], mass, costs
@@ -75,15 +79,41 @@ def test_everything_is_what_the_definition_says(rng, p, m):
     assert why.class_distances.shape == why.by_class.stderr.shape == (3, 2)
 
 
-def test_the_distance_is_the_distance(rng, centres):
+@pytest.mark.parametrize("p", [1, 2])
+def test_projections_that_lean_count_by_their_weights(rng, p):
+    """The same definitions with a weight for every projection: those that `distance` draws by default."""
+    a = rng.normal(size=(24, 4)) * [5, 1, 1, 1], rng.permutation(np.repeat(["x", "y", "z"], 8))
+    b = rng.normal(0.5, 1, size=(30, 4)), rng.permutation(np.repeat([3, 7], 15))
+    orders = sotdd.UniformOrders(2)
+    tilted = sotdd.Projections.fit([a, b], n_projections=64, moments=orders, n_moments=1, scale=None, tilt=True)
+    block = tilted.draw(0, 64)
+    assert np.ptp(block.importance) > 0.5  # or the test shows nothing
+    # One moment of order 1 or 2: the polynomial ψ t or ψ t² / 2 tells both.
+    straight, squared = block.terms.coefficients[:, 1:3].T
+    order = np.where(squared != 0, 2, 1)[:, None]
+    psi = np.stack([block.terms.weights, np.where(squared != 0, 2 * squared, straight)], axis=1)
+    draws = {"theta": block.features.theta.astype(float), "psi": psi, "orders": order}
+    why = sotdd.explain(a, b, p=p, projections=tilted)
+    between, separation, mass, costs = slow(a, b, draws, p, block.importance)
+    np.testing.assert_allclose(why.class_distances, between, rtol=1e-4)
+    for found, expected in zip(why.by_class.separation, separation, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(why.coupling, mass, atol=1e-6)
+    np.testing.assert_allclose(why.by_class.costs * why.distance.value**p, costs, rtol=1e-3)
+    assert costs.sum() == pytest.approx(why.distance.value**p, rel=1e-4)
+
+
+@pytest.mark.parametrize("estimator", ["controlled", "plain"])
+def test_the_distance_is_the_distance(rng, centres, estimator):
     a, b = blobs(rng, 200, centres, list("abcd")), blobs(rng, 160, centres + 1, [1, 2, 3, 4])
-    why = sotdd.explain(a, b, n_projections=300, seed=5)
-    alone = sotdd.distance(a, b, n_projections=300, seed=5, estimator="plain")
+    why = sotdd.explain(a, b, n_projections=300, seed=5, estimator=estimator)
+    alone = sotdd.distance(a, b, n_projections=300, seed=5, estimator=estimator)
+    assert why.distance.value == alone.value
     np.testing.assert_array_equal(why.distance.per_projection, alone.per_projection)
-    projections = sotdd.Projections.fit([a, b], n_projections=300, seed=5)
-    forgotten = sotdd.distance(a[0], b[0], projections=projections)
-    np.testing.assert_array_equal(why.unlabelled.per_projection, forgotten.per_projection)
-    assert why.features == pytest.approx((forgotten.value / alone.value) ** 2)
+    projections = sotdd.Projections.fit([a, b], n_projections=300, seed=5, tilt=estimator == "controlled")
+    forgotten = sotdd.distance(a[0], b[0], projections=projections, estimator=estimator)
+    assert why.unlabelled.value == pytest.approx(forgotten.value, rel=1e-6)  # the tilt has other last bits
+    assert why.features == pytest.approx((forgotten.value / alone.value) ** 2, rel=1e-5)
     assert why.features + why.labels == 1
 
 

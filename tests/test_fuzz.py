@@ -108,7 +108,7 @@ KNOWN = {
     "n_projections": [1, 2, 33], "n_moments": [1, 3], "moments": [(1.0, 2.5), sotdd.UniformOrders(4)],
     "label": ["moments", "quantiles", sotdd.ClassQuantiles(), 0, None],
     "directions": [sotdd.Orthogonal(), sotdd.Sphere()], "shared_directions": [True, False],
-    "scale": ["pooled", None], "seed": [0, 7], "p": [1, 1.5, 2, 3, 50],
+    "scale": ["pooled", "features", "auto", None], "seed": [0, 7], "p": [1, 1.5, 2, 3, 50],
     "device": ["cpu", "auto"], "precision": ["float32", "tf32"], "estimator": ["plain", "controlled"],
     "rel_tol": [0.5], "noise_floor": [True, 2], "n_permutations": [1, 9], "statistic": ["distance", "balanced"],
     "method": ["otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd", "sotdd"], "max_samples": [2, 3],

@@ -438,9 +438,12 @@ def test_distances_of_streamed_data_are_those_of_arrays(folder, rng):
     np.save("x.npy", x)
     np.save("y.npy", y)
     other = rng.normal(1, 1, size=(500, 6))
-    expected = sotdd.distance((x, y), other, n_projections=256)
+    expected = {
+        scale: sotdd.distance((x, y), other, n_projections=256, scale=scale).value for scale in ("pooled", "features")
+    }
     for text in ["t.parquet", "x.npy::label=y.npy"]:
-        assert sotdd.distance(text, other, n_projections=256).value == expected.value
+        for scale, value in expected.items():
+            assert sotdd.distance(text, other, n_projections=256, scale=scale).value == value
         assert (
             sotdd.peers.otdd(text, other, max_samples=50).value == sotdd.peers.otdd((x, y), other, max_samples=50).value
         )

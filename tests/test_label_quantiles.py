@@ -211,10 +211,12 @@ def test_without_weight_it_is_sliced_wasserstein(rng):
 
 def test_laws_by_name():
     def mark(**settings):
-        return sotdd.Projections.fit([np.zeros((1, 2))], scale=None, **settings).fingerprint
+        return sotdd.Projections.fit([np.eye(2)], **settings).fingerprint
 
     assert mark(label="moments") == mark(label=sotdd.Moments()) == mark(n_moments=5)
     assert mark(label="moments", n_moments=3) == mark(n_moments=3)
+    assert mark(label="paper") == mark(label=sotdd.Moments(cut=None)) != mark(label="moments")
+    assert mark(scale=None) == mark(scale=None, label="paper")  # there is no spread to cut at
     assert mark(label="quantiles") == mark(label=sotdd.ClassQuantiles())
     apart = [sotdd.ClassQuantiles(), sotdd.ClassQuantiles(8), sotdd.ClassQuantiles(weight=2.0), sotdd.Moments()]
     assert len({mark(label=label) for label in apart}) == len(apart)
@@ -223,7 +225,7 @@ def test_laws_by_name():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"label": "medians"}, "label is 'medians': expected 'moments', 'quantiles' or a label law"),
+        ({"label": "medians"}, "label is 'medians': expected 'moments', 'quantiles', 'paper' or a label law"),
         ({"label": "quantiles", "n_moments": 3}, "label is given together with n_moments"),
         ({"label": "quantiles", "moments": [1.0]}, "label is given together with n_moments"),
         ({"label": sotdd.ClassQuantiles}, "not the class ClassQuantiles itself"),

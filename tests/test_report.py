@@ -3,6 +3,7 @@
 import html.parser
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -95,7 +96,8 @@ def test_explanations_can_be_chosen_or_given(matrix, datasets, tmp_path):
     assert data["explanations"] == {}
     _, data = read(sotdd.report(matrix, tmp_path / "r.html", datasets=datasets, explanations=[("near", "far")]))
     assert set(data["explanations"]) == {"0,2"}
-    made = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections)
+    same = {"projections": matrix.projections, "estimator": "controlled"}
+    made = sotdd.explain(datasets["near"], datasets["far"], **same)
     _, given = read(sotdd.report(matrix, tmp_path / "r.html", explanations={("near", "far"): made}))
     assert given["explanations"] == data["explanations"]
     np.testing.assert_allclose(given["explanations"]["0,2"]["distances"], made.class_distances, rtol=1e-4)
@@ -142,6 +144,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(matrix, tmp_path, monkeypatch):
 def test_bad_input(matrix, datasets, rng, tmp_path):
     path = tmp_path / "r.html"
     other = sotdd.explain(datasets["near"], datasets["far"], n_projections=64)
+    plain = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections)
     for settings, said in [
         ({"explanations": "all"}, "without datasets"),
         ({"explanations": "some", "datasets": datasets}, "explanations is 'some'"),
@@ -150,6 +153,7 @@ def test_bad_input(matrix, datasets, rng, tmp_path):
         ({"explanations": ["near"], "datasets": datasets}, "by pairs of names"),
         ({"explanations": {("near", "far"): 3}}, "expected an Explanation"),
         ({"explanations": {("near", "far"): other}}, "other projections"),
+        ({"explanations": {("near", "far"): plain}}, "pass estimator='controlled'"),
         ({"datasets": {"near": datasets["near"]}}, "the datasets are near but the matrix has"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):
@@ -169,6 +173,112 @@ def test_without_plotly_the_error_says_what_to_install(matrix, tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "plotly", None)
     with pytest.raises(sotdd.SotddError, match=r"pip install 'sotdd\[report\]'"):
         sotdd.report(matrix, tmp_path / "r.html")
+
+
+# --------------------------------------------------------------------------- the Python on the page
+
+
+def code_on(page):
+    """The code block, as a reader would copy it."""
+    return next(text for text in page.texts if text.startswith("import sotdd"))
+
+
+def executed(code, datasets=None, **filled):
+    """Run the block once its blanks are filled in; returns what it measured."""
+    filled = {**filled, **({} if datasets is None else {"datasets": datasets})}
+    for name in filled:
+        before = code
+        code = re.sub(
+            rf"^{name} = (.*\.\.\..*|\{{  # fill in[^}}]*\}})$", f"{name} = given[{name!r}]", code, flags=re.M
+        )
+        assert code != before, f"{name} is not there to fill in"
+    assert "..." not in code
+    room = {"given": filled}
+    exec(code, room)  # the very thing to test
+    return room["matrix"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"label": "quantiles"},
+        {"label": sotdd.ClassQuantiles(8, 0.5), "seed": 5},
+        {"n_moments": 2},
+        {"moments": [0.5, 1.5, 2.5]},
+        {"moments": sotdd.UniformOrders(3), "n_moments": 4},
+        {"label": sotdd.Moments(3, sotdd.ZeroTruncatedPoisson(max_order=4))},
+        {"seed": np.int64(11)},
+        {"seed": np.random.default_rng(4)},
+        {"p": 1.5, "scale": None},
+        {"n_projections": 200, "estimator": "plain", "noise_floor": 3},
+        {"directions": sotdd.Orthogonal(), "shared_directions": False},
+        {"directions": sotdd.Convolution((5, 1), [((5, 1), 1)], clamp=None)},
+    ],
+    ids=lambda settings: " ".join(settings) or "default",
+)
+def test_the_python_on_the_page_measures_the_same(datasets, tmp_path, settings):
+    matrix = sotdd.pairwise(datasets, **settings)
+    page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))
+    again = executed(code_on(page), datasets)
+    np.testing.assert_array_equal(again.values, matrix.values)
+    np.testing.assert_array_equal(again.stderr, matrix.stderr)
+    np.testing.assert_array_equal(again.noise_floors, matrix.noise_floors)
+    with pytest.raises(AssertionError):  # other data are told from these
+        executed(code_on(page), {name: (2 * np.asarray(x) + x[0], y) for name, (x, y) in datasets.items()})
+
+
+@pytest.mark.parametrize(
+    "drawing", [{}, {"tilt": True}, {"label": "quantiles", "scale": None}, {"shared_directions": False, "seed": 3}]
+)
+@pytest.mark.parametrize("settings", [{}, {"p": 1, "estimator": "controlled"}])
+def test_the_python_on_the_page_fits_given_projections_again(datasets, tmp_path, drawing, settings):
+    reference = datasets["far"]
+    projections = sotdd.Projections.fit([reference], n_projections=100, **drawing)
+    matrix = sotdd.pairwise(datasets, projections=projections, **settings)
+    page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))
+    again = executed(code_on(page), datasets, reference=[reference])
+    np.testing.assert_array_equal(again.values, matrix.values)
+
+
+def test_the_python_on_the_page_opens_files_by_their_paths(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, size in (("a.csv", 40), ("b.csv", 50)):
+        rows = np.column_stack([rng.normal(size=(size, 3)), rng.integers(2, size=size)])
+        np.savetxt(name, rows, delimiter=",", header="u,v,w,kind", comments="")
+    for sources in (
+        ["a.csv::label=kind", "b.csv::label=kind"],
+        {"one": "a.csv::label=kind,features=u+v", "two": "b.csv::label=,features=u+v"},
+    ):
+        matrix = sotdd.pairwise(sources, n_projections=64)
+        page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))
+        np.testing.assert_array_equal(executed(code_on(page)).values, matrix.values)
+
+
+def test_the_python_on_the_page_of_a_command_opens_files_as_it_did(rng, tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    for name, size in (("a.csv", 40), ("b.csv", 50)):
+        rows = np.column_stack([rng.normal(size=(size, 3)), rng.integers(2, size=size)])
+        np.savetxt(name, rows, delimiter=",", header="u,v,w,kind", comments="")
+    code, out, said = run(
+        "matrix", "a.csv", "b.csv::max_rows=30", "--label", "kind", "--features", "u+v", "--p", 1.5, "--seed", 4,
+        "--report", "r.html", "--json",
+    )  # fmt: skip
+    assert code == 0, said
+    page, _ = read(tmp_path / "r.html")
+    assert executed(code_on(page)).values.tolist() == json.loads(out)["values"]
+
+
+def test_the_python_on_the_page_of_sketches_and_peers_and_many(datasets, rng, tmp_path):
+    many = {str(place): rng.normal(size=(20, 2)) for place in range(6)}
+    matrix = sotdd.pairwise(many, method="mmd", max_samples=10)
+    page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))
+    np.testing.assert_array_equal(executed(code_on(page), many).values, matrix.values)
+    projections = sotdd.Projections.fit(datasets, n_projections=64)
+    sketches = {name: sotdd.sketch(data, projections) for name, data in datasets.items()}
+    matrix = sotdd.pairwise(sketches, p=1)
+    page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))
+    np.testing.assert_array_equal(executed(code_on(page), sketches).values, matrix.values)
 
 
 def test_data_in_a_script_stay_data():

@@ -33,10 +33,10 @@ def costs(engine, data, projections, splits, p):
         for _ in active.views(
             data,
             projections,
-            unplaced=lambda seen: found.append(active.split_costs(active.pool(seen, [0, 1]), splits, p)),
+            unplaced=lambda seen: found.append(active.split_costs(active.pool(seen, [0, 1]), splits, [p])),
         ):
             pass
-        return active.collect(found)
+        return active.collect(found)[:, :, 0]
 
 
 def brute_force(a, b, splits, drawn, p):

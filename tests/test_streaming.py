@@ -78,11 +78,18 @@ def test_counts_depend_on_the_values_alone(values, cuts, random):
 def test_quantiles_of_counts_are_within_a_bin_of_the_sorted_values(values, weight, shift):
     row = np.array([values], np.float32)
     counted = Histograms.empty(1)
+    counted.expect(row.shape[1])
     counted.count(slice(0, 1), row, 0, row.shape[1])
-    found = quantiles_of([counted], slice(0, 1), np.array([weight]), np.array([[shift]]), 16)[0]
-    exact = np.repeat(np.sort(weight * row[0].astype(np.float64) + shift), 16).reshape(16, -1).mean(axis=1)
+    (found,), (lost,) = quantiles_of([counted], slice(0, 1), np.array([weight]), np.array([[shift]]), 16)
+    parts = np.repeat(np.sort(weight * row[0].astype(np.float64) + shift), 16).reshape(16, -1)
+    exact = parts.mean(axis=1)
     reach = abs(weight) * float(np.ptp(row))
-    assert np.abs(found - exact).max() <= 2.5 * reach / BINS + 2e-7 * float(np.abs(exact).max()) + 1e-6
+    rounding = 2e-7 * float(np.abs(parts).max()) + 1e-6
+    assert np.abs(found - exact).max() <= 2.5 * reach / BINS + rounding
+    # What is said to be lost is at least what lies between the values and what is kept of them.
+    gaps = np.abs(parts - found[:, None])
+    assert gaps.mean() <= lost[0] + lost[2] + rounding
+    assert np.sqrt(np.mean(gaps**2)) <= lost[1] + lost[2] + rounding
 
 
 def test_values_that_are_not_finite_are_found():

@@ -51,7 +51,7 @@ def test_the_statistics_are_what_they_say(rng):
     a, b = sample(rng, 40), sample(rng, 30, shift=1)
     projections = sotdd.Projections.fit([a, b], n_projections=70)
     by_distance = sotdd.test(a, b, projections=projections, n_permutations=49, statistic="distance")
-    balanced = sotdd.test(a, b, projections=projections, n_permutations=49)
+    balanced = sotdd.test(a, b, projections=projections, n_permutations=49, statistic="balanced")
     measured = sotdd.distance(a, b, projections=projections)
     assert by_distance.distance == by_distance.statistic == pytest.approx(measured.value, rel=1e-6)
     np.testing.assert_array_equal(by_distance.null, by_distance.null_distances)
@@ -138,7 +138,7 @@ def test_renamed_classes_are_no_difference():
 
 def test_what_is_printed(rng):
     found = sotdd.test(sample(rng, 60), sample(rng, 50, shift=2), n_permutations=99)
-    assert repr(found).startswith("p = 0.01: distance ")
+    assert repr(found).startswith("p = 0.01, most by labels, order 1: distance ")
     assert repr(found).endswith("(99 draws, 128 projections)")
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["p_value"] == 0.01
@@ -165,7 +165,7 @@ def test_progress_is_told(rng):
     sotdd.test(
         sample(rng, 20), sample(rng, 20), n_permutations=99, n_projections=64, progress=lambda *now: told.append(now)
     )
-    assert told == [(64 * 64, 6400), (6400, 6400)]
+    assert told == [(64 * 64, 12800), (6400, 12800), (64 * 64 + 6400, 12800), (12800, 12800)]  # labels, then features
 
 
 def test_bad_input(rng):
@@ -175,7 +175,7 @@ def test_bad_input(rng):
         ({"n_permutations": 10.5}, "n_permutations is 10.5"),
         ({"n_projections": 0}, "n_projections is 0"),
         ({"p": 0.5}, "p is 0.5"),
-        ({"statistic": "best"}, "statistic is 'best': expected 'balanced' or 'distance'"),
+        ({"statistic": "best"}, "statistic is 'best': expected 'combined', 'balanced' or 'distance'"),
         ({"max_points": 0}, "max_points is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"device": "abacus"}, "abacus"),

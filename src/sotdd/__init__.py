@@ -40,7 +40,8 @@ from sotdd.projections import (
 )
 from sotdd.report import report
 from sotdd.result import Distance
-from sotdd.scaling import Scaler
+from sotdd.run_length import DriftMonitor
+from sotdd.scaling import Scaler, ScaleStatistics
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.making import sketch
 from sotdd.sketches.sketch import Sketch
@@ -60,6 +61,7 @@ __all__ = [
     "Convolution",
     "Distance",
     "DistanceMatrix",
+    "DriftMonitor",
     "DriftReference",
     "Explanation",
     "Flow",
@@ -68,6 +70,7 @@ __all__ = [
     "NoiseFloor",
     "Orthogonal",
     "Projections",
+    "ScaleStatistics",
     "Scaler",
     "Sketch",
     "SketchBuilder",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sotdd.checks import check_count, check_order, check_positive
-from sotdd.comparison import conclude, measure, pair_splits
+from sotdd.comparison import conclude, measure, pools_of
 from sotdd.data import LabelledData
 from sotdd.progress import Progress, reporting
 from sotdd.projections.draws import BLOCK
@@ -54,15 +54,15 @@ def to_tolerance(
     total = _next_total(0, projections.n_projections, most)
     chosen = engine or engine_for(device, datasets, total, precision)
     with reporting(progress, "Projecting") as report, chosen as active:
-        splits = pair_splits(datasets, [(0, 1)], n_splits, projections) if n_splits else None
-        measured = measure(datasets, [(0, 1)], projections.from_block(0, total), p, active, report, estimator, splits)
+        pools = pools_of(datasets, [(0, 1)], projections, n_splits)
+        measured = measure(datasets, [(0, 1)], projections.from_block(0, total), p, active, report, estimator, pools)
         while True:
             found = conclude(datasets, (0, 1), measured, 0, projections.from_block(0, total), p)
             if total >= most or _settled(found, wanted):
                 break
             before, total = total, _next_total(total, _needed(found, total, wanted), most)
             later = projections.from_block(before // BLOCK, total - before)
-            measured += measure(datasets, [(0, 1)], later, p, active, report, estimator, splits)
+            measured += measure(datasets, [(0, 1)], later, p, active, report, estimator)
     if _settled(found, wanted):
         return found
     missed = f"max_projections={most:,} did not reach rel_tol={wanted:g}"

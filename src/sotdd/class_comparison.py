@@ -30,6 +30,8 @@ _ORDER_VALUES = 1 << 20
 class ClassComparison:
     """What the projections say of the classes of a dataset a and of a dataset b.
 
+    Every projection counts by its importance, as it does in the distance of the datasets.
+
     Attributes
     ----------
     distances, stderr
@@ -61,17 +63,17 @@ class _Slot:
         self.mass = np.zeros((first, second))
         self.costs = np.zeros((first, second))
 
-    def add(self, rows: Sequence[NDArray[np.float32]], sides: Sequence[_Side], p: float) -> None:
-        """Add some projections; rows (B, n) hold class after class, each sorted."""
+    def add(self, rows: Sequence[NDArray[np.float32]], sides: Sequence[_Side], weights: Doubles, p: float) -> None:
+        """Add some projections; rows (B, n) hold class after class, each sorted, and weights (B,) their importance."""
         from sotdd import couplings
 
         (a, b), (left, right) = rows, sides
-        couplings.class_costs(a, left.edges, b, right.edges, p, False, *self.between)
+        couplings.class_costs(a, left.edges, b, right.edges, weights, p, False, *self.between)
         for part, side, sums in zip(rows, sides, self.within, strict=True):
-            couplings.class_costs(part, side.edges, part, side.edges, p, True, *sums)
+            couplings.class_costs(part, side.edges, part, side.edges, weights, p, True, *sums)
         # Runs that are sorted already are merged; equal values keep the order of classes.
         orders = [np.argsort(part, axis=1, kind="stable") for part in rows]
-        couplings.couple_rows(a, orders[0], left.codes, b, orders[1], right.codes, p, self.mass, self.costs)
+        couplings.couple_rows(a, orders[0], left.codes, b, orders[1], right.codes, weights, p, self.mass, self.costs)
 
 
 class _Side:
@@ -97,10 +99,13 @@ def compare_classes(
     with CpuEngine() as engine:
         for view in engine.views([a, b], projections, by_class=True):
 
-            def work(number: int, rows: list[NDArray[np.float32]] = view.rows) -> None:
-                mine = [side[number::_SLOTS] for side in rows]
-                for start in range(0, len(mine[0]), batch):
-                    slots[number].add([np.ascontiguousarray(side[start : start + batch]) for side in mine], sides, p)
+            def work(
+                number: int, rows: list[NDArray[np.float32]] = view.rows, weights: Doubles = view.block.importance
+            ) -> None:
+                for start in range(number, len(weights), _SLOTS * batch):
+                    chosen = slice(start, start + _SLOTS * batch, _SLOTS)
+                    mine = [np.ascontiguousarray(side[chosen]) for side in rows]
+                    slots[number].add(mine, sides, np.ascontiguousarray(weights[chosen]), p)
 
             engine.each(work, range(_SLOTS))
             report(view.part.stop, projections.n_projections)
@@ -121,14 +126,14 @@ def _summed(slots: Sequence[_Slot], count: int, p: float) -> ClassComparison:
     separation = [
         _nearest_other(np.sum([slot.within[side][0] for slot in slots], axis=0) / count, p) for side in (0, 1)
     ]
-    costs = np.sum([slot.costs for slot in slots], axis=0)
+    costs, mass = (np.sum([getattr(slot, name) for slot in slots], axis=0) for name in ("costs", "mass"))
     if not (np.isfinite(costs).all() and np.isfinite(distances).all()):
         raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
     return ClassComparison(
         _frozen(distances),
         _frozen(stderr),
         (_frozen(separation[0]), _frozen(separation[1])),
-        _frozen(np.sum([slot.mass for slot in slots], axis=0) / count),
+        _frozen(mass / mass.sum()),
         _frozen(costs / (float(costs.sum()) or 1.0)),
     )
 

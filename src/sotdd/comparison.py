@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.chance import Chance, Pool, floor_of_halves, pooled_floor, seed_of
 from sotdd.checks import check_order
+from sotdd.column_names import by_position
 from sotdd.data import LabelledData
-from sotdd.errors import SotddError
+from sotdd.errors import OutOfRange, SotddError
 from sotdd.noise import NoiseFloor
 from sotdd.progress import Progress, Report, reporting
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
-from sotdd.splits import Splits
 
 if TYPE_CHECKING:
     from sotdd.controls import Controls
@@ -50,8 +51,10 @@ class Measured:
         (L, q) of each pair, its controls; None without.
     controls
         What is controlled; None for the plain estimator.
-    splits
-        (L, S) of each pair, W_p^p of its pooled points dealt out at random; None where not asked for.
+    pools
+        What was dealt out at random beside the pairs.
+    dealt
+        (B, S) of each pool, W_p^p of its splits under the first B projections.
     """
 
     importance: NDArray[np.float64]
@@ -59,17 +62,19 @@ class Measured:
     costs: list[NDArray[np.float64]]
     columns: list[NDArray[np.float64]] | None
     controls: Controls | None
-    splits: list[NDArray[np.float64]] | None
+    pools: Sequence[Pool]
+    dealt: list[NDArray[np.float64]]
 
     def __add__(self, later: Measured) -> Measured:
-        """These projections and later ones."""
+        """These projections and later ones, through which nothing is dealt out."""
         return Measured(
             np.concatenate([self.importance, later.importance]),
             _joined(self.reach, later.reach),
             _joined(self.costs, later.costs),
             None if self.columns is None or later.columns is None else _joined(self.columns, later.columns),
             self.controls,
-            None if self.splits is None or later.splits is None else _joined(self.splits, later.splits),
+            self.pools,
+            self.dealt,
         )
 
 
@@ -86,10 +91,12 @@ def compare(
     precision: Precision = "float32",
     engine: Engine | None = None,
     n_splits: int = 0,
+    halves: bool = False,
 ) -> dict[tuple[int, int], Distance]:
     """Distances of some pairs; each dataset is projected and sorted once for all of them.
 
-    With ``n_splits`` the pooled points of each pair are dealt out so many times, for its noise floor.
+    With ``n_splits`` the pooled points of each pair are dealt out so many times, for its noise floor; with
+    ``halves`` each dataset is halved a few times, for a rough one.
     """
     from sotdd.engines.choice import engine_for
 
@@ -99,8 +106,8 @@ def compare(
     _refuse_beyond_memory(count, len(pairs) * per_pair + 2 * len(datasets))
     chosen = engine or engine_for(device, datasets, count, precision)
     with reporting(progress, "Projecting") as report, chosen as active:
-        splits = pair_splits(datasets, pairs, n_splits, projections) if n_splits else None
-        measured = measure(datasets, pairs, projections, p, active, report, estimator, splits)
+        pools = pools_of(datasets, pairs, projections, n_splits, halves)
+        measured = measure(datasets, pairs, projections, p, active, report, estimator, pools)
     return {pair: conclude(datasets, pair, measured, place, projections, p, method) for place, pair in enumerate(pairs)}
 
 
@@ -112,7 +119,7 @@ def measure(
     active: Engine,
     report: Report,
     estimator: str,
-    splits: Sequence[Splits] | None = None,
+    pools: Sequence[Pool] = (),
 ) -> Measured:
     """What every projection costs, with its controls where those are asked for."""
     controls = None
@@ -125,14 +132,9 @@ def measure(
     ends: list[list[Any]] = [[] for _ in datasets]
     costs: list[list[Any]] = [[] for _ in pairs]
     columns: list[list[NDArray[np.float64]]] = [[] for _ in pairs]
-    split_costs: list[list[Any]] = [[] for _ in pairs]
-
-    def deal_out(unplaced: object) -> None:
-        for pair, dealt, kept in zip(pairs, splits or (), split_costs, strict=True):
-            kept.append(active.split_costs(active.pool(unplaced, pair), dealt, p))
-
+    chance = Chance(pools, active, p)
     degree = controls.degree if controls else 0
-    for view in active.views(datasets, projections, degree=degree, unplaced=deal_out if splits else None):
+    for view in active.views(datasets, projections, degree=degree, unplaced=chance.seen if pools else None):
         importance.append(view.block.importance)
         for seen, kept in zip(view.rows, ends, strict=True):
             kept.append(active.ends(seen))
@@ -148,7 +150,8 @@ def measure(
         [active.collect(parts) for parts in costs],
         None if controls is None else [np.concatenate(parts) for parts in columns],
         controls,
-        [active.collect(parts) for parts in split_costs] if splits else None,
+        pools,
+        chance.costs(),
     )
 
 
@@ -166,7 +169,7 @@ def conclude(
     costs, first, second = measured.costs[place], measured.reach[i], measured.reach[j]
     _refuse_lost_powers(costs, first, second, p)
     rounding = _ROUNDING * np.maximum(np.abs(first).max(axis=1), np.abs(second).max(axis=1))
-    return Distance.from_projections(
+    found = Distance.from_projections(
         datasets[i],
         datasets[j],
         costs,
@@ -174,45 +177,59 @@ def conclude(
         method=method,
         fingerprint=projections.fingerprint,
         scaler=projections.scaler,
-        remarks=_precision(costs, rounding, p) or _flattened(first, second),
-        noise=_floor(measured, place, p),
+        column_names=projections.columns,
+        remarks=(
+            *(_precision(costs, rounding, p) or _flattened(first, second)),
+            *remarks_on_features([datasets[i], datasets[j]], projections),
+        ),
         weights=None if (measured.importance == 1).all() else measured.importance,
         columns=None if measured.columns is None else measured.columns[place],
         estimator="plain" if measured.controls is None else measured.controls.name,
         fitted=measured.controls is not None and measured.controls.lengths is not None,
     )
+    return replace(found, noise=_pooled(measured, pair, place, found), sampling=_by_halves(measured, pair, found))
 
 
-def _floor(measured: Measured, place: int, p: float) -> NoiseFloor | None:
-    """What splits of a pair's pooled points give, each projection counting as it does in the distance."""
-    if measured.splits is None:
-        return None
-    return NoiseFloor.of(usable_costs(measured.splits[place], p) * measured.importance[:, None], p)
+def remarks_on_features(sides: Sequence[LabelledData], projections: Projections) -> tuple[str, ...]:
+    """What there is to say of how features were scaled and matched."""
+    scaled = () if projections.scaler is None else projections.scaler.remarks
+    return (*scaled, *by_position(sides, projections.columns))
+
+
+def pools_of(
+    datasets: Sequence[LabelledData],
+    pairs: Sequence[tuple[int, int]],
+    projections: Projections,
+    n_splits: int,
+    halves: bool = False,
+) -> list[Pool]:
+    """What is dealt out beside the pairs: both of each, and the halves of every dataset."""
+    seed = seed_of(projections) if n_splits or halves else 0
+    pools = [Pool.of_pair(datasets, pair, n_splits, seed) for pair in pairs] if n_splits else []
+    halved = [Pool.of_halves(datasets, place, seed) for place in range(len(datasets))] if halves else []
+    return pools + [pool for pool in halved if pool is not None]
+
+
+def _pooled(measured: Measured, pair: tuple[int, int], place: int, found: Distance) -> NoiseFloor | None:
+    """What splits of a pair's pooled points give, as the distance is measured."""
+    for pool, costs in zip(measured.pools, measured.dealt, strict=True):
+        if pool.members == pair:
+            return pooled_floor(costs, measured.costs[place], measured.importance, found.p, found.value)
+    return None
+
+
+def _by_halves(measured: Measured, pair: tuple[int, int], found: Distance) -> NoiseFloor | None:
+    """What halves of each dataset of a pair give, brought to the sizes of the two."""
+    of_halves = [
+        (sum(pool.splits.sizes), costs)
+        for pool, costs in zip(measured.pools, measured.dealt, strict=True)
+        if len(pool.members) == 1 and pool.members[0] in pair
+    ]
+    return floor_of_halves(of_halves, measured.importance, found.n_points, found.p, found.value)
 
 
 def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
     return [np.concatenate(parts) for parts in zip(first, second, strict=True)]
-
-
-def pair_splits(
-    datasets: Sequence[LabelledData], pairs: Sequence[tuple[int, int]], count: int, projections: Projections
-) -> list[Splits]:
-    """Splits of every pooled pair, which follow from the projections and the sizes alone."""
-    seed = int(projections.fingerprint, 16)
-    return [
-        Splits.of([datasets[i], datasets[j]], (datasets[i].n_points, datasets[j].n_points), count, seed)
-        for i, j in pairs
-    ]
-
-
-def usable_costs(costs: NDArray[np.float64], p: float) -> NDArray[np.float64]:
-    """Transport costs of splits, or an error where they left float64."""
-    if not np.isfinite(costs).all():
-        raise SotddError(
-            f"transport to the power p={p:g} overflows on a random split of the data: use a smaller p, "
-            "scale='pooled', or bring outliers in."
-        )
-    return costs
 
 
 def _refuse_beyond_memory(count: int, vectors: int) -> None:
@@ -228,7 +245,7 @@ def _refuse_lost_powers(
 ) -> None:
     """Refuse powers that left float64, above or below."""
     if not np.isfinite(transported).all():
-        raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
+        raise OutOfRange(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
     if p > 2 and ((transported == 0) & (ends_a != ends_b).any(axis=1)).any():
         raise SotddError(f"transport to the power p={p:g} underflows: use a smaller p.")
 

@@ -56,6 +56,8 @@ class LabelledData:
         The distinct labels.
     codes
         For every row, the index of its label in ``classes``.
+    columns
+        The names of the features, where they have names: those of a table's columns.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class LabelledData:
     features: Features
     classes: tuple[Hashable, ...]
     codes: NDArray[np.integer]
+    columns: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, source: Dataset, name: str | None = None) -> LabelledData:
@@ -156,21 +159,6 @@ class LabelledData:
         present, codes = np.unique(self.codes[places], return_inverse=True)
         classes = tuple(self.classes[code] for code in present)
         return replace(self, features=features, classes=classes, codes=codes.astype(np.int32))
-
-    def reach(self, pivot: NDArray[np.float64]) -> float:
-        """A length in units of which squared deviations from ``pivot`` can be summed without overflow.
-
-        The largest deviation where float64 features could overflow; 1 for narrower dtypes, unless the pivot,
-        which may come from another dataset, is out of their range.
-        """
-        narrow = self.features.dtype.kind != "f" or self.features.dtype.itemsize < 8
-        if narrow and np.abs(pivot).max() <= np.finfo(np.float32).max:
-            return 1.0
-        with np.errstate(over="ignore"):
-            farthest = [
-                max(np.max(part.max(axis=0) - pivot), np.max(pivot - part.min(axis=0))) for part in self._parts()
-            ]
-        return float(max(farthest)) or 1.0
 
     def _parts(self) -> Iterator[NDArray[Any]]:
         return (self.rows(block) for block in self.blocks())

@@ -1,220 +1,200 @@
-"""A reference that batches are tested against later, when its points are no longer at hand."""
+"""A reference that batches are tested against later, one by one or as a series."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sotdd.aspects import LabelNames, Looked, check_label_names
 from sotdd.checks import check_count, check_order, check_seed
-from sotdd.comparison import usable_costs
+from sotdd.column_names import meets_by_position, taken_by_position
 from sotdd.data import Dataset, LabelledData
 from sotdd.distance import projections_for
 from sotdd.errors import SotddError
 from sotdd.inputs import open_dataset
-from sotdd.noise import rooted_means
-from sotdd.permutation import PROJECTIONS, costs_of_splits
-from sotdd.progress import Progress, Report, reporting
+from sotdd.permutation import PROJECTIONS, sampled
+from sotdd.progress import Progress, reporting
+from sotdd.projected import Projected
 from sotdd.projections.recipe import Projections
+from sotdd.run_length import DriftMonitor
+from sotdd.shuffling import Shuffles, orders_of, verdict
 from sotdd.splits import Splits
 from sotdd.two_sample import TwoSampleTest
+
+# A batch is compared with so many times its points, or with so many, where the reference has more: beyond that the
+# noise of the batch is all there is.
+_ENOUGH_TIMES = 20
+_ENOUGH = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class DriftReference:
-    """A dataset seen through projections, and how far batches of its own lie from it.
+    """A dataset as its projections, which batches of any size are tested against.
 
-    It holds quantile functions and no points: what a batch is compared with later, and what chance
-    gives, measured once while the points were at hand.
+    It holds projected values and labels, and no features. A test shuffles the points of reference and
+    batch between the two, as `sotdd.test` does, so its level holds for any law and any two sizes.
 
     Attributes
     ----------
+    points
+        The reference under every projection, with the labels.
     projections
         What the reference and every batch are seen through; the scaler is the reference's own.
-    rows
-        (L, n) the sorted data point projections of the reference: its quantile functions.
-    null_distances
-        How far batches of its own lie from it.
-    batch_size
-        How many points a batch has.
-    classes
-        The labels of the reference.
     p
-        The order of transport.
+        The order of transport of the distance.
+    label_names
+        Whether names of labels count, as in `sotdd.test`.
+    seed
+        Of the shuffles.
+    remarks
+        What a reader should know, such as that points were sampled.
 
     Examples
     --------
     >>> import numpy as np, sotdd
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(2000, 6))
-    >>> reference = sotdd.DriftReference.fit((x, x[:, 0] > 0), batch_size=100, n_batches=199)
+    >>> reference = sotdd.DriftReference.fit((x, x[:, 0] > 0))
     >>> reference
-    DriftReference(2,000 points in 2 classes, for batches of 100, 128 projections)
-    >>> same, moved = rng.normal(size=(100, 6)), rng.normal(0.4, 1, size=(100, 6))
-    >>> reference.test((same, same[:, 0] > 0)).rejects(0.05)
+    DriftReference(2,000 points in 2 classes, 128 projections)
+    >>> same, moved = rng.normal(size=(100, 6)), rng.normal(0.4, 1, size=(80, 6))
+    >>> reference.test((same, same[:, 0] > 0), n_permutations=199).rejects(0.05)
     False
-    >>> reference.test((moved, moved[:, 0] > 0)).rejects(0.05)
+    >>> reference.test((moved, moved[:, 0] > 0), n_permutations=199).rejects(0.05)
     True
     """
 
+    points: Projected
     projections: Projections
-    rows: NDArray[np.float32]
-    null_distances: NDArray[np.float64]
-    batch_size: int
-    classes: tuple[Hashable, ...]
     p: float
-
-    def __post_init__(self) -> None:
-        """Freeze the numbers."""
-        for name in ("rows", "null_distances"):
-            getattr(self, name).flags.writeable = False
+    label_names: LabelNames
+    seed: int
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def fit(
         cls,
         data: Dataset,
         *,
-        batch_size: int,
-        n_batches: int = 999,
+        max_points: int | None = 20_000,
+        label_names: LabelNames = "ignore",
         projections: Projections | None = None,
         p: float = 2,
         seed: int | np.random.Generator = 0,
-        device: str = "auto",
-        precision: Literal["float32", "tf32"] = "float32",
-        progress: Progress = None,
         **drawing: Any,  # noqa: ANN401  # what Projections.fit takes
     ) -> DriftReference:
-        """Project a reference, and measure how far batches of its own lie from the rest of it.
-
-        What chance gives is learnt from the reference alone, so the level of the test is not exact as
-        that of `sotdd.test` is; it was measured as 4 to 8 % at 5 %, nearest where the reference is
-        20 times a batch and more.
+        """Project a reference, and keep that.
 
         Parameters
         ----------
         data
             The reference.
-        batch_size
-            How many points the batches to be tested have; at most half of the reference.
-        n_batches
-            How many batches are drawn from the reference to see what chance gives.
+        max_points
+            Keep a random sample of so many points, where there are more; None to keep all.
+        label_names
+            "match" if a class is the same only under the same name; see `sotdd.test`.
         projections
             What to see it through; by default 128 projections, drawn by ``seed``.
         p
-            The order of transport.
+            The order of transport of the distance; the test judges by 1 and 2.
         seed
-            Of the batches and, unless ``projections`` are given, of the projections.
-        device, precision, progress
-            As in `sotdd.test`.
+            Of shuffles and samples and, unless ``projections`` are given, of the projections.
         drawing
             What `Projections.fit` takes, such as ``n_projections`` or ``label``.
         """
-        reference = open_dataset(data, name="reference")
-        size, count = check_count(batch_size, "batch_size"), check_count(n_batches, "n_batches")
-        p, key = check_order(p), check_seed(seed)
-        if 2 * size > reference.n_points:
-            raise SotddError(
-                f"batch_size is {size:,} but the reference has {reference.n_points:,} points: expected at most half."
-            )
+        p, key, names = check_order(p), check_seed(seed), check_label_names(label_names)
         unknown = [name for name in drawing if name not in inspect.signature(Projections.fit).parameters]
         if unknown:
             raise SotddError(f"there is no setting {', '.join(unknown)} of projections: check the spelling.")
+        [reference], remarks = sampled([open_dataset(data, name="reference")], max_points, key)
         if projections is None:
             drawing = {"n_projections": PROJECTIONS, "seed": key, **drawing}
-        projections = projections_for([reference], projections, drawing)
+        projections, [reference] = projections_for([reference], projections, drawing)
         projections.refuse_weighted("a reference")
-        with reporting(progress, "Calibrating") as report:
-            costs = null_of_batches(reference, projections, size, count, key, p, report, device, precision)
-        return cls(
-            projections,
-            sorted_rows(reference, projections, device, precision),
-            rooted_means(costs, p),
-            size,
-            reference.classes,
-            p,
-        )
+        return cls(Projected.of(reference, projections), projections, p, names, key, remarks)
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The labels of the reference."""
+        return self.points.classes
+
+    @property
+    def n_points(self) -> int:
+        """How many points are kept of it."""
+        return self.points.n_points
 
     def __repr__(self) -> str:
         """Sizes, for people."""
         classes = "1 class" if len(self.classes) == 1 else f"{len(self.classes):,} classes"
         return (
-            f"DriftReference({self.rows.shape[1]:,} points in {classes}, for batches of {self.batch_size:,}, "
-            f"{self.projections.n_projections:,} projections)"
-        )
+            f"DriftReference({self.n_points:,} points in {classes}, {self.projections.n_projections:,} projections)"
+        ) + "".join(f"; {said}" for said in self.remarks)
 
-    def test(
-        self, batch: Dataset, *, device: str = "auto", precision: Literal["float32", "tf32"] = "float32"
-    ) -> TwoSampleTest:
-        """Say whether a batch may be a sample of the reference's source."""
-        from sotdd.transport import Overlaps, transport_rows
+    def test(self, batch: Dataset, *, n_permutations: int = 499, progress: Progress = None) -> TwoSampleTest:
+        """Say whether a batch may be a sample of the reference's source.
 
-        data = open_dataset(batch, name="batch")
-        self.projections.check(data)
-        if data.n_points != self.batch_size:
-            raise SotddError(
-                f"the batch has {data.n_points:,} points but what chance gives was measured for {self.batch_size:,}: "
-                f"fit a reference with batch_size={data.n_points}."
-            )
-        seen = sorted_rows(data, self.projections, device, precision)
-        n, m = self.rows.shape[1], seen.shape[1]
-        transported = transport_rows(self.rows, seen, self.p, None if n == m else Overlaps.of(n, m))
-        costs = usable_costs(transported[:, None], self.p)
-        distance = float(rooted_means(costs, self.p)[0])
-        return TwoSampleTest(
-            distance=distance,
-            null_distances=self.null_distances,
-            statistic=distance,
-            null=self.null_distances,
-            judged_by="distance",
-            p=self.p,
-            n_points=(n, m),
-            n_projections=self.projections.n_projections,
-            fingerprint=self.projections.fingerprint,
-        )
+        Parameters
+        ----------
+        batch
+            Any number of points, labelled as the reference is.
+        n_permutations
+            How many shuffles; the smallest p-value is 1 / (n_permutations + 1).
+        progress
+            True for a bar, or a function of (done, total).
+        """
+        from sotdd.engines.cpu import CpuEngine
 
+        count = check_count(n_permutations, "n_permutations")
+        data = self.projections.aligned(open_dataset(batch, name="batch"))
+        seen = Projected.of(data, self.projections)
+        kept = self._enough_for(seen.n_points)
+        splits = Splits.of([kept, seen], (kept.n_points, seen.n_points), count + 1, self.seed, actual=True)
+        looked = Looked.at(splits.n_classes, self.projections.n_projections, self.label_names, self.seed, self._unit)
+        orders = orders_of(self.p, "combined")
+        with reporting(progress, "Shuffling") as report, CpuEngine() as engine:
+            shuffles = Shuffles(splits, looked, orders, self.projections.n_projections, engine, report)
+            self._deal_out(kept, seen, shuffles)
+            costs = shuffles.costs()
+        remarks = (*self.remarks, *self._remarks_on(data))
+        return verdict(costs, orders, self.p, "combined", splits.sizes, self.projections, remarks)
 
-def null_of_batches(
-    reference: LabelledData,
-    projections: Projections,
-    batch_size: int,
-    n_batches: int,
-    seed: int,
-    p: float = 2,
-    report: Report = lambda done, total: None,
-    device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
-) -> NDArray[np.float64]:
-    """W_p^p (L, n_batches) of random batches of the reference, as if it were a reference to new batches.
+    def monitor(self, run_length: int = 200) -> DriftMonitor:
+        """Watch a series of batches, with one false alarm in so many batches on average; see `DriftMonitor`."""
+        return DriftMonitor.begin(self, check_count(run_length, "run_length"))
 
-    A batch of m points that is part of the n points it is compared with would be too near. It is
-    compared with the other n - m instead, which is too far: a mean of m and one of n - m points
-    differ by 1/m + 1/(n - m) in variance, where those of a new batch and all n differ by 1/m + 1/n.
-    Distances of samples go with the root of that, and the ratio of the two is 1 - (m/n)².
-    """
-    n = reference.n_points
-    splits = Splits.of([reference], (batch_size, n - batch_size), n_batches, seed)
-    costs = costs_of_splits([reference], splits, projections, p, report, device, precision)
-    costs *= (1 - (batch_size / n) ** 2) ** (p / 2)
-    return costs
+    @property
+    def _unit(self) -> float:
+        """The spread of the projected features."""
+        return 1.0 if self.projections.scaler is not None else float(np.std(self.points.rows)) or 1.0
 
+    def _enough_for(self, batch_size: int) -> Projected:
+        """As much of the reference as a batch of this size needs, chosen at random."""
+        enough = max(_ENOUGH, _ENOUGH_TIMES * batch_size)
+        if self.n_points <= enough:
+            return self.points
+        key = np.random.SeedSequence(self.seed, spawn_key=(batch_size, 6))
+        return self.points.take(np.sort(np.random.default_rng(key).choice(self.n_points, enough, replace=False)))
 
-def sorted_rows(
-    data: LabelledData, projections: Projections, device: str, precision: Literal["float32", "tf32"]
-) -> NDArray[np.float32]:
-    """The sorted data point projections (L, n) of a dataset."""
-    from sotdd.engines.choice import engine_for
+    def _deal_out(self, kept: Projected, seen: Projected, shuffles: Shuffles) -> None:
+        from sotdd.engines.cpu_splits import Pool
+        from sotdd.projections.draws import BLOCK
 
-    with engine_for(device, [data], projections.n_projections, precision) as active:
-        try:
-            result = np.empty((projections.n_projections, data.n_points), np.float32)
-        except (MemoryError, ValueError) as error:
-            raise SotddError(
-                f"{projections.n_projections:,} rows of {data.n_points:,} points do not fit in memory: use fewer."
-            ) from error
-        for view in active.views([data], projections):
-            result[view.part] = active.collect(view.rows)
-    return result
+        for start in range(0, self.projections.n_projections, BLOCK):
+            block = self.projections.draw(start, start + BLOCK)
+            part = slice(start, start + len(block))
+            rows = np.concatenate([kept.rows[part], seen.rows[part]], axis=1)
+            label_rows = None
+            if kept.label_rows is not None and seen.label_rows is not None:
+                label_rows = np.concatenate([kept.label_rows[part], seen.label_rows[part]], axis=1)
+            shuffles.add(Pool(rows, label_rows, block.terms))
+
+    def _remarks_on(self, batch: LabelledData) -> tuple[str, ...]:
+        """What there is to say of how features are scaled, and how the columns of a batch were matched."""
+        scaler, columns = self.projections.scaler, self.projections.columns
+        met = meets_by_position(batch, columns)
+        matched = (taken_by_position(batch.name, columns is not None),) if met else ()
+        return (*(() if scaler is None else scaler.remarks), *matched)

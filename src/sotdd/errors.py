@@ -20,6 +20,10 @@ class SotddError(ValueError):
     """
 
 
+class OutOfRange(SotddError):  # noqa: N818  # it says what is wrong, as its parent does
+    """Values or powers of them that leave the range of floating-point numbers: too far apart to measure."""
+
+
 def require(module: str, purpose: str, install: str) -> ModuleType:
     """Import an optional dependency, or say what it is for and how to install it."""
     try:

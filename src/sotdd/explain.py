@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from sotdd.class_comparison import compare_classes
 from sotdd.comparison import compare
 from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given
-from sotdd.distance import projections_for
+from sotdd.distance import estimator_for, projections_for
 from sotdd.explanation import Explanation
 from sotdd.inputs import labelled_pair
 from sotdd.progress import Progress, Report, reporting
@@ -21,7 +21,7 @@ from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale
 
 
 def explain(
@@ -35,9 +35,10 @@ def explain(
     label: LabelChoice | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
-    scale: Literal["pooled"] | Scaler | None = default("pooled"),
+    scale: Scale = default("auto"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
+    estimator: str = default("controlled"),
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
@@ -49,8 +50,11 @@ def explain(
 
     Parameters
     ----------
-    a, b, n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed, projections
-        As in `distance`, which gives the same number.
+    a, b, n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed
+        As in `distance`, which with the same settings gives the same number, to the last bit.
+    projections, estimator
+        As in `distance`. Shares and class distances are means over the same projections, each counting
+        as it does in the distance; they have no controls.
     device, precision
         Where the distances are measured, as in `distance`. Classes are compared on the processor.
     progress
@@ -78,8 +82,8 @@ def explain(
     (('owl',), ('owl',))
     """
     datasets = labelled_pair(a, b)
-    order = check_order(p)
-    recipe = projections_for(
+    order, chosen = check_order(p), estimator_for(estimator, projections)
+    recipe, datasets = projections_for(
         datasets,
         projections,
         given(
@@ -92,14 +96,16 @@ def explain(
             scale=scale,
             seed=seed,
         ),
-    ).evenly()  # costs are shared out among classes, so projections count the same
+        chosen,
+    )
+    how: dict[str, Any] = {"estimator": chosen, "device": device, "precision": precision}
     with reporting(progress, "Explaining") as report:
         whole, forgotten, by_class = (_stage(report, number) for number in range(3))
-        found = compare(datasets, [(0, 1)], recipe, order, whole, device=device, precision=precision)[0, 1]
+        found = compare(datasets, [(0, 1)], recipe, order, whole, **how)[0, 1]
         unlabelled = found
         if any(len(data.classes) > 1 for data in datasets):
             plain = [_without_labels(data) for data in datasets]
-            unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, device=device, precision=precision)[0, 1]
+            unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, **how)[0, 1]
         classes = compare_classes(datasets[0], datasets[1], recipe, order, by_class)
     one, other = (data.name for data in datasets)
     sizes = datasets[0].counts, datasets[1].counts

@@ -30,10 +30,10 @@ class Explanation:
     names
         What the two datasets are called.
     distance
-        How far apart they are.
+        How far apart they are: what `distance` says of them, to the last bit.
     unlabelled
-        How far apart they are under the same projections when labels are forgotten: each dataset
-        becomes a single class.
+        How far apart they are when labels are forgotten and each dataset becomes a single class, through
+        the same projections and by the same estimator.
     sizes
         How many points each class has, of the one and of the other: (C,) and (C',).
     by_class
@@ -78,10 +78,10 @@ class Explanation:
     @property
     def share_stderr(self) -> float:
         """Standard error of either share over the choice of projections, as of a ratio of means."""
-        with_labels, without = self.distance.per_projection, self.unlabelled.per_projection
+        with_labels, without = self.distance.contributions, self.unlabelled.contributions
         if with_labels is None or without is None or len(with_labels) < 2 or self.distance.value == 0:
             return math.nan
-        unit = float(with_labels.max())
+        unit = float(np.abs(with_labels).max())
         rest = (without - self.features * with_labels) / unit
         return float(np.std(rest, ddof=1) / np.sqrt(len(rest)) / np.mean(with_labels / unit))
 

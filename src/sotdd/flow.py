@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sotdd.checks import check_count, check_order, check_positive, check_seed, described
+from sotdd.column_names import matched
 from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given
 from sotdd.errors import SotddError, require
@@ -24,7 +25,7 @@ from sotdd.projections.draws import Laws
 from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale
 
 if TYPE_CHECKING:
     import torch
@@ -52,7 +53,7 @@ def flow(
     label: LabelChoice | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
-    scale: Literal["pooled"] | Scaler | None = default("pooled"),
+    scale: Scale = default("auto"),
     seed: int | np.random.Generator = 0,
     progress: Progress = None,
     device: str | torch.device = "cpu",
@@ -113,7 +114,7 @@ def flow(
     True
     """
     require("torch", "sotdd.flow", "'sotdd[torch]'")
-    datasets = [_named(source, "source"), _named(target, "target")]
+    datasets = matched([_named(source, "source"), _named(target, "target")])
     order = check_order(p)
     pace = _Pace(steps, learning_rate, label_learning_rate, n_projections, fresh)
     stops = _stops(snapshots, pace.steps)

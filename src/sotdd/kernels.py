@@ -48,34 +48,11 @@ def kernel(function: _F) -> _F:
 
 
 @kernel
-def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: float, out: Floats) -> None:
+def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: Doubles, out: Floats) -> None:
     """Write (block - centre) * inverse_scale as float32; the difference is taken in float64."""
     for i in range(block.shape[0]):
         for j in range(block.shape[1]):
-            out[i, j] = np.float32((np.float64(block[i, j]) - centre[j]) * inverse_scale)
-
-
-@kernel
-def block_mean(block: NDArray[np.generic], pivot: Doubles, unit: float, mean: Doubles) -> None:
-    """Write the mean of (features - pivot) * unit over a block of points."""
-    rows = block.shape[0]
-    mean[:] = 0.0
-    for i in range(rows):
-        for j in range(mean.size):
-            mean[j] += (np.float64(block[i, j]) - pivot[j]) * unit
-    for j in range(mean.size):
-        mean[j] /= rows
-
-
-@kernel
-def block_deviation(block: NDArray[np.generic], pivot: Doubles, unit: float, mean: Doubles) -> float:
-    """Sum the squared deviations of (features - pivot) * unit from ``mean`` over a block of points."""
-    total = 0.0
-    for i in range(block.shape[0]):
-        for j in range(mean.size):
-            deviation = (np.float64(block[i, j]) - pivot[j]) * unit - mean[j]
-            total += deviation * deviation
-    return total
+            out[i, j] = np.float32((np.float64(block[i, j]) - centre[j]) * inverse_scale[j])
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,22 @@ _NOISE = "~"
 
 
 @dataclass(frozen=True, eq=False)
+class Asked:
+    """What a caller asked for, so that a report can say how to ask again.
+
+    Attributes
+    ----------
+    sources
+        Of each dataset by name, the path that it was opened from; None for data in memory.
+    settings
+        Those that were given, by name.
+    """
+
+    sources: Mapping[str, str | None]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
 class DistanceMatrix:
     """Distances between every two of several datasets, all through the same projections.
 
@@ -39,6 +56,8 @@ class DistanceMatrix:
         The `Distance` of every two different ones, by their places (i, j) with i < j.
     projections
         What all were measured through; None for other methods than s-OTDD.
+    asked
+        Sources and settings as `pairwise` was given them; None for a matrix that was put together otherwise.
 
     Examples
     --------
@@ -57,6 +76,7 @@ class DistanceMatrix:
     names: tuple[str, ...]
     distances: Mapping[tuple[int, int], Distance]
     projections: Projections | None = None
+    asked: Asked | None = None
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -72,6 +92,18 @@ class DistanceMatrix:
     def noise_floors(self) -> NDArray[np.float64]:
         """What two samples of each pooled pair would give (N, N); NaN where it was not asked for."""
         return self._square("noise_floor")
+
+    @property
+    def excess(self) -> NDArray[np.float64]:
+        """What of each distance (N, N) is beyond the noise of its sizes: the root of ``Distance.excess``, or 0.
+
+        NaN where no floor was measured.
+        """
+        square = np.zeros((len(self), len(self)))
+        for (i, j), found in self.distances.items():
+            over = math.nan if found.excess is None else max(0.0, found.excess) ** (1 / found.p)
+            square[i, j] = square[j, i] = over
+        return square
 
     @property
     def within_noise(self) -> NDArray[np.bool_]:
@@ -103,12 +135,11 @@ class DistanceMatrix:
         return self.distances[i, j]
 
     def nearest(self, name: str) -> str:
-        """Which of the others is nearest to this one."""
-        place = self._place(name)
+        """Which of the others is nearest to this one, beyond the noise of their sizes; `ranking` says ties."""
+        self._place(name)
         if len(self) < 2:
             raise SotddError("there is only one dataset: nothing is nearest to it.")
-        others = np.where(np.arange(len(self)) == place, np.inf, self.values[place])
-        return self.names[int(np.argmin(others))]
+        return self.ranking(name)[0].name
 
     def ranking(self, name: str) -> list[Ranked]:
         """The others from the nearest to the farthest; those that noise does not tell apart share a rank."""
@@ -142,7 +173,8 @@ class DistanceMatrix:
             **({"within_noise": self.within_noise.tolist()} if measured else {}),
             "settings": None if self.projections is None else self.projections.recipe(),
             "distances": [
-                {"a": self.names[i], "b": self.names[j], **found.to_dict()} for (i, j), found in self.distances.items()
+                {"a": self.names[i], "b": self.names[j], **_without_columns(found)}
+                for (i, j), found in self.distances.items()
             ],
         }
 
@@ -193,3 +225,8 @@ class DistanceMatrix:
             number = getattr(found, what)
             square[i, j] = square[j, i] = np.nan if number is None else number
         return square
+
+
+def _without_columns(found: Distance) -> dict[str, Any]:
+    """A distance as JSON values; the names of columns are the same for all, and among the settings."""
+    return {name: value for name, value in found.to_dict().items() if name != "columns"}

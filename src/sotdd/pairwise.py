@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from os import PathLike, fspath
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from sotdd.defaults import default, given
 from sotdd.distance import estimator_for, projections_for, refuse_settings
 from sotdd.errors import SotddError
 from sotdd.inputs import labelled, named
-from sotdd.matrix import DistanceMatrix
+from sotdd.matrix import Asked, DistanceMatrix
 from sotdd.noise import check_splits
 from sotdd.progress import Progress, reporting
 from sotdd.projections.directions import DirectionLaw
@@ -22,7 +23,7 @@ from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale
 from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
 
@@ -46,7 +47,7 @@ def pairwise(
     label: LabelChoice | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
-    scale: Literal["pooled"] | Scaler | None = default("pooled"),
+    scale: Scale = default("auto"),
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
     estimator: str = _ESTIMATOR,
@@ -95,18 +96,22 @@ def pairwise(
         seed=seed,
     )
     sources = named(datasets, Sketch)
+    settings = {**drawing, **given(p=p, estimator=estimator), **options}
     found, recipe = measured(
         sources,
         list(combinations(range(len(sources)), 2)),
         method=method,
-        settings={**drawing, **given(p=p, estimator=estimator), **options},
+        settings=settings,
         projections=projections,
         noise_floor=noise_floor,
         device=device,
         precision=precision,
         progress=progress,
     )
-    return DistanceMatrix(tuple(name for name, _ in sources), found, recipe)
+    also = {"method": (method, "sotdd"), "projections": (projections, None), "noise_floor": (noise_floor, False)}
+    asked = {**{name: value for name, (value, usual) in also.items() if value != usual}, **settings}
+    paths = {name: fspath(source) if isinstance(source, (str, PathLike)) else None for name, source in sources}
+    return DistanceMatrix(tuple(paths), found, recipe, Asked(paths, asked))
 
 
 def measured(
@@ -151,10 +156,11 @@ def measured(
         asked |= {"noise_floor": noise_floor} if n_splits else {}
         return _by_peer(method, data, pairs, asked, progress), None
     chosen = estimator_for(estimating.get("estimator", _ESTIMATOR), projections)
-    recipe = projections_for(data, projections, drawing, chosen)
+    recipe, data = projections_for(data, projections, drawing, chosen)
     found = compare(
-        data, pairs, recipe, p, progress, estimator=chosen, device=device, precision=precision, n_splits=n_splits
-    )
+        data, pairs, recipe, p, progress,
+        estimator=chosen, device=device, precision=precision, n_splits=n_splits, halves=len(data) > 2,
+    )  # fmt: skip
     return found, recipe
 
 

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sotdd.aspects import LabelNames, Looked, Statistic, check_label_names, check_statistic
 from sotdd.checks import check_count, check_order, check_seed
-from sotdd.comparison import usable_costs
+from sotdd.comparison import remarks_on_features
 from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given
 from sotdd.distance import projections_for
 from sotdd.errors import SotddError
 from sotdd.inputs import labelled_pair
-from sotdd.noise import rooted_means
-from sotdd.progress import Progress, Report, reporting
+from sotdd.progress import Progress, reporting
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale, Scaler
+from sotdd.shuffling import Shuffles, engine_of, orders_of, verdict
 from sotdd.splits import Splits
-from sotdd.two_sample import Statistic, TwoSampleTest, check_statistic, statistics
+from sotdd.two_sample import TwoSampleTest
 
 # Fewer than for a distance: the projections are the same for the data and for all shuffles, so their
 # choice is no source of error here, and every one of them costs as much as all shuffles together.
 PROJECTIONS = 128
-
-# Splits that are made between two reports of progress.
-_BATCH = 64
 
 # Samples of points are drawn from a stream of their own; splits use 3.
 _SAMPLING = 4
@@ -43,14 +40,15 @@ def test(
     n_permutations: int = 999,
     n_projections: int = default(PROJECTIONS),
     p: float = 2,
-    statistic: Statistic = "balanced",
+    statistic: Statistic = "combined",
+    label_names: LabelNames = "ignore",
     max_points: int | None = None,
     n_moments: int = default(5),
     moments: MomentLaw | Sequence[float] | None = default(None),
     label: LabelLaw | None = default(None),
     directions: DirectionLaw | None = default(None),
     shared_directions: bool = default(True),
-    scale: Literal["pooled"] | Scaler | None = default("pooled"),
+    scale: Scale = default("auto"),
     seed: int | np.random.Generator = 0,
     projections: Projections | None = None,
     device: str = "auto",
@@ -63,6 +61,11 @@ def test(
     anew on each side, and the distance is measured again through the same projections. If features
     and labels of both datasets come from one joint distribution, the datasets themselves are one
     more shuffle, so the test errs in at most the stated share of cases, for any size and any law.
+
+    The distance that is tested is the plain mean over the test's own 128 projections, since shuffles are
+    judged by the same: ``distance(a, b, n_projections=128, estimator="plain")`` with the other settings
+    the same. The default of `sotdd.distance` takes 1,000, leans them towards the data and controls
+    them, so its number differs from this one by about the error of 128 plain projections.
 
     Labels are pooled by value ("cat" is "cat", 0 is not "0"). The distance itself never looks at
     their names, so the same classes under new names are not found to differ; under each other's
@@ -79,9 +82,12 @@ def test(
     p
         The order of transport.
     statistic
-        "balanced": W_p^p of each projection is divided by the root of what shuffles give under it,
-        which finds more than "distance", the distance itself, where few projections of high order
-        would drown the others.
+        "combined": classes as they lie and features alone, each by p = 1 and by p = 2; whatever stands out
+        most counts, and every shuffle is judged in the same way, so that the level holds. "balanced": W_p^p
+        alone, each projection divided by the root of what shuffles give under it. "distance": the distance.
+    label_names
+        "ignore": the names of labels never count, only how classes lie. "match": they do, so that two classes
+        that exchange their names are a difference, and class shares are compared by name.
     max_points
         Use a random sample of so many points of each dataset, where there are more.
     n_moments, moments, label, directions, shared_directions, scale, projections, device, precision
@@ -105,6 +111,9 @@ def test(
     """
     check_count(n_permutations, "n_permutations")
     p, judged_by, key = check_order(p), check_statistic(statistic), check_seed(seed)
+    names = check_label_names(label_names)
+    if names == "match" and judged_by != "combined":
+        raise SotddError(f"label_names='match' is given with statistic={judged_by!r}: only 'combined' sees names.")
     data = labelled_pair(a, b)
     data, remarks = sampled(data, max_points, key)
     drawing = given(
@@ -118,64 +127,19 @@ def test(
     )
     if projections is None:
         drawing = {"n_projections": PROJECTIONS, "seed": key, **drawing}
-    recipe = projections_for(data, projections, drawing)
+    recipe, data = projections_for(data, projections, drawing)
     recipe.refuse_weighted("a test")
-    sizes = data[0].n_points, data[1].n_points
-    splits = Splits.of(data, sizes, n_permutations + 1, key, actual=True)
-    with reporting(progress, "Shuffling") as report:
-        costs = costs_of_splits(data, splits, recipe, p, report, device, precision)
-    judged = statistics(costs, p, judged_by)
-    distances = rooted_means(costs, p)
-    return TwoSampleTest(
-        distance=float(distances[0]),
-        null_distances=distances[1:],
-        statistic=float(judged[0]),
-        null=judged[1:],
-        judged_by=judged_by,
-        p=p,
-        n_points=sizes,
-        n_projections=recipe.n_projections,
-        fingerprint=recipe.fingerprint,
-        remarks=remarks,
-    )
-
-
-def costs_of_splits(
-    data: Sequence[LabelledData],
-    splits: Splits,
-    projections: Projections,
-    p: float,
-    report: Report,
-    device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
-) -> NDArray[np.float64]:
-    """W_p^p (L, S) between the sides of every split of the pooled datasets, under every projection."""
-    from sotdd.engines.choice import engine_for
-
-    total = projections.n_projections * len(splits)
-    try:
-        np.empty(total)
-    except (MemoryError, ValueError) as error:
-        raise SotddError(
-            f"{len(splits):,} splits through {projections.n_projections:,} projections do not fit in memory: use fewer."
-        ) from error
-    with engine_for(device, data, projections.n_projections, precision) as active:
-        columns: list[list[Any]] = [[] for _ in range(0, len(splits), _BATCH)]
-        done = 0
-
-        def deal_out(unplaced: object) -> None:
-            nonlocal done
-            pool = active.pool(unplaced, range(len(data)))
-            for number, kept in enumerate(columns):
-                batch = splits.part(number * _BATCH, (number + 1) * _BATCH)
-                kept.append(active.split_costs(pool, batch, p))
-                done += len(kept[-1]) * len(batch)
-                report(done, total)
-
-        for _ in active.views(data, projections, unplaced=deal_out):
+    splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, key, actual=True)
+    orders = orders_of(p, judged_by)
+    unit = 1.0 if recipe.scaler is not None else float(Scaler.fit(data, "pooled").scale)
+    looked = Looked.at(splits.n_classes, recipe.n_projections, names, key, unit)
+    looked = looked if judged_by == "combined" else looked.labels_alone()
+    with reporting(progress, "Shuffling") as report, engine_of(data, recipe, device, precision) as active:
+        shuffles = Shuffles(splits, looked, orders, recipe.n_projections, active, report)
+        for _ in active.views(data, recipe, unplaced=lambda seen: shuffles.add(active.pool(seen, (0, 1)))):
             pass
-        costs = np.concatenate([active.collect(kept) for kept in columns], axis=1)
-    return usable_costs(costs, p)
+        costs = shuffles.costs()
+    return verdict(costs, orders, p, judged_by, splits.sizes, recipe, (*remarks, *remarks_on_features(data, recipe)))
 
 
 def sampled(data: list[LabelledData], max_points: int | None, seed: int) -> tuple[list[LabelledData], tuple[str, ...]]:

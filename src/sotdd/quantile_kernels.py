@@ -41,6 +41,26 @@ def bin_means(rows: Floats, out: Floats) -> None:
             out[line, q] = np.float32((total + inner * parts) / n)
 
 
+@kernel
+def bin_losses(rows: Floats, means: Floats, out: Doubles) -> None:
+    """Write how far each sorted row (B, n) is from its means (B, Q): in the mean and in the mean square, out (B, 2)."""
+    n, parts = rows.shape[1], means.shape[1]
+    for line in range(rows.shape[0]):
+        row = rows[line]
+        first_power, second_power = 0.0, 0.0
+        for q in range(parts):
+            begin, end = q * n, (q + 1) * n
+            first, last = begin // parts, (end - 1) // parts
+            mean = np.float64(means[line, q])
+            for i in range(first, last + 1):
+                share = min(end, (i + 1) * parts) - max(begin, i * parts)
+                gap = abs(np.float64(row[i]) - mean)
+                first_power += share * gap
+                second_power += share * gap * gap
+        out[line, 0] = first_power / (float(n) * parts)
+        out[line, 1] = math.sqrt(second_power / (float(n) * parts))
+
+
 # --------------------------------------------------------------------------- counts in bins
 
 
@@ -162,21 +182,35 @@ def _spread(
 
 
 @kernel
-def _means_of_cells(cells: Doubles, span: Doubles, out: Floats) -> None:
-    """Write the means over equal parts of the probability that lies evenly within each of even cells."""
+def bin_widths(low: Doubles, high: Doubles, bins: int, out: Doubles) -> None:
+    """Write the width of the bins of each row, zero where all its values are one."""
+    for line in range(out.size):
+        out[line] = math.ldexp(1.0, _exponent(low[line], high[line], bins)) if low[line] < high[line] else 0.0
+
+
+@kernel
+def _means_of_cells(cells: Doubles, span: Doubles, out: Floats, lost: Doubles) -> None:
+    """Write the means over equal parts of the probability that lies evenly within each of even cells.
+
+    And what is lost by them, lost (3,): the mean and the root mean square of the deviations within parts,
+    and the width of a cell.
+    """
     total = 0.0
     for k in range(cells.size):
         total += cells[k]
     width = (span[1] - span[0]) / cells.size
     part_mass = total / out.size
     cell, used = 0, 0.0  # how much of the cell's mass is spent
+    deviations, squares = 0.0, 0.0
     for q in range(out.size):
-        wanted, moment = part_mass, 0.0
+        wanted, moment, second = part_mass, 0.0, 0.0
+        origin = cell  # places are counted from here, so that squares keep their digits
         while cell < cells.size:
             taken = min(wanted, cells[cell] - used)
             if taken > 0.0:
-                place = cell + (used + 0.5 * taken) / cells[cell]
+                place = cell - origin + (used + 0.5 * taken) / cells[cell]
                 moment += taken * place
+                second += taken * (place * place + (taken / cells[cell]) ** 2 / 12)
                 wanted -= taken
                 used += taken
             if wanted <= 0.0:
@@ -184,17 +218,34 @@ def _means_of_cells(cells: Doubles, span: Doubles, out: Floats) -> None:
             cell += 1
             used = 0.0
         got = part_mass - max(wanted, 0.0)
-        out[q] = np.float32(span[0] + width * moment / got) if got > 0.0 else np.float32(span[1])
+        if got > 0.0:
+            out[q] = np.float32(span[0] + width * (origin + moment / got))
+            variance = max(second / got - (moment / got) ** 2, 0.0)
+            deviations += math.sqrt(variance)
+            squares += variance
+        else:
+            out[q] = np.float32(span[1])
+    lost[0] = width * deviations / out.size
+    lost[1] = width * math.sqrt(squares / out.size)
+    lost[2] = width
 
 
 @kernel
 def quantiles_of_counts(
-    counts: Integers, low: Doubles, high: Doubles, weights: Doubles, shifts: Doubles, cells: Doubles, out: Floats
+    counts: Integers,
+    low: Doubles,
+    high: Doubles,
+    weights: Doubles,
+    shifts: Doubles,
+    cells: Doubles,
+    out: Floats,
+    lost: Doubles,
 ) -> None:
     """Write the quantile functions, out (B, Q), of values counted group by group, counts (G, B, H).
 
     Values of group g in row l are carried to weights[l] * t + shifts[l, g] first; ``cells`` is room to
-    work in, and its size how finely the groups are put together.
+    work in, and its size how finely the groups are put together. What is lost by that, lost (B, 3), is
+    as `_means_of_cells` says.
     """
     span = np.empty(2)
     for line in range(out.shape[0]):
@@ -206,9 +257,10 @@ def quantiles_of_counts(
                 span[1] = max(span[1], max(one, two) + shifts[line, g])
         if not span[0] < span[1]:
             out[line] = np.float32(span[0])
+            lost[line] = 0.0
             continue
         cells[:] = 0.0
         for g in range(counts.shape[0]):
             if low[g, line] <= high[g, line]:
                 _spread(counts[g, line], low[g, line], high[g, line], weights[line], shifts[line, g], cells, span)
-        _means_of_cells(cells, span, out[line])
+        _means_of_cells(cells, span, out[line], lost[line])

@@ -112,8 +112,9 @@ def _explained(
     made = {}
     with reporting(progress, "Explaining") as told:
         for number, (i, j) in enumerate(pairs, 1):
-            p = matrix.distances[i, j].p
-            made[i, j] = explain(data[i], data[j], projections=matrix.projections, p=p)
+            known = matrix.distances[i, j]
+            how = "plain" if known.estimator == "plain" else "controlled"
+            made[i, j] = explain(data[i], data[j], projections=matrix.projections, p=known.p, estimator=how)
             told(number, len(pairs))
     return made
 
@@ -134,10 +135,15 @@ def _fitting(matrix: DistanceMatrix, pair: tuple[str, str], why: object) -> Expl
         raise SotddError(
             f"the explanation of {pair[0]!r} and {pair[1]!r} is {described(why)}: expected an Explanation."
         )
-    known = matrix[pair].fingerprint, None if matrix.projections is None else matrix.projections.evenly().fingerprint
-    if why.distance.fingerprint not in known:
+    known = matrix[pair]
+    if why.distance.fingerprint != known.fingerprint:
         raise SotddError(
             f"the explanation of {pair[0]!r} and {pair[1]!r} was made through other projections than the matrix: pass "
             "projections=matrix.projections to sotdd.explain."
+        )
+    if why.distance.estimator != known.estimator:
+        raise SotddError(
+            f"the explanation of {pair[0]!r} and {pair[1]!r} has the estimator {why.distance.estimator} but the matrix "
+            f"{known.estimator}: pass estimator={known.estimator.partition(' ')[0]!r} to sotdd.explain too."
         )
     return replace(why, names=pair)

@@ -64,6 +64,8 @@ class Distance:
         What a reader of the number should know, such as that points were sampled.
     noise
         What two samples of the pooled data would give, where that was asked for.
+    sampling
+        What each dataset's own halves give, brought to these sizes: a rough floor that `pairwise` always has.
     estimator
         How ``value`` was made of ``per_projection``: "plain", the mean; or "controlled", with what
         was controlled in brackets.
@@ -74,6 +76,11 @@ class Distance:
         mean; for the plain estimator they are ``per_projection``.
     unreliable
         Why the error and the interval may not hold; None where they can be relied on.
+    sketch_error
+        How far the value may be, at most, from what the points themselves give through the same
+        projections, since sketches keep less; None where points were compared, or no bound is known.
+    columns
+        The names of the features, in the order of the projections; None where they have none.
 
     Examples
     --------
@@ -104,6 +111,9 @@ class Distance:
     weights: NDArray[np.float64] | None = None
     contributions: NDArray[np.float64] | None = None
     unreliable: str | None = None
+    sampling: NoiseFloor | None = None
+    sketch_error: float | None = None
+    columns: tuple[str, ...] | None = None
 
     @classmethod
     def from_projections(
@@ -117,11 +127,11 @@ class Distance:
         fingerprint: str | None = None,
         scaler: Scaler | None = None,
         remarks: tuple[str, ...] = (),
-        noise: NoiseFloor | None = None,
         weights: NDArray[np.float64] | None = None,
         columns: NDArray[np.float64] | None = None,
         estimator: str = "plain",
         fitted: bool = False,
+        column_names: tuple[str, ...] | None = None,
     ) -> Distance:
         """Take the root of the mean of W_p^p, and its standard error by the delta method.
 
@@ -146,11 +156,11 @@ class Distance:
             fingerprint,
             scaler,
             remarks=remarks,
-            noise=noise,
             estimator=estimator,
             weights=weights,
             contributions=found.contributions * found.unit,
             unreliable=found.unreliable,
+            columns=column_names,
         )
 
     @property
@@ -164,6 +174,11 @@ class Distance:
         return None if self.per_projection is None else len(self.per_projection)
 
     @property
+    def scale(self) -> str:
+        """How features were scaled: each by its own scale ("features"), all by one ("pooled"), or "none"."""
+        return "none" if self.scaler is None else self.scaler.kind
+
+    @property
     def noise_floor(self) -> float | None:
         """The distance of two samples of the pooled data of these sizes; None where it was not asked for."""
         return None if self.noise is None else self.noise.value
@@ -172,9 +187,39 @@ class Distance:
     def within_noise(self) -> bool | None:
         """Whether two samples of the pooled data would often be as far apart: in more than 5 % of all splits.
 
-        Judged from few splits, by Student's prediction limit; `sotdd.test` says it exactly.
+        Two samples of one source are called farther in 5 % of cases. ``noise.borderline`` says where more
+        splits might turn it; `sotdd.test` has more power and a p-value.
         """
-        return None if self.noise is None else self.value <= self.noise.limit(0.95)
+        return None if self.noise is None else self.noise.p_value > 0.05
+
+    @property
+    def excess(self) -> float | None:
+        """What of ``value ** p`` the sizes alone do not give, with the floor taken off; None where there is none.
+
+        Near zero, below as often as above, for samples of one source; so it compares datasets of any sizes.
+        """
+        return None if self.floor is None else self.value**self.p - self.floor.power
+
+    @property
+    def excess_stderr(self) -> float | None:
+        """Standard error of ``excess``: over the choice of projections, and over samples of these sizes."""
+        if self.floor is None:
+            return None
+        by_projections = self.p * self.value ** (self.p - 1) * self.stderr if math.isfinite(self.stderr) else 0.0
+        return math.hypot(self.sampling_stderr, by_projections)
+
+    @property
+    def sampling_stderr(self) -> float:
+        """Standard deviation of ``value ** p`` over samples of one source; 0 where no floor was measured."""
+        if self.floor is None:
+            return 0.0
+        powers = self.floor.distances**self.p
+        return float(np.std(powers, ddof=1)) * math.sqrt(1 + 1 / len(powers))
+
+    @property
+    def floor(self) -> NoiseFloor | None:
+        """The best floor there is: ``noise``, or the rough ``sampling``."""
+        return self.noise if self.noise is not None else self.sampling
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval that covers the distance over all projections with this confidence.
@@ -201,20 +246,28 @@ class Distance:
 
     def __repr__(self) -> str:
         """Value and error to the digits that mean something, and how they were made."""
-        how = [self.method, f"p={self.p:g}"]
-        if self.n_projections is not None:
-            how.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
         rough = "" if self.reliable else ", rough"
         said = [*self.remarks, *([] if self.unreliable is None else [self.unreliable])]
-        return f"{with_error(self.value, self.stderr)}{rough}{self._beside_noise()} ({', '.join(how)})" + "".join(
+        return f"{with_error(self.value, self.stderr)}{rough}{self._beside_noise()} ({self.how})" + "".join(
             f"; {one}" for one in said
         )
+
+    @property
+    def how(self) -> str:
+        """How it was measured, in a few words; of the scale only where features have their own."""
+        said = [self.method, f"p={self.p:g}"]
+        if self.n_projections is not None:
+            said.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
+        if self.scale == "features":
+            said.append(f"each {'feature' if self.columns is None else 'column'} scaled")
+        return ", ".join(said)
 
     def _beside_noise(self) -> str:
         if self.noise is None:
             return ""
         floor = f"floor {with_error(self.noise.value, self.noise.spread).partition(' ')[0]}"
-        return f", within noise ({floor})" if self.within_noise else f", noise {floor}"
+        close = "borderline, " if self.noise.borderline else ""
+        return f", {'within' if self.within_noise else 'beyond'} noise ({close}{floor})"
 
     def plot(self, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
         """Draw how projections differ, and how the value settles as they become more; two of matplotlib's axes."""
@@ -237,14 +290,21 @@ class Distance:
             "estimator": self.estimator,
             "reliable": self.reliable,
             "fingerprint": self.fingerprint,
+            "scale": self.scale,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
         }
+        if self.columns is not None:
+            result["columns"] = list(self.columns)
         if self.label_distances is not None:
             result["label_distances"] = self.label_distances.tolist()
         if self.unreliable is not None:
             result["unreliable"] = self.unreliable
         if self.noise is not None:
             result |= {**self.noise.to_dict(), "within_noise": self.within_noise}
+        if self.excess is not None and self.excess_stderr is not None:
+            result |= {"excess": self.excess, "excess_stderr": json_number(self.excess_stderr)}
+        if self.sketch_error is not None:
+            result["sketch_error"] = self.sketch_error
         if self.remarks:
             result["remarks"] = list(self.remarks)
         if per_projection:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,7 @@ from sotdd.data import Dataset, Features, LabelledData, same_features
 from sotdd.errors import SotddError
 from sotdd.inputs import labelled
 from sotdd.projections.directions import Sphere
-from sotdd.projections.recipe import scaler_for
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale, Scaler, scaler_for
 from sotdd.tensors import DeviceFeatures
 
 if TYPE_CHECKING:
@@ -61,9 +60,7 @@ class Span:
     scaler: Scaler | None
 
 
-def onto_span(
-    datasets: Mapping[str, Dataset] | Sequence[Dataset], *, scale: Literal["pooled"] | Scaler | None = "pooled"
-) -> Span:
+def onto_span(datasets: Mapping[str, Dataset] | Sequence[Dataset], *, scale: Scale = "auto") -> Span:
     """Turn datasets with more features than points onto the space that their points span.
 
     Distances by the returned law of directions have exactly the distribution that they have by
@@ -114,8 +111,8 @@ def onto_span(
 
 def _refuse_far_from_zero(data: list[LabelledData]) -> None:
     """Inner products of points far from zero hold too few digits of how the points differ."""
-    pooled = Scaler.fit(data)
-    if float(np.max(np.abs(pooled.centre))) > _FAR * pooled.scale:
+    pooled = Scaler.fit(data, "pooled")
+    if float(np.max(np.abs(pooled.centre) * pooled.inverse)) > _FAR:
         raise SotddError(
             "the points lie far from zero beside how much they differ, and scale=None keeps them there: use "
             "scale='pooled', or compare the datasets as they are."
@@ -131,7 +128,7 @@ def _on_host(data: Sequence[LabelledData], scaler: Scaler | None) -> list[NDArra
         block = slice(start, start + _FEATURES)
         points = np.concatenate([part[:, block] for part in flat]).astype(np.float64)
         if scaler is not None:
-            points = (points - scaler.centre[block]) / scaler.scale
+            points = (points - scaler.centre[block]) / scaler.scales[block]
         products += points @ points.T
     values, vectors = np.linalg.eigh(products)
     kept = values >= max(_NEGLIGIBLE * values[-1], 0.0)
@@ -150,7 +147,7 @@ def _on_device(tensors: Sequence[torch.Tensor], scaler: Scaler | None) -> list[t
         block = slice(start, start + _FEATURES)
         points = torch.cat([part[:, block] for part in flat]).double()
         if scaler is not None:
-            points = (points - points.new_tensor(scaler.centre[block])) / scaler.scale
+            points = (points - points.new_tensor(scaler.centre[block])) / points.new_tensor(scaler.scales[block])
         products.addmm_(points, points.T)
     values, vectors = torch.linalg.eigh(products)
     kept = values >= (_NEGLIGIBLE * values[-1]).clamp_min(0)

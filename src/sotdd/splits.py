@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import LabelledData
 from sotdd.errors import SotddError
 
 # Draws of projections use the streams 0, 1 and 2 of a seed.
 _STREAM = 3
+
+
+class Labelled(Protocol):
+    """What is dealt out: points with their labels, wherever the features are."""
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The distinct labels."""
+
+    @property
+    def codes(self) -> NDArray[np.integer]:
+        """Of every point, the place of its label among them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +33,7 @@ class Side:
 
     index: NDArray[np.int64]  # (n,) places in the pool
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among them; every class has a point
+    classes: NDArray[np.int64]  # (C,) which classes of the pool these are
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +69,7 @@ class Splits:
 
     @classmethod
     def of(
-        cls, datasets: Sequence[LabelledData], sizes: tuple[int, int], count: int, seed: int, *, actual: bool = False
+        cls, datasets: Sequence[Labelled], sizes: tuple[int, int], count: int, seed: int, *, actual: bool = False
     ) -> Splits:
         """Pool datasets; with ``actual``, split 0 gives the first points to the left as they came."""
         codes = pooled_codes(datasets)
@@ -69,6 +82,11 @@ class Splits:
     def __len__(self) -> int:
         """How many splits these are."""
         return self.stop - self.start
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes the pool has."""
+        return len(self.edges) - 1
 
     def part(self, first: int, last: int) -> Splits:
         """Splits first, …, last - 1 of these."""
@@ -88,10 +106,11 @@ class Splits:
         return self._side(left, counts), self._side(~left, np.diff(self.edges) - counts)
 
     def _side(self, taken: NDArray[np.bool_], counts: NDArray[np.int64]) -> Side:
-        return Side(self.grouped[taken], np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64))
+        present = np.flatnonzero(counts)
+        return Side(self.grouped[taken], np.concatenate([[0], np.cumsum(counts[present])]).astype(np.int64), present)
 
 
-def pooled_codes(datasets: Sequence[LabelledData]) -> NDArray[np.int64]:
+def pooled_codes(datasets: Sequence[Labelled]) -> NDArray[np.int64]:
     """The class of every point of the pooled datasets, where labels that are equal are one class."""
     seen: dict[Hashable, int] = {}
     parts = []

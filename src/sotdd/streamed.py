@@ -95,3 +95,16 @@ def refuse_non_finite(block: NDArray[Any], rows: range | NDArray[np.integer], na
         f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {rows[place[0]]:,}, "
         f"feature {place[1]:,}: drop or impute them first."
     )
+
+
+class ReorderedColumns(StreamedFeatures):
+    """The columns of other features in another order, put so as they are read."""
+
+    def __init__(self, features: StreamedFeatures, order: list[int]) -> None:
+        super().__init__(features.name, features.shape, features.dtype, finite=True)  # the features look themselves
+        self._features = features
+        self._order = order
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Read rows from where they are, and put their columns in order."""
+        return np.take(self._features[start:stop], self._order, axis=1)

@@ -15,6 +15,11 @@ from sotdd.errors import SotddError, require
 # DLPack's number for the processor.
 _HOST = 1
 
+# Rows on a device that are widened to float64 at a time.
+_ROWS = 8192
+# Deviations smaller than this are not divided by, so that their inverse stays in float64.
+_SMALLEST = 1e-300
+
 
 def is_tensor(value: object) -> bool:
     """Whether a value is a torch tensor."""
@@ -86,11 +91,30 @@ class DeviceFeatures:
         """Whether nothing is NaN or infinite, found on the device."""
         return not self.tensor.is_floating_point() or bool(self.tensor.isfinite().all().item())
 
-    def moments(self, pivot: NDArray[np.float64], unit: float) -> tuple[NDArray[np.float64], float]:
-        """Mean of (x - pivot) * unit and the summed squares of deviations from it, in float64 on the device."""
+    def moments(
+        self, pivot: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], int]:
+        """Reach, mean and summed squared deviations of features, and the farthest row; in float64 on the device.
+
+        The reach (d,) is the largest deviation from ``pivot``; the others are of (x - pivot) / reach.
+        """
         flat = self.tensor.reshape(len(self), -1)
         origin = flat.new_tensor(pivot, dtype=flat.new_empty(0).double().dtype)
-        blocks = [flat[start : start + 8192] for start in range(0, len(flat), 8192)]
-        mean = sum(((block.double() - origin) * unit).sum(0) for block in blocks) / len(flat)
-        variation = sum(float((((block.double() - origin) * unit - mean) ** 2).sum().item()) for block in blocks)
-        return mean.cpu().numpy(), variation
+        starts = range(0, len(flat), _ROWS)
+
+        def gaps(start: int) -> Any:  # noqa: ANN401  # a tensor
+            return flat[start : start + _ROWS].double() - origin
+
+        reach = origin.new_zeros(len(origin))
+        for start in starts:
+            reach = reach.maximum(gaps(start).abs().amax(0))
+        reach = reach.where(reach > 0, reach.new_ones(())).clamp_min(_SMALLEST)
+        mean = sum((gaps(start) / reach).sum(0) for start in starts) / len(flat)
+        squares, farthest, longest = reach.new_zeros(len(reach)), 0, -1.0
+        for start in starts:
+            deviations = (gaps(start) / reach - mean) ** 2
+            squares += deviations.sum(0)
+            length, place = (deviations @ (reach / reach.max()) ** 2).max(0)
+            if length.item() > longest:
+                farthest, longest = start + int(place.item()), length.item()
+        return reach.cpu().numpy(), mean.cpu().numpy(), squares.cpu().numpy(), farthest

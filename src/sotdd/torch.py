@@ -162,7 +162,8 @@ def _standardised(x: Tensor, scaler: Scaler | None) -> Tensor:
     centre = torch.tensor(scaler.centre)
     rounded = centre.to(points.dtype)
     rest = (centre - rounded).to(points.dtype)
-    return ((points - rounded.to(points.device)) - rest.to(points.device)) / scaler.scale
+    scales = torch.tensor(scaler.scales).to(points)
+    return ((points - rounded.to(points.device)) - rest.to(points.device)) / scales
 
 
 def _memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.aspects import Statistic
 from sotdd.checks import as_number, described
 from sotdd.errors import SotddError
 from sotdd.noise import rooted_means
 from sotdd.result import json_number
-
-Statistic: TypeAlias = Literal["balanced", "distance"]
 
 _QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
@@ -27,13 +26,14 @@ class TwoSampleTest:
     Attributes
     ----------
     distance
-        The distance between the two, by the projections of the test.
+        The distance between the two, by the projections of the test: what `sotdd.distance` gives for
+        them with ``estimator="plain"``, not with its default.
     null_distances
         Distances that chance gave: of shuffled data, or of batches of a reference.
     statistic
-        What is judged. "balanced": the mean over projections of W_p^p divided by the root of what is
-        usual under that projection, one on average over what chance gives; "distance": the distance
-        itself.
+        What is judged. "combined": of several aspects and both orders, the one that stands out most, in its
+        own standard deviations; "balanced": the mean over projections of W_p^p divided by the root of what
+        is usual under that projection, one on average over what chance gives; "distance": the distance itself.
     null
         The statistic of what chance gave.
     judged_by
@@ -48,6 +48,8 @@ class TwoSampleTest:
         Which they were.
     remarks
         What a reader should know, such as that points were sampled.
+    aspects
+        The p-value of each aspect by itself, such as "features, order 1"; not corrected for there being several.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class TwoSampleTest:
     n_projections: int
     fingerprint: str
     remarks: tuple[str, ...] = ()
+    aspects: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Freeze the numbers."""
@@ -83,6 +86,11 @@ class TwoSampleTest:
     def p_value(self) -> float:
         """How often chance goes as far, the data themselves counted as one of its outcomes."""
         return (1 + int(np.count_nonzero(self.null >= self.statistic))) / (1 + len(self.null))
+
+    @property
+    def strongest(self) -> str | None:
+        """The aspect that speaks most against one source; None where a single one was judged."""
+        return min(self.aspects, key=lambda name: self.aspects[name]) if len(self.aspects) > 1 else None
 
     @property
     def effect_size(self) -> float:
@@ -113,8 +121,9 @@ class TwoSampleTest:
     def __repr__(self) -> str:
         """The p-value, the distance beside what chance gives, and how it was found."""
         low, high = self.quantiles((0.05, 0.95)).values()
+        most = f", most by {self.strongest}" if self.strongest is not None and self.rejects(0.05) else ""
         return (
-            f"p = {self.p_value:.3g}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
+            f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
             f"({len(self.null):,} draws, {self.n_projections:,} projections)"
         ) + "".join(f"; {said}" for said in self.remarks)
 
@@ -125,6 +134,7 @@ class TwoSampleTest:
             "distance": self.distance,
             "statistic": self.statistic,
             "judged_by": self.judged_by,
+            "aspects": dict(self.aspects),
             "effect_size": json_number(self.effect_size),
             "ratio": json_number(self.ratio),
             "null_quantiles": {f"{level:g}": value for level, value in self.quantiles().items()},
@@ -138,27 +148,3 @@ class TwoSampleTest:
         if self.remarks:
             result["remarks"] = list(self.remarks)
         return result
-
-
-def check_statistic(statistic: object) -> Statistic:
-    """Return the name of a statistic, or refuse."""
-    if statistic == "balanced":
-        return "balanced"
-    if statistic == "distance":
-        return "distance"
-    raise SotddError(f"statistic is {described(statistic)}: expected 'balanced' or 'distance'.")
-
-
-def statistics(costs: NDArray[np.float64], p: float, statistic: Statistic) -> NDArray[np.float64]:
-    """The statistic (S,) of W_p^p (L, S), where the data themselves are one of the S splits like the others.
-
-    Few projections of high order have costs many times those of the others. Divided by the root of
-    their mean over all splits, they count more than the others still, but leave them a say.
-    """
-    if statistic == "distance":
-        return rooted_means(costs, p)
-    usual = np.sqrt(np.mean(costs, axis=1))  # (L,)
-    told = usual > 0  # under the others all points lie together
-    if not told.any():
-        return np.zeros(costs.shape[1])
-    return np.asarray(np.mean(costs[told] / usual[told, None], axis=0) / np.mean(usual[told]))

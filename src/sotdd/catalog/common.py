@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from sotdd.errors import SotddError
 from sotdd.sketches.file import from_bytes, to_bytes
-from sotdd.sketches.sketch import Sketch, refuse_other_projections
+from sotdd.sketches.sketch import VECTOR_QUANTILES, Sketch, refuse_other_projections
 
 # Length of the vectors that are searched; squared distances then come out within sqrt(2 / 1,024), 4.4 %.
 DIM = 1024
-# Of the vectors of a catalog whose first sketch kept every value.
-_QUANTILES = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +38,7 @@ class Common:
     @classmethod
     def of(cls, first: Sketch, place: str) -> Common:
         """What the first sketch lays down."""
-        quantiles = _QUANTILES if first.exact else first.n_quantiles
+        quantiles = VECTOR_QUANTILES if first.exact else first.n_quantiles
         empty = np.zeros((first.n_projections, 1), np.float32)
         bare = replace(
             first,
@@ -50,6 +48,8 @@ class Common:
             classes=("",),
             counts=np.zeros(1, np.int64),
             class_terms=empty,
+            lost=None,
+            remarks=(),
         )
         return cls(bare, quantiles, DIM if first.n_projections * quantiles > DIM else None)
 
@@ -87,4 +87,4 @@ class Common:
 
     def vector(self, sketch: Sketch) -> NDArray[np.float32]:
         """The vector (width,) that a sketch is found by."""
-        return sketch.reduced(self.n_quantiles).vector(self.dim)
+        return sketch.vector(self.dim, n_quantiles=self.n_quantiles)

@@ -120,9 +120,9 @@ class Hits(Sequence[Hit]):
     @property
     def remark(self) -> str:
         """What a reader should know; empty where there is nothing."""
-        if self.sure:
-            return ""
-        return f"others may be about as near: the search stopped after {self.compared:,} comparisons"
+        said = dict.fromkeys(remark for hit in self.hits for remark in hit.distance.remarks)
+        limit = f"others may be about as near: the search stopped after {self.compared:,} comparisons"
+        return "; ".join([*said, *([] if self.sure else [limit])])
 
     def __repr__(self) -> str:
         """A table for people."""

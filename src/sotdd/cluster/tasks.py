@@ -81,10 +81,7 @@ def gather(begin: Begin, source: object, name: str, columns: BatchColumns | None
     taker = begin.taker()
     try:
         for batch in _batches(source, name, columns):
-            if isinstance(batch, tuple) and len(batch) == 2:
-                taker.add(*batch)
-            else:
-                taker.add(batch)
+            taker.add(batch)
             begin.check_size(taker)
     except ClassesDoNotFit as error:
         return Refusal(str(error), too_many_classes=True)
@@ -143,5 +140,4 @@ def _frame_batches(frame: Any, name: str, columns: BatchColumns) -> Iterator[Any
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SotddError(f"{name} cannot be read as a table ({reason}): expected one type in each column.") from error
     for batch in table.to_batches(max_chunksize=BATCH_ROWS):
-        features, labels = columns.arrays(batch, name)
-        yield features if labels is None else (features, labels)
+        yield columns.batch(batch, name)

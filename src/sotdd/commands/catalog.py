@@ -14,6 +14,8 @@ from sotdd.commands.terminal import bar_wanted, print_json, print_table, say, sa
 from sotdd.errors import SotddError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sotdd.catalog.catalog import Catalog
     from sotdd.sketches.sketch import Sketch
 
@@ -52,6 +54,7 @@ def add_command(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an entry of this name.")] = False,
     features: o.Features = None,
     label: o.Label = None,
+    scale: o.Scale = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -62,7 +65,9 @@ def add_command(
     catalog = sotdd.Catalog(place)
     metadata = dict(_pair(text) for text in meta or [])
     is_new = catalog.recipe is None
-    made = _sketched(catalog, source, features, label, device, quiet)
+    if scale is not None and not is_new:
+        raise SotddError("--scale is for the first dataset of a catalog, by which all others are scaled: leave it out.")
+    made = _sketched(catalog, source, features, label, device, quiet, o.scaling(scale))
     catalog.add_many({name: made}, {name: metadata}, overwrite=overwrite)
     if as_json:
         print_json({"catalog": place, **catalog.entry(name).to_dict()})
@@ -202,7 +207,13 @@ def _existing(place: str) -> Catalog:
 
 
 def _sketched(
-    catalog: Catalog, source: str, features: str | None, label: str | None, device: str, quiet: bool
+    catalog: Catalog,
+    source: str,
+    features: str | None,
+    label: str | None,
+    device: str,
+    quiet: bool,
+    scaling: Mapping[str, Any] | None = None,
 ) -> Sketch:
     """A source as a sketch that fits the catalog; of a new catalog, with projections of its own."""
     import sotdd
@@ -213,7 +224,8 @@ def _sketched(
     bar = bar_wanted(quiet)
     if catalog.recipe is not None:
         return catalog.sketch(data, name=source, device=device, progress=bar)
-    return sotdd.sketch(data, sotdd.Projections.fit([data]), name=source, device=device, progress=bar)
+    projections = sotdd.Projections.fit([data], **(scaling or {}))
+    return sotdd.sketch(data, projections, name=source, device=device, progress=bar)
 
 
 def _pair(text: str) -> tuple[str, Any]:

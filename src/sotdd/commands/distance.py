@@ -25,6 +25,7 @@ def distance_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    scale: o.Scale = None,
     estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
@@ -38,7 +39,7 @@ def distance_command(
     datasets = [opened(source, features, label, quiet) for source in (a, b)]
     import sotdd
 
-    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
     settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
     matrix = sotdd.pairwise(
         datasets, method=method, noise_floor=noise_floor, device=device, progress=bar_wanted(quiet), **settings

@@ -28,6 +28,8 @@ def explain_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    estimator: o.Estimator = None,
+    scale: o.Scale = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -38,7 +40,8 @@ def explain_command(
     import sotdd
     from sotdd.explanation_text import as_rich
 
-    settings = o.given(n_projections=n_projections, seed=seed, p=p, label=label_law)
+    settings = o.given(n_projections=n_projections, seed=seed, p=p, label=label_law, estimator=estimator)
+    settings |= o.scaling(scale)
     why = sotdd.explain(one, other, device=device, progress=bar_wanted(quiet), **settings)
     if as_json:
         print_json({"a": a, "b": b, **why.to_dict()})

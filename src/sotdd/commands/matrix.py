@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from sotdd.commands import options as o
 from sotdd.commands.matrix_table import legend, print_matrix
-from sotdd.commands.sources import opened
+from sotdd.commands.sources import as_text, opened
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 from sotdd.errors import SotddError, require
 
@@ -41,6 +42,7 @@ def matrix_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    scale: o.Scale = None,
     estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
@@ -62,12 +64,13 @@ def matrix_command(
     import sotdd
     from sotdd.result import remarks_of
 
-    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
     settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
     bar = bar_wanted(quiet)
     matrix = sotdd.pairwise(datasets, method=method, noise_floor=noise_floor, device=device, progress=bar, **settings)
     if report is not None:
-        write_report(matrix, report, datasets if classes else None, bar)
+        texts = [as_text(source, features, label) for source in sources]
+        write_report(asked_of(matrix, texts), report, datasets if classes else None, bar)
     if as_json:
         print_json({**matrix.to_dict(), **({} if report is None else {"report": str(report)})})
     elif as_csv:
@@ -79,6 +82,14 @@ def matrix_command(
         say_note(f"{legend(matrix, errors)}; {time.perf_counter() - began:.1f} s", quiet)
         if report is not None:
             say(f"wrote {report}", "bold")
+
+
+def asked_of(matrix: DistanceMatrix, texts: list[str]) -> DistanceMatrix:
+    """The same, knowing what its datasets were opened from, for the Python on the page."""
+    from sotdd.matrix import Asked
+
+    settings = {} if matrix.asked is None else matrix.asked.settings
+    return replace(matrix, asked=Asked(dict(zip(matrix.names, texts, strict=True)), settings))
 
 
 def refuse_report(path: Path) -> None:

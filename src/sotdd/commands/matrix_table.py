@@ -46,8 +46,7 @@ def matrix_table(matrix: DistanceMatrix, *, errors: bool, named: bool) -> Table:
 def legend(matrix: DistanceMatrix, errors: bool) -> str:
     """How to read the table, with errors in it or not, in one line."""
     first = next(iter(matrix.distances.values()))
-    through = "" if first.n_projections is None else f", {first.n_projections:,} projections"
-    said = f"{first.method}, p={first.p:g}{through}"
+    said = first.how
     largest = max(found.stderr for found in matrix.distances.values())
     if math.isfinite(largest):
         said += f"; {'±' if errors else f'± up to {largest:.2g},'} one standard error over the choice of projections"

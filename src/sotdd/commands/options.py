@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from sotdd.errors import SotddError
+
 _READING = "How sources are read"
 _MEASURING = "How it is measured"
 _OUTPUT = "What is printed"
@@ -55,6 +57,16 @@ LabelLaw = Annotated[
         autocompletion=_words("moments", "quantiles"),
     ),
 ]
+Scale = Annotated[
+    str | None,
+    _option(
+        _MEASURING,
+        help="How features are scaled: features, each by its own spread; pooled, all by one; none; or auto, which is"
+        " features for tables and pooled for arrays and images.",
+        show_default="auto",
+        autocompletion=_words("auto", "features", "pooled", "none"),
+    ),
+]
 Estimator = Annotated[
     str | None,
     _option(
@@ -74,6 +86,9 @@ Method = Annotated[
 ]
 MaxSamples = Annotated[
     int | None, _option(_MEASURING, help="Sample so many points of each dataset, for methods that cannot take all.")
+]
+LabelNames = Annotated[
+    str, typer.Option(help="ignore, or match: whether the names of labels count, or only how classes lie.")
 ]
 NoiseFloor = Annotated[
     bool, _option(_MEASURING, "--noise-floor", help="Also say what two samples of the same data would give.")
@@ -100,6 +115,13 @@ Quiet = Annotated[bool, _option(_OUTPUT, "--quiet", "-q", help="No progress bar,
 def given(**settings: Any) -> dict[str, Any]:  # noqa: ANN401  # settings of any kind
     """Those settings that were given; the others are the library's to choose."""
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def scaling(scale: str | None) -> dict[str, Any]:
+    """The setting of a scale, where one was given."""
+    if scale is not None and scale not in ("auto", "features", "pooled", "none"):
+        raise SotddError(f"--scale is {scale!r}: expected auto, features, pooled or none.")
+    return {} if scale is None else {"scale": None if scale == "none" else scale}
 
 
 def examples(*lines: str) -> str:

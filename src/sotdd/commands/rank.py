@@ -34,6 +34,7 @@ def rank_command(
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    scale: o.Scale = None,
     estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
@@ -47,12 +48,12 @@ def rank_command(
     datasets = [opened(source, features, label, quiet) for source in (target, *candidates)]
     from sotdd.inputs import named
     from sotdd.pairwise import measured
-    from sotdd.ranking import ranked
+    from sotdd.ranking import ranked, unequal_sizes
     from sotdd.result import remarks_of
     from sotdd.sketches.sketch import Sketch
 
     sources = named(datasets, Sketch)
-    drawing = o.given(n_projections=n_projections, seed=seed, label=label_law)
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
     settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
     found, _ = measured(
         sources,
@@ -70,7 +71,8 @@ def rank_command(
     say_note(f"Nearest to {target}: {sizes_of(datasets[0])}", quiet)
     styles = ["bold" if line.rank == 1 else "" for line in lines]
     print_table(*(table_of(_rows(lines, sizes), left=(1,), styles=styles) for sizes in (True, False)))
-    for remark in remarks_of([line.distance for line in lines]):
+    distances = [line.distance for line in lines]
+    for remark in [*remarks_of(distances), *filter(None, [unequal_sizes(distances)])]:
         say_note(remark, quiet)
     say_note(f"{_legend(lines)}; {time.perf_counter() - began:.1f} s", quiet)
 
@@ -96,6 +98,8 @@ def _rows(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
     columns["distance"] = [with_error(found.value, found.stderr) for found in distances]
     if any(math.isfinite(found.stderr) for found in distances):
         columns["95 % interval"] = ["{:.4g} to {:.4g}".format(*found.interval(0.95)) for found in distances]
+    if all(found.excess is not None for found in distances):
+        columns["beyond sizes"] = [f"{max(0.0, found.excess or 0.0) ** (1 / found.p):.3g}" for found in distances]
     floors = [(found.noise.value, found.within_noise) for found in distances if found.noise is not None]
     if floors:
         columns["noise floor"] = [f"{floor:.4g}{NOISE_MARK if within else no_mark}" for floor, within in floors]
@@ -104,12 +108,11 @@ def _rows(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
 
 def _legend(lines: Sequence[Ranked]) -> str:
     first = lines[0].distance
-    said = [f"{first.method}, p={first.p:g}"]
+    said = [first.how]
     if first.n_projections is not None:
-        said[0] += f", {first.n_projections:,} projections"
         said.append("± and interval over their choice")
     if any(line.tied for line in lines):
-        said.append("= tied, not told apart by the projections")
+        said.append("= tied, not told apart by noise")
     if any(line.distance.within_noise for line in lines):
         said.append(f"{NOISE_MARK.strip()} within noise, as near as two samples of the same data")
     return "; ".join(said)

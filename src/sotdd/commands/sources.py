@@ -41,6 +41,22 @@ def opened_data(source: str, purpose: str, features: str | None, label: str | No
         return open_dataset(source, features=columns, **named)
 
 
+def as_text(source: str, features: str | None, label: str | None) -> str:
+    """The source with the options of the command line in it, as Python would be given it.
+
+    >>> as_text("a.csv::max_rows=9", None, "kind")
+    'a.csv::label=kind,max_rows=9'
+    """
+    from sotdd.sketches.making import SUFFIX
+
+    if source.endswith(SUFFIX):
+        return source
+    path, _, own = source.partition("::")
+    named = [f"{name}={value}" for name, value in (("features", features), ("label", label)) if value is not None]
+    options = ",".join([*named, *filter(None, [own])])  # what the source says itself comes last, and counts
+    return f"{path}::{options}" if options else path
+
+
 def sizes_of(data: LabelledData | Sketch) -> str:
     """Sizes, in words."""
     classes = "1 class" if len(data.classes) == 1 else f"{len(data.classes):,} classes"

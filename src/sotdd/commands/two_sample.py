@@ -27,14 +27,16 @@ def test_command(
     n_permutations: o.Permutations = 999,
     max_points: o.MaxPoints = None,
     statistic: Annotated[
-        str, typer.Option(help="balanced, or distance: what is compared with its shuffles.")
-    ] = "balanced",
+        str, typer.Option(help="combined, balanced or distance: what is compared with its shuffles.")
+    ] = "combined",
+    label_names: o.LabelNames = "ignore",
     features: o.Features = None,
     label: o.Label = None,
     n_projections: o.FewProjections = None,
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
+    scale: o.Scale = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -44,11 +46,13 @@ def test_command(
     datasets = [opened_data(source, "to shuffle", features, label, quiet) for source in (a, b)]
     import sotdd
 
-    settings = o.given(n_projections=n_projections, seed=seed, p=p, label=label_law, max_points=max_points)
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
+    settings = {**drawing, **o.given(p=p, max_points=max_points)}
     found = sotdd.test(
         *datasets,
         n_permutations=n_permutations,
         statistic=statistic,  # type: ignore[arg-type]  # checked there
+        label_names=label_names,  # type: ignore[arg-type]  # checked there
         device=device,
         progress=bar_wanted(quiet),
         **settings,

@@ -29,7 +29,7 @@ from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles, cut_of
 from sotdd.projections.recipe import Projections
-from sotdd.quantile_kernels import bin_means
+from sotdd.quantile_kernels import bin_losses, bin_means
 from sotdd.scaling import Scaler
 from sotdd.splits import Splits
 from sotdd.transport import Overlaps, transport_rows
@@ -143,13 +143,21 @@ class CpuEngine:
         self._workers.each(lambda part: bin_means(rows[part], out[part]), parts)
         return out
 
+    def losses(self, rows: Rows, means: Rows) -> Doubles:
+        """How far each sorted row is from such means, in the mean and in the mean square, (B, 2)."""
+        out = np.empty((len(rows), 2))
+        self._workers.each(
+            lambda part: bin_losses(rows[part], means[part], out[part]), _row_parts(len(rows), rows.shape[1])
+        )
+        return out
+
     def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
         """The points of some datasets together, one after another, before they are placed."""
         return pooled(unplaced, members)
 
-    def split_costs(self, pool: Pool, splits: Splits, p: float) -> Doubles:
-        """W_p^p (B, S) between the two sides of each split of a pool, class terms and all."""
-        return split_costs(pool, splits, p, self._workers, finish_side)
+    def split_costs(self, pool: Pool, splits: Splits, orders: Sequence[float]) -> Doubles:
+        """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
+        return split_costs(pool, splits, orders, self._workers, finish_side)
 
     def ends(self, rows: Rows) -> Doubles:
         """The smallest and the largest value (B, 2) of each sorted row."""
@@ -219,7 +227,7 @@ def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data")
     """Points (m, d) as float32, centred and scaled."""
     if scaler is not None:
         result = np.empty(rows.shape, np.float32)
-        kernels.standardise(rows, scaler.centre, 1.0 / scaler.scale, result)
+        kernels.standardise(rows, scaler.centre, scaler.inverse, result)
         return result
     with np.errstate(over="ignore"):  # found, and explained, where rows are placed
         result = rows.astype(np.float32, copy=False)
@@ -301,9 +309,14 @@ def sort(rows: Rows) -> None:
         kernels.radix_sort_rows(rows)
 
 
-def finish_side(rows: Rows, label_rows: Rows | None, offsets: NDArray[np.int64], terms: LabelTerms) -> None:
-    """Turn grouped feature projections into sorted data point projections, in place."""
-    place(rows, offsets, terms.weights, class_terms(rows if label_rows is None else label_rows, offsets, terms))
+def finish_side(
+    rows: Rows, label_rows: Rows | None, offsets: NDArray[np.int64], terms: LabelTerms, shifts: Doubles | None
+) -> None:
+    """Turn grouped feature projections into sorted data point projections, in place; shifts come before terms."""
+    if shifts is not None:
+        place(rows, offsets, np.ones(len(rows)), shifts)
+    else:
+        place(rows, offsets, terms.weights, class_terms(rows if label_rows is None else label_rows, offsets, terms))
     sort(rows)
 
 

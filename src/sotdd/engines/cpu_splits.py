@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise as neighbours
 from typing import TypeAlias
 
@@ -21,8 +21,8 @@ from sotdd.transport import Overlaps, transport_rows
 Rows = NDArray[np.float32]
 
 # Turns feature projections of a side, grouped by class, into sorted data point projections, in place:
-# (rows, rows made for labels or None, class boundaries, terms).
-Finish: TypeAlias = Callable[[Rows, Rows | None, NDArray[np.int64], LabelTerms], None]
+# (rows, rows made for labels or None, class boundaries, terms, where classes stand if not by their terms).
+Finish: TypeAlias = Callable[[Rows, Rows | None, NDArray[np.int64], LabelTerms, NDArray[np.float64] | None], None]
 
 # Values of a side that a thread works on at a time: with their copies, a second-level cache's worth.
 _ITEM_VALUES = 1 << 17
@@ -44,6 +44,17 @@ class Pool:
     rows: Rows  # (B, N)
     label_rows: Rows | None  # (B, N)
     terms: LabelTerms
+    shifts: NDArray[np.float64] | None = None  # (B, C) where each class stands, if not where its points put it
+
+    def shifted(self, shifts: NDArray[np.float64]) -> Pool:
+        """The same points, each at t + the shift (B, C) of its class, whatever the label terms say."""
+        return replace(self, shifts=shifts)
+
+    def part(self, rows: slice) -> Pool:
+        """Some of the projections."""
+        label_rows = None if self.label_rows is None else self.label_rows[rows]
+        shifts = None if self.shifts is None else self.shifts[rows]
+        return Pool(self.rows[rows], label_rows, self.terms.part(rows), shifts)
 
 
 def pooled(unplaced: Unplaced, members: Sequence[int]) -> Pool:
@@ -63,15 +74,17 @@ def _joined(rows: list[Rows], members: Sequence[int], drawn: Drawn) -> Rows:
     return together
 
 
-def split_costs(pool: Pool, splits: Splits, p: float, workers: Workers, finish: Finish) -> NDArray[np.float64]:
-    """W_p^p (B, S) between the two sides of every split.
+def split_costs(
+    pool: Pool, splits: Splits, orders: Sequence[float], workers: Workers, finish: Finish
+) -> NDArray[np.float64]:
+    """W_p^p (B, S, orders) between the two sides of every split, for each order p.
 
     Threads take a split each, or a share of its rows where there are few splits, and draw it
     themselves, so that no more splits are held than threads are at work.
     """
     n, m = splits.sizes
     overlaps = None if n == m else Overlaps.of(n, m)
-    costs = np.empty((len(pool.rows), len(splits)))
+    costs = np.empty((len(pool.rows), len(splits), len(orders)))
 
     def work(item: tuple[int, slice]) -> None:
         number, share = item
@@ -80,7 +93,8 @@ def split_costs(pool: Pool, splits: Splits, p: float, workers: Workers, finish: 
         for start, stop in neighbours([*range(share.start, share.stop, size), share.stop]):
             part = slice(start, stop)
             a, b = (_sorted_side(pool, part, side, finish) for side in (left, right))
-            costs[part, number] = transport_rows(a, b, p, overlaps)
+            for place, p in enumerate(orders):
+                costs[part, number, place] = transport_rows(a, b, p, overlaps)
 
     shares = _shares(len(pool.rows), -(-2 * workers.count // len(splits)))
     workers.each(work, [(number, share) for number in range(len(splits)) for share in shares])
@@ -91,7 +105,8 @@ def _sorted_side(pool: Pool, part: slice, side: Side, finish: Finish) -> Rows:
     """Sorted data point projections of the points of one side."""
     rows = _taken(pool.rows[part], side.index)
     label_rows = None if pool.label_rows is None else _taken(pool.label_rows[part], side.index)
-    finish(rows, label_rows, side.offsets, pool.terms.part(part))
+    shifts = None if pool.shifts is None else np.ascontiguousarray(pool.shifts[part][:, side.classes])
+    finish(rows, label_rows, side.offsets, pool.terms.part(part), shifts)
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.errors import SotddError
+from sotdd.errors import OutOfRange, SotddError
 from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
 
 # Class terms must fit float32 with room for the feature that is added.
@@ -14,7 +14,7 @@ LARGEST_TERM = 1e38
 
 def too_large(name: str, projection: int) -> SotddError:
     """Features that float32 products cannot hold."""
-    return SotddError(
+    return OutOfRange(
         f"features of dataset {name!r} are too large for float32 products (projection {projection:,} is not finite): "
         "divide the features by their spread, or use scale='pooled'."
     )
@@ -32,7 +32,7 @@ def unusable_term(name: str, largest: float, terms: LabelTerms, line: int, proje
             "summary function."
         )
     order = int(degrees(terms.coefficients[line : line + 1])[0])
-    return SotddError(
+    return OutOfRange(
         f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "
         f"(projection {projection:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
         "moments=sotdd.UniformOrders(4)."

@@ -97,14 +97,17 @@ class Engine(Protocol):
     def quantiles(self, rows: Any, count: int) -> NDArray[np.float32]:  # noqa: ANN401
         """Means (B, count) of each sorted row over parts of equal probability, as an array."""
 
+    def losses(self, rows: Any, means: NDArray[np.float32]) -> NDArray[np.float64]:  # noqa: ANN401
+        """How far each sorted row is from such means, in the mean and in the mean square, (B, 2) as an array."""
+
     def transport(self, a: Any, b: Any, p: float) -> Any:  # noqa: ANN401
         """W_p^p (B,) between each sorted row of a and of b, in a form of the engine's own."""
 
     def pool(self, unplaced: Any, members: Sequence[int]) -> Any:  # noqa: ANN401
         """The points of some datasets together, before they are placed, in a form of the engine's own."""
 
-    def split_costs(self, pool: Any, splits: Splits, p: float) -> Any:  # noqa: ANN401
-        """W_p^p (B, S) between the two sides of each split of a pool, in a form of the engine's own."""
+    def split_costs(self, pool: Any, splits: Splits, orders: Sequence[float]) -> Any:  # noqa: ANN401
+        """W_p^p (B, S, orders) between the two sides of each split of a pool, in a form of the engine's own."""
 
     def ends(self, rows: Any) -> Any:  # noqa: ANN401
         """The smallest and the largest value (B, 2) of each sorted row, in a form of the engine's own."""

@@ -185,22 +185,29 @@ class TorchEngine:
             return np.concatenate([self.quantiles(half, count) for half in (rows[:middle], rows[middle:])])
 
     @torch.no_grad()
+    def losses(self, rows: Rows, means: NDArray[np.float32]) -> NDArray[np.float64]:
+        """How far each sorted row is from such means, in the mean and in the mean square, (B, 2) on the host."""
+        kept = torch.from_numpy(means).to(rows.device)
+        first, second = (self.transport(rows, kept, p).double().cpu().numpy() for p in (1.0, 2.0))
+        return np.stack([first, np.sqrt(second)], axis=1)
+
+    @torch.no_grad()
     def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
         """The points of some datasets together, one after another, before they are placed."""
         return pooled(unplaced, members)
 
     @torch.no_grad()
-    def split_costs(self, pool: Pool, splits: Splits, p: float) -> torch.Tensor:
-        """W_p^p (B, S) between the two sides of each split of a pool, class terms and all."""
+    def split_costs(self, pool: Pool, splits: Splits, orders: Sequence[float]) -> torch.Tensor:
+        """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
         n, m = splits.sizes
         if n != m and (n, m) not in self._steps:
             self._steps = {(n, m): verbs.steps_of(Overlaps.of(n, m), pool.rows.device)}
         try:
-            return split_costs(pool, splits, p, None if n == m else self._steps[n, m])
+            return split_costs(pool, splits, orders, None if n == m else self._steps[n, m])
         except torch.OutOfMemoryError as error:
             middle = self._halved(len(pool.rows), error)
             halves = slice(0, middle), slice(middle, None)
-            return torch.cat([self.split_costs(pool.part(half), splits, p) for half in halves])
+            return torch.cat([self.split_costs(pool.part(half), splits, orders) for half in halves])
 
     def ends(self, rows: Rows) -> torch.Tensor:
         """The smallest and the largest value (B, 2) of each sorted row."""
@@ -288,8 +295,8 @@ class TorchEngine:
         if scaler is None:
             points: torch.Tensor = raw.to(torch.float32)
         else:
-            centre = torch.from_numpy(scaler.centre.copy()).to(self.device)
-            points = ((raw.double() - centre) * (1.0 / scaler.scale)).to(torch.float32)
+            centre, inverse = (torch.tensor(part, device=self.device) for part in (scaler.centre, scaler.inverse))
+            points = ((raw.double() - centre) * inverse).to(torch.float32)
         return points
 
     def _begin(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -39,6 +39,12 @@ class Pool:
     terms: LabelTerms
     weights: torch.Tensor
     coefficients: torch.Tensor | None
+    shifts: torch.Tensor | None = None  # (B, C) where each class stands, if not where its points put it
+
+    def shifted(self, shifts: NDArray[np.float64]) -> Pool:
+        """The same points, each at t + the shift (B, C) of its class, whatever the label terms say."""
+        on_device = torch.from_numpy(shifts).to(self.rows.device)
+        return replace(self, shifts=on_device, weights=torch.ones_like(self.weights))
 
     def part(self, rows: slice) -> Pool:
         """Some consecutive projections."""
@@ -50,6 +56,7 @@ class Pool:
             self.terms.part(rows),
             self.weights[rows],
             None if self.coefficients is None else self.coefficients[rows],
+            None if self.shifts is None else self.shifts[rows],
         )
 
 
@@ -74,12 +81,12 @@ def pooled(unplaced: Unplaced, members: Sequence[int]) -> Pool:
     )
 
 
-def split_costs(pool: Pool, splits: Splits, p: float, steps: fused.Steps | None) -> torch.Tensor:
-    """W_p^p (B, S) between the two sides of every split."""
+def split_costs(pool: Pool, splits: Splits, orders: Sequence[float], steps: fused.Steps | None) -> torch.Tensor:
+    """W_p^p (B, S, orders) between the two sides of every split, for each order p."""
     costs = []
     for number in range(len(splits)):
         a, b = (_sorted_side(pool, side) for side in splits.draw(number))
-        costs.append(verbs.transport_rows(a, b, p, steps))
+        costs.append(torch.stack([verbs.transport_rows(a, b, p, steps) for p in orders], dim=1))
     return torch.stack(costs, dim=1)
 
 
@@ -91,8 +98,11 @@ def _sorted_side(pool: Pool, side: Side) -> Rows:
     codes = torch.repeat_interleave(edges.diff()).int()
     layout = Layout(pool.layout.data, side.offsets, edges, codes, None, None, None)
     rows = pool.rows.index_select(1, index)
-    by_labels = rows if pool.label_rows is None else pool.label_rows.index_select(1, index)
-    terms = verbs.class_terms(by_labels, layout, pool.terms, pool.coefficients)
-    del by_labels
+    if pool.shifts is not None:
+        terms = pool.shifts[:, torch.from_numpy(side.classes).to(device)].contiguous()
+    else:
+        by_labels = rows if pool.label_rows is None else pool.label_rows.index_select(1, index)
+        terms = verbs.class_terms(by_labels, layout, pool.terms, pool.coefficients)
+        del by_labels
     verbs.place(rows, codes, pool.weights, terms)
     return verbs.sort(rows)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sotdd.data import LabelledData, checked_features, split
 from sotdd.errors import SotddError
+from sotdd.inputs.frames import names_of
 from sotdd.inputs.images import is_image
-from sotdd.inputs.items import Found, ListItems
+from sotdd.inputs.items import Batch, Found, ListItems
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.settings import Settings
 
@@ -21,7 +23,7 @@ def open_arrays(source: Any, name: str, settings: Settings) -> Found:  # noqa: A
     """Take ``(features, labels)``, features alone, or a dataset that is open already."""
     if isinstance(source, LabelledData):
         settings.refuse("the dataset is open already", "features", "label", "split", "broken")
-        return Found(source.features, Labels(source.classes, source.codes))
+        return Found(source.features, Labels(source.classes, source.codes), columns=source.columns)
     settings.refuse(_WHY, "features", "split", "broken")
     if settings.label is not None:
         settings.refuse(_WHY, "label")
@@ -30,7 +32,8 @@ def open_arrays(source: Any, name: str, settings: Settings) -> Found:  # noqa: A
         labels = None
     items = _items(features)
     held = items if items is not None else checked_features(features, name)
-    return Found(held, None if labels is None else Labels.of(labels, len(held), name))
+    names = source.columns if isinstance(source, Batch) else names_of(features, held)
+    return Found(held, None if labels is None else Labels.of(labels, len(held), name), columns=names)
 
 
 def is_bunch(source: object) -> bool:
@@ -48,7 +51,7 @@ def open_bunch(source: Any, name: str, settings: Settings) -> Found:  # noqa: AN
     if all(isinstance(value, int) and 0 <= value < len(known) for value in classes):
         named = tuple(known[value] for value in classes if isinstance(value, int))
         if len(set(named)) == len(named):
-            return Found(found.features, Labels(named, found.labels.codes))
+            return replace(found, labels=Labels(named, found.labels.codes))
     return found
 
 

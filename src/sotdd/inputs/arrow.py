@@ -46,7 +46,7 @@ def open_arrow(path: Path, name: str, settings: Settings) -> Found:
             raise SotddError(f"lists in {path} have shape {block.shape[1:]} but {shape} before: expected one length.")
         return block
 
-    return Found(GroupedRows(name, batches.sizes, shape, dtype, decode), labels)
+    return Found(GroupedRows(name, batches.sizes, shape, dtype, decode), labels, columns=columns.names)
 
 
 class _Batches:

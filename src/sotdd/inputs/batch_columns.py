@@ -8,10 +8,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given
 from sotdd.errors import SotddError
 from sotdd.inputs.arrow_columns import block_of, dtype_of, kind_of, kinds_of
 from sotdd.inputs.columns import Columns
+from sotdd.inputs.items import Batch
 from sotdd.inputs.settings import Settings, checked_features, checked_label
 
 # Arrow's own types are not checked, since it is optional.
@@ -100,6 +102,17 @@ class BatchColumns:
         labels = None if self.label is None else _labels(batch.column(self.label), self.label, name)
         dtype = dtype_of([batch.schema.field(column).type for column in self.features])
         return block_of(batch, columns, dtype, name), labels
+
+    def batch(self, table: Table, name: str) -> Dataset:
+        """The same as a small dataset: (features, labels), or features alone, which keep the names of their columns."""
+        features, labels = self.arrays(table, name)
+        is_list = kind_of(table.schema.field(self.features[0]).type) == "list"
+        names = None if is_list else self.features
+        if labels is not None:
+            return Batch.of(features, labels, names)
+        if names is None or not len(features):
+            return features
+        return replace(LabelledData.of(features, name), columns=names)
 
 
 def _labels(column: Column, title: str, name: str) -> NDArray[Any]:

@@ -57,6 +57,11 @@ class Columns:
         return cls(label, features, kind)
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """What features are called: numbers by their columns; what lies in one list has no names."""
+        return self.features if self.kind == "numbers" else None
+
+    @property
     def all(self) -> list[str]:
         """Every column that is read."""
         return [*self.features, *([] if self.label is None else [self.label])]

@@ -39,7 +39,7 @@ def open_csv(path: Path, name: str, settings: Settings) -> Found:
         found = None if columns.label is None or not labels else _typed(labels_of(labels, name))
         if columns.kind == "text" and texts:
             return Found(ArrowTexts(arrow().chunked_array(texts), name), found)
-        return Found(spool.features(), found)
+        return Found(spool.features(), found, columns=columns.names)
 
 
 def _kinds(path: Path) -> dict[str, Kind]:

@@ -47,7 +47,21 @@ def open_frame(source: Any, name: str, settings: Settings) -> Found:  # noqa: AN
     if columns.kind == "text":
         return Found(ListItems(frame[columns.features[0]].to_list()), labels)
     features = _lists(frame[columns.features[0]], name) if columns.kind == "list" else _numbers(frame, columns)
-    return Found(checked_features(features, name), labels)
+    names = columns.names if _has_names(source) else None
+    return Found(checked_features(features, name), labels, columns=names)
+
+
+def names_of(features: Any, held: Any) -> tuple[str, ...] | None:  # noqa: ANN401  # of any library
+    """What the columns of a table that is held as a matrix are called; None for anything but a table."""
+    if not is_frame(features) or not _has_names(features) or np.ndim(held) != 2:
+        return None
+    names = tuple(features.column_names if hasattr(features, "column_names") else features.columns)
+    return names if len(set(names)) == len(names) == held.shape[1] else None
+
+
+def _has_names(source: Any) -> bool:  # noqa: ANN401
+    """Whether columns have names; those that pandas numbers, as it does by default, have none."""
+    return not hasattr(source, "set_axis") or all(isinstance(column, str) for column in source.columns)
 
 
 def _frame(source: Any, name: str) -> Frame:  # noqa: ANN401

@@ -71,7 +71,7 @@ def open_huggingface(source: Any, name: str, settings: Settings) -> Found:  # no
     labels = None if columns.label is None else _labels(source, columns.label, name)
     if columns.kind in ("text", "image"):
         return Found(_Rows(source, columns.features[0], name), labels)
-    return Found(_mapped(source, columns, name), labels)
+    return Found(_mapped(source, columns, name), labels, columns=columns.names)
 
 
 def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noqa: ANN401

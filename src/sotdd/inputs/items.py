@@ -46,15 +46,29 @@ class ListItems(Items):
         return [self._items[row] for row in rows]
 
 
+class Batch(tuple[NDArray[Any], NDArray[Any]]):
+    """(features, labels) of some rows of a table, with the names of the features."""
+
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, features: NDArray[Any], labels: NDArray[Any], columns: tuple[str, ...] | None) -> Batch:
+        """Put the three together."""
+        batch = cls((features, labels))
+        batch.columns = columns
+        return batch
+
+
 @dataclass(frozen=True, eq=False)
 class Found:
     """Features or items, and their labels or None.
 
     ``sampled`` says that the loader took the sample itself, ``prepared`` that it made numbers of
-    what it read.
+    what it read. ``columns`` are the names of the features, where they have names.
     """
 
     features: Features | Items
     labels: Labels | None
     sampled: bool = False
     prepared: bool = False
+    columns: tuple[str, ...] | None = None

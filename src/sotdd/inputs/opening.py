@@ -190,10 +190,11 @@ def _finished(found: Found, name: str, settings: Settings) -> LabelledData:
     prepare = Preparation(name, settings)
     if isinstance(found.features, Items) or (prepare.needed and not found.prepared):
         features, rows = prepared(found.features, rows, prepare, name)
+        columns = None  # what a transform or an encoder made has other meanings
     else:
-        features = _some(found.features, rows)
+        features, columns = _some(found.features, rows), found.columns
     kept = labels.take(rows)
-    return LabelledData(name, features, kept.classes, kept.codes)
+    return LabelledData(name, features, kept.classes, kept.codes, columns)
 
 
 def _some(features: Features, rows: NDArray[np.integer] | None) -> Features:

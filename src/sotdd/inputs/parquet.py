@@ -40,7 +40,7 @@ def open_parquet(paths: Sequence[Path], name: str, settings: Settings) -> Found:
     if columns.kind == "text":
         parts = [chunk for file in files for chunk in file.column(columns.features[0]).chunks]
         return Found(ArrowTexts(arrow().chunked_array(parts, type=parts[0].type), name), labels)
-    return Found(_features(files, columns, name), labels)
+    return Found(_features(files, columns, name), labels, columns=columns.names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from numpy.typing import NDArray
-
-from sotdd.checks import check_count, described, first_line
+from sotdd.checks import check_count, described
+from sotdd.data import Dataset
 from sotdd.defaults import default
 from sotdd.errors import SotddError, require
 from sotdd.inputs.batch_columns import BatchColumns, Schema
+from sotdd.inputs.parquet_files import parquet_files, reading_parquet
 
 Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 
@@ -25,8 +24,6 @@ BATCH_ROWS = 1 << 16
 PIECE_ROWS = 1 << 18
 # Footers read at a time: they may be far away.
 _READERS = 16
-# What pyarrow raises for files that are not there, cut off, damaged or of another kind.
-_UNREADABLE = (OSError, ValueError, TypeError, NotImplementedError, KeyError)
 
 
 @dataclass(frozen=True)
@@ -59,15 +56,14 @@ class ParquetPiece:
         first, last = self.groups[0], self.groups[-1]
         return f"{self.path} (row group{'' if first == last else 's'} {first}{'' if first == last else f'-{last}'})"
 
-    def __iter__(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]] | NDArray[Any]]:
-        """(features, labels), or features alone where there is no label column."""
+    def __iter__(self) -> Iterator[Dataset]:
+        """(features, labels), or features alone where there is no label column; with the names of their columns."""
         with _opened(self.path) as file:
             batches = file.iter_batches(
                 self.batch_rows, row_groups=list(self.groups), columns=self.columns.all, use_threads=False
             )
             for batch in batches:
-                features, labels = self.columns.arrays(batch, self.path)
-                yield features if labels is None else (features, labels)
+                yield self.columns.batch(batch, self.path)
 
 
 @dataclass(frozen=True)
@@ -110,7 +106,9 @@ class ParquetBatches:
         Parameters
         ----------
         source
-            Paths, or URLs of files and folders in object stores, as pyarrow reads them.
+            Paths, or URLs of files and folders in object stores, as pyarrow reads them. Of a folder the files
+            that `open_dataset` reads: those named ``.parquet`` or ``.pq`` in it and in folders below, unless a
+            name begins with a dot or an underscore.
         features
             Columns of numbers, or one of lists; by default all columns but the labels.
         label
@@ -142,7 +140,7 @@ class ParquetBatches:
         """How many rows there are."""
         return sum(piece.n_points for piece in self.pieces)
 
-    def __iter__(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]] | NDArray[Any]]:
+    def __iter__(self) -> Iterator[Dataset]:
         """(features, labels), or features alone where there is no label column."""
         for piece in self.pieces:
             yield from piece
@@ -174,48 +172,15 @@ def _portions(rows: Sequence[int]) -> list[tuple[int, ...]]:
 def _files(source: Paths) -> list[str]:
     """Files that are meant, in an order that does not depend on the file system."""
     if isinstance(source, (str, Path)):
-        found = _found(str(source))
+        found = parquet_files(str(source))
     elif isinstance(source, Sequence) and source and all(isinstance(path, (str, Path)) for path in source):
-        found = [path for part in source for path in _found(str(part))]
+        found = [path for part in source for path in parquet_files(str(part))]
     else:
         raise SotddError(f"source is {described(source)}: expected a path of Parquet files, or a list of paths.")
     if not found:
         where = source if isinstance(source, (str, Path)) else ", ".join(map(str, source))
-        raise SotddError(f"there are no Parquet files in {where}: expected names that end in .parquet.")
+        raise SotddError(f"there are no Parquet files in {where}: expected names that end in .parquet or .pq.")
     return found
-
-
-def _found(path: str) -> list[str]:
-    if "://" in path:
-        return _found_far(path)
-    if Path(path).is_dir():
-        return sorted(str(file) for file in Path(path).rglob("*.parquet") if _is_data(file.relative_to(path)))
-    if glob.has_magic(path) and not Path(path).exists():
-        return sorted(glob.glob(path, recursive=True))
-    if not Path(path).exists():
-        raise SotddError(f"there is no file or folder {path}: check the path.")
-    return [path]
-
-
-def _found_far(url: str) -> list[str]:
-    files = require("pyarrow.fs", "reading Parquet files", "'sotdd[cluster]'")
-    with _reading(url):
-        system, path = files.FileSystem.from_uri(url)
-        kind = system.get_file_info(path).type
-        if kind == files.FileType.Directory:
-            listed = system.get_file_info(files.FileSelector(path, recursive=True))
-            inside = [PurePosixPath(entry.path).relative_to(path) for entry in listed if entry.is_file]
-            return sorted(
-                f"{url.rstrip('/')}/{file}" for file in inside if file.suffix == ".parquet" and _is_data(file)
-            )
-    if kind == files.FileType.NotFound:
-        raise SotddError(f"there is no file or folder {url}: check the URL; patterns are for paths.")
-    return [url]
-
-
-def _is_data(path: Path | PurePosixPath) -> bool:
-    """Whether a file is not one that writers keep for their own use."""
-    return not any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _footer(path: str) -> tuple[Schema, list[int]]:
@@ -228,20 +193,10 @@ def _footer(path: str) -> tuple[Schema, list[int]]:
 @contextmanager
 def _opened(path: str) -> Iterator[Any]:
     parquet = require("pyarrow.parquet", "reading Parquet files", "'sotdd[cluster]'")
-    with _reading(path):
+    with reading_parquet(path):
         system, inside = None, path
         if "://" in path:
             system, inside = require("pyarrow.fs", "reading", "'sotdd[cluster]'").FileSystem.from_uri(path)
         # Without buffers ahead of time a row group is decoded page by page.
         with parquet.ParquetFile(inside, filesystem=system, pre_buffer=False, buffer_size=1 << 20) as file:
             yield file
-
-
-@contextmanager
-def _reading(path: str) -> Iterator[None]:
-    try:
-        yield
-    except SotddError:
-        raise
-    except _UNREADABLE as error:
-        raise SotddError(f"cannot read {path} ({first_line(error)}): expected a Parquet file.") from error

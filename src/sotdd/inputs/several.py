@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any
 
 from sotdd.checks import described
+from sotdd.column_names import matched
 from sotdd.data import Dataset, LabelledData
 from sotdd.errors import SotddError
 from sotdd.inputs.opening import open_dataset
@@ -15,8 +16,8 @@ from sotdd.inputs.sources import SourceText
 
 
 def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
-    """Open several datasets, named by their keys, by themselves or by their places."""
-    return [open_dataset(source, name=name) for name, source in named(datasets)]
+    """Open several datasets, named by their keys, by themselves or by their places; columns are matched by name."""
+    return matched([open_dataset(source, name=name) for name, source in named(datasets)])
 
 
 def named(datasets: object, *kinds: type) -> list[tuple[str, Any]]:
@@ -40,8 +41,8 @@ def named(datasets: object, *kinds: type) -> list[tuple[str, Any]]:
 
 
 def labelled_pair(a: Dataset, b: Dataset) -> list[LabelledData]:
-    """Open two datasets, called a and b unless they have names of their own."""
-    return [open_dataset(source, name=_own_name(source) or name) for source, name in ((a, "a"), (b, "b"))]
+    """Open two datasets, called a and b unless they have names of their own; columns are matched by name."""
+    return matched([open_dataset(source, name=_own_name(source) or name) for source, name in ((a, "a"), (b, "b"))])
 
 
 def _own_name(source: object, *kinds: type) -> str | None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import glob
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sotdd.errors import SotddError
 from sotdd.inputs.items import Found
-from sotdd.inputs.reading import files_below
+from sotdd.inputs.parquet_files import SUFFIXES, in_folder, is_pattern, matching
 from sotdd.inputs.settings import Settings
 
 _ADVICE = "write options as FILE::features=NAME,label=NAME"
 
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-_PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
 
 # What a source text may say, and how it is read.
@@ -78,14 +76,14 @@ def _opened(path: str, name: str, settings: Settings) -> tuple[Found, Settings]:
         _refuse_nothing(folder)
         return open_saved(folder, name, settings), settings
     place = Path(path)
-    if glob.has_magic(path) and not place.exists():
-        return _opened_files(sorted(Path(found) for found in glob.glob(path, recursive=True)), name, settings), settings
+    if is_pattern(path):
+        return _opened_files(matching(path), name, settings), settings
     _refuse_nothing(place)
     if not place.is_dir():
         return _opened_file(place, name, settings), settings
     if is_saved(place):
         return open_saved(place, name, settings), settings
-    files = sorted(found for found in files_below(place) if found.suffix.lower() in _PARQUET)
+    files = in_folder(place)
     if files:
         return _opened_files(files, name, settings), settings
     from sotdd.inputs.folder import open_folder
@@ -108,8 +106,8 @@ def _opened_file(path: Path, name: str, settings: Settings) -> Found:
         from sotdd.inputs.csv import open_csv
 
         return open_csv(path, name, settings)
-    if lower.endswith(_PARQUET):
-        return _opened_files([path], name, settings)
+    if lower.endswith(SUFFIXES):
+        return _opened_files([str(path)], name, settings)
     if lower.endswith(_ARROW):
         from sotdd.inputs.arrow import open_arrow
 
@@ -119,15 +117,12 @@ def _opened_file(path: Path, name: str, settings: Settings) -> Found:
     )
 
 
-def _opened_files(paths: list[Path], name: str, settings: Settings) -> Found:
+def _opened_files(paths: list[str], name: str, settings: Settings) -> Found:
     from sotdd.inputs.parquet import open_parquet
 
     if not paths:
         raise SotddError(f"no file matches {name}: check the pattern.")
-    other = next((path for path in paths if path.suffix.lower() not in _PARQUET), None)
-    if other is not None:
-        raise SotddError(f"{other} is not a Parquet file: several files at once are opened as Parquet only.")
-    return open_parquet(paths, name, settings)
+    return open_parquet([Path(path) for path in paths], name, settings)
 
 
 def _refuse_nothing(path: Path) -> None:

@@ -14,9 +14,10 @@ from sotdd.data import Dataset
 from sotdd.inputs import labelled, labelled_pair
 from sotdd.matrix import DistanceMatrix
 from sotdd.peers import features_only, methods
-from sotdd.peers.common import Method, Scale
+from sotdd.peers.common import Method
 from sotdd.peers.label_distances import Inner
 from sotdd.result import Distance
+from sotdd.scaling import Scale
 
 
 def otdd(
@@ -54,7 +55,7 @@ def otdd(
     max_samples
         Take a random sample of at most this many points of each dataset.
     scale
-        None for features as they are, "pooled" or a `Scaler` as in `sotdd.distance`.
+        None for features as they are, or "auto", "features", "pooled" or a `Scaler` as in `sotdd.distance`.
     seed
         Seed of the sample.
 

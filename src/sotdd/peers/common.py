@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from sotdd.checks import check_count, check_seed
+from sotdd.column_names import by_position
 from sotdd.comparison import compare
 from sotdd.data import LabelledData, same_features
 from sotdd.errors import SotddError
 from sotdd.peers.chsw import FeaturesOnly
 from sotdd.peers.points import Points, refuse_beyond_memory
 from sotdd.progress import Report
-from sotdd.projections.recipe import Projections, scaler_for
+from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale, Scaler, scaler_for
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 Found: TypeAlias = dict[tuple[int, int], Distance]
-Scale: TypeAlias = Literal["pooled"] | Scaler | None
 
 # Takes datasets, pairs of their places, a function to report (done, total) to, and settings by keyword.
 Method: TypeAlias = Callable[..., Found]
@@ -49,13 +49,17 @@ def load(
     return points, scaler
 
 
-def sampling(datasets: Sequence[LabelledData], points: Sequence[Points | LabelledData], i: int, j: int) -> list[str]:
-    """Say which of two datasets were sampled."""
-    return [
+def remarks_on(
+    datasets: Sequence[LabelledData], points: Sequence[Points | LabelledData], scaler: Scaler | None, i: int, j: int
+) -> tuple[str, ...]:
+    """Say which of two datasets were sampled, and what there is to say of their scale and their columns."""
+    sampled = [
         f"{len(points[k].codes):,} of the {datasets[k].n_points:,} points of {datasets[k].name!r} were sampled"
         for k in (i, j)
         if len(points[k].codes) < datasets[k].n_points
     ]
+    scaled = () if scaler is None else scaler.remarks
+    return (*sampled, *scaled, *by_position([datasets[i], datasets[j]], None))
 
 
 def plain(
@@ -76,7 +80,8 @@ def plain(
         classes=(points[i].classes, points[j].classes),
         method=method,
         scaler=scaler,
-        remarks=tuple(sampling(datasets, points, i, j)),
+        columns=datasets[i].columns or datasets[j].columns,
+        remarks=remarks_on(datasets, points, scaler, i, j),
     )
 
 
@@ -100,7 +105,8 @@ def sliced(
             measured,
             classes=(datasets[i].classes, datasets[j].classes),
             scaler=scaler,
-            remarks=(*sampling(datasets, points, i, j), *measured.remarks),
+            columns=datasets[i].columns or datasets[j].columns,
+            remarks=tuple(dict.fromkeys([*remarks_on(datasets, points, scaler, i, j), *measured.remarks])),
         )
         for (i, j), measured in found.items()
     }

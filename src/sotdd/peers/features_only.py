@@ -11,11 +11,11 @@ from sotdd.checks import check_positive
 from sotdd.data import LabelledData, same_features
 from sotdd.engines.workers import Workers
 from sotdd.errors import SotddError
-from sotdd.peers.common import Found, Pairs, Scale, load, plain, sliced
+from sotdd.peers.common import Found, Pairs, load, plain, sliced
 from sotdd.peers.label_distances import Gaussian
 from sotdd.peers.points import Doubles, Points, costs
 from sotdd.progress import Report
-from sotdd.projections.recipe import scaler_for
+from sotdd.scaling import Scale, scaler_for
 
 
 def sliced_wasserstein(

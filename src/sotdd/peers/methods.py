@@ -15,7 +15,7 @@ from sotdd.checks import check_count, check_order
 from sotdd.data import LabelledData
 from sotdd.errors import SotddError
 from sotdd.peers.chsw import Horospheres, hyperbolic_labels
-from sotdd.peers.common import Found, Method, Pairs, Scale, load, plain, sampling, sliced
+from sotdd.peers.common import Found, Method, Pairs, load, plain, remarks_on, sliced
 from sotdd.peers.features_only import frechet, mmd, sliced_wasserstein
 from sotdd.peers.label_distances import Inner, label_distances
 from sotdd.peers.otdd import transport_datasets
@@ -23,6 +23,7 @@ from sotdd.peers.points import Doubles
 from sotdd.peers.wte import embed_tasks
 from sotdd.progress import Report
 from sotdd.result import Distance
+from sotdd.scaling import Scale
 
 
 def otdd(
@@ -54,7 +55,8 @@ def otdd(
             method=method,
             scaler=scaler,
             label_distances=solved.labels,
-            remarks=(*sampling(datasets, points, i, j), *solved.remarks),
+            columns=datasets[i].columns or datasets[j].columns,
+            remarks=(*remarks_on(datasets, points, scaler, i, j), *solved.remarks),
         )
         report(done, len(pairs))
     return found

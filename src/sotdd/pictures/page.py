@@ -12,7 +12,8 @@ from typing import Any
 from sotdd.errors import require
 from sotdd.explanation import Explanation
 from sotdd.matrix import DistanceMatrix
-from sotdd.pictures.page_data import page_data, reproduction, settings
+from sotdd.pictures.page_data import page_data, settings
+from sotdd.pictures.reproduction import reproduction
 
 
 def page(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explanation], title: str, version: str) -> str:

@@ -16,9 +16,16 @@ from sotdd.pictures.tree import Tree
 from sotdd.pictures.words import faithfulness, summary
 from sotdd.ranking import Ranked, ranked
 from sotdd.result import Distance, json_number, with_error
+from sotdd.scaling import Scaler
 
 # Of each side, so many classes with the largest shares are drawn.
 _MOST_CLASSES = 60
+
+_UNITS = {
+    "none": "in units of the features",
+    "pooled": "in spreads of the pooled data",
+    "features": "in spreads of each feature of the pooled data",
+}
 
 
 def page_data(
@@ -38,11 +45,7 @@ def page_data(
         "branches": [[list(along), list(height)] for along, height in tree.branches()],
         "explanations": {f"{i},{j}": _explanation(why) for (i, j), why in explanations.items()},
         "summary": summary(matrix, tree, made, explanations),
-        "unit": ""
-        if first is None
-        else "in spreads of the pooled data"
-        if first.scaler
-        else "in units of the features",
+        "unit": "" if first is None else _UNITS[first.scale],
         "method": "" if first is None else f"{first.method}, p = {first.p:g}",
     }
 
@@ -66,27 +69,17 @@ def settings(matrix: DistanceMatrix, version: str) -> dict[str, str]:
     ):
         if key in recipe:
             said[name] = _setting(recipe[key])
-    said["scaling"] = "none" if first.scaler is None else f"pooled, by {first.scaler.scale:.6g}"
+    said["estimator"] = first.estimator
+    said["scaling"] = "none" if first.scaler is None else _scaling(first.scaler)
     if first.fingerprint is not None:
         said["fingerprint"] = first.fingerprint
     return said
 
 
-def reproduction(matrix: DistanceMatrix) -> str:
-    """Python that measures the same again."""
-    first = next(iter(matrix.distances.values()), None)
-    names = ", ".join(f"{name!r}: …" for name in matrix.names[:3]) + (", …" if len(matrix) > 3 else "")
-    if first is None or matrix.projections is None:
-        return f"import sotdd\n\nmatrix = sotdd.pairwise({{{names}}})"
-    recipe = matrix.projections.recipe()
-    drawn = f"n_projections={first.n_projections}" + (f", seed={recipe['seed']}" if "seed" in recipe else "")
-    return (
-        "import sotdd\n\n"
-        f"datasets = {{{names}}}\n"
-        f"projections = sotdd.Projections.fit(datasets, {drawn})  # and the laws named above, where not the default\n"
-        f"assert projections.fingerprint == {first.fingerprint!r}\n"
-        f"matrix = sotdd.pairwise(datasets, projections=projections, p={first.p:g})"
-    )
+def _scaling(scaler: Scaler) -> str:
+    if isinstance(scaler.scale, float):
+        return f"pooled, by {scaler.scale:.6g}"
+    return f"each feature by its own spread, {scaler.scale.min():.3g} to {scaler.scale.max():.3g}"
 
 
 def _setting(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from sotdd.checks import check_count, check_positive
 from sotdd.projections.directions import unit_rows
 from sotdd.projections.labels import Quantiles
+from sotdd.projections.restorable import Settings
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class ClassQuantiles:
     0.0
     """
 
+    law: ClassVar[str] = "class quantiles"
     levels: int = 16
     weight: float = 1.0
 
@@ -56,7 +59,12 @@ class ClassQuantiles:
 
     def describe(self) -> Mapping[str, object]:
         """Name the law and its settings."""
-        return {"law": "class quantiles", "levels": int(self.levels), "weight": float(self.weight)}
+        return {"law": self.law, "levels": int(self.levels), "weight": float(self.weight)}
+
+    @classmethod
+    def restore(cls, settings: Settings) -> Self:
+        """The law that describes itself so."""
+        return cls(settings["levels"], settings["weight"])
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Quantiles:
         """Draw c uniform on the sphere; the feature has weight one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sotdd.checks import check_positive
 from sotdd.errors import SotddError
 from sotdd.projections.directions import Directions
+from sotdd.projections.restorable import Settings
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -78,7 +79,8 @@ class Convolution:
         size, square or not, that leave no pixel out. Or a sequence of (kernel, stride), each an
         integer or a pair (vertical, horizontal), that reduces the image to one pixel.
     clamp
-        Cut projected values to ±clamp; the authors' code uses 5. Off by default.
+        Cut projected values to ±clamp, by default to ±5 as the authors' code does: the kernels' products
+        have a heavy tail, and so have the projections. None for no cut.
     channels
         Whether channels come first or last in ``image_shape``.
 
@@ -92,9 +94,10 @@ class Convolution:
     [(4, 4), (5, 5), (4, 4), (1, 4), (4, 2)]
     """
 
+    law: ClassVar[str] = "convolution"
     image_shape: tuple[int, ...]
     kernels: Literal["auto", "paper", "stride"] | Sequence[tuple[int | Pair, int | Pair]] = "auto"
-    clamp: float | None = None
+    clamp: float | None = 5.0
     channels: Literal["first", "last"] = "first"
 
     def __post_init__(self) -> None:
@@ -143,12 +146,18 @@ class Convolution:
     def describe(self) -> Mapping[str, object]:
         """Name the law and its stack."""
         return {
-            "law": "convolution",
+            "law": self.law,
             "image_shape": list(self.image_shape),
             "channels": self.channels,
             "layers": [[*layer.kernel, *layer.stride] for layer in self.layers],
             "clamp": self.clamp,
         }
+
+    @classmethod
+    def restore(cls, settings: Settings) -> Self:
+        """The law that describes itself so."""
+        layers = [((high, wide), (down, right)) for high, wide, down, right in settings["layers"]]
+        return cls(tuple(settings["image_shape"]), layers, settings["clamp"], settings["channels"])
 
     def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
         """Refuse data whose points are not images of this shape; flat ones of the right length pass."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import check_count, check_positive
 from sotdd.errors import SotddError
+from sotdd.projections.restorable import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +113,7 @@ class Sphere:
     True
     """
 
+    law: ClassVar[str] = "sphere"
     ambient: int | None = None
 
     def __post_init__(self) -> None:
@@ -121,7 +123,12 @@ class Sphere:
 
     def describe(self) -> Mapping[str, object]:
         """Name the law, and the space it is in where that is not the features'."""
-        return {"law": "sphere"} if self.ambient is None else {"law": "sphere", "ambient": int(self.ambient)}
+        return {"law": self.law} if self.ambient is None else {"law": self.law, "ambient": int(self.ambient)}
+
+    @classmethod
+    def restore(cls, settings: Settings) -> Self:
+        """The law that describes itself so."""
+        return cls(settings.get("ambient"))
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Draw Gaussian vectors and bring them to length one; what is seen of them may be shorter."""
@@ -150,9 +157,16 @@ class Orthogonal:
     True
     """
 
+    law: ClassVar[str] = "orthogonal"
+
     def describe(self) -> Mapping[str, object]:
         """Name the law."""
-        return {"law": "orthogonal"}
+        return {"law": self.law}
+
+    @classmethod
+    def restore(cls, _settings: Settings) -> Self:
+        """The law that describes itself so."""
+        return cls()
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Orthonormalise Gaussian blocks; the signs of R make the factor Haar (Mezzadri 2007)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sotdd.checks import check_count, check_law, check_positive
 from sotdd.errors import SotddError
 from sotdd.projections.directions import unit_rows
-from sotdd.projections.moments import HIGHEST_ORDER, MomentLaw, ZeroTruncatedPoisson
+from sotdd.projections.moments import HIGHEST_ORDER, MomentLaw, ZeroTruncatedPoisson, restored_orders
+from sotdd.projections.restorable import Settings
 
 # Where moments of scaled projections are cut, in spreads. The authors cut convolution projections here too.
 CUT = 5.0
@@ -215,6 +216,7 @@ class Moments:
     (2,)
     """
 
+    law: ClassVar[str] = "moments"
     n_moments: int = 5
     orders: MomentLaw = field(default_factory=ZeroTruncatedPoisson)
     cut: float | None = CUT
@@ -234,11 +236,16 @@ class Moments:
     def describe(self) -> Mapping[str, object]:
         """Name the law, and the law of its orders."""
         return {
-            "law": "moments",
+            "law": self.law,
             "n_moments": int(self.n_moments),
             "orders": dict(self.orders.describe(self.n_moments)),
             "cut": self.cut,
         }
+
+    @classmethod
+    def restore(cls, settings: Settings) -> Self:
+        """The law that describes itself so."""
+        return cls(settings["n_moments"], restored_orders(settings["orders"]), settings.get("cut"))
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
         """Draw ψ uniform on the sphere and the orders λ."""

@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol, cast
+from typing import ClassVar, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import described
 from sotdd.errors import SotddError
+from sotdd.projections.restorable import Settings, restored_law
 
 # Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials
 # beyond float64.
@@ -55,6 +56,7 @@ class ZeroTruncatedPoisson:
     [[1, 3], [3, 4]]
     """
 
+    law: ClassVar[str] = "zero-truncated Poisson"
     rates: Sequence[float] | None = None
     max_order: int | None = None
 
@@ -75,7 +77,12 @@ class ZeroTruncatedPoisson:
     def describe(self, n_moments: int) -> Mapping[str, object]:
         """Name the law, its rates, and its highest order where there is one."""
         highest = {} if self.max_order is None else {"max_order": int(self.max_order)}
-        return {"law": "zero-truncated Poisson", "rates": list(self._rates(n_moments)), **highest}
+        return {"law": self.law, "rates": list(self._rates(n_moments)), **highest}
+
+    @classmethod
+    def restore(cls, settings: Settings) -> Self:
+        """The law that describes itself so."""
+        return cls(settings["rates"], settings.get("max_order"))
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
@@ -122,6 +129,7 @@ class UniformOrders:
     [[1, 2, 4]]
     """
 
+    law: ClassVar[str] = "uniform orders"
     max_order: int
 
     def __post_init__(self) -> None:
@@ -130,8 +138,19 @@ class UniformOrders:
 
     def describe(self, n_moments: int) -> Mapping[str, object]:
         """Name the law, its highest order, and how many are drawn."""
-        return {"law": "uniform orders", "max_order": int(self.max_order), "n_moments": n_moments}
+        return {"law": self.law, "max_order": int(self.max_order), "n_moments": n_moments}
+
+    @classmethod
+    def restore(cls, settings: Settings) -> Self:
+        """The law that describes itself so."""
+        return cls(settings["max_order"])
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Cut the unit interval into equal parts."""
         return (uniforms * self.max_order).astype(np.int64) + 1
+
+
+def restored_orders(settings: Settings) -> MomentLaw:
+    """The law of orders that describes itself so."""
+    law: MomentLaw = restored_law(settings, ZeroTruncatedPoisson, UniformOrders)
+    return law

@@ -7,12 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.checks import check_count, check_law, check_positive, check_seed, described
+from sotdd.column_names import Names, in_order
 from sotdd.data import Dataset, LabelledData, same_features
 from sotdd.errors import SotddError
 from sotdd.inputs import labelled
@@ -22,7 +23,7 @@ from sotdd.projections.label_choice import LabelChoice, label_law
 from sotdd.projections.labels import check_orders
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.tilt import Tilted
-from sotdd.scaling import Scaler
+from sotdd.scaling import Scale, Scaler, scaler_for
 
 # Directions up to this size together are drawn once and kept, for comparisons that share projections.
 _KEPT_BYTES = 64 << 20
@@ -46,6 +47,8 @@ class Projections:
         What is done to features first; None for nothing.
     source
         Where the projections are drawn from.
+    columns
+        The names of the features, where they have names: data with names are matched by them.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Projections:
     n_projections: int
     source: Source
     scaler: Scaler | None
+    columns: Names | None = None
 
     @classmethod
     def fit(
@@ -75,7 +79,7 @@ class Projections:
         label: LabelChoice | None = None,
         directions: DirectionLaw | None = None,
         shared_directions: bool = True,
-        scale: Literal["pooled"] | Scaler | None = "pooled",
+        scale: Scale = "auto",
         seed: int | np.random.Generator = 0,
         tilt: bool = False,
     ) -> Projections:
@@ -103,7 +107,9 @@ class Projections:
             labels get one of their own, as in its general definition (twice the products).
         scale
             "pooled": subtract the mean of all points and divide by one scalar so that the average
-            projection has variance one. None: the paper's raw definition. Or a `Scaler` to reuse.
+            projection has variance one. "features": scale every feature by its own robust spread. "auto":
+            "features" for columns with names, "pooled" for arrays, images and embeddings; see `Scaler.fit`.
+            None: the paper's raw definition. Or a `Scaler` to reuse.
         seed
             An integer, or a NumPy Generator from which one is drawn.
         tilt
@@ -128,7 +134,8 @@ class Projections:
         laws = Laws(n_features, law, chosen, bool(shared_directions), check_seed(seed))
         for part in data:
             laws.check_points(part.point_shape, part.name)
-        return cls(n_features, check_count(n_projections, "n_projections"), laws, scaler)
+        columns = next((part.columns for part in data if part.columns is not None), None)
+        return cls(n_features, check_count(n_projections, "n_projections"), laws, scaler, columns)
 
     @classmethod
     def from_arrays(
@@ -220,7 +227,7 @@ class Projections:
         if not isinstance(self.source, Laws):
             raise SotddError("projections that were given as arrays have no more to draw.")
         source = Later(self.source, first) if first else self.source
-        return Projections(self.n_features, n_projections, source, self.scaler)
+        return replace(self, n_projections=n_projections, source=source)
 
     @property
     def weighted(self) -> bool:
@@ -247,6 +254,7 @@ class Projections:
             "n_projections": self.n_projections,
             **self.source.describe(),
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
+            **({} if self.columns is None else {"columns": list(self.columns)}),
         }
 
     @cached_property
@@ -293,20 +301,11 @@ class Projections:
             )
         self.source.check_points(data.point_shape, data.name)
 
-
-def scaler_for(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
-    """The scaler that a ``scale`` argument asks for."""
-    if scale is None:
-        return None
-    if isinstance(scale, Scaler):
-        if scale.centre.size != data[0].n_features:
-            raise SotddError(
-                f"the scaler is for {scale.centre.size:,} features but the data have {data[0].n_features:,}."
-            )
-        return scale
-    if isinstance(scale, str) and scale == "pooled":
-        return Scaler.fit(data)
-    raise SotddError(f"scale is {described(scale)}: expected 'pooled', None or a Scaler.")
+    def aligned(self, data: LabelledData) -> LabelledData:
+        """A dataset with its columns in the order of these projections, or an error where it is not for them."""
+        ordered = in_order(data, self.columns, "the dataset that the projections were fitted on")
+        self.check(ordered)
+        return ordered
 
 
 def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:

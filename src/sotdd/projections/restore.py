@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from sotdd.errors import SotddError
 from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.convolution import Convolution
 from sotdd.projections.directions import DirectionLaw, Orthogonal, Sphere
-from sotdd.projections.draws import Laws
+from sotdd.projections.draws import Later, Laws
 from sotdd.projections.labels import LabelLaw, Moments
-from sotdd.projections.moments import MomentLaw, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
+from sotdd.projections.restorable import Settings, restored_law
 from sotdd.scaling import Scaler
-
-Settings = Mapping[str, Any]
 
 
 def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str) -> Projections:
     """The projections that a recipe and a fingerprint belong to, or an error that says why they cannot be had.
+
+    Laws restore themselves. Those of a user's own, arrays that were given, and a tilt learnt from data
+    are known by name or by hash only.
 
     Examples
     --------
@@ -30,48 +28,12 @@ def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str) -> Proje
     >>> again.fingerprint == original.fingerprint
     True
     """
-    directions = _named(_DIRECTIONS, recipe["directions"])
-    label = _named(_LABELS, recipe["label"])
-    if directions is None or label is None:
-        laws = " and ".join(
-            str(part.get("law", "a law of its own"))
-            for part, law in ((recipe["directions"], directions), (recipe["label"], label))
-            if law is None
-        )
-        raise SotddError(f"its projections ({laws}) cannot be drawn from their description alone")
-    source = Laws(recipe["n_features"], directions, label, recipe["shared_directions"], recipe["seed"])
-    found = Projections(recipe["n_features"], recipe["n_projections"], source, scaler)
+    directions: DirectionLaw = restored_law(recipe["directions"], Sphere, Orthogonal, Convolution)
+    label: LabelLaw = restored_law(recipe["label"], Moments, ClassQuantiles)
+    laws = Laws(recipe["n_features"], directions, label, recipe["shared_directions"], recipe["seed"])
+    source = Later(laws, recipe["first_block"]) if "first_block" in recipe else laws
+    columns = tuple(recipe["columns"]) if "columns" in recipe else None
+    found = Projections(recipe["n_features"], recipe["n_projections"], source, scaler, columns)
     if found.fingerprint != fingerprint:
         raise SotddError("its projections come out otherwise when they are drawn with the libraries installed here")
     return found
-
-
-def _named(makers: Mapping[str, Callable[[Settings], Any]], settings: Settings) -> Any:  # noqa: ANN401
-    """The law of this description, where it is one of the package's own and nothing is left out."""
-    maker = makers.get(str(settings.get("law")))
-    return None if maker is None else maker(settings)
-
-
-def _convolution(settings: Settings) -> DirectionLaw:
-    layers = [((high, wide), (down, right)) for high, wide, down, right in settings["layers"]]
-    return Convolution(tuple(settings["image_shape"]), layers, settings["clamp"], settings["channels"])
-
-
-def _moments(settings: Settings) -> LabelLaw:
-    orders = _named(_ORDERS, settings["orders"])
-    return Moments(settings["n_moments"], orders) if orders is not None else None  # type: ignore[return-value]
-
-
-_DIRECTIONS: Mapping[str, Callable[[Settings], DirectionLaw]] = {
-    "sphere": lambda settings: Sphere(settings.get("ambient")),
-    "orthogonal": lambda settings: Orthogonal(),
-    "convolution": _convolution,
-}
-_LABELS: Mapping[str, Callable[[Settings], LabelLaw]] = {
-    "moments": _moments,
-    "class quantiles": lambda settings: ClassQuantiles(settings["levels"], settings["weight"]),
-}
-_ORDERS: Mapping[str, Callable[[Settings], MomentLaw]] = {
-    "zero-truncated Poisson": lambda settings: ZeroTruncatedPoisson(settings["rates"]),
-    "uniform orders": lambda settings: UniformOrders(settings["max_order"]),
-}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.checks import check_count
+from sotdd.column_names import taken_by_position
 from sotdd.data import Dataset
 from sotdd.errors import SotddError
 from sotdd.projections.draws import BLOCK
@@ -106,6 +107,7 @@ class SketchBuilder:
         if batch is None:
             return self
         self._expect(counts_of(batch))
+        self.statistics.note(batch)
         self._whole = False
         for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_placed)
         self._whole = True
@@ -139,18 +141,23 @@ class SketchBuilder:
                 "both must go over the same data."
             )
         terms = known.terms()
+        counts = np.array([known.counts[label] for label in known.classes], np.int64)
+        quantiles, lost = self._quantiles(terms)
+        lost[:, 2] += np.sqrt(known.term_errors() ** 2 @ (counts / counts.sum()))
         projections = self.projections
         return Sketch(
             name,
-            self._quantiles(terms),
+            quantiles,
             False,
             known.classes,
-            np.array([known.counts[label] for label in known.classes], np.int64),
+            counts,
             terms.astype(np.float32),
             projections.recipe(),
             projections.fingerprint,
             projections.scaler,
             projections,
+            lost,
+            (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
         )
 
     def save(self, path: str | Path) -> None:
@@ -176,14 +183,17 @@ class SketchBuilder:
         if not self._whole:
             raise SotddError("an error came between while a batch was added: start again with a new builder.")
 
-    def _quantiles(self, terms: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Quantile functions (L, Q) of the counted values, with terms (L, C) if they are not in them yet."""
+    def _quantiles(self, terms: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Quantile functions (L, Q) of the counted values, with terms (L, C) if they are not in them yet.
+
+        And what is lost by them (L, 3).
+        """
         from sotdd.engines.workers import Workers
 
         groups = [self.histograms[label] for label in self._groups(self.statistics.classes)]
         count = self.projections.n_projections
 
-        def quantiles(start: int) -> NDArray[np.float32]:
+        def quantiles(start: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
             part = slice(start, min(start + BLOCK, count))
             if self.passes == 2:
                 size = part.stop - part.start
@@ -192,7 +202,8 @@ class SketchBuilder:
             return quantiles_of(groups, part, weights, terms[part], self.n_quantiles)
 
         with Workers() as workers:
-            return np.concatenate(workers.each(quantiles, range(0, count, BLOCK)))
+            rows, lost = zip(*workers.each(quantiles, range(0, count, BLOCK)), strict=True)
+        return np.concatenate(rows), np.concatenate(lost)
 
     def _groups(self, classes: Sequence[Hashable]) -> Sequence[Hashable]:
         """What has histograms of its own: each class in one pass, all together in the second of two."""

@@ -22,7 +22,7 @@ from sotdd.files import reason
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
 
-VERSION = 1
+VERSION = 2  # 1 kept nothing of what a sketch has lost; it is read all the same
 _KEY = "sotdd"
 
 Arrays = dict[str, NDArray[Any]]
@@ -53,9 +53,9 @@ def unpacked(kind: str, content: bytes, name: str) -> tuple[Header, Arrays]:
         raise SotddError(
             f"{name!r} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of file."
         ) from error
-    if version != VERSION:
+    if version not in range(1, VERSION + 1):
         raise SotddError(
-            f"{name!r} has version {version} of the format but this sotdd reads version {VERSION}: update sotdd."
+            f"{name!r} has version {version} of the format but this sotdd reads up to {VERSION}: update sotdd."
         )
     if header.pop("checksum", None) != _checksum(header, arrays):
         raise SotddError(f"{name!r} is damaged: its checksum does not match. Copy or make it again.")
@@ -79,17 +79,23 @@ def seen_through(projections: Projections) -> tuple[Header, Arrays]:
 
 def described_as(recipe: Mapping[str, Any], fingerprint: str, scaler: Scaler | None) -> tuple[Header, Arrays]:
     """The same, from a description."""
-    header = {
-        "recipe": dict(recipe),
-        "fingerprint": fingerprint,
-        "scale": None if scaler is None else scaler.scale,
-    }
-    return header, {} if scaler is None else {"centre": scaler.centre}
+    header: Header = {"recipe": dict(recipe), "fingerprint": fingerprint}
+    if scaler is None:
+        return header, {}
+    header["scale_remarks"] = list(scaler.remarks)
+    if isinstance(scaler.scale, float):
+        header["scale"] = scaler.scale
+        return header, {"centre": scaler.centre}
+    return header, {"centre": scaler.centre, "scale": scaler.scale}
 
 
 def scaler_in(header: Header, arrays: Arrays) -> Scaler | None:
     """The scaler that a file tells of."""
-    return Scaler(arrays["centre"], header["scale"]) if "centre" in arrays else None
+    if "centre" not in arrays:
+        return None
+    columns = tuple(header["recipe"]["columns"]) if "columns" in header["recipe"] else None
+    scale = arrays["scale"] if "scale" in arrays else header["scale"]
+    return Scaler(arrays["centre"], scale, columns, tuple(header.get("scale_remarks", ())))
 
 
 def _checksum(header: Mapping[str, Any], arrays: Arrays) -> str:

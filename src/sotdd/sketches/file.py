@@ -1,8 +1,9 @@
 """Sketches on disk.
 
 The arrays of a file are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` (L, C) and, where features were
-scaled, ``centre`` (d,). A half-size file holds ``quantiles`` in 16 bits, with ``low`` and ``step`` (L,) to
-read them by: low + step × number.
+scaled, ``centre`` (d,), with ``scale`` (d,) if each feature has its own. A half-size file holds ``quantiles`` in 16
+bits, with ``low`` and ``step`` (L,) to read them by: low + step × number. ``lost`` (L, 3) is what the sketch's
+distances may be off by; version 1 of the format did not have it, and its files open without a stated error.
 """
 
 from __future__ import annotations
@@ -42,8 +43,10 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
         "name": sketch.name,
         "classes": [json_label(label) for label in sketch.classes],
         "exact": sketch.exact,
+        "remarks": list(sketch.remarks),
     }
     arrays |= {"counts": sketch.counts, "class_terms": sketch.class_terms}
+    arrays |= {} if sketch.lost is None else {"lost": sketch.lost}
     arrays |= _in_16_bits(sketch.quantiles) if half else {"quantiles": sketch.quantiles}
     return packed(_KIND, header, arrays)
 
@@ -57,9 +60,11 @@ def from_bytes(content: bytes, name: str = "the file", known: Projections | None
     scaler = scaler_in(header, arrays)
     same = known is not None and known.fingerprint == header["fingerprint"]
     projections = known if same else _drawn_again(header, scaler)
-    quantiles = arrays["quantiles"]
+    quantiles, lost = arrays["quantiles"], arrays.get("lost")
     if "step" in arrays:
         quantiles = (arrays["low"][:, None] + arrays["step"][:, None] * quantiles).astype(np.float32)
+        if lost is not None:
+            lost = lost + arrays["step"][:, None] * [0.0, 0.0, 0.5]  # values were rounded to the nearest step
     return Sketch(
         header["name"],
         quantiles,
@@ -71,6 +76,8 @@ def from_bytes(content: bytes, name: str = "the file", known: Projections | None
         header["fingerprint"],
         scaler,
         projections,
+        lost,
+        tuple(header.get("remarks", ())),
     )
 
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 BINS = 1024
 # Groups with terms of their own are put together in cells this many times finer than bins.
 _CELLS = 8 * BINS
+# What lies somewhere in an interval is within its width divided by this of what is even in it.
+_EVEN = 3**0.5
 # Counts are 32 bits wide until a row could overflow them.
 _MANY = 2**32
 
@@ -55,6 +57,14 @@ class Histograms:
         counts = other.counts.astype(self.counts.dtype, copy=False)
         add_counts(self.counts, self.low, self.high, counts, other.low, other.high)
 
+    def widths(self, part: slice) -> NDArray[np.float64]:
+        """How wide the bins of some rows are: within that no value is known."""
+        from sotdd.quantile_kernels import bin_widths
+
+        out = np.empty(part.stop - part.start)
+        bin_widths(self.low[part], self.high[part], BINS, out)
+        return out
+
 
 def quantiles_of(
     groups: Sequence[Histograms],
@@ -62,8 +72,8 @@ def quantiles_of(
     weights: NDArray[np.float64],
     shifts: NDArray[np.float64],
     n_quantiles: int,
-) -> NDArray[np.float32]:
-    """Quantile functions (B, Q) of some rows of all groups together.
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Quantile functions (B, Q) of some rows of all groups together, and what is `lost` (B, 3) by them.
 
     Values t of group g in row l count as weights[l] · t + shifts[l, g].
     """
@@ -72,5 +82,19 @@ def quantiles_of(
     out = np.empty((part.stop - part.start, n_quantiles), np.float32)
     counts = np.stack([group.counts[part] for group in groups])
     low, high = (np.stack([getattr(group, end)[part] for group in groups]) for end in ("low", "high"))
-    quantiles_of_counts(counts, low, high, weights, shifts, np.empty(_CELLS), out)
-    return out
+    lost = np.empty((len(out), 3))
+    quantiles_of_counts(counts, low, high, weights, shifts, np.empty(_CELLS), out, lost)
+    lost[:, 2] = _moved(groups, part, weights) + lost[:, 2] / _EVEN
+    return out, lost
+
+
+def _moved(groups: Sequence[Histograms], part: slice, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By how much values of some rows (B,) may be off as they count as even in their bins: root mean square, at most.
+
+    Whatever lies in an interval is at most its width / √3 from what is even in it, in W_2: the
+    worst are values at its ends.
+    """
+    shares = np.array([group.n_points for group in groups], np.float64)
+    widths = np.stack([np.abs(weights) * group.widths(part) for group in groups])  # (G, B)
+    moved: NDArray[np.float64] = np.sqrt(shares / shares.sum() @ widths**2) / _EVEN
+    return moved

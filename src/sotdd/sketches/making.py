@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import check_count, described
+from sotdd.column_names import meets_by_position, taken_by_position
 from sotdd.data import Dataset, LabelledData
 from sotdd.errors import SotddError
 from sotdd.inputs import open_dataset
@@ -74,19 +75,23 @@ def sketch(
         raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
     projections.refuse_weighted("a sketch")
     kept = None if n_quantiles is None else check_count(n_quantiles, "n_quantiles")
-    known = open_dataset(data, name=name)
-    projections.check(known)
+    known = projections.aligned(open_dataset(data, name=name))
     if kept is not None and known.n_points > _MOST_SORTED and str(device) in ("auto", "cpu"):
         return sketch_stream(_Rows(known), projections, n_quantiles=kept, name=known.name, progress=progress)
     exact = kept is None or known.n_points <= kept
     quantiles = _room(projections.n_projections, known.n_points if kept is None or exact else kept)
     terms = np.empty((projections.n_projections, len(known.classes)), np.float32)
+    lost = np.zeros((projections.n_projections, 3))
     engine = engine_for(device, [known], projections.n_projections, precision)
     with reporting(progress, f"Sketching {known.name}") as report, engine as active:
         for view in active.views([known], projections):
             quantiles[view.part] = active.quantiles(view.rows[0], quantiles.shape[1])
             terms[view.part] = active.collect(view.terms)
+            if not exact:
+                lost[view.part, :2] = active.losses(view.rows[0], quantiles[view.part])
             report(view.part.stop, projections.n_projections)
+    met = meets_by_position(known, projections.columns)
+    remarks = (taken_by_position(known.name, projections.columns is not None),) if met else ()
     return Sketch(
         known.name,
         quantiles,
@@ -98,6 +103,8 @@ def sketch(
         projections.fingerprint,
         projections.scaler,
         projections,
+        lost,
+        remarks,
     )
 
 

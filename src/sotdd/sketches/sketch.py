@@ -12,10 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import check_count, check_order, check_seed, described
-from sotdd.errors import SotddError
+from sotdd.errors import OutOfRange, SotddError
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance, json_label
 from sotdd.scaling import Scaler
+from sotdd.sketches.losses import Lost, lost_by, most_off, nothing_lost, remark_of
+
+# How many numbers of each projection are in a vector, whatever a sketch keeps.
+VECTOR_QUANTILES = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,7 @@ class Sketch:
     exact
         Whether all points were kept. Otherwise a distance comes out a little too small, never too
         large: by the convexity of ``|x|^p``, means of differences are no larger than the differences.
+        (Streams count values in fine bins, which may err to either side.)
     classes, counts
         The labels, and how many points each has.
     class_terms
@@ -44,6 +49,11 @@ class Sketch:
     projections
         The same to draw from; None where a sketch from a file was made by laws of the user's own,
         or by libraries that draw other numbers than those installed here.
+    lost
+        (L, 3) what was lost of each projection, see `sotdd.sketches.losses`; from it distances know how
+        far off they may be. None in files of older versions.
+    remarks
+        What a reader should know, such as that columns were matched by position.
 
     Examples
     --------
@@ -68,11 +78,16 @@ class Sketch:
     fingerprint: str
     scaler: Scaler | None
     projections: Projections | None = None
+    lost: Lost | None = None
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
-        for array in (self.quantiles, self.counts, self.class_terms):
-            array.flags.writeable = False
+        if self.exact and self.lost is None:
+            object.__setattr__(self, "lost", nothing_lost(len(self.quantiles)))
+        for array in (self.quantiles, self.counts, self.class_terms, self.lost):
+            if array is not None:
+                array.flags.writeable = False
 
     @property
     def n_points(self) -> int:
@@ -88,6 +103,11 @@ class Sketch:
     def n_quantiles(self) -> int:
         """How many numbers are kept of each projection."""
         return int(self.quantiles.shape[1])
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the features, where they have names."""
+        return tuple(self.recipe["columns"]) if "columns" in self.recipe else None
 
     @property
     def class_sums(self) -> NDArray[np.float64]:
@@ -106,7 +126,8 @@ class Sketch:
         """How far apart two datasets are, from their sketches alone.
 
         The other sketch must be through the same projections. `sotdd.distance` compares a sketch with
-        data as well.
+        data as well. The result's ``sketch_error`` says how far it is, at most, from the distance of the data
+        through the same projections; where that is more than 5 % of the value, a remark says so too.
         """
         from sotdd.transport import Overlaps, transport_rows
 
@@ -115,13 +136,25 @@ class Sketch:
             raise SotddError(f"other is {described(other)}: expected a Sketch; sotdd.distance compares one with data.")
         refuse_other_projections(self, other)
         a, b = _in_step(self, other)
-        n, m = a.shape[1], b.shape[1]
-        per_projection = transport_rows(a, b, order, None if n == m else Overlaps.of(n, m))
+        n, m = a.n_quantiles, b.n_quantiles
+        per_projection = transport_rows(a.quantiles, b.quantiles, order, None if n == m else Overlaps.of(n, m))
         if not np.isfinite(per_projection).all():
-            raise SotddError(f"transport to the power p={order:g} overflows: use a smaller p.")
-        return Distance.from_projections(
-            self, other, per_projection, order, fingerprint=self.fingerprint, scaler=self.scaler
+            raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
+        scaled = () if self.scaler is None else self.scaler.remarks
+        found = Distance.from_projections(
+            self,
+            other,
+            per_projection,
+            order,
+            fingerprint=self.fingerprint,
+            scaler=self.scaler,
+            column_names=self.columns,
+            remarks=tuple(dict.fromkeys([*scaled, *self.remarks, *other.remarks])),
         )
+        known = most_off(a.lost, b.lost, found.value, order)
+        if known is None:
+            return found
+        return replace(found, sketch_error=known[0], remarks=(*found.remarks, *remark_of(*known, found.value)))
 
     def reduced(self, n_quantiles: int) -> Sketch:
         """The same with fewer quantiles; a number that divides those there are, unless all values are kept."""
@@ -132,10 +165,20 @@ class Sketch:
             raise SotddError(
                 f"{self.n_quantiles:,} quantiles cannot be reduced to {parts:,}: expected a divisor of them."
             )
-        return replace(self, quantiles=reduced_rows(self.quantiles, parts), exact=False)
+        means = reduced_rows(self.quantiles, parts)
+        lost = None if self.lost is None else lost_by(self.quantiles, means, self.lost)
+        return replace(self, quantiles=means, exact=False, lost=lost)
 
-    def vector(self, dim: int | None = None, *, seed: int = 0) -> NDArray[np.float32]:
-        """The vector (L · Q,) whose Euclidean distance from another's is s-OTDD with p = 2.
+    def vector(
+        self, dim: int | None = None, *, n_quantiles: int = VECTOR_QUANTILES, seed: int = 0
+    ) -> NDArray[np.float32]:
+        """The vector (L · n_quantiles,) whose Euclidean distance from another's is s-OTDD with p = 2.
+
+        Vectors of sketches through the same projections compare whatever the sketches keep: each quantile
+        function is taken as its means over ``n_quantiles`` parts of equal probability. Between sketches
+        that keep that many, or a divisor of it, the Euclidean distance is `distance`. From others
+        something is averaged away, and it is smaller: by as much as the distance of two sketches with that
+        many quantiles would be.
 
         Parameters
         ----------
@@ -143,6 +186,8 @@ class Sketch:
             Length of a random projection of it, for indexes that cannot take so long a vector: every
             number goes, with a random sign, to a random one of ``dim`` places. Squared distances keep
             their expectation, with a relative standard deviation of about sqrt(2 / dim).
+        n_quantiles
+            How many numbers of each projection. Only vectors with the same can be compared.
         seed
             Of the random projection; vectors with the same seed can be compared.
 
@@ -156,7 +201,9 @@ class Sketch:
         >>> abs(gap - a.distance(b).value) < 1e-6
         True
         """
-        whole = (self.quantiles / np.float32(math.sqrt(self.quantiles.size))).ravel()
+        parts = check_count(n_quantiles, "n_quantiles")
+        grid = self.quantiles if parts == self.n_quantiles else reduced_rows(self.quantiles, parts)
+        whole = (grid / np.float32(math.sqrt(grid.size))).ravel()
         if dim is None:
             return whole
         places = check_count(dim, "dim")
@@ -206,14 +253,14 @@ def reduced_rows(rows: NDArray[np.float32], n_quantiles: int) -> NDArray[np.floa
     return out
 
 
-def _in_step(a: Sketch, b: Sketch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Rows of both that can be transported without over-estimating: both exact, or both reduced alike.
+def _in_step(a: Sketch, b: Sketch) -> tuple[Sketch, Sketch]:
+    """The two so that their rows can be transported without over-estimating: both exact, or both reduced alike.
 
     A reduced sketch beside all values of the other would count the spread inside each part of the
     other as distance.
     """
     if a.exact and b.exact:
-        return a.quantiles, b.quantiles
+        return a, b
     parts = min(sketch.n_quantiles for sketch in (a, b) if not sketch.exact)
     for sketch in (a, b):
         if not sketch.exact and sketch.n_quantiles % parts:
@@ -221,7 +268,7 @@ def _in_step(a: Sketch, b: Sketch) -> tuple[NDArray[np.float32], NDArray[np.floa
                 f"{a.name!r} has {a.n_quantiles:,} quantiles and {b.name!r} has {b.n_quantiles:,}: sketch both with "
                 "the same number, or with one that divides the other."
             )
-    return a.reduced(parts).quantiles, b.reduced(parts).quantiles
+    return a.reduced(parts), b.reduced(parts)
 
 
 def refuse_other_projections(a: Sketch, b: Sketch) -> None:

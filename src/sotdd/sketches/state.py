@@ -74,12 +74,14 @@ def _put_statistics(statistics: ClassStatistics, arrays: Arrays, name: str) -> H
     return {
         "classes": _as_json(classes),
         "counts": list(statistics.counts.values()),
+        "by_position": statistics.by_position,
         "histograms": _put_histograms(statistics.histograms, arrays, name),
     }
 
 
 def _take_statistics(header: Header, arrays: Arrays, name: str, projections: Projections) -> ClassStatistics:
     statistics = ClassStatistics(projections)
+    statistics.by_position = header["by_position"]
     statistics.counts = dict(zip(header["classes"], header["counts"], strict=True))
     if f"{name} sums" in arrays:
         statistics.sums = dict(zip(header["classes"], arrays[f"{name} sums"].copy(), strict=True))

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sotdd.column_names import meets_by_position
 from sotdd.data import Dataset, LabelledData
 from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
 from sotdd.errors import SotddError
@@ -57,6 +58,7 @@ class ClassStatistics:
         self.counts: dict[Hashable, int] = {}
         self.sums: dict[Hashable, NDArray[np.float64]] = {}  # (L,) of each class, for polynomials
         self.histograms: dict[Hashable, Histograms] = {}  # of each class, for quantiles
+        self.by_position = False  # whether columns could not be matched by name
 
     def __repr__(self) -> str:
         """Sizes, for people."""
@@ -85,6 +87,7 @@ class ClassStatistics:
         """Add a batch; features alone are one class."""
         batch = as_batch(features, labels, self.projections)
         if batch is not None:
+            self.note(batch)
             self.expect(counts_of(batch))
             for_each_portion(batch, self.projections, self.gather)
         return self
@@ -98,6 +101,7 @@ class ClassStatistics:
 
     def merge_kept(self, other: ClassStatistics) -> None:
         """Add the sums or the counts of another, once they are expected."""
+        self.by_position |= other.by_position
         for label, sums in other.sums.items():
             self.sums[label] += sums
         for label, counted in other.histograms.items():
@@ -115,6 +119,10 @@ class ClassStatistics:
         from sotdd.sketches.state import read_statistics
 
         return read_statistics(Path(path), projections)
+
+    def note(self, batch: LabelledData) -> None:
+        """Remember whether the columns of a batch were matched by position."""
+        self.by_position |= meets_by_position(batch, self.projections.columns)
 
     def expect(self, counts: Mapping[Hashable, int]) -> None:
         """Make room for so many points of each class, before they are gathered."""
@@ -154,27 +162,44 @@ class ClassStatistics:
         starts = range(0, self.projections.n_projections, BLOCK)
         return np.concatenate([self._quantile_terms(start) for start in starts])
 
+    def term_errors(self) -> NDArray[np.float64]:
+        """How far each class's term may be off, (L, C), in the mean square over draws of the label law.
+
+        Sums are exact; quantiles come from counts in bins.
+        """
+        if self.kind is Polynomials:
+            return np.zeros((self.projections.n_projections, len(self.classes)))
+        starts = range(0, self.projections.n_projections, BLOCK)
+        return np.concatenate([self._quantile_term_errors(start) for start in starts])
+
+    def _quantile_term_errors(self, start: int) -> NDArray[np.float64]:
+        """A term is Σ c_k q_k with c of any direction, and its K means are off by a bin's width / √3 together."""
+        terms = self.projections.draw(start, start + BLOCK).terms
+        part = slice(start, start + len(terms.weights))
+        lengths = np.linalg.norm(terms.numbers, axis=1) / np.sqrt(3)
+        return np.stack([lengths * self.histograms[label].widths(part) for label in self.classes], axis=1)
+
     def _quantile_terms(self, start: int) -> NDArray[np.float64]:
         terms = self.projections.draw(start, start + BLOCK).terms
         assert isinstance(terms, Quantiles)
         part, count = slice(start, start + len(terms.weights)), len(terms.weights)
         as_they_are = np.ones(count), np.zeros((count, 1))
-        bins = [quantiles_of([self.histograms[label]], part, *as_they_are, terms.levels) for label in self.classes]
+        bins = [quantiles_of([self.histograms[label]], part, *as_they_are, terms.levels)[0] for label in self.classes]
         return terms.terms(np.stack(bins, axis=1))
 
 
 def as_batch(
     features: Dataset, labels: ArrayLike | Sequence[Hashable] | None, projections: Projections
 ) -> LabelledData | None:
-    """A batch, checked; None for one without points."""
-    shape = getattr(features, "shape", None)
+    """A batch, checked, its columns in the order of the projections; None for one without points."""
+    source = features if labels is None else (features, labels)
+    points, classes = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
+    shape = getattr(points, "shape", None)
     if shape is not None and len(shape) > 1 and shape[0] == 0:
-        if labels is not None and len(labels):  # type: ignore[arg-type]  # whatever it is, it should be empty
+        if classes is not None and len(classes):  # type: ignore[arg-type]  # whatever it is, it should be empty
             raise SotddError("a batch has labels but no features: expected one label per row.")
         return None
-    batch = open_dataset(features if labels is None else (features, labels), name="batch")
-    projections.check(batch)
-    return batch
+    return projections.aligned(open_dataset(source, name="batch"))
 
 
 def counts_of(batch: LabelledData) -> dict[Hashable, int]:

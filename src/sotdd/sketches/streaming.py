@@ -86,8 +86,5 @@ def _again(batches: Batches) -> Callable[[], Iterator[Dataset]]:
 
 def _add_all(taker: SketchBuilder | ClassStatistics, batches: Iterator[Dataset], report: Report) -> None:
     for batch in batches:
-        if isinstance(batch, tuple) and len(batch) == 2:
-            taker.add(*batch)
-        else:
-            taker.add(batch)
+        taker.add(batch)
         report(taker.n_points, taker.n_points)

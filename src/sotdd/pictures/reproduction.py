@@ -1,0 +1,102 @@
+"""Python that measures a matrix again, with every setting that was not the default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from sotdd.matrix import DistanceMatrix
+from sotdd.projections.draws import Later, Laws
+from sotdd.projections.recipe import Projections
+from sotdd.projections.tilt import Tilted
+
+# Stands for what a page cannot hold, such as the data.
+_FILL_IN = "..."
+
+
+def reproduction(matrix: DistanceMatrix) -> str:
+    """Python that measures the same again; what is to be filled in is written as ``...``."""
+    settings: dict[str, Any] = dict(matrix.asked.settings) if matrix.asked else {}
+    projections = matrix.projections
+    if isinstance(settings.get("seed"), np.random.Generator) and projections is not None:
+        settings["seed"] = projections.recipe()["seed"]
+    lines = ["import sotdd", "", *_datasets(matrix)]
+    if settings.pop("projections", None) is not None and projections is not None:
+        lines += _fitted(projections)
+        settings = {"projections": "projections", **{name: _code(value) for name, value in settings.items()}}
+    else:
+        settings = {name: _code(value) for name, value in settings.items()}
+    lines.append(_call("matrix = sotdd.pairwise", "datasets", settings))
+    if projections is not None and matrix.asked is not None:
+        lines.append(f"assert matrix.projections.fingerprint == {projections.fingerprint!r}")
+    return "\n".join(lines)
+
+
+def _datasets(matrix: DistanceMatrix) -> list[str]:
+    """The sources by name: those that were paths as they are, others to be filled in."""
+    sources = matrix.asked.sources if matrix.asked else {}
+    known = {name: _FILL_IN if sources.get(name) is None else repr(sources[name]) for name in matrix.names}
+    note = "  # fill in the data" if _FILL_IN in known.values() else ""
+    if len(known) <= 4:
+        return [f"datasets = {{{', '.join(f'{name!r}: {source}' for name, source in known.items())}}}{note}"]
+    return [f"datasets = {{{note}", *(f"    {name!r}: {source}," for name, source in known.items()), "}"]
+
+
+def _fitted(projections: Projections) -> list[str]:
+    """Projections that were given: fitted again on what they were fitted on."""
+    source = projections.source
+    laws = source.source if isinstance(source, Later) else source
+    if not isinstance(laws, Laws):
+        return ["projections = sotdd.Projections.from_arrays(...)  # the arrays that were given"]
+    tilted = isinstance(laws.directions, Tilted)
+    settings = {"n_projections": _code(projections.n_projections), "seed": _code(laws.seed), "label": _code(laws.label)}
+    if not tilted:
+        settings["directions"] = _code(laws.directions)
+    elif laws.directions.ambient is not None:  # type: ignore[attr-defined]  # tilted
+        settings["directions"] = f"sotdd.Sphere({laws.directions.ambient})"  # type: ignore[attr-defined]
+    if not laws.shared_directions:
+        settings["shared_directions"] = "False"
+    if projections.scaler is None:
+        settings["scale"] = "None"
+    if tilted:
+        settings["tilt"] = "True"
+    lines = [
+        "reference = ...  # fill in the data that the projections were fitted on, and scale= if it was a Scaler",
+        _call("projections = sotdd.Projections.fit", "reference", settings),
+    ]
+    if isinstance(source, Later):
+        lines.append(f"projections = projections.from_block({source.first}, {projections.n_projections})")
+    return lines
+
+
+def _call(function: str, first: str, settings: Mapping[str, str]) -> str:
+    """A call on one line, or with a line for each setting."""
+    arguments = [first, *(f"{name}={value}" for name, value in settings.items())]
+    line = f"{function}({', '.join(arguments)})"
+    if len(line) <= 100:
+        return line
+    return "\n".join([f"{function}(", *(f"    {argument}," for argument in arguments), ")"])
+
+
+def _code(value: object) -> str:
+    """A setting as Python: laws of this package by what is not their default; objects of a user's own to fill in."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_code(part) for part in value)}]"
+    kind = type(value)
+    if not is_dataclass(value) or not kind.__module__.startswith("sotdd.projections."):
+        return _FILL_IN
+    given = {part.name: getattr(value, part.name) for part in fields(value) if _differs(value, part)}
+    return f"sotdd.{kind.__name__}({', '.join(f'{name}={_code(part)}' for name, part in given.items())})"
+
+
+def _differs(law: object, part: Field[Any]) -> bool:
+    """Whether a setting of a law is not its default."""
+    usual = part.default_factory() if part.default_factory is not MISSING else part.default
+    return bool(usual is MISSING or getattr(law, part.name) != usual)

@@ -1,0 +1,82 @@
+"""One question, one number: calls that are asked the same thing with the same settings agree to the last bit."""
+
+import numpy as np
+import pytest
+
+import sotdd
+
+SETTINGS = {
+    "default": {},
+    "plain": {"estimator": "plain"},
+    "seed": {"seed": 7},
+    "p": {"p": 1.5},
+    "quantiles": {"label": "quantiles"},
+    "class quantiles": {"label": sotdd.ClassQuantiles(4, 0.5)},
+    "moments": {"n_moments": 3, "moments": sotdd.ZeroTruncatedPoisson(max_order=4)},
+    "uniform orders": {"moments": sotdd.UniformOrders(2)},
+    "orthogonal": {"directions": sotdd.Orthogonal()},
+    "own directions for labels": {"shared_directions": False},
+    "no scale": {"scale": None},
+    "scaler": {"scale": sotdd.Scaler(np.full(6, 0.5), 2.0)},
+}
+
+
+@pytest.fixture
+def pair(rng):
+    a = rng.normal(size=(150, 6)) * [3, 1, 1, 1, 1, 1], rng.integers(3, size=150)
+    b = rng.normal(0.4, 1, size=(120, 6)), rng.integers(4, size=120)
+    return a, b
+
+
+def told(found):
+    """All that a distance says of its number."""
+    return found.value, found.stderr, found.fingerprint, found.estimator, found.per_projection.tolist()
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_distance_pairwise_and_explain_agree(pair, settings):
+    a, b = pair
+    settings = {"n_projections": 300, **settings}
+    alone = sotdd.distance(a, b, **settings)
+    assert told(sotdd.explain(a, b, **settings).distance) == told(alone)
+    matrix = sotdd.pairwise({"a": a, "b": b}, **settings)
+    assert told(matrix["a", "b"]) == told(alone)
+    assert matrix.projections.fingerprint == alone.fingerprint
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_calls_through_given_projections_agree(pair, settings):
+    """Distance, pairwise, explain, the statistic of a test, and sketches that keep every value."""
+    a, b = pair
+    drawing = {"n_projections": 200, **settings}
+    estimator, p = drawing.pop("estimator", "plain"), drawing.pop("p", 2)
+    given = {"projections": sotdd.Projections.fit([a, b], **drawing), "p": p}
+    alone = sotdd.distance(a, b, **given)
+    assert told(sotdd.distance(a, b, estimator=estimator, **given)) == told(alone)
+    assert told(sotdd.explain(a, b, **given).distance) == told(alone)
+    assert told(sotdd.pairwise([a, b], **given).distances[0, 1]) == told(alone)
+    assert sotdd.test(a, b, n_permutations=3, **given).distance == pytest.approx(alone.value, rel=1e-12)
+    one, other = (sotdd.sketch(data, given["projections"], n_quantiles=None) for data in pair)
+    np.testing.assert_array_equal(one.distance(other, p).per_projection, alone.per_projection)
+    assert told(one.distance(other, p)) == told(alone)
+    assert sotdd.distance(one, b, p=p).value == alone.value
+
+
+def test_the_distance_of_a_test_is_the_plain_one_of_its_projections(pair):
+    a, b = pair
+    found = sotdd.test(a, b, n_permutations=19, seed=3)
+    alone = sotdd.distance(a, b, n_projections=found.n_projections, seed=3, estimator="plain")
+    assert found.fingerprint == alone.fingerprint
+    assert found.distance == pytest.approx(alone.value, rel=1e-12)
+
+
+def test_the_report_explains_the_number_of_the_matrix(pair, monkeypatch, tmp_path):
+    data = {"a": pair[0], "b": pair[1], "c": (pair[1][0] + 1, pair[1][1])}
+    for settings in ({}, {"estimator": "plain"}, {"label": "quantiles"}):
+        matrix = sotdd.pairwise(data, n_projections=128, **settings)
+        shown = []
+        monkeypatch.setattr("sotdd.pictures.page.page", lambda _, found, *rest, shown=shown: shown.append(found) or "")
+        sotdd.report(matrix, tmp_path / "r.html", datasets=data)
+        assert set(shown[0]) == {(0, 1), (0, 2), (1, 2)}
+        for places, why in shown[0].items():
+            assert told(why.distance) == told(matrix.distances[places])

@@ -8,20 +8,29 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sotdd.checks import check_order
-from sotdd.class_comparison import compare_classes
+from sotdd.checks import check_order, described
+from sotdd.class_chance import chance_of_any, costs_of_pairs
+from sotdd.class_comparison import ClassComparison, compare_classes
+from sotdd.class_matching import ClassMatches, match_classes, same_names
 from sotdd.comparison import compare
 from sotdd.data import Dataset, LabelledData
 from sotdd.defaults import default, given
 from sotdd.distance import estimator_for, projections_for
+from sotdd.errors import SotddError
 from sotdd.explanation import Explanation
 from sotdd.inputs import labelled_pair
+from sotdd.noise import SPLITS
 from sotdd.progress import Progress, Report, reporting
 from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scale
+
+# Points are dealt out so often for each of three floors, as for the noise floor of a distance.
+_SPLITS = SPLITS
+# With fewer no outcome of the data is rarer than 5 %.
+_FEWEST_SPLITS = 19
 
 
 def explain(
@@ -39,6 +48,7 @@ def explain(
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
     estimator: str = default("controlled"),
+    n_splits: int = _SPLITS,
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
@@ -99,17 +109,41 @@ def explain(
         chosen,
     )
     how: dict[str, Any] = {"estimator": chosen, "device": device, "precision": precision}
+    how["n_splits"] = splits = _check_splits(n_splits)
     with reporting(progress, "Explaining") as report:
-        whole, forgotten, by_class = (_stage(report, number) for number in range(3))
+        whole, forgotten, by_class, dealt = (_stage(report, number) for number in range(4))
         found = compare(datasets, [(0, 1)], recipe, order, whole, **how)[0, 1]
         unlabelled = found
         if any(len(data.classes) > 1 for data in datasets):
             plain = [_without_labels(data) for data in datasets]
             unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, **how)[0, 1]
         classes = compare_classes(datasets[0], datasets[1], recipe, order, by_class)
+        matches = _matched(datasets, classes, recipe, splits, dealt)
     one, other = (data.name for data in datasets)
     sizes = datasets[0].counts, datasets[1].counts
-    return Explanation((one, other if other != one else f"{other} (2)"), found, unlabelled, sizes, classes)
+    names = one, other if other != one else f"{other} (2)"
+    return Explanation(names, found, unlabelled, sizes, classes, matches)
+
+
+def _matched(
+    datasets: Sequence[LabelledData], found: ClassComparison, recipe: Projections, n_splits: int, report: Report
+) -> ClassMatches:
+    """Match classes, and deal the points of each two out anew; of those of one name too, to see if names changed."""
+    classes = [data.classes for data in datasets]
+    pairs = match_classes(found, classes)
+    asked = list(dict.fromkeys([*pairs, *same_names(classes)]))
+    p_values = chance_of_any(costs_of_pairs(datasets, asked, recipe, found.p, n_splits, report))
+    return ClassMatches(tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True)))
+
+
+def _check_splits(n_splits: object) -> int:
+    whole = isinstance(n_splits, (int, np.integer)) and not isinstance(n_splits, (bool, np.bool_))
+    if not whole or n_splits < _FEWEST_SPLITS:  # type: ignore[operator]  # an integer by now
+        raise SotddError(
+            f"n_splits is {described(n_splits)}: expected a whole number of at least {_FEWEST_SPLITS}, such as "
+            f"{_SPLITS}."
+        )
+    return int(n_splits)  # type: ignore[call-overload, no-any-return]
 
 
 def _without_labels(data: LabelledData) -> LabelledData:
@@ -118,5 +152,5 @@ def _without_labels(data: LabelledData) -> LabelledData:
 
 
 def _stage(report: Report, number: int) -> Report:
-    """Progress of one of three stages, as part of the whole."""
-    return lambda done, total: report(number * total + done, 3 * total)
+    """Progress of one of four stages, as part of the whole."""
+    return lambda done, total: report(number * 1000 + 1000 * done // total, 4000)

@@ -113,8 +113,9 @@ def test_the_distance_is_the_distance(rng, centres, estimator):
     projections = sotdd.Projections.fit([a, b], n_projections=300, seed=5, tilt=estimator == "controlled")
     forgotten = sotdd.distance(a[0], b[0], projections=projections, estimator=estimator)
     assert why.unlabelled.value == pytest.approx(forgotten.value, rel=1e-6)  # the tilt has other last bits
-    assert why.features == pytest.approx((forgotten.value / alone.value) ** 2, rel=1e-5)
+    assert why.raw_features == pytest.approx((forgotten.value / alone.value) ** 2, rel=1e-5)
     assert why.features + why.labels == 1
+    assert why.raw_features + why.raw_labels == 1
 
 
 def test_a_cell_is_the_distance_of_two_classes(rng, centres):
@@ -210,14 +211,13 @@ def test_labels_can_bring_datasets_nearer():
     assert math.isnan(why.features)
     b = [[-1.1], [1.1]], ["low", "high"]
     why = sotdd.explain(a, b, projections=projections)
-    assert why.labels < 0
-    assert "labels bring the two nearer" in repr(why)
+    assert why.raw_labels < 0
 
 
 def test_the_error_of_a_share_is_what_repeating_it_shows(rng, centres):
     a, b = blobs(rng, 120, centres, list("abcd")), blobs(rng, 120, centres + 0.5, list("abcd"))
     again = [sotdd.explain(a, b, n_projections=256, seed=seed) for seed in range(40)]
-    spread = np.std([why.features for why in again], ddof=1)
+    spread = np.std([why.raw_features for why in again], ddof=1)
     assert np.median([why.share_stderr for why in again]) == pytest.approx(spread, rel=0.4)
 
 
@@ -258,7 +258,7 @@ def test_progress_goes_from_start_to_end(rng):
     a = rng.normal(size=(40, 2)), rng.integers(2, size=40)
     sotdd.explain(a, a, n_projections=128, progress=lambda done, total: told.append((done, total)))
     assert told == sorted(told)
-    assert told[-1] == (384, 384)
+    assert told[-1] == (4000, 4000)
 
 
 def test_bad_input(rng):
@@ -280,7 +280,7 @@ def test_text_and_json(rng, centres):
     why = sotdd.explain(sotdd.LabelledData.of(a, "ours"), sotdd.LabelledData.of(b, "theirs"), n_projections=200)
     lines = repr(why).splitlines()
     assert lines[0] == f"ours and theirs: {why.distance!r}"
-    assert lines[1].startswith("features ")
+    assert lines[1].startswith("of what is beyond noise, features are ")
     assert lines[3].split("  ")[0] == "class of ours"
     assert len(lines) == 3 + 6 + 1 + 5
     assert "without a counterpart in theirs: d" in lines

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.data import LabelledData
-from sotdd.noise import PROJECTIONS
-from sotdd.progress import Report
-from sotdd.projections.recipe import Projections
+from sotdd.dealing import Deal, Places, chosen
 from sotdd.splits import Splits
 
 if TYPE_CHECKING:
     from sotdd.engines.cpu import CpuEngine
-    from sotdd.engines.cpu_splits import Pool, Unplaced
+    from sotdd.engines.cpu_splits import Unplaced
 
 Doubles = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 # Every class is halved so often, and its halves compared through so many projections.
 _HALVINGS = 4
@@ -49,7 +45,7 @@ class ClassHalves:
                 half = len(members) // 2
                 if half:
                     splits = _splits((half, len(members) - half), _HALVINGS, number)
-                    sums[number] += weights @ self._engine.split_costs(_chosen(points, members), splits, self._p)
+                    sums[number] += weights @ self._engine.split_costs(chosen(points, members), splits, self._p)
         self._done += len(weights)
 
     @property
@@ -84,42 +80,17 @@ def _relative_deviation(costs: Doubles) -> float:
     return float(np.sqrt(np.mean(costs[usable].var(axis=1, ddof=1) / mean[usable] ** 2)))
 
 
-def costs_of_pairs(
-    datasets: Sequence[LabelledData],
-    pairs: Sequence[tuple[int, int]],
-    projections: Projections,
-    p: float,
-    n_splits: int,
-    report: Report,
-) -> Doubles:
-    """W_p^p (P, 1 + S) between the classes of each pair: as they are, and with their points dealt out anew.
-
-    Through the first projections, the same for all. Class terms are computed anew on each side.
-    """
-    from sotdd.engines.cpu import CpuEngine
-
-    places = [class_places(data) for data in datasets]
+def deals_of_pairs(datasets: Sequence[LabelledData], pairs: Sequence[tuple[int, int]], n_splits: int) -> list[Deal]:
+    """For each two classes: their points as they are, and dealt out anew to sides of the same sizes."""
+    first, second = (class_places(data) for data in datasets)
     offset = datasets[0].n_points
-    sums = np.zeros((len(pairs), 1 + n_splits))
-    count = min(PROJECTIONS, projections.n_projections)
-
-    with CpuEngine(chunk=PROJECTIONS) as engine:
-        done = 0
-
-        def seen(unplaced: Unplaced) -> None:
-            points = engine.pool(unplaced, [0, 1]).part(slice(0, count - done))
-            weights = unplaced.block.importance[: len(points.rows)]
-            for number, (i, j) in enumerate(pairs):
-                members = np.concatenate([places[0][i], offset + places[1][j]])
-                splits = _splits((len(places[0][i]), len(places[1][j])), 1 + n_splits, number, actual=True)
-                sums[number] += weights @ engine.split_costs(_chosen(points, members), splits, p)
-
-        for view in engine.views(datasets, projections, unplaced=seen):
-            done = view.part.stop
-            report(min(done, count), count)
-            if done >= count:
-                break
-    return sums / count
+    return [
+        Deal(
+            np.concatenate([first[i], offset + second[j]]),
+            _splits((len(first[i]), len(second[j])), 1 + n_splits, number, actual=True),
+        )
+        for number, (i, j) in enumerate(pairs)
+    ]
 
 
 def chance_of_any(costs: Doubles) -> Doubles:
@@ -146,9 +117,3 @@ def _splits(sizes: tuple[int, int], count: int, seed: int, *, actual: bool = Fal
     """Ways to deal the points of one class out to two sides."""
     together = sum(sizes)
     return Splits(sizes, 0, count, seed, actual, np.arange(together), np.array([0, together]))
-
-
-def _chosen(pool: Pool, places: Places) -> Pool:
-    """Some points of a pool."""
-    label_rows = None if pool.label_rows is None else np.take(pool.label_rows, places, axis=1)
-    return replace(pool, rows=np.take(pool.rows, places, axis=1), label_rows=label_rows)

@@ -173,9 +173,7 @@ def _refuse_beyond_memory(sizes: tuple[int, int]) -> None:
 
 def _summed(slots: Sequence[_Slot], count: int, p: float, halves: ClassHalves) -> ClassComparison:
     distances, stderr = _rooted(np.sum([slot.between for slot in slots], axis=0), count, p)
-    first, second = (
-        _symmetric(np.sum([slot.within[side][0] for slot in slots], axis=0) / count, p) for side in (0, 1)
-    )
+    first, second = (_symmetric(np.sum([slot.within[side][0] for slot in slots], axis=0) / count, p) for side in (0, 1))
     costs, mass = (np.sum([getattr(slot, name) for slot in slots], axis=0) for name in ("costs", "mass"))
     if not (np.isfinite(costs).all() and np.isfinite(distances).all()):
         raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")

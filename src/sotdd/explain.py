@@ -7,13 +7,16 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sotdd.chance import seed_of
 from sotdd.checks import check_order, described
-from sotdd.class_chance import chance_of_any, costs_of_pairs
+from sotdd.class_chance import chance_of_any, deals_of_pairs
 from sotdd.class_comparison import ClassComparison, compare_classes
 from sotdd.class_matching import ClassMatches, match_classes, same_names
 from sotdd.comparison import compare
 from sotdd.data import Dataset, LabelledData
+from sotdd.dealing import Deal, HalfSamples, deal_out
 from sotdd.defaults import default, given
 from sotdd.distance import estimator_for, projections_for
 from sotdd.errors import SotddError
@@ -29,6 +32,8 @@ from sotdd.scaling import Scale
 
 # Points are dealt out so often for each of three floors, as for the noise floor of a distance.
 _SPLITS = SPLITS
+# Half of the points of each are compared so often, which tells how shares vary from sample to sample.
+_HALF_SAMPLES = 24
 # With fewer no outcome of the data is rarer than 5 %.
 _FEWEST_SPLITS = 19
 
@@ -56,7 +61,8 @@ def explain(
     """Say why two labelled datasets are as far apart as they are.
 
     Measures the distance, measures it again with all labels forgotten, and compares every class of
-    one with every class of the other, all through the same projections.
+    one with every class of the other, all through the same projections. Points are dealt out at random beside
+    each, so that only what is beyond noise is given a cause.
 
     Parameters
     ----------
@@ -65,6 +71,9 @@ def explain(
     projections, estimator
         As in `distance`. Shares and class distances are means over the same projections, each counting
         as it does in the distance; they have no controls.
+    n_splits
+        How often points are dealt out for each noise floor: of the distance, of the distance without labels, and
+        of each class with its counterpart. Fewer are faster; 19 at least.
     device, precision
         Where the distances are measured, as in `distance`. Classes are compared on the processor.
     progress
@@ -73,8 +82,9 @@ def explain(
     Returns
     -------
     Explanation
-        The distance; its parts by features and labels; the matrix of class distances; for every
-        class its nearest class on the other side, its share, and whether it has a counterpart.
+        The distance and its noise floor; the parts of what is beyond noise, by features and labels; the matrix
+        of class distances; for every class its nearest class on the other side, its share, whether it has a
+        counterpart and whether it has moved; which names have changed.
 
     Examples
     --------
@@ -118,22 +128,30 @@ def explain(
             plain = [_without_labels(data) for data in datasets]
             unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, **how)[0, 1]
         classes = compare_classes(datasets[0], datasets[1], recipe, order, by_class)
-        matches = _matched(datasets, classes, recipe, splits, dealt)
+        matches, resampled = _dealt_out(datasets, classes, recipe, splits, dealt)
     one, other = (data.name for data in datasets)
     sizes = datasets[0].counts, datasets[1].counts
     names = one, other if other != one else f"{other} (2)"
-    return Explanation(names, found, unlabelled, sizes, classes, matches)
+    return Explanation(names, found, unlabelled, sizes, classes, matches, resampled)
 
 
-def _matched(
+def _dealt_out(
     datasets: Sequence[LabelledData], found: ClassComparison, recipe: Projections, n_splits: int, report: Report
-) -> ClassMatches:
-    """Match classes, and deal the points of each two out anew; of those of one name too, to see if names changed."""
+) -> tuple[ClassMatches, NDArray[np.float64]]:
+    """Match classes and deal their points out anew; and compare half of all points, with labels and without.
+
+    Classes of one name are dealt out too, to see whether names have changed.
+    """
     classes = [data.classes for data in datasets]
     pairs = match_classes(found, classes)
     asked = list(dict.fromkeys([*pairs, *same_names(classes)]))
-    p_values = chance_of_any(costs_of_pairs(datasets, asked, recipe, found.p, n_splits, report))
-    return ClassMatches(tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True)))
+    halves = [
+        Deal(None, HalfSamples.of(datasets, _HALF_SAMPLES, seed_of(recipe), labels=labels)) for labels in (True, False)
+    ]
+    deals = [*deals_of_pairs(datasets, asked, n_splits), *halves]
+    costs = deal_out(datasets, deals, recipe, found.p, report)
+    p_values = chance_of_any(np.array(costs[:-2]))
+    return ClassMatches(tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True))), np.array(costs[-2:])
 
 
 def _check_splits(n_splits: object) -> int:

@@ -43,6 +43,9 @@ class Explanation:
         one dataset are, what optimal transport moves between them, and what chance makes of their sizes.
     matches
         Which class is which on the other side, one to one, and how likely chance puts them so far apart.
+    resampled
+        (2, S) W_p^p between random halves of the points of each, with labels and without, through the first
+        projections: how both vary together from sample to sample.
 
     Examples
     --------
@@ -65,13 +68,14 @@ class Explanation:
     sizes: tuple[NDArray[np.int64], NDArray[np.int64]]
     by_class: ClassComparison
     matches: ClassMatches
+    resampled: NDArray[np.float64]
 
     # ------------------------------------------------------------------ features and labels
 
     @cached_property
     def parts(self) -> Parts:
         """Features and labels: their shares of what is beyond noise, with errors and verdicts."""
-        return Parts.of(self.distance, self.unlabelled)
+        return Parts.of(self.distance, self.unlabelled, self.resampled)
 
     @property
     def within_noise(self) -> bool:

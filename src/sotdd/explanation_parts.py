@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.result import Distance
 
@@ -35,15 +36,15 @@ class Parts:
     labels_beyond: bool
 
     @classmethod
-    def of(cls, distance: Distance, unlabelled: Distance) -> Parts:
-        """Take the floors off a distance, and off the same with labels forgotten."""
+    def of(cls, distance: Distance, unlabelled: Distance, resampled: NDArray[np.float64]) -> Parts:
+        """Take the floors off a distance, and off the same with labels forgotten; see `Explanation.resampled`."""
         whole, features = _excess(distance), _excess(unlabelled)
         beyond = distance.within_noise is False and whole > 0
         if unlabelled is distance:  # there are no labels
             return cls(1.0 if beyond else math.nan, 0.0 if beyond else math.nan, beyond, beyond, False)
         share = features / whole if beyond else math.nan
-        error = _error(distance, unlabelled, share) / whole if beyond else math.nan
-        added = whole - features > _ONE_SIDED * _error(distance, unlabelled, 1.0)
+        error = _error(distance, unlabelled, resampled, share) / whole if beyond else math.nan
+        added = whole - features > _ONE_SIDED * _error(distance, unlabelled, resampled, 1.0)
         return cls(share, error, beyond, unlabelled.within_noise is False, beyond and added)
 
     @property
@@ -64,34 +65,18 @@ class Parts:
         return 1.0 - high, 1.0 - low
 
 
-def sampling_error(found: Distance) -> float:
-    """Standard deviation of ``value ** p`` over samples as far apart as these; 0 where no floor was measured.
-
-    Of a squared distance |δ + ε|² with ε the noise: its variance is that of |ε|² and 4 |δ|² times that of ε along
-    δ. Noise that is alike in all directions makes this V (1 + 2 |δ|² / F), with F and V the mean and the variance
-    of |ε|², which splits measure.
-    """
-    if found.floor is None or found.value == 0:
-        return 0.0
-    squares = found.floor.distances**2
-    floor, variance = float(squares.mean()), float(squares.var(ddof=1)) * (1 + 1 / len(squares))
-    if floor == 0:
-        return 0.0
-    beyond = max(found.value**2 - floor, 0.0)
-    return found.p / 2 * found.value ** (found.p - 2) * math.sqrt(variance * (1 + 2 * beyond / floor))
-
-
 def _excess(found: Distance) -> float:
     """What is beyond the floor; what is below it is noise, and counts as nothing."""
     return max(found.excess or 0.0, 0.0)
 
 
-def _error(distance: Distance, unlabelled: Distance, share: float) -> float:
-    """Standard error of unlabelled - share × distance, both to the power p.
+def _error(distance: Distance, unlabelled: Distance, resampled: NDArray[np.float64], share: float) -> float:
+    """Standard error of unlabelled - share × distance, both to the power p: over samples, and over projections.
 
-    Their noise of sampling is taken as independent, which is cautious: what both share would cancel.
+    What both have in common cancels: halves and projections are the same for both.
     """
-    sampled = math.hypot(sampling_error(unlabelled), share * sampling_error(distance))
+    halves = resampled[1] - share * resampled[0]
+    sampled = float(np.std(halves, ddof=1)) if len(halves) > 1 else 0.0
     a, b = distance.contributions, unlabelled.contributions
     if a is None or b is None or len(a) < 2:
         return sampled

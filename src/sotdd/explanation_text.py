@@ -107,6 +107,14 @@ def parts_in_words(why: Explained) -> str:
     return f"of what is beyond noise, features are {features} and labels {labels}"
 
 
+def shares_in_short(why: Explained) -> str:
+    """The same in a few words, for the title of a picture."""
+    parts = why.parts
+    if not parts.whole_beyond:
+        return "nothing beyond noise"
+    return f"beyond noise: features {parts.features:.0%}, labels {parts.labels:.0%}"
+
+
 def _share(share: float, interval: tuple[float, float]) -> str:
     low, high = (min(max(end, 0.0), 1.0) for end in interval)
     return f"{share:.0%} ({low:.0%} to {high:.0%})"

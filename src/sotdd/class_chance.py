@@ -81,13 +81,17 @@ def _relative_deviation(costs: Doubles) -> float:
 
 
 def deals_of_pairs(datasets: Sequence[LabelledData], pairs: Sequence[tuple[int, int]], n_splits: int) -> list[Deal]:
-    """For each two classes: their points as they are, and dealt out anew to sides of the same sizes."""
+    """For each two classes: their points as they are, and dealt out anew to sides of the same sizes.
+
+    A class's term is made of its features, so it tells nothing more of one class, and adds the noise of moments.
+    """
     first, second = (class_places(data) for data in datasets)
     offset = datasets[0].n_points
     return [
         Deal(
-            np.concatenate([first[i], offset + second[j]]),
             _splits((len(first[i]), len(second[j])), 1 + n_splits, number, actual=True),
+            np.concatenate([first[i], offset + second[j]]),
+            by_features=True,
         )
         for number, (i, j) in enumerate(pairs)
     ]

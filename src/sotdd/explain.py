@@ -145,9 +145,7 @@ def _dealt_out(
     classes = [data.classes for data in datasets]
     pairs = match_classes(found, classes)
     asked = list(dict.fromkeys([*pairs, *same_names(classes)]))
-    halves = [
-        Deal(None, HalfSamples.of(datasets, _HALF_SAMPLES, seed_of(recipe), labels=labels)) for labels in (True, False)
-    ]
+    halves = [Deal(HalfSamples.of(datasets, _HALF_SAMPLES, seed_of(recipe), labels=labels)) for labels in (True, False)]
     deals = [*deals_of_pairs(datasets, asked, n_splits), *halves]
     costs = deal_out(datasets, deals, recipe, found.p, report)
     p_values = chance_of_any(np.array(costs[:-2]))

@@ -90,18 +90,20 @@ def parts_in_words(why: Explained) -> str:
     parts = why.parts
     if why.distance.value == 0:
         return "nothing tells them apart"
-    if not parts.whole_beyond:
-        if parts.features_beyond:
-            return "beyond noise only where labels are forgotten: labels bring the two nearer"
-        return "nothing beyond noise: two samples of one source are often as far apart"
-    if len(why.distance.classes[0]) == len(why.distance.classes[1]) == 1:
-        return "features 100 %: there are no labels"
-    features = _share(parts.features, parts.features_interval)
+    if parts.whole_beyond:
+        return _shares_in_words(parts)
+    if parts.features_beyond:
+        return "beyond noise only where labels are forgotten: labels bring the two nearer"
+    return "nothing beyond noise: two samples of one source are often as far apart"
+
+
+def _shares_in_words(parts: Parts) -> str:
+    """The same of a distance beyond noise."""
+    features, labels = _share(parts.features, parts.features_interval), _share(parts.labels, parts.labels_interval)
     if parts.labels < 0:
         return f"features alone would make {parts.features:.0%} of what is beyond noise: labels bring the two nearer"
     if not parts.labels_beyond:
         return f"of what is beyond noise, features are {features}; labels add nothing beyond noise"
-    labels = _share(parts.labels, parts.labels_interval)
     if not parts.features_beyond:
         return f"of what is beyond noise, labels are {labels}; features alone are within noise"
     return f"of what is beyond noise, features are {features} and labels {labels}"
@@ -112,11 +114,13 @@ def shares_in_short(why: Explained) -> str:
     parts = why.parts
     if not parts.whole_beyond:
         return "nothing beyond noise"
-    return f"beyond noise: features {parts.features:.0%}, labels {parts.labels:.0%}"
+    return f"features {parts.features:.0%}, labels {parts.labels:.0%}"
 
 
 def _share(share: float, interval: tuple[float, float]) -> str:
     low, high = (min(max(end, 0.0), 1.0) for end in interval)
+    if low == high:
+        return f"{share:.0%}"
     return f"{share:.0%} ({low:.0%} to {high:.0%})"
 
 

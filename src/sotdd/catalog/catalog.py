@@ -122,6 +122,9 @@ class Catalog:
     def nearest(self, source: Comparable, k: int = 10, *, where: str | None = None, max_compared: int = 200) -> Hits:
         """The datasets most like this one, nearest first.
 
+        Nearest by what is beyond the noise of their sizes (`Distance.excess`), so that small samples are not
+        always far; by distance where sketches of streams do not know that. Each `Hit` says which.
+
         Entries are searched by vectors of 1,024 numbers, whose distances are s-OTDD within a few
         percent; the full sketches of the best are then compared, more and more of them until one that
         was passed over is hardly nearer.

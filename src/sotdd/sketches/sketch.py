@@ -16,6 +16,7 @@ from sotdd.errors import SotddError
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance, json_label
 from sotdd.scaling import Scaler
+from sotdd.sketches.halves import Halves, floor_of_sketches
 from sotdd.sketches.losses import Lost, lost_by, most_off, nothing_lost, remark_of
 
 # How many numbers of each projection are in a vector, whatever a sketch keeps.
@@ -54,6 +55,9 @@ class Sketch:
         far off they may be. None in files of older versions.
     remarks
         What a reader should know, such as that columns were matched by position.
+    halves
+        (2, S) how far apart random halves of the data are, for p = 1 and p = 2: distances then know what their
+        sizes alone give (`Distance.sampling`). None for streams, single points and files of older versions.
 
     Examples
     --------
@@ -80,12 +84,13 @@ class Sketch:
     projections: Projections | None = None
     lost: Lost | None = None
     remarks: tuple[str, ...] = ()
+    halves: Halves | None = None
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
         if self.exact and self.lost is None:
             object.__setattr__(self, "lost", nothing_lost(len(self.quantiles)))
-        for array in (self.quantiles, self.counts, self.class_terms, self.lost):
+        for array in (self.quantiles, self.counts, self.class_terms, self.lost, self.halves):
             if array is not None:
                 array.flags.writeable = False
 
@@ -127,7 +132,8 @@ class Sketch:
 
         The other sketch must be through the same projections. `sotdd.distance` compares a sketch with
         data as well. The result's ``sketch_error`` says how far it is, at most, from the distance of the data
-        through the same projections; where that is more than 5 % of the value, a remark says so too.
+        through the same projections; where that is more than 5 % of the value, a remark says so too. Where a
+        sketch knows its ``halves``, ``excess`` is what the sizes alone do not give, for p = 1 and p = 2.
         """
         from sotdd.transport import Overlaps, transport_rows
 
@@ -151,6 +157,8 @@ class Sketch:
             column_names=self.columns,
             remarks=tuple(dict.fromkeys([*scaled, *self.remarks, *other.remarks])),
         )
+        halves = [(one.n_points, one.halves) for one in (self, other)]
+        found = replace(found, sampling=floor_of_sketches(halves, order, found.n_points, found.value))
         known = most_off(a.lost, b.lost, found.value, order)
         if known is None:
             return found

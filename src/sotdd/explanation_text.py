@@ -93,7 +93,7 @@ def parts_in_words(why: Explained) -> str:
     if parts.whole_beyond:
         return _shares_in_words(parts)
     if parts.features_beyond:
-        return "beyond noise only where labels are forgotten: labels bring the two nearer"
+        return "features alone differ beyond noise; with labels, which add noise of their own, the whole is within it"
     return "nothing beyond noise: two samples of one source are often as far apart"
 
 

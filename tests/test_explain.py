@@ -261,15 +261,20 @@ def test_a_missing_class_is_named_at_any_dimension(d, n):
 
 @pytest.mark.parametrize("d", [2, 20, 500])
 def test_a_class_that_moves_a_little_is_named_and_keeps_its_counterpart(d):
-    rng = np.random.default_rng(0)
-    centres = far_centres(rng, 4, d)
-    moved = centres.copy()
-    moved[1] += (1.5 if d < 500 else 5) / np.sqrt(d)
-    a, b = blobs(rng, 400, centres, list("abcd")), blobs(rng, 400, moved, list("abcd"))
-    why = sotdd.explain(a, b, n_projections=200)
-    assert why.moved == (("b", "b"),)
-    assert why.without_counterpart == ((), ())
-    assert "moved beyond noise: b" in repr(why)
+    """Another class may be named beside it by chance, as the level of 5 % allows."""
+    beside = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        centres = far_centres(rng, 4, d)
+        moved = centres.copy()
+        moved[1] += (1.5 if d < 500 else 5) / np.sqrt(d)
+        a, b = blobs(rng, 400, centres, list("abcd")), blobs(rng, 400, moved, list("abcd"))
+        why = sotdd.explain(a, b, n_projections=200)
+        assert ("b", "b") in why.moved
+        assert why.without_counterpart == ((), ())
+        assert "moved beyond noise: " in repr(why)
+        beside += len(why.moved) - 1
+    assert beside <= 1
 
 
 def test_small_classes_are_not_far_for_being_small(rng):
@@ -325,7 +330,7 @@ def test_costs_of_deals_are_what_the_definition_says(rng):
     projections = sotdd.Projections.from_arrays(**draws)
     data = [sotdd.LabelledData.of(side) for side in (a, b)]
     halves = [dealing.HalfSamples.of(data, 3, 5, labels=labels) for labels in (True, False)]
-    deals = [*class_chance.deals_of_pairs(data, [(1, 0)], 2), *map(dealing.Deal, halves)]
+    deals = [*class_chance.deals_of_pairs(data, [(1, 0)], 2, seed=0), *map(dealing.Deal, halves)]
     found = dealing.deal_out(data, deals, projections, 2, lambda done, total: None)
     points, labels = np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
     for deal, costs in zip(deals, found, strict=True):

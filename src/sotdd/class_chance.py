@@ -80,7 +80,9 @@ def _relative_deviation(costs: Doubles) -> float:
     return float(np.sqrt(np.mean(costs[usable].var(axis=1, ddof=1) / mean[usable] ** 2)))
 
 
-def deals_of_pairs(datasets: Sequence[LabelledData], pairs: Sequence[tuple[int, int]], n_splits: int) -> list[Deal]:
+def deals_of_pairs(
+    datasets: Sequence[LabelledData], pairs: Sequence[tuple[int, int]], n_splits: int, seed: int
+) -> list[Deal]:
     """For each two classes: their points as they are, and dealt out anew to sides of the same sizes.
 
     A class's term is made of its features, so it tells nothing more of one class, and adds the noise of moments.
@@ -89,7 +91,7 @@ def deals_of_pairs(datasets: Sequence[LabelledData], pairs: Sequence[tuple[int, 
     offset = datasets[0].n_points
     return [
         Deal(
-            _splits((len(first[i]), len(second[j])), 1 + n_splits, number, actual=True),
+            _splits((len(first[i]), len(second[j])), 1 + n_splits, seed + number, actual=True),
             np.concatenate([first[i], offset + second[j]]),
             by_features=True,
         )

@@ -146,7 +146,7 @@ def _dealt_out(
     pairs = match_classes(found, classes)
     asked = list(dict.fromkeys([*pairs, *same_names(classes)]))
     halves = [Deal(HalfSamples.of(datasets, _HALF_SAMPLES, seed_of(recipe), labels=labels)) for labels in (True, False)]
-    deals = [*deals_of_pairs(datasets, asked, n_splits), *halves]
+    deals = [*deals_of_pairs(datasets, asked, n_splits, seed_of(recipe)), *halves]
     costs = deal_out(datasets, deals, recipe, found.p, report)
     p_values = chance_of_any(np.array(costs[:-2]))
     return ClassMatches(tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True))), np.array(costs[-2:])

@@ -268,7 +268,8 @@ def test_a_class_that_moves_a_little_is_named_and_keeps_its_counterpart(d):
         centres = far_centres(rng, 4, d)
         moved = centres.copy()
         moved[1] += (1.5 if d < 500 else 5) / np.sqrt(d)
-        a, b = blobs(rng, 400, centres, list("abcd")), blobs(rng, 400, moved, list("abcd"))
+        n = 400 if d < 500 else 1000
+        a, b = blobs(rng, n, centres, list("abcd")), blobs(rng, n, moved, list("abcd"))
         why = sotdd.explain(a, b, n_projections=200)
         assert ("b", "b") in why.moved
         assert why.without_counterpart == ((), ())

@@ -137,7 +137,8 @@ def changes_in_words(why: Explained) -> list[str]:
     said = []
     if why.moved:
         names = [str(one) if one == other else f"{one} ({other})" for one, other in why.moved]
-        said.append(f"moved beyond noise: {_listed(names)}")
+        classes = "class" if len(names) == 1 else "classes"
+        said.append(f"moved beyond noise: {classes} {_listed(names)}")
     if why.swapped:
         said.append(_listed([f"{one} and {other}" for one, other in why.swapped]) + " have changed places")
     exchanged = {*why.swapped, *((other, one) for one, other in why.swapped)}

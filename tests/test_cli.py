@@ -266,7 +266,7 @@ def test_completion(monkeypatch, run):
 
     assert completed("ma") == ["matrix"]
     assert completed("distance", "a", "b", "--method", "ot") == ["otdd", "otdd-gaussian"]
-    assert completed("rank", "a", "b", "--label-law", "") == ["moments", "quantiles"]
+    assert completed("rank", "a", "b", "--label-law", "") == ["moments", "quantiles", "paper"]
     assert "--fail-above" in completed("check", "--f")
     assert completed("distance", "some") == []  # the shell then completes names of files
     monkeypatch.setenv("_SOTDD_COMPLETE", "source_bash")

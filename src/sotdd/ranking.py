@@ -50,7 +50,7 @@ def ranked(distances: Mapping[str, Distance]) -> list[Ranked]:
     >>> import numpy as np, sotdd
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(2000, 4))
-    >>> others = {"few": rng.normal(size=(50, 4)), "moved": rng.normal(0.15, 1, size=(2000, 4)), "far": x + 2}
+    >>> others = {"few": rng.normal(size=(50, 4)), "moved": rng.normal(0.1, 1, size=(2000, 4)), "far": x + 2}
     >>> matrix = sotdd.pairwise({"here": x, **others}, n_projections=500)
     >>> [line.name for line in matrix.ranking("here")]
     ['few', 'moved', 'far']

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,10 @@ from numpy.typing import NDArray
 import sotdd
 from benchmarks.decision_data import CHANGES, Source, changed_pair, sources
 from benchmarks.decision_peers import PEERS, p_values
-from benchmarks.ordinary import Doubles, Pair
-from sotdd.aspects import ORDERS, Aspect, Looked
+from benchmarks.ordinary import Pair
+from sotdd.aspects import ORDERS, Aspect, Looked, combined, judged
 from sotdd.engines.cpu import CpuEngine
 from sotdd.inputs import labelled_pair
-from sotdd.shuffling import Shuffles, verdict
 from sotdd.splits import Splits
 
 Outcomes = dict[str, NDArray[np.bool_]]
@@ -58,19 +58,23 @@ def by_us(pair: Pair, n_permutations: int, n_projections: int, seed: int) -> dic
     """The p-values of `sotdd.test`, names ignored and matched, from one set of shuffles."""
     data = labelled_pair(*pair)
     recipe = sotdd.Projections.fit(data, n_projections=n_projections, seed=seed)
-    sizes = data[0].n_points, data[1].n_points
-    splits = Splits.of(data, sizes, n_permutations + 1, seed, actual=True)
+    splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, seed, actual=True)
     looked = Looked.at(splits.n_classes, n_projections, "match", seed, 1.0)
+    kept: dict[Aspect, list[Any]] = {aspect: [] for aspect in looked.aspects}
     with CpuEngine() as engine:
-        shuffles = Shuffles(splits, looked, ORDERS, n_projections, engine, lambda done, total: None)
-        for _ in engine.views(data, recipe, unplaced=lambda seen: shuffles.add(engine.pool(seen, (0, 1)))):
+
+        def add(seen: object) -> None:
+            pool = engine.pool(seen, (0, 1))  # type: ignore[arg-type]
+            done = sum(len(costs) for costs in kept["names"])
+            for aspect, shown in looked.pools(pool, splits.n_classes, done).items():
+                kept[aspect].append(engine.split_costs(shown, splits, ORDERS))
+
+        for _ in engine.views(data, recipe, unplaced=add):
             pass
-        costs = shuffles.costs()
-    blind: dict[Aspect, Doubles] = {aspect: found for aspect, found in costs.items() if aspect != "names"}
-    return {
-        name: verdict(seen, ORDERS, 2.0, "combined", sizes, recipe).p_value
-        for name, seen in (("combined", blind), ("names matched", costs))
-    }
+        found = judged(np.empty(0), {aspect: engine.collect(costs) for aspect, costs in kept.items()}, 2.0, "combined")
+    blind = {name: values for name, values in found.items() if not name.startswith("names")}
+    outstanding = {"combined": combined(blind), "names matched": combined(found)}
+    return {name: float(np.mean(values >= values[0])) for name, values in outstanding.items()}
 
 
 def cells(found: Outcomes, change: str) -> list[str]:

@@ -154,14 +154,14 @@ def main() -> None:
 
 
 RUNS: dict[str, Callable[[int], list[list[str]]]] = {
-    "floors": lambda part: floors(150 // part),
+    "floors": lambda part: floors(120 // part),
     "stability": lambda part: stability(10 // part),
-    "references": lambda part: references(150 // part),
-    "checks": lambda part: checks(200 // part),
-    "series": lambda part: series(20 // part),
+    "references": lambda part: references(120 // part),
+    "checks": lambda part: checks(120 // part),
+    "series": lambda part: series(16 // part),
     "ranking": lambda part: ranking(20 // part),
     "speed": lambda part: speed() if part == 1 else speed((200,)),
-    "tests": lambda part: powers(100 // part),
+    "tests": lambda part: powers(80 // part),
 }
 
 

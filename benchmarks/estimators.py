@@ -27,7 +27,7 @@ from sotdd.data import LabelledData
 from sotdd.inputs import labelled_pair
 from sotdd.projections import Polynomials, Tilted
 from sotdd.projections.directions import Directions, unit_rows
-from sotdd.projections.labels import moment_terms
+from sotdd.projections.labels import CUT, moment_terms
 
 Pair = tuple[tuple[NDArray[np.generic], NDArray[np.generic]], tuple[NDArray[np.generic], NDArray[np.generic]]]
 Measure = Callable[[Pair, int, int], sotdd.Distance]
@@ -70,12 +70,18 @@ def pairs(folder: Path, count: int) -> Iterator[tuple[str, Pair]]:
     yield "MNIST, MNIST", (first, second)
 
 
+def colour_halves(folder: Path, count: int) -> Pair:
+    """Two samples of colour images."""
+    images, labels = _sample(folder / "cifar10.npz", 2 * count, 5)
+    return (images[:count], labels[:count]), (images[count:], labels[count:])
+
+
 # ------------------------------------------------------------------ the techniques
 
 
 @dataclass(frozen=True)
 class SobolMoments:
-    """The paper's label law with (ψ, λ) from scrambled Sobol' points: every draw of 64 is a net of its own."""
+    """The default label law with (ψ, λ) from scrambled Sobol' points: every draw of 64 is a net of its own."""
 
     n_moments: int = 5
 
@@ -88,7 +94,7 @@ class SobolMoments:
         points = qmc.Sobol(2 * self.n_moments + 1, scramble=True, rng=rng).random(n_projections)
         points = np.clip(points, 1e-12, 1 - 1e-12)
         psi = unit_rows(norm.ppf(points[:, : self.n_moments + 1]))
-        return moment_terms(psi, sotdd.ZeroTruncatedPoisson().orders(points[:, self.n_moments + 1 :]))
+        return moment_terms(psi, sotdd.ZeroTruncatedPoisson().orders(points[:, self.n_moments + 1 :]), CUT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +171,7 @@ def share_of_directions(pair: Pair, count: int, seed: int = 0) -> float:
     for _ in range(2):
         psi = unit_rows(rng.standard_normal((count, 6)))
         orders = sotdd.ZeroTruncatedPoisson().orders(rng.random((count, 5)))
-        recipe = sotdd.Projections.from_arrays(theta=theta, psi=psi, orders=orders)
+        recipe = sotdd.Projections.from_arrays(theta=theta, psi=psi, orders=orders, cut=CUT)
         costs.append(sotdd.distance(*scaled, projections=recipe).per_projection)
     return float(np.cov(*costs)[0, 1] / np.mean([np.var(cost) for cost in costs]))
 

@@ -92,6 +92,11 @@ def real_pairs(count: int = 60, n_points: int = 400, seed: int = 0) -> list[Pair
     return [_PAIRS[i % len(_PAIRS)](n_points, rng) for i in range(count)]
 
 
+def real_pair(n_points: int, rng: np.random.Generator) -> Pair:
+    """One such pair, of any of the three kinds."""
+    return _PAIRS[rng.integers(len(_PAIRS))](n_points, rng)
+
+
 def transfer_pairs(n_points: int = 1000, seed: int = 0) -> list[Pair]:
     """Every two of the whole sources."""
     rng = np.random.default_rng(seed)

@@ -29,10 +29,11 @@ PAPER = "moments (the paper's)"
 
 LAWS: dict[str, LabelLaw] = {
     "no labels (sliced Wasserstein)": FeaturesOnly(),
-    PAPER: Moments(),
-    OWN_SCALE: Moments(),
-    "moments, λ_max = 3": Moments(orders=sotdd.ZeroTruncatedPoisson(max_order=3)),
-    "moments, uniform on 1, 2, 3": Moments(orders=sotdd.UniformOrders(3)),
+    PAPER: Moments(cut=None),
+    OWN_SCALE: Moments(cut=None),
+    "moments, cut at 5": Moments(),
+    "moments, λ_max = 3": Moments(orders=sotdd.ZeroTruncatedPoisson(max_order=3), cut=None),
+    "moments, uniform on 1, 2, 3": Moments(orders=sotdd.UniformOrders(3), cut=None),
     "quantiles, 16 levels": ClassQuantiles(16),
     "quantiles, 64 levels": ClassQuantiles(64),
     "quantiles, weight 2": ClassQuantiles(weight=2.0),

@@ -12,11 +12,14 @@ from benchmarks import (
     decisions,
     estimators,
     explaining,
+    label_choice,
+    label_families,
     labels,
     peers,
     plain_torch,
     scale,
     sketches,
+    trust,
 )
 
 import reference
@@ -168,3 +171,54 @@ def test_every_technique_measures_the_same_distance(rng):
         assert abs(values.mean() - controlled.value) < 5 * values.std() / np.sqrt(8) + 4 * controlled.stderr
         assert estimators.coverage(found, controlled.value) >= 0.5
         assert took > 0
+
+
+# ------------------------------------------------------------------ label terms on every kind of data
+
+
+SMALL = label_choice.Sizes(pairs=3, points=40, projections=64, repeats=1, covered=1, controlled=1, batches=4, batch=40)
+
+
+def test_label_terms_are_judged_on_tables():
+    judged = {name: label_choice.judge(label_families.FAMILIES[name], SMALL) for name in ("tables", "8-pixel digits")}
+    found = list(label_choice.tables(judged))
+    assert len(found) == 7
+    widths = {line.count("|") for text in found for line in text.splitlines() if line.startswith("|")}
+    assert widths == {len(label_choice.TERMS) + 2}
+
+
+def test_every_family_makes_pairs_in_scale(real_data):
+    real_data("usps")  # skips where the pictures are not there
+    for name, family in label_families.FAMILIES.items():
+        (first, second), rng = next(iter(family.pairs(1))), np.random.default_rng(0)
+        both = np.concatenate([first[0], second[0]])
+        assert np.sqrt(both.var(axis=0).mean()) == pytest.approx(1, rel=1.0 if "tables" in name else 1e-6)
+        data, _ = family.parts(100, rng)
+        for change, degrees in label_families.CHANGES.values():
+            np.testing.assert_array_equal(change(data, 0, rng)[1], data[1])
+            features, of = change(data, degrees[-1], rng)
+            assert len(features) == len(of)
+            assert of.shape != data[1].shape or (of != data[1]).any() or (features != data[0]).any()
+
+
+def test_a_cut_of_the_feature_too_is_nearer_than_one_of_the_label_alone(rng):
+    pair = (rng.standard_t(2, size=(60, 3)), np.arange(60) % 2), (rng.standard_t(2, size=(50, 3)), np.arange(50) % 3)
+    inside, whole = (label_choice.costs(pair, term, 64, 0) for term in (label_choice.DEFAULT, "cut at 5, feature too"))
+    assert whole.mean() < inside.mean()
+
+
+def test_errors_and_intervals_of_known_costs(rng):
+    costs = rng.exponential(size=100_000)
+    assert label_choice.relative_error(costs) == pytest.approx(0.5 / np.sqrt(1000), rel=0.05)
+
+
+def test_trust_is_measured_at_a_small_size():
+    pair = dict(trust.all_pairs(pictures=False))["iris, moved"]
+    both = trust.Both.of(pair, 6, n_projections=256)
+    assert abs(both.apart) < 6
+    assert both.controlled.error(both.truth) < both.plain.error(both.truth) < 0.2
+    assert trust.default_row("iris", both).count("|") == trust.DEFAULT_HEADER.splitlines()[0].count("|")
+    assert trust.paper_row("iris", both).count("|") == trust.PAPER_HEADER.splitlines()[0].count("|")
+    row = trust.tolerance_row("iris", "moments", "plain", 0.05, pair, both.truth, 3)
+    assert row.count("|") == trust.TOLERANCE_HEADER.splitlines()[0].count("|")
+    assert trust.summary({"iris": both}).count("intervals cover") == 2

@@ -73,7 +73,7 @@ def test_the_nearest_are_those_of_brute_force(catalog, sketches, rng, projection
     for _ in range(5):
         query = sotdd.sketch(labelled(rng, 300, shift=rng.uniform(0, 3)), projections, **SMALL)
         hits = catalog.nearest(query, k=7)
-        expected = sorted(sketches, key=lambda name: query.distance(sketches[name]).value)
+        expected = sorted(sketches, key=lambda name: query.distance(sketches[name]).excess)
         assert hits.names == tuple(expected[:7])
         assert hits.sure
         for hit in hits:
@@ -136,10 +136,37 @@ def test_a_search_that_stops_early_says_so(tmp_path, catalog, rng, projections):
     assert (len(far), far.compared, far.sure) == (60, 60, True)
 
 
+def test_a_small_sample_of_the_same_source_comes_before_a_large_one_of_another(tmp_path, rng):
+    here, few = rng.normal(size=(2000, 5)), rng.normal(size=(50, 5))
+    moved = rng.normal([0.25, 0, 0, 0, 0], 1, size=(2000, 5))
+    through = sotdd.Projections.fit([here], n_projections=200)
+    catalog = sotdd.Catalog(tmp_path / "made")
+    catalog.add_many({name: sotdd.sketch(data, through) for name, data in (("few", few), ("moved", moved))})
+    hits = catalog.nearest(here)
+    assert hits.names == ("few", "moved")
+    assert hits[0].distance.value > hits[1].distance.value  # by distance it would be the other way round
+    assert hits.ranked_by == hits[0].ranked_by == hits.to_dict()["hits"][0]["ranked_by"] == "excess"
+    assert hits[0].distance.within_noise is None  # the floor is too rough to say so
+    assert hits.sure
+    assert "the order is by what is beyond the noise of these sizes" in hits.remark
+
+
+def test_sketches_of_streams_are_ranked_by_distance(tmp_path, rng):
+    here, few = rng.normal(size=(2000, 5)), rng.normal(size=(50, 5))
+    moved = rng.normal([0.25, 0, 0, 0, 0], 1, size=(2000, 5))
+    through = sotdd.Projections.fit([here], n_projections=200)
+    catalog = sotdd.Catalog(tmp_path / "made")
+    catalog.add_many({name: sotdd.sketch_stream([data], through) for name, data in (("few", few), ("moved", moved))})
+    hits = catalog.nearest(sotdd.sketch_stream([here], through))
+    assert hits.names == ("moved", "few")
+    assert hits.ranked_by == hits[0].ranked_by == "distance"
+    assert hits.rows()[0][:4] == ["", "name", "distance", "points"]
+
+
 def test_hits_read_as_a_table(catalog, rng):
     hits = catalog.nearest(labelled(rng), k=2, where="place < 10")
     lines = repr(hits).splitlines()
-    assert lines[0].split() == ["name", "distance", "points", "classes", "place", "even"]
+    assert lines[0].split() == ["name", "distance", "excess", "points", "classes", "place", "even"]
     assert lines[1].startswith("1  set ")
     assert lines[2].startswith("2  set ")
     assert [hit.name for hit in hits[:2]] == list(hits.names)

@@ -330,7 +330,7 @@ def test_weighted_projections_are_kept_out_where_a_mean_is_not_taken(rng):
         lambda: sotdd.sketch((x, y), tilted),
         lambda: sotdd.SketchBuilder(tilted),
         lambda: sotdd.test((x, y), (x, y), projections=tilted, n_permutations=9),
-        lambda: sotdd.DriftReference.fit((x, y), projections=tilted, batch_size=10, n_batches=9),
+        lambda: sotdd.DriftReference.fit((x, y), projections=tilted),
     ):
         with pytest.raises(sotdd.SotddError, match=r"use projections.evenly\(\)"):
             call()

@@ -45,7 +45,7 @@ def test_the_ten_lines_run_and_print_what_they_say(tmp_path, monkeypatch, capsys
         code, _, said = line.partition("  # ")
         if code == "print(r)":  # its first two numbers: the last digit may depend on the machine
             value, error = map(float, re.findall(r"\d+\.\d+", said)[:2])
-            found = re.search(r"(\d+\.\d+) ± (\d+\.\d+), noise floor", printed)
+            found = re.search(r"(\d+\.\d+) ± (\d+\.\d+), beyond noise", printed)
             assert float(found[1]) == pytest.approx(value, abs=error)
         elif code == 'print(matrix.nearest("digits"))':
             assert said in printed

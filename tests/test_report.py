@@ -87,7 +87,10 @@ def test_the_words_are_about_these_numbers(matrix, datasets):
     assert said[1].startswith("Farthest: ")
     assert any(sentence.startswith("“far” stands apart") for sentence in said)
     why = explanations[0, 2]
-    assert f"Of the distance of “near” and “far”, {100 * why.labels:.0f} % is labels and the rest features." in said
+    assert (
+        f"Of what is beyond noise between “near” and “far”, {100 * why.labels:.0f} % is labels and the rest features."
+        in said
+    )
     assert "128 projections" in said[-1]
 
 

@@ -343,3 +343,31 @@ def test_files_of_the_first_version_open():
     assert a.distance(b).sketch_error is None
     with pytest.raises(sotdd.SotddError, match="cannot be drawn again"):
         sotdd.distance(a, np.zeros((5, 3)))
+
+
+# --------------------------------------------------------------------------- what sizes alone give
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_sketches_know_what_their_sizes_give_as_data_do(rng, p, tmp_path):
+    data = {"few": rng.normal(size=(60, 3)), "many": (rng.normal(size=(700, 3)), rng.integers(3, size=700))}
+    projections = sotdd.Projections.fit(data, n_projections=100)
+    expected = sotdd.pairwise({**data, "third": rng.normal(size=(9, 3))}, projections=projections, p=p)["few", "many"]
+    few, many = (sotdd.sketch(part, projections, n_quantiles=None) for part in data.values())
+    np.testing.assert_allclose(few.distance(many, p).sampling.distances, expected.sampling.distances, rtol=1e-6)
+    assert few.distance(many, p).excess == pytest.approx(expected.excess, rel=1e-6)
+    few.save(tmp_path / "few.sotdd", half=True)
+    again = sotdd.Sketch.load(tmp_path / "few.sotdd")
+    np.testing.assert_array_equal(again.halves, few.halves)
+    assert sotdd.pairwise([again, many], p=p).distances[0, 1].excess == pytest.approx(expected.excess, rel=1e-3)
+
+
+def test_one_sketch_that_knows_its_halves_is_enough_and_streams_know_none(rng):
+    a, b = rng.normal(size=(100, 3)), rng.normal(size=(50, 3))
+    projections = sotdd.Projections.fit([a, b], n_projections=64)
+    streamed = sotdd.sketch_stream([a[:50], a[50:]], projections)
+    assert streamed.halves is None
+    assert streamed.distance(streamed).excess is None
+    assert sotdd.sketch(b, projections).distance(streamed).excess is not None
+    assert sotdd.sketch(b, projections).distance(streamed, p=1.5).excess is None
+    assert sotdd.sketch(b[:1], projections).halves is None

@@ -82,7 +82,7 @@ def test_nearly_identical_sets_come_with_a_remark(rng, case, way):
     projections = sotdd.Projections.fit([a, b], n_projections=128, label="quantiles")
     found = sketched(a, projections, way, 64).distance(sketched(b, projections, way, 64))
     assert found.sketch_error > 0.05 * found.value
-    (said,) = found.remarks
+    said = found.remarks[-1]
     assert f"may be off by up to {found.sketch_error:.2g}" in said
     assert said in repr(found)
     assert found.to_dict()["sketch_error"] == found.sketch_error

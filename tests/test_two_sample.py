@@ -165,7 +165,8 @@ def test_progress_is_told(rng):
     sotdd.test(
         sample(rng, 20), sample(rng, 20), n_permutations=99, n_projections=64, progress=lambda *now: told.append(now)
     )
-    assert told == [(64 * 64, 12800), (6400, 12800), (64 * 64 + 6400, 12800), (12800, 12800)]  # labels, then features
+    assert [done for done, _ in told] == [4096, 6400, 10496, 12800, 16896, 19200]  # the distance, labels, features
+    assert {total for _, total in told} == {19200}
 
 
 def test_bad_input(rng):
@@ -193,3 +194,36 @@ def test_bad_input(rng):
             found.rejects(bad)
     with pytest.raises(sotdd.SotddError, match="levels are"):
         found.quantiles([2])
+
+
+def test_far_points_do_not_drown_the_others(rng):
+    """A table with a log-normal column: labels flipped in a fifth of the rows were lost in the tail of the incomes."""
+    from benchmarks.ordinary import customers, flipped
+
+    base, other = customers(rng, 600), customers(rng, 600)
+    pair = base, flipped(other, 0.3, rng)
+    assert sotdd.test(*pair, n_permutations=199, scale="features").p_value <= 0.02
+    alone = sotdd.test(*pair, n_permutations=199, scale="features", statistic="balanced")
+    assert alone.judged_by == "balanced"
+    assert set(alone.aspects) == {"balanced"}
+
+
+@pytest.mark.parametrize("engine", ["cpu", "torch"])
+def test_points_are_brought_within_spreads_of_the_middle(rng, engine):
+    rows = rng.standard_t(2, size=(5, 101)).astype(np.float32)
+    middle = np.median(rows, axis=1, keepdims=True)
+    spread = 1.4826 * np.median(np.abs(rows - middle), axis=1, keepdims=True)
+    expected = np.clip(rows, middle - 3 * spread, middle + 3 * spread)
+    terms = sotdd.Moments().draw(rng, 5)
+    if engine == "cpu":
+        from sotdd.engines.cpu_splits import Pool
+
+        found = Pool(rows, None, terms).within(3.0).rows
+    else:
+        import torch
+
+        from sotdd.engines.torch_splits import Pool
+
+        pool = Pool(None, np.arange(101), torch.tensor(rows), None, terms, torch.ones(5), None)
+        found = pool.within(3.0).rows.numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +20,9 @@ Aspect: TypeAlias = Literal["labels", "features", "names"]
 
 # Both orders are judged: p = 1 sees small shifts of everything, p = 2 what few points or classes do.
 ORDERS = (1.0, 2.0)
+
+# Points farther from the middle than so many spreads count as so far.
+_FARTHEST = 3.0
 
 # How far apart names stand, in spreads of the projected features.
 _NAME_SPREAD = 1.0
@@ -56,21 +59,17 @@ class Looked:
         drawn = np.random.Generator(np.random.Philox(key)).standard_normal((n_projections, n_classes))
         return cls(("labels", "features", "names"), unit * _NAME_SPREAD * drawn)
 
-    def labels_alone(self) -> Looked:
-        """The distance as it is defined, and nothing else."""
-        return Looked(self.aspects[:1], None)
+    def pools(self, pool: Any, n_classes: int, first: int) -> dict[Aspect, Any]:  # noqa: ANN401  # an engine's own
+        """The pool in every aspect; its first projection is number ``first`` of all.
 
-    def pools(self, pool: Any, n_classes: int, first: int) -> list[Any]:  # noqa: ANN401  # an engine's own
-        """The pool in every aspect; its first projection is number ``first`` of all."""
-        count = len(pool.rows)
-        shifted: dict[Aspect, Callable[[], Any]] = {
-            "labels": lambda: pool,
-            "features": lambda: pool.shifted(np.zeros((count, n_classes))),
-        }
+        Few far points would drown what all others say, so they are brought within three spreads of the middle,
+        which is the same for all shuffles.
+        """
+        near, count = pool.within(_FARTHEST), len(pool.rows)
+        shown: dict[Aspect, Any] = {"labels": near, "features": near.shifted(np.zeros((count, n_classes)))}
         if self.names is not None:
-            of_names = self.names[first : first + count]
-            shifted["names"] = lambda: pool.shifted(of_names)
-        return [shifted[aspect]() for aspect in self.aspects]
+            shown["names"] = near.shifted(self.names[first : first + count])
+        return {aspect: shown[aspect] for aspect in self.aspects}
 
 
 def check_statistic(statistic: object) -> Statistic:
@@ -104,17 +103,19 @@ def balanced(costs: Doubles) -> Doubles:
     return np.asarray(np.mean(costs[told] / usual[told, None], axis=0) / np.mean(usual[told]))
 
 
-def judged(costs: Mapping[Aspect, Doubles], orders: Sequence[float], p: float, by: Statistic) -> dict[str, Doubles]:
-    """The statistics (S,) that are judged, by name, from W_p^p (L, S, orders) of every aspect."""
-    first: Aspect = "labels" if "labels" in costs else "features"
+def judged(distances: Doubles, costs: Mapping[Aspect, Doubles], p: float, by: Statistic) -> dict[str, Doubles]:
+    """The statistics (S,) that are judged, by name.
+
+    ``distances`` are W_p^p (L, S) as the distance is defined, ``costs`` (L, S, orders) of every aspect.
+    """
     if by == "distance":
-        return {"distance": rooted_means(costs[first][:, :, list(orders).index(p)], p)}
+        return {"distance": rooted_means(distances, p)}
     if by == "balanced":
-        return {"balanced": balanced(costs[first][:, :, list(orders).index(p)])}
+        return {"balanced": balanced(distances)}
     return {
-        f"{aspect}, order {order:g}": balanced(of_aspect[:, :, list(orders).index(order)])
+        f"{aspect}, order {order:g}": balanced(of_aspect[:, :, place])
         for aspect, of_aspect in costs.items()
-        for order in ORDERS
+        for place, order in enumerate(ORDERS)
     }
 
 

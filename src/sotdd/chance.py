@@ -65,8 +65,8 @@ class Pool:
 class Chance:
     """Collects the costs of pools while projections go by; ``seen`` is called with every chunk of them."""
 
-    def __init__(self, pools: Sequence[Pool], engine: Engine, p: float) -> None:
-        self._pools, self._engine, self._p = pools, engine, p
+    def __init__(self, pools: Sequence[Pool], engine: Engine, orders: Sequence[float]) -> None:
+        self._pools, self._engine, self._orders = pools, engine, orders
         self._costs: list[list[Any]] = [[] for _ in pools]
         self._done = 0
 
@@ -81,11 +81,11 @@ class Chance:
             left = pool.n_projections - before
             if left > 0:
                 part = points if left >= len(points.rows) else points.part(slice(0, left))
-                kept.append(self._engine.split_costs(part, pool.splits, [self._p]))
+                kept.append(self._engine.split_costs(part, pool.splits, self._orders))
 
     def costs(self) -> list[Doubles]:
-        """Of each pool, W_p^p (B, S) of its splits under the first B projections."""
-        return [usable_costs(self._engine.collect(kept)[:, :, 0], self._p) for kept in self._costs]
+        """Of each pool, W_p^p (B, S, orders) of its splits under the first B projections."""
+        return [usable_costs(self._engine.collect(kept), max(self._orders)) for kept in self._costs]
 
 
 def pooled_floor(costs: Doubles, of_data: Doubles, importance: Doubles, p: float, distance: float) -> NoiseFloor:

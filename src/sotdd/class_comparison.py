@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.class_chance import ClassHalves, chance_units
 from sotdd.data import LabelledData
 from sotdd.errors import SotddError
 from sotdd.progress import Report
@@ -36,21 +37,66 @@ class ClassComparison:
     ----------
     distances, stderr
         (C, C') the sliced distance between each class of a and of b, and its standard error.
-    separation
-        (C,) and (C',): how far each class is from the nearest other class of its own dataset;
-        infinite for an only class.
+    within
+        (C, C) and (C', C'): the same between the classes of one dataset; infinite on the diagonal.
     coupling
         (C, C') the share of all points that optimal transport moves from class to class; adds up to one.
     costs
         (C, C') the share of W_p^p that those moves cost; adds up to one, or is zero throughout
         where nothing has to move.
+    sizes
+        (C,) and (C',): how many points each class has.
+    units
+        (C,) and (C',): W_p^p of samples of n and m points of a class, by chance, is this times
+        (1/n + 1/m)^(p/2). From the halves of each class.
+    jitter
+        Standard deviation of such a cost from sample to sample, as a share of it.
+    p
+        The order of transport.
     """
 
     distances: Doubles
     stderr: Doubles
-    separation: tuple[Doubles, Doubles]
+    within: tuple[Doubles, Doubles]
     coupling: Doubles
     costs: Doubles
+    sizes: tuple[NDArray[np.int64], NDArray[np.int64]]
+    units: tuple[Doubles, Doubles]
+    jitter: float
+    p: float
+
+    @property
+    def separation(self) -> tuple[Doubles, Doubles]:
+        """(C,) and (C',): how far each class is from the nearest other class of its own dataset.
+
+        Infinite for an only class.
+        """
+        return self.within[0].min(axis=1), self.within[1].min(axis=1)
+
+    @property
+    def floors(self) -> Doubles:
+        """(C, C') the W_p^p that two samples of one class would have, of the sizes of each two classes."""
+        return self._floors(0, 1)
+
+    @property
+    def excess(self) -> Doubles:
+        """(C, C') what of W_p^p between classes their sizes alone do not give; near zero for samples of one class."""
+        excess: Doubles = self.distances**self.p - self.floors
+        return excess
+
+    @property
+    def own_excess(self) -> tuple[Doubles, Doubles]:
+        """(C,) and (C',): the excess between each class and the nearest other class of its own dataset."""
+        first, second = (
+            (matrix**self.p - self._floors(side, side)).min(axis=1) for side, matrix in enumerate(self.within)
+        )
+        return first, second
+
+    def _floors(self, one: int, other: int) -> Doubles:
+        """Floors between the classes of two sides, by the mean of what both classes say."""
+        shrink = (1 / self.sizes[one][:, None] + 1 / self.sizes[other][None, :]) ** (self.p / 2)
+        floors: Doubles = (self.units[one][:, None] + self.units[other][None, :]) / 2 * shrink
+        return floors
 
 
 class _Slot:
@@ -87,7 +133,10 @@ class _Side:
 def compare_classes(
     a: LabelledData, b: LabelledData, projections: Projections, p: float, report: Report
 ) -> ClassComparison:
-    """Compare the classes of two datasets, on the processor, a chunk of projections at a time."""
+    """Compare the classes of two datasets, on the processor, a chunk of projections at a time.
+
+    Each class is halved a few times under the first projections, which tells what its distances owe to chance.
+    """
     from sotdd.engines.cpu import CpuEngine
 
     sizes = len(a.classes), len(b.classes)
@@ -97,7 +146,8 @@ def compare_classes(
     batch = max(1, _ORDER_VALUES // (a.n_points + b.n_points))
 
     with CpuEngine() as engine:
-        for view in engine.views([a, b], projections, by_class=True):
+        halves = ClassHalves([a, b], engine, p)
+        for view in engine.views([a, b], projections, by_class=True, unplaced=halves.seen):
 
             def work(
                 number: int, rows: list[NDArray[np.float32]] = view.rows, weights: Doubles = view.block.importance
@@ -109,7 +159,7 @@ def compare_classes(
 
             engine.each(work, range(_SLOTS))
             report(view.part.stop, projections.n_projections)
-    return _summed(slots, projections.n_projections, p)
+    return _summed(slots, projections.n_projections, p, halves)
 
 
 def _refuse_beyond_memory(sizes: tuple[int, int]) -> None:
@@ -121,20 +171,21 @@ def _refuse_beyond_memory(sizes: tuple[int, int]) -> None:
         )
 
 
-def _summed(slots: Sequence[_Slot], count: int, p: float) -> ClassComparison:
+def _summed(slots: Sequence[_Slot], count: int, p: float, halves: ClassHalves) -> ClassComparison:
     distances, stderr = _rooted(np.sum([slot.between for slot in slots], axis=0), count, p)
-    separation = [
-        _nearest_other(np.sum([slot.within[side][0] for slot in slots], axis=0) / count, p) for side in (0, 1)
-    ]
+    first, second = (_symmetric(np.sum([slot.within[side][0] for slot in slots], axis=0) / count, p) for side in (0, 1))
     costs, mass = (np.sum([getattr(slot, name) for slot in slots], axis=0) for name in ("costs", "mass"))
     if not (np.isfinite(costs).all() and np.isfinite(distances).all()):
         raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
     return ClassComparison(
         _frozen(distances),
         _frozen(stderr),
-        (_frozen(separation[0]), _frozen(separation[1])),
+        (_frozen(first), _frozen(second)),
         _frozen(mass / mass.sum()),
         _frozen(costs / (float(costs.sum()) or 1.0)),
+        halves.sizes,
+        *chance_units(halves, p),
+        p,
     )
 
 
@@ -150,12 +201,12 @@ def _rooted(sums: Doubles, count: int, p: float) -> tuple[Doubles, Doubles]:
     return distances, stderr
 
 
-def _nearest_other(upper: Doubles, p: float) -> Doubles:
-    """The smallest distance (C,) of each class to another, from W_p^p above the diagonal."""
+def _symmetric(upper: Doubles, p: float) -> Doubles:
+    """Distances (C, C) of each class to each other, from W_p^p above the diagonal; infinite on it."""
     square = upper + upper.T
     np.fill_diagonal(square, np.inf)
-    nearest: Doubles = square.min(axis=1) ** (1 / p)
-    return nearest
+    distances: Doubles = square ** (1 / p)
+    return distances
 
 
 def _frozen(array: Doubles) -> Doubles:

@@ -132,7 +132,7 @@ def measure(
     ends: list[list[Any]] = [[] for _ in datasets]
     costs: list[list[Any]] = [[] for _ in pairs]
     columns: list[list[NDArray[np.float64]]] = [[] for _ in pairs]
-    chance = Chance(pools, active, p)
+    chance = Chance(pools, active, [p])
     degree = controls.degree if controls else 0
     for view in active.views(datasets, projections, degree=degree, unplaced=chance.seen if pools else None):
         importance.append(view.block.importance)
@@ -151,7 +151,7 @@ def measure(
         None if controls is None else [np.concatenate(parts) for parts in columns],
         controls,
         pools,
-        chance.costs(),
+        [costs[:, :, 0] for costs in chance.costs()],
     )
 
 

@@ -21,7 +21,7 @@ from sotdd.progress import Progress, reporting
 from sotdd.projected import Projected
 from sotdd.projections.recipe import Projections
 from sotdd.run_length import DriftMonitor
-from sotdd.shuffling import Shuffles, orders_of, verdict
+from sotdd.shuffling import Shuffles
 from sotdd.splits import Splits
 from sotdd.two_sample import TwoSampleTest
 
@@ -154,13 +154,10 @@ class DriftReference:
         kept = self._enough_for(seen.n_points)
         splits = Splits.of([kept, seen], (kept.n_points, seen.n_points), count + 1, self.seed, actual=True)
         looked = Looked.at(splits.n_classes, self.projections.n_projections, self.label_names, self.seed, self._unit)
-        orders = orders_of(self.p, "combined")
         with reporting(progress, "Shuffling") as report, CpuEngine() as engine:
-            shuffles = Shuffles(splits, looked, orders, self.projections.n_projections, engine, report)
+            shuffles = Shuffles(splits, looked, self.p, self.projections.n_projections, engine, report)
             self._deal_out(kept, seen, shuffles)
-            costs = shuffles.costs()
-        remarks = (*self.remarks, *self._remarks_on(data))
-        return verdict(costs, orders, self.p, "combined", splits.sizes, self.projections, remarks)
+            return shuffles.verdict("combined", self.projections, (*self.remarks, *self._remarks_on(data)))
 
     def monitor(self, run_length: int = 200) -> DriftMonitor:
         """Watch a series of batches, with one false alarm in so many batches on average; see `DriftMonitor`."""

@@ -21,7 +21,7 @@ from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scale, Scaler
-from sotdd.shuffling import Shuffles, engine_of, orders_of, verdict
+from sotdd.shuffling import Shuffles, engine_of
 from sotdd.splits import Splits
 from sotdd.two_sample import TwoSampleTest
 
@@ -82,9 +82,10 @@ def test(
     p
         The order of transport.
     statistic
-        "combined": classes as they lie and features alone, each by p = 1 and by p = 2; whatever stands out
-        most counts, and every shuffle is judged in the same way, so that the level holds. "balanced": W_p^p
-        alone, each projection divided by the root of what shuffles give under it. "distance": the distance.
+        "combined": classes as they lie and features alone, each by p = 1 and by p = 2, points beyond three
+        spreads brought that near; whatever stands out most counts, and every shuffle is judged in the same
+        way, so that the level holds. "balanced": W_p^p alone, each projection divided by the root of what
+        shuffles give under it. "distance": the distance.
     label_names
         "ignore": the names of labels never count, only how classes lie. "match": they do, so that two classes
         that exchange their names are a difference, and class shares are compared by name.
@@ -130,16 +131,15 @@ def test(
     recipe, data = projections_for(data, projections, drawing)
     recipe.refuse_weighted("a test")
     splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, key, actual=True)
-    orders = orders_of(p, judged_by)
-    unit = 1.0 if recipe.scaler is not None else float(Scaler.fit(data, "pooled").scale)
-    looked = Looked.at(splits.n_classes, recipe.n_projections, names, key, unit)
-    looked = looked if judged_by == "combined" else looked.labels_alone()
+    looked = None
+    if judged_by == "combined":
+        unit = 1.0 if recipe.scaler is not None else float(Scaler.fit(data, "pooled").scale)
+        looked = Looked.at(splits.n_classes, recipe.n_projections, names, key, unit)
     with reporting(progress, "Shuffling") as report, engine_of(data, recipe, device, precision) as active:
-        shuffles = Shuffles(splits, looked, orders, recipe.n_projections, active, report)
+        shuffles = Shuffles(splits, looked, p, recipe.n_projections, active, report)
         for _ in active.views(data, recipe, unplaced=lambda seen: shuffles.add(active.pool(seen, (0, 1)))):
             pass
-        costs = shuffles.costs()
-    return verdict(costs, orders, p, judged_by, splits.sizes, recipe, (*remarks, *remarks_on_features(data, recipe)))
+        return shuffles.verdict(judged_by, recipe, (*remarks, *remarks_on_features(data, recipe)))
 
 
 def sampled(data: list[LabelledData], max_points: int | None, seed: int) -> tuple[list[LabelledData], tuple[str, ...]]:

@@ -40,7 +40,7 @@ class Ranked:
 
 
 def ranked(distances: Mapping[str, Distance]) -> list[Ranked]:
-    """Bring distances into order; each is tied with the first of its rank that it is not clearly farther than.
+    """Bring distances into order; the rank of each is one more than how many are clearly nearer.
 
     What counts is the excess over what samples of these sizes give by chance, so that a small sample of the
     same source comes before a large one of another. Where one distance has no floor, all are compared as they are.
@@ -59,12 +59,9 @@ def ranked(distances: Mapping[str, Distance]) -> list[Ranked]:
     """
     by_excess = all(found.excess is not None for found in distances.values())
     order = sorted(distances.items(), key=lambda item: _excess(item[1]) if by_excess else item[1].value)
-    ranks: list[int] = []
-    first = 0
-    for place, (_, found) in enumerate(order):
-        if place and clearly_farther(found, order[first][1]):
-            first = place
-        ranks.append(first + 1)
+    ranks = [
+        1 + sum(clearly_farther(found, nearer) for _, nearer in order[:place]) for place, (_, found) in enumerate(order)
+    ]
     return [Ranked(name, found, rank, ranks.count(rank) > 1) for (name, found), rank in zip(order, ranks, strict=True)]
 
 

@@ -330,8 +330,9 @@ def with_error(value: float, stderr: float) -> str:
     if stderr == 0:
         return f"{value:.4g} ± 0"
     digits = 1 - math.floor(math.log10(stderr))
-    if 0 <= digits <= 6 and value < 1e6:
-        return f"{value:.{digits}f} ± {stderr:.{digits}f}"
+    if digits <= 6 and value < 1e6:
+        shown = max(0, digits)
+        return f"{round(value, digits):.{shown}f} ± {round(stderr, digits):.{shown}f}"
     return f"{value:.4g} ± {stderr:.2g}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -26,79 +26,79 @@ Doubles = NDArray[np.float64]
 # Splits that are made between two reports of progress.
 _BATCH = 64
 
+# Of so many splits, the data included, the distance is shown beside that of the data.
+_SHOWN = 200
+
 
 class Shuffles:
-    """Gathers the costs of splits in every aspect as pools of projected points go by."""
+    """Gathers the costs of splits as pools of projected points go by.
+
+    Parameters
+    ----------
+    splits
+        The ways to deal the points out; the first is the data.
+    looked
+        In what aspects; None for the distance as it is defined and nothing else.
+    p
+        The order of the distance.
+    n_projections
+        How many projections all pools have together.
+    engine, report
+        Who does the arithmetic, and who is told of it.
+    """
 
     def __init__(
-        self,
-        splits: Splits,
-        looked: Looked,
-        orders: Sequence[float],
-        n_projections: int,
-        engine: Engine,
-        report: Report,
+        self, splits: Splits, looked: Looked | None, p: float, n_projections: int, engine: Engine, report: Report
     ) -> None:
-        self._splits, self._looked, self._orders = splits, looked, orders
+        self._splits, self._looked, self._p = splits, looked, p
         self._engine, self._report = engine, report
-        starts = range(0, len(splits), _BATCH)
-        self._kept: list[list[list[Any]]] = [[[] for _ in starts] for _ in looked.aspects]
+        # What chance makes of the distance is shown, not judged, where aspects are: fewer splits do.
+        self._measured = splits if looked is None else splits.part(0, min(len(splits), _SHOWN))
+        aspects = () if looked is None else looked.aspects
+        self._distances: list[list[Any]] = [[] for _ in range(0, len(self._measured), _BATCH)]
+        self._kept: dict[Aspect, list[list[Any]]] = {a: [[] for _ in range(0, len(splits), _BATCH)] for a in aspects}
         self._seen = self._done = 0
-        self._total = n_projections * len(splits) * len(looked.aspects)
-        _refuse_beyond_memory(self._total * len(orders), len(splits), n_projections)
+        self._total = n_projections * (len(self._measured) + len(splits) * len(aspects))
+        _refuse_beyond_memory(self._total * len(ORDERS), len(splits), n_projections)
 
     def add(self, pool: Any) -> None:  # noqa: ANN401  # an engine's own
         """Deal a pool out under its projections, which follow those of the pools before."""
-        in_aspects = self._looked.pools(pool, self._splits.n_classes, self._seen)
-        for shown, by_batch in zip(in_aspects, self._kept, strict=True):
-            for number, kept in enumerate(by_batch):
-                batch = self._splits.part(number * _BATCH, (number + 1) * _BATCH)
-                kept.append(self._engine.split_costs(shown, batch, self._orders))
-                self._done += len(pool.rows) * len(batch)
-                self._report(self._done, self._total)
+        self._deal_out(pool, self._measured, [self._p], self._distances)
+        if self._looked is not None:
+            for aspect, shown in self._looked.pools(pool, self._splits.n_classes, self._seen).items():
+                self._deal_out(shown, self._splits, ORDERS, self._kept[aspect])
         self._seen += len(pool.rows)
 
-    def costs(self) -> dict[Aspect, Doubles]:
-        """Of each aspect, W_p^p (L, S, orders)."""
-        return {
-            aspect: usable_costs(
-                np.concatenate([self._engine.collect(kept) for kept in by_batch], axis=1), max(self._orders)
-            )
-            for aspect, by_batch in zip(self._looked.aspects, self._kept, strict=True)
-        }
+    def _deal_out(self, pool: Any, splits: Splits, orders: Sequence[float], kept: list[list[Any]]) -> None:  # noqa: ANN401
+        for number, by_batch in enumerate(kept):
+            batch = splits.part(number * _BATCH, (number + 1) * _BATCH)
+            by_batch.append(self._engine.split_costs(pool, batch, orders))
+            self._done += len(pool.rows) * len(batch)
+            self._report(self._done, self._total)
 
+    def verdict(self, by: Statistic, projections: Projections, remarks: tuple[str, ...] = ()) -> TwoSampleTest:
+        """What the costs of all splits say."""
+        distances = self._collected(self._distances)[:, :, 0]
+        costs = {aspect: self._collected(kept) for aspect, kept in self._kept.items()}
+        found = judged(distances, costs, self._p, by)
+        outstanding, rooted = combined(found), rooted_means(distances, self._p)
+        return TwoSampleTest(
+            distance=float(rooted[0]),
+            null_distances=rooted[1:],
+            statistic=float(outstanding[0]),
+            null=outstanding[1:],
+            judged_by=by,
+            p=self._p,
+            n_points=self._splits.sizes,
+            n_projections=projections.n_projections,
+            fingerprint=projections.fingerprint,
+            remarks=remarks,
+            aspects={name: float(np.mean(values >= values[0])) for name, values in found.items()},
+        )
 
-def orders_of(p: float, by: Statistic) -> tuple[float, ...]:
-    """The orders of transport that a test needs: that of the distance, and those that are judged."""
-    return tuple(sorted({p, *ORDERS})) if by == "combined" else (p,)
-
-
-def verdict(
-    costs: Mapping[Aspect, Doubles],
-    orders: Sequence[float],
-    p: float,
-    by: Statistic,
-    sizes: tuple[int, int],
-    projections: Projections,
-    remarks: tuple[str, ...] = (),
-) -> TwoSampleTest:
-    """What the costs of all splits say, of which the first is the data."""
-    found = judged(costs, orders, p, by)
-    outstanding = combined(found)
-    distances = rooted_means(next(iter(costs.values()))[:, :, list(orders).index(p)], p)
-    return TwoSampleTest(
-        distance=float(distances[0]),
-        null_distances=distances[1:],
-        statistic=float(outstanding[0]),
-        null=outstanding[1:],
-        judged_by=by,
-        p=p,
-        n_points=sizes,
-        n_projections=projections.n_projections,
-        fingerprint=projections.fingerprint,
-        remarks=remarks,
-        aspects={name: float(np.mean(values >= values[0])) for name, values in found.items()},
-    )
+    def _collected(self, kept: list[list[Any]]) -> Doubles:
+        costs = np.concatenate([self._engine.collect(by_batch) for by_batch in kept], axis=1)
+        return usable_costs(costs, max(self._p, *ORDERS))
 
 
 def engine_of(

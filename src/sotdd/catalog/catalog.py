@@ -49,9 +49,9 @@ class Catalog:
     ...     for step, (name, points) in enumerate(data.items()):
     ...         catalog.add(name, sotdd.sketch(points, projections), step=step)
     ...     print(catalog.nearest(rng.normal(0.4, 1, size=(400, 3)), k=2, where="step > 0"))
-       name     distance         points  classes  step
-    1  shift 4  0.0537 ± 0.0019  500     1        4
-    2  shift 3  0.0829 ± 0.0052  500     1        3
+       name     distance         excess    points  classes  step
+    1  shift 4  0.0537 ± 0.0019  -0.00092  500     1        4
+    2  shift 3  0.0829 ± 0.0052  0.0033    500     1        3
     """
 
     def __init__(self, path: str | PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> None:
@@ -121,6 +121,9 @@ class Catalog:
 
     def nearest(self, source: Comparable, k: int = 10, *, where: str | None = None, max_compared: int = 200) -> Hits:
         """The datasets most like this one, nearest first.
+
+        Nearest by what is beyond the noise of their sizes (`Distance.excess`), so that small samples are not
+        always far; by distance where sketches of streams do not know that. Each `Hit` says which.
 
         Entries are searched by vectors of 1,024 numbers, whose distances are s-OTDD within a few
         percent; the full sketches of the best are then compared, more and more of them until one that

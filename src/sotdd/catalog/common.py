@@ -50,6 +50,7 @@ class Common:
             class_terms=empty,
             lost=None,
             remarks=(),
+            halves=None,
         )
         return cls(bare, quantiles, DIM if first.n_projections * quantiles > DIM else None)
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, overload
 
 from sotdd.catalog.metadata import Metadata
+from sotdd.ranking import unequal_sizes
 from sotdd.result import Distance, with_error
 
 
@@ -56,15 +57,24 @@ class Hit:
         s-OTDD with p = 2, from the full sketches.
     metadata
         What else was said of the entry.
+    ranked_by
+        "excess", what the sizes alone do not give, ``distance.excess``; or "distance" itself. An excess tells
+        which is nearer, not whether anything is within noise: what it is taken off is rough.
     """
 
     name: str
     distance: Distance
     metadata: Metadata
+    ranked_by: str = "distance"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return {"name": self.name, "distance": self.distance.to_dict(), "metadata": dict(self.metadata)}
+        return {
+            "name": self.name,
+            "distance": self.distance.to_dict(),
+            "ranked_by": self.ranked_by,
+            "metadata": dict(self.metadata),
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,6 +97,11 @@ class Hits(Sequence[Hit]):
     sure: bool
 
     @property
+    def ranked_by(self) -> str:
+        """What the order is by: "excess", what the sizes alone do not give; or "distance"."""
+        return self.hits[0].ranked_by if self.hits else "distance"
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names, nearest first."""
         return tuple(hit.name for hit in self.hits)
@@ -107,20 +122,25 @@ class Hits(Sequence[Hit]):
         return self.hits[place]
 
     def rows(self) -> list[list[str]]:
-        """Texts of a table with a header: place, name, distance, sizes, metadata."""
+        """Texts of a table with a header: place, name, distance, excess where it is ranked by, sizes, metadata."""
         keys = list(dict.fromkeys(key for hit in self.hits for key in hit.metadata))
-        table = [["", "name", "distance", "points", "classes", *keys]]
+        by_excess = self.ranked_by == "excess"
+        table = [["", "name", "distance", *(["excess"] if by_excess else []), "points", "classes", *keys]]
         for place, hit in enumerate(self.hits, 1):
             found = hit.distance
             sizes = [f"{found.n_points[1]:,}", f"{len(found.classes[1]):,}"]
             said = ["" if hit.metadata.get(key) is None else str(hit.metadata[key]) for key in keys]
-            table.append([str(place), hit.name, with_error(found.value, found.stderr), *sizes, *said])
+            beyond = [f"{found.excess:.2g}"] if by_excess and found.excess is not None else []
+            table.append([str(place), hit.name, with_error(found.value, found.stderr), *beyond, *sizes, *said])
         return table
 
     @property
     def remark(self) -> str:
         """What a reader should know; empty where there is nothing."""
         said = dict.fromkeys(remark for hit in self.hits for remark in hit.distance.remarks)
+        unequal = unequal_sizes([hit.distance for hit in self.hits])
+        if unequal is not None and self.ranked_by == "excess":
+            said[unequal] = None
         limit = f"others may be about as near: the search stopped after {self.compared:,} comparisons"
         return "; ".join([*said, *([] if self.sure else [limit])])
 
@@ -137,4 +157,9 @@ class Hits(Sequence[Hit]):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return {"hits": [hit.to_dict() for hit in self.hits], "compared": self.compared, "sure": self.sure}
+        return {
+            "hits": [hit.to_dict() for hit in self.hits],
+            "ranked_by": self.ranked_by,
+            "compared": self.compared,
+            "sure": self.sure,
+        }

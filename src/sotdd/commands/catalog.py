@@ -119,7 +119,8 @@ def search_command(
         return
     say_note(f"Nearest to {entry or source}, of {_count(len(catalog))} in {place}:", quiet)
     rows = hits.rows()
-    print_table(table_of(rows, left=(1, *range(5, len(rows[0])))))
+    said = len(rows[0]) - rows[0].index("classes") - 1  # columns of metadata
+    print_table(table_of(rows, left=(1, *range(len(rows[0]) - said, len(rows[0])))))
     for remark in filter(None, [hits.remark]):
         say(remark)
     say_note(f"{hits.compared:,} compared in full, {time.perf_counter() - began:.1f} s", quiet)

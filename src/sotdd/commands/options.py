@@ -52,9 +52,9 @@ LabelLaw = Annotated[
     str | None,
     _option(
         _MEASURING,
-        help="How classes enter: moments or quantiles.",
+        help="How classes enter: moments, quantiles, or paper for moments without a cut.",
         show_default="moments",
-        autocompletion=_words("moments", "quantiles"),
+        autocompletion=_words("moments", "quantiles", "paper"),
     ),
 ]
 Scale = Annotated[

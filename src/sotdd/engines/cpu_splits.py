@@ -24,6 +24,9 @@ Rows = NDArray[np.float32]
 # (rows, rows made for labels or None, class boundaries, terms, where classes stand if not by their terms).
 Finish: TypeAlias = Callable[[Rows, Rows | None, NDArray[np.int64], LabelTerms, NDArray[np.float64] | None], None]
 
+# The standard deviation of a normal law in terms of its median absolute deviation.
+_NORMAL_SPREAD = 1.4826
+
 # Values of a side that a thread works on at a time: with their copies, a second-level cache's worth.
 _ITEM_VALUES = 1 << 17
 
@@ -49,6 +52,13 @@ class Pool:
     def shifted(self, shifts: NDArray[np.float64]) -> Pool:
         """The same points, each at t + the shift (B, C) of its class, whatever the label terms say."""
         return replace(self, shifts=shifts)
+
+    def within(self, spreads: float) -> Pool:
+        """The same points, those farther than so many spreads from the middle of all brought that near."""
+        middle = np.median(self.rows, axis=1, keepdims=True)
+        spread = np.median(np.abs(self.rows - middle), axis=1, keepdims=True) * _NORMAL_SPREAD
+        reach = np.where(spread > 0, spreads * spread, np.inf)
+        return replace(self, rows=np.clip(self.rows, middle - reach, middle + reach).astype(np.float32))
 
     def part(self, rows: slice) -> Pool:
         """Some of the projections."""

@@ -15,6 +15,9 @@ from sotdd.engines.torch_verbs import Layout, Rows
 from sotdd.projections.labels import LabelTerms
 from sotdd.splits import Side, Splits
 
+# The standard deviation of a normal law in terms of its median absolute deviation.
+_NORMAL_SPREAD = 1.4826
+
 
 @dataclass(frozen=True, eq=False)
 class Unplaced:
@@ -45,6 +48,13 @@ class Pool:
         """The same points, each at t + the shift (B, C) of its class, whatever the label terms say."""
         on_device = torch.from_numpy(shifts).to(self.rows.device)
         return replace(self, shifts=on_device, weights=torch.ones_like(self.weights))
+
+    def within(self, spreads: float) -> Pool:
+        """The same points, those farther than so many spreads from the middle of all brought that near."""
+        middle = torch.quantile(self.rows, 0.5, dim=1, keepdim=True)
+        spread = torch.quantile((self.rows - middle).abs(), 0.5, dim=1, keepdim=True) * _NORMAL_SPREAD
+        reach = torch.where(spread > 0, spreads * spread, torch.inf)
+        return replace(self, rows=torch.clamp(self.rows, middle - reach, middle + reach))
 
     def part(self, rows: slice) -> Pool:
         """Some consecutive projections."""

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from sotdd.explanation import Explanation
-from sotdd.explanation_text import parts_in_words
+from sotdd.explanation_text import shares_in_short
 from sotdd.matrix import DistanceMatrix
 from sotdd.pictures import style
 from sotdd.pictures.tree import Tree
@@ -49,7 +49,7 @@ def draw_explanation(why: Explanation, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(f"class of {style.shortened(why.names[1])}")
     value = f"{style.shortened(why.names[0])} and {style.shortened(why.names[1])}"
     framed = "framed: counterparts" if places else "no class has a counterpart"
-    style.titled(ax, f"Classes of {value}", f"{parts_in_words(why)}; near is dark; {framed}")
+    style.titled(ax, f"Classes of {value}", f"{shares_in_short(why)}; near is dark; {framed}")
     return ax
 
 

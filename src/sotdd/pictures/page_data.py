@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sotdd.explanation import Explanation
-from sotdd.explanation_text import lost_in_words, parts_in_words
+from sotdd.explanation_text import changes_in_words, lost_in_words, parts_in_words
 from sotdd.matrix import DistanceMatrix
 from sotdd.pictures.scaling_map import ScalingMap
 from sotdd.pictures.tree import Tree
@@ -125,6 +125,7 @@ def _explanation(why: Explanation) -> dict[str, Any]:
     return {
         "features": json_number(why.features),
         "parts": parts_in_words(why),
+        "changes": changes_in_words(why),
         "lost": [lost_in_words(why, side) for side in (0, 1)],
         "classes": [[str(why.classes[side][i]) for i in chosen[side]] for side in (0, 1)],
         "n_classes": [len(side) for side in why.classes],
@@ -150,6 +151,7 @@ def _line(told: dict[str, Any]) -> dict[str, Any]:
         "nearest": str(told["nearest"]),
         "distance": with_error(told["distance"], math.nan if told["stderr"] is None else told["stderr"]),
         "counterpart": told["has_counterpart"],
+        "moved": told["moved"],
     }
 
 

@@ -95,13 +95,15 @@ def _parts(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explan
     """Where labels and where features make the difference."""
     shares = {pair: why.labels for pair, why in explanations.items() if math.isfinite(why.labels)}
     if not shares:
-        return []
+        quiet = explanations and all(why.within_noise for why in explanations.values())
+        return ["In no pair that was explained is anything beyond noise."] if quiet else []
     most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
     if most == least:
-        return [f"Of the distance of {_pair(matrix, most)}, {_share(shares[most])} is labels and the rest features."]
+        said = f"{_share(shares[most])} is labels and the rest features"
+        return [f"Of what is beyond noise between {_pair(matrix, most)}, {said}."]
     return [
-        f"Labels matter most between {_pair(matrix, most)}, where they add {_share(shares[most])} of the distance, and "
-        f"least between {_pair(matrix, least)}, {_share(shares[least])}."
+        f"Labels matter most between {_pair(matrix, most)}, where they add {_share(shares[most])} of what is beyond "
+        f"noise, and least between {_pair(matrix, least)}, {_share(shares[least])}."
     ]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,9 @@ from sotdd.errors import SotddError
 from sotdd.tensors import DeviceFeatures
 
 Doubles = NDArray[np.float64]
+
+# Fewer blocks than this are not worth the threads.
+_FEW_BLOCKS = 8
 
 # A reach smaller than this is not divided by, so that its inverse stays in float64.
 _SMALLEST = 1e-300
@@ -55,12 +61,8 @@ class FeatureMoments:
             reach, mean, squares, row = data.features.moments(pivot)
             farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
             return cls(data.n_points, pivot, reach, mean, squares, farthest, _place(row, data))
-        found: FeatureMoments | None = None
-        for block in data.blocks():
-            part = cls._of_block(data, block, pivot)
-            found = part if found is None else cls.pooled([found, part])
-        assert found is not None  # a dataset has at least one point
-        return found
+        parts = _side_by_side(lambda block: cls._of_block(data, block, pivot), data.blocks())
+        return reduce(lambda found, part: cls.pooled([found, part]), parts)  # in order: the same for any threads
 
     @classmethod
     def _of_block(cls, data: LabelledData, block: slice, pivot: Doubles) -> FeatureMoments:
@@ -138,6 +140,14 @@ class FeatureMoments:
     def _lengths(self) -> Doubles:
         """(d,) summed squared deviations in one unit for all features."""
         return self.squares * (self.reach / self._unit) ** 2
+
+
+def _side_by_side(work: Callable[[slice], FeatureMoments], blocks: Sequence[slice]) -> Iterable[FeatureMoments]:
+    """Blocks on all cores, where there are more than a few; the loops do not hold Python's lock."""
+    if len(blocks) < _FEW_BLOCKS:
+        return map(work, blocks)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
+        return list(threads.map(work, blocks))
 
 
 def refuse_beyond_float64(reach: Doubles) -> None:

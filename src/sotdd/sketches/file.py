@@ -4,6 +4,7 @@ The arrays of a file are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` 
 scaled, ``centre`` (d,), with ``scale`` (d,) if each feature has its own. A half-size file holds ``quantiles`` in 16
 bits, with ``low`` and ``step`` (L,) to read them by: low + step × number. ``lost`` (L, 3) is what the sketch's
 distances may be off by; version 1 of the format did not have it, and its files open without a stated error.
+``halves`` (2, S), how far apart halves of the data are for p = 1 and p = 2, is there for sketches made from points.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     }
     arrays |= {"counts": sketch.counts, "class_terms": sketch.class_terms}
     arrays |= {} if sketch.lost is None else {"lost": sketch.lost}
+    arrays |= {} if sketch.halves is None else {"halves": sketch.halves}
     arrays |= _in_16_bits(sketch.quantiles) if half else {"quantiles": sketch.quantiles}
     return packed(_KIND, header, arrays)
 
@@ -78,6 +80,7 @@ def from_bytes(content: bytes, name: str = "the file", known: Projections | None
         projections,
         lost,
         tuple(header.get("remarks", ())),
+        arrays.get("halves"),
     )
 
 

@@ -18,6 +18,7 @@ from sotdd.inputs import open_dataset
 from sotdd.progress import Progress, reporting
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance
+from sotdd.sketches.halves import Halving
 from sotdd.sketches.sketch import Sketch, refuse_other_projections
 from sotdd.sketches.streaming import sketch_stream
 
@@ -84,12 +85,14 @@ def sketch(
     lost = np.zeros((projections.n_projections, 3))
     engine = engine_for(device, [known], projections.n_projections, precision)
     with reporting(progress, f"Sketching {known.name}") as report, engine as active:
-        for view in active.views([known], projections):
+        halving = Halving(known, projections, active)
+        for view in active.views([known], projections, unplaced=halving.seen):
             quantiles[view.part] = active.quantiles(view.rows[0], quantiles.shape[1])
             terms[view.part] = active.collect(view.terms)
             if not exact:
                 lost[view.part, :2] = active.losses(view.rows[0], quantiles[view.part])
             report(view.part.stop, projections.n_projections)
+        halves = halving.halves()
     met = meets_by_position(known, projections.columns)
     remarks = (taken_by_position(known.name, projections.columns is not None),) if met else ()
     return Sketch(
@@ -105,6 +108,7 @@ def sketch(
         projections,
         lost,
         remarks,
+        halves,
     )
 
 

@@ -16,6 +16,8 @@ from sotdd.errors import OutOfRange, SotddError
 from sotdd.projections.recipe import Projections
 from sotdd.result import Distance, json_label
 from sotdd.scaling import Scaler
+from sotdd.sketches.agreement import refuse_other_recipes
+from sotdd.sketches.halves import Halves, floor_of_sketches
 from sotdd.sketches.losses import Lost, lost_by, most_off, nothing_lost, remark_of
 
 # How many numbers of each projection are in a vector, whatever a sketch keeps.
@@ -54,6 +56,9 @@ class Sketch:
         far off they may be. None in files of older versions.
     remarks
         What a reader should know, such as that columns were matched by position.
+    halves
+        (2, S) how far apart random halves of the data are, for p = 1 and p = 2: distances then know what their
+        sizes alone give (`Distance.sampling`). None for streams, single points and files of older versions.
 
     Examples
     --------
@@ -80,12 +85,13 @@ class Sketch:
     projections: Projections | None = None
     lost: Lost | None = None
     remarks: tuple[str, ...] = ()
+    halves: Halves | None = None
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
         if self.exact and self.lost is None:
             object.__setattr__(self, "lost", nothing_lost(len(self.quantiles)))
-        for array in (self.quantiles, self.counts, self.class_terms, self.lost):
+        for array in (self.quantiles, self.counts, self.class_terms, self.lost, self.halves):
             if array is not None:
                 array.flags.writeable = False
 
@@ -127,7 +133,8 @@ class Sketch:
 
         The other sketch must be through the same projections. `sotdd.distance` compares a sketch with
         data as well. The result's ``sketch_error`` says how far it is, at most, from the distance of the data
-        through the same projections; where that is more than 5 % of the value, a remark says so too.
+        through the same projections; where that is more than 5 % of the value, a remark says so too. Where a
+        sketch knows its ``halves``, ``excess`` is what the sizes alone do not give, for p = 1 and p = 2.
         """
         from sotdd.transport import Overlaps, transport_rows
 
@@ -151,6 +158,8 @@ class Sketch:
             column_names=self.columns,
             remarks=tuple(dict.fromkeys([*scaled, *self.remarks, *other.remarks])),
         )
+        halves = [(one.n_points, one.halves) for one in (self, other)]
+        found = replace(found, sampling=floor_of_sketches(halves, order, found.n_points, found.value))
         known = most_off(a.lost, b.lost, found.value, order)
         if known is None:
             return found
@@ -275,33 +284,3 @@ def refuse_other_projections(a: Sketch, b: Sketch) -> None:
     """Refuse to compare what was seen through different projections, and say how they differ."""
     what = f"sketches {a.name!r} and {b.name!r}"
     refuse_other_recipes(a.recipe, a.fingerprint, b.recipe, b.fingerprint, what)
-
-
-def refuse_other_recipes(a: Mapping[str, Any], name_of_a: str, b: Mapping[str, Any], name_of_b: str, what: str) -> None:
-    """Refuse recipes whose fingerprints differ, and say by which settings."""
-    if name_of_a == name_of_b:
-        return
-    differences = _differences(a, b)
-    how = "; ".join(f"{name} is {left} and {right}" for name, left, right in differences[:3])
-    raise SotddError(
-        f"{what} are through different projections: "
-        + (how or "the same settings drew other numbers, with other versions of libraries")
-        + ". Use the same for both."
-    )
-
-
-def _differences(a: Mapping[str, Any], b: Mapping[str, Any], inside: str = "") -> list[tuple[str, str, str]]:
-    """Settings that differ, by name, with both values."""
-    found = []
-    for name in [*a, *(name for name in b if name not in a)]:
-        left, right = a.get(name), b.get(name)
-        if isinstance(left, Mapping) and isinstance(right, Mapping):
-            found += _differences(left, right, f"{name} ")
-        elif left != right:
-            found.append((f"{inside}{name}", _short(left), _short(right)))
-    return found
-
-
-def _short(value: object) -> str:
-    text = repr(dict(value) if isinstance(value, Mapping) else value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

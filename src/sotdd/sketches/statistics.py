@@ -209,7 +209,7 @@ def counts_of(batch: LabelledData) -> dict[Hashable, int]:
 
 def refuse_unlike(one: ClassStatistics, other: object) -> None:
     """Refuse to merge what is of another kind or was seen through other projections."""
-    from sotdd.sketches.sketch import refuse_other_recipes
+    from sotdd.sketches.agreement import refuse_other_recipes
 
     if not isinstance(other, type(one)):
         raise SotddError(f"a {type(other).__name__} cannot be merged into a {type(one).__name__}: expected another.")

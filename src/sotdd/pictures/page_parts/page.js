@@ -92,14 +92,14 @@
     const most = Math.max(...why.lines[side].map((line) => line.share), 1e-9);
     why.lines[side].forEach((line) => {
       const row = body.insertRow();
-      if (!line.counterpart) row.className = "lost";
+      if (!line.counterpart || line.moved) row.className = "lost";
       row.appendChild(element("th", line.label)).scope = "row";
       row.appendChild(element("td", line.points.toLocaleString("en"), "number"));
       const share = row.appendChild(element("td", undefined, "meter"));
       share.appendChild(element("span")).style.width = (2.6 * line.share / most).toFixed(2) + "rem";
       share.appendChild(document.createTextNode((100 * line.share).toFixed(0) + " %"));
       row.appendChild(element("td", line.nearest, "label"));
-      [line.distance, line.counterpart ? "yes" : "none"].forEach((text) => row.appendChild(element("td", text)));
+      [line.distance, !line.counterpart ? "none" : line.moved ? "moved" : "yes"].forEach((text) => row.appendChild(element("td", text)));
     });
     const holder = element("div");
     const title = holder.appendChild(element("h3", "Classes of " + names[side] + ", and the nearest of " + names[1 - side]));
@@ -127,11 +127,12 @@
     find("split-features").style.flexGrow = share === null ? 0 : share;
     find("split-labels").style.flexGrow = share === null ? 0 : 1 - share;
     find("parts-said").textContent = why.parts[0].toUpperCase() + why.parts.slice(1) +
-      ". Features: what is left of the distance when all labels are forgotten. Labels: what they add.";
+      ". Features: what is left of the distance when all labels are forgotten. Labels: what they add. Noise: what " +
+      "chance gives when the points of both are dealt out anew.";
     find("shares-title").textContent = "Which classes make the distance of " + names[0] + " and " + names[1];
     const cut = why.n_classes.some((n, side) => n > why.classes[side].length) ? " Only the classes with the largest shares are drawn." : "";
     const sentence = (text) => text[0].toUpperCase() + text.slice(1) + ".";
-    find("classes-note").textContent = sentence(why.lost[0]) + " " + sentence(why.lost[1]) +
+    find("classes-note").textContent = why.changes.concat(why.lost).map(sentence).join(" ") +
       (why.counterparts.length ? " Framed cells are counterparts." : "") + cut;
     drawClasses(why, names);
     find("class-tables").replaceChildren(classTable(why, names, 0), classTable(why, names, 1));

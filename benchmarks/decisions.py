@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import sotdd
+from benchmarks.decision_causes import causes
 from benchmarks.decision_data import laws
 from benchmarks.decision_drift import checks, references, series
 from benchmarks.decision_power import powers, share
@@ -161,6 +162,7 @@ RUNS: dict[str, Callable[[int], list[list[str]]]] = {
     "series": lambda part: series(16 // part),
     "ranking": lambda part: ranking(20 // part),
     "speed": lambda part: speed() if part == 1 else speed((200,)),
+    "causes": lambda part: causes(24 // part),
     "tests": lambda part: powers(80 // part),
 }
 

@@ -108,6 +108,7 @@ def test_the_benchmark_of_decisions_runs_at_a_small_size(monkeypatch):
     assert len(decisions.references(1, n=60, batches=(20,))) == 5
     assert [line[1] for line in decisions.checks(4, n=60, m=30)[2:]] == ["100 ± 0.0", "100 ± 0.0"]
     assert len(decisions.ranking(1, n_projections=64)) == 7
+    assert [line[1] for line in decisions.causes(1, n=150, dimensions=(2,))[3:]] == ["100 ± 0.0", "100 ± 0.0"]
     speed = decisions.speed(sizes=(50,), turns=1)
     assert speed[1][1].endswith(" ×")
     assert decisions.markdown(speed).count("\n") == 2

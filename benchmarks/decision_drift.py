@@ -54,7 +54,7 @@ def checks(simulations: int, n: int = 300, m: int = 100) -> list[list[str]]:
 # ------------------------------------------------------------------ series
 
 
-def series(runs: int, n: int = 320, m: int = 40, run_lengths: tuple[int, ...] = (20, 50)) -> list[list[str]]:
+def series(runs: int, n: int = 200, m: int = 25, run_lengths: tuple[int, ...] = (20,)) -> list[list[str]]:
     """Batches to the first alarm, by our test and by the energy distance of features."""
     lines = [["what drifts", "asked for", "ours", "energy"]]
     for run_length in run_lengths:
@@ -84,7 +84,7 @@ def two_classes_mixed(batch: Dataset) -> Dataset:
 
 
 DRIFTS: dict[str, Callable[[Dataset], Dataset]] = {
-    "all features + 0.1": moved(0.1),
+    "all features + 0.3": moved(0.3),
     "all features + 0.2": moved(0.2),
     "one class of four + 0.5": class_moved,
     "labels of two classes mixed": two_classes_mixed,

@@ -57,7 +57,7 @@ def verdict(found: sotdd.Distance) -> str:
     )
 
 
-def stability(pairs: int, seeds: int = 6, moves: tuple[float, ...] = (0.0, 0.1, 0.15, 0.2)) -> list[list[str]]:
+def stability(pairs: int, seeds: int = 6, moves: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4)) -> list[list[str]]:
     """Halves of iris, one of them moved, through other projections and splits; verdicts should agree."""
     lines = [["iris moved by", "within noise", "borderline", "beyond noise", "clear verdicts that disagree"]]
     for move in moves:
@@ -162,7 +162,7 @@ RUNS: dict[str, Callable[[int], list[list[str]]]] = {
     "series": lambda part: series(16 // part),
     "ranking": lambda part: ranking(20 // part),
     "speed": lambda part: speed() if part == 1 else speed((200,)),
-    "causes": lambda part: causes(24 // part),
+    "causes": lambda part: causes(16 // part),
     "tests": lambda part: powers(80 // part),
 }
 

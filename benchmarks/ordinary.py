@@ -37,8 +37,8 @@ def customers(rng: np.random.Generator, n: int, moved: float = 0.0) -> Dataset:
 
 
 def counts(rng: np.random.Generator, n: int, rates: Doubles) -> Doubles:
-    """Over-dispersed counts, mostly zero, as bags of words and of visual words are."""
-    return rng.negative_binomial(np.broadcast_to(rates, (n, len(rates))), 0.05).astype(np.float64)
+    """Over-dispersed counts, mostly zero, as bags of words and of visual words are; rates (d,) of all, or (n, d)."""
+    return rng.negative_binomial(np.broadcast_to(rates, (n, rates.shape[-1])), 0.05).astype(np.float64)
 
 
 def standardised(pair: Pair) -> Pair:

@@ -8,9 +8,10 @@ import torch
 from benchmarks import (
     catalog,
     core,
+    decision_power,
+    decisions,
     estimators,
     explaining,
-    inference,
     label_choice,
     label_families,
     labels,
@@ -93,18 +94,40 @@ def test_the_benchmark_of_label_terms_measures_the_distance(real_data):
     assert labels.cost(labels.Moments(), n=200, n_projections=64, repeats=1) > 0
 
 
-def test_the_simulations_of_inference_run_at_a_small_size(monkeypatch):
-    monkeypatch.setattr(inference, "real_sets", lambda: {"digits": inference.digits()})
-    powers = inference.levels_and_powers(1, n=40, n_permutations=19)
-    assert len(powers) == 15
-    assert tuple(line[1] for line in powers[8:]) == inference.REAL_CHANGES
-    floors = inference.floors(2, sizes=((30, 20),))
-    assert all(0.3 < float(line[4]) < 3 for line in floors[1:])
-    drift = inference.drift(1, n_batches=9, sizes=((60, 20),))
-    assert len(drift) == 4
-    speed = inference.speed(sizes=(50,), n_projections=64)
-    assert all("×" in cell for cell in speed[1][1:])
-    assert inference.table(speed).count("\n") == 2
+def test_the_benchmark_of_decisions_runs_at_a_small_size(monkeypatch):
+    """One simulation of everything; shares that must hold at any size do."""
+    few = ("nothing", "one class moved", "two names swapped")
+    monkeypatch.setattr(decision_power, "CHANGES", few)
+    monkeypatch.setattr(decision_power, "sources", lambda: {"digits": decisions.laws()["digits"]})
+    powers = decisions.powers(1, n=60, n_permutations=19, n_projections=16)
+    assert [line[1] for line in powers[1:]] == list(few)
+    assert all(len(line) == 8 and " / " in line[-1] for line in powers[1:])
+    floors = decisions.floors(1, sizes=((60, 30),), n_projections=32)
+    assert [line[0] for line in floors[1:]] == list(decisions.laws())
+    assert decisions.stability(1, seeds=2, moves=(0.0, 2.0))[2][3:] == ["2", "0 of 2"]
+    assert len(decisions.references(1, n=60, batches=(20,))) == 5
+    assert [line[1] for line in decisions.checks(4, n=60, m=30)[2:]] == ["100 ± 0.0", "100 ± 0.0"]
+    assert len(decisions.ranking(1, n_projections=64)) == 7
+    assert [line[1] for line in decisions.causes(1, n=150, dimensions=(2,))[3:]] == ["100 ± 0.0", "100 ± 0.0"]
+    speed = decisions.speed(sizes=(50,), turns=1)
+    assert speed[1][1].endswith(" ×")
+    assert decisions.markdown(speed).count("\n") == 2
+
+
+def test_series_of_batches_are_watched_to_the_first_alarm(monkeypatch):
+    monkeypatch.setattr("benchmarks.decision_drift.DRIFTS", {})
+    found = decisions.series(1, n=60, m=10, run_lengths=(2,))
+    assert [line[:2] for line in found[1:]] == [["nothing", "2"]]
+    assert all(" ± " in cell for cell in found[1][2:])
+
+
+def test_the_power_that_is_measured_is_that_of_the_public_test(rng):
+    """Both ways to treat names come from one set of shuffles, which `sotdd.test` makes twice."""
+    pair = tuple((rng.normal(size=(40, 5)) + 0.2 * side, rng.integers(3, size=40)) for side in range(2))
+    settings = {"n_permutations": 39, "n_projections": 32, "seed": 5}
+    found = decision_power.by_us(pair, *settings.values())
+    assert found["combined"] == sotdd.test(*pair, device="cpu", **settings).p_value
+    assert found["names matched"] == sotdd.test(*pair, device="cpu", label_names="match", **settings).p_value
 
 
 def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):

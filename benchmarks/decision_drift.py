@@ -1,0 +1,113 @@
+"""References and series of batches: false alarms, what is found, and after how many batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import sotdd
+from benchmarks.decision_data import laws
+from benchmarks.decision_peers import EnergyReference
+from benchmarks.decision_power import LEVEL, share
+from benchmarks.ordinary import Dataset
+from sotdd.run_length import DriftMonitor
+
+# Runs without an alarm end after so many times the run length that was asked for.
+_PATIENCE = 20
+
+
+def references(simulations: int, n: int = 200, batches: tuple[int, ...] = (10, 50, 100)) -> list[list[str]]:
+    """False alarms of `DriftReference.test`, a new reference and a new batch every time."""
+    lines = [["law", *(f"batch of {m}" for m in batches)]]
+    for name in ("imbalanced, 90 : 10", "t₃", "log-normal", "50 classes"):
+        alarms = []
+        for m in batches:
+            found = []
+            for simulation in range(simulations):
+                data, batch = laws()[name].pair(np.random.default_rng([simulation, m]), (n, m))
+                reference = sotdd.DriftReference.fit(data, n_projections=32, seed=simulation)
+                found.append(reference.test(batch, n_permutations=99).rejects(LEVEL))
+            alarms.append(share(found))
+        lines.append([name, *alarms])
+        print(lines[-1], flush=True)
+    return lines
+
+
+def checks(simulations: int, n: int = 300, m: int = 100) -> list[list[str]]:
+    """What `sotdd check` decides without options: 20 features, one of them scaled in the batch."""
+    lines = [["what differs", "drift, %"]]
+    for name, factor in (("nothing", 1.0), ("one feature of 20 scaled 10 ×", 10.0), ("scaled 30 ×", 30.0)):
+        found = []
+        for simulation in range(simulations if factor == 1 else max(1, simulations // 4)):
+            rng = np.random.default_rng(simulation)
+            features, labels = rng.normal(size=(n + m, 20)), rng.integers(3, size=n + m)
+            features[n:, 0] *= factor
+            reference = sotdd.DriftReference.fit((features[:n], labels[:n]), seed=simulation)
+            found.append(reference.test((features[n:], labels[n:]), n_permutations=99).rejects(LEVEL))
+        lines.append([name, share(found)])
+        print(lines[-1], flush=True)
+    return lines
+
+
+# ------------------------------------------------------------------ series
+
+
+def series(runs: int, n: int = 200, m: int = 25, run_lengths: tuple[int, ...] = (20,)) -> list[list[str]]:
+    """Batches to the first alarm, by our test and by the energy distance of features."""
+    lines = [["what drifts", "asked for", "ours", "energy"]]
+    for run_length in run_lengths:
+        lines.append(["nothing", str(run_length), *delays(runs, n, m, run_length, lambda batch: batch)])
+        print(lines[-1], flush=True)
+    for name, drift in DRIFTS.items():
+        lines.append([name, str(run_lengths[-1]), *delays(runs, n, m, run_lengths[-1], drift)])
+        print(lines[-1], flush=True)
+    return lines
+
+
+def moved(by: float) -> Callable[[Dataset], Dataset]:
+    """All features moved."""
+    return lambda batch: (batch[0] + by, batch[1])
+
+
+def class_moved(batch: Dataset) -> Dataset:
+    """One class moved by half a standard deviation of its noise."""
+    features, labels = batch
+    return features + 0.5 * (labels == 0)[:, None], labels
+
+
+def two_classes_mixed(batch: Dataset) -> Dataset:
+    """Labels of two classes that no longer tell them apart."""
+    features, labels = batch
+    return features, np.where(labels < 2, np.arange(len(labels)) % 2, labels)
+
+
+DRIFTS: dict[str, Callable[[Dataset], Dataset]] = {
+    "all features + 0.3": moved(0.3),
+    "all features + 0.2": moved(0.2),
+    "one class of four + 0.5": class_moved,
+    "labels of two classes mixed": two_classes_mixed,
+}
+
+
+def delays(runs: int, n: int, m: int, run_length: int, drift: Callable[[Dataset], Dataset]) -> list[str]:
+    """Mean batches to an alarm with standard errors, through ours and through energy; new references in every run."""
+    found: list[list[int]] = [[], []]
+    for run in range(runs):
+        rng = np.random.default_rng([run, run_length])
+        data = laws()["Gaussian classes"].sample(rng, n)
+        by: tuple[Any, ...] = (sotdd.DriftReference.fit(data, n_projections=32, seed=run), EnergyReference(data))
+        for kept, reference in zip(found, by, strict=True):
+            monitor = DriftMonitor.begin(reference, run_length)
+            kept.append(batches_to_alarm(monitor, np.random.default_rng([run, 1]), m, drift))
+    return [f"{np.mean(kept):.1f} ± {np.std(kept, ddof=min(1, runs - 1)) / np.sqrt(runs):.1f}" for kept in found]
+
+
+def batches_to_alarm(
+    monitor: DriftMonitor, rng: np.random.Generator, m: int, drift: Callable[[Dataset], Dataset]
+) -> int:
+    """How many batches it takes."""
+    while not monitor.alarm and monitor.n_batches < _PATIENCE * monitor.run_length:
+        monitor = monitor.after(drift(laws()["Gaussian classes"].sample(rng, m)), n_permutations=99)
+    return monitor.n_batches

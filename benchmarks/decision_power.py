@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,6 @@ import sotdd
 from benchmarks.decision_data import CHANGES, Source, changed_pair, sources
 from benchmarks.decision_peers import PEERS, p_values
 from benchmarks.ordinary import Pair
-from sotdd.aspects import ORDERS, Aspect, Looked, combined, judged
-from sotdd.engines.cpu import CpuEngine
-from sotdd.inputs import labelled_pair
-from sotdd.splits import Splits
 
 Outcomes = dict[str, NDArray[np.bool_]]
 
@@ -31,7 +26,7 @@ def share(outcomes: Sequence[bool] | NDArray[np.bool_]) -> str:
     return f"{100 * mean:.0f} ± {100 * np.sqrt(mean * (1 - mean) / len(outcomes)):.1f}"
 
 
-def powers(simulations: int, n: int = 120, n_permutations: int = 99, n_projections: int = 64) -> list[list[str]]:
+def powers(simulations: int, n: int = 120, n_permutations: int = 99, n_projections: int = 128) -> list[list[str]]:
     """All sources and changes; twice as many simulations where nothing differs."""
     lines = [["data", "what differs", "combined", "names matched", *PEERS]]
     for name, source in sources().items():
@@ -55,26 +50,10 @@ def rejections(source: Source, change: str, count: int, n: int, n_permutations: 
 
 
 def by_us(pair: Pair, n_permutations: int, n_projections: int, seed: int) -> dict[str, float]:
-    """The p-values of `sotdd.test`, names ignored and matched, from one set of shuffles."""
-    data = labelled_pair(*pair)
-    recipe = sotdd.Projections.fit(data, n_projections=n_projections, seed=seed)
-    splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, seed, actual=True)
-    looked = Looked.at(splits.n_classes, n_projections, "match", seed, 1.0)
-    kept: dict[Aspect, list[Any]] = {aspect: [] for aspect in looked.aspects}
-    with CpuEngine() as engine:
-
-        def add(seen: object) -> None:
-            pool = engine.pool(seen, (0, 1))  # type: ignore[arg-type]
-            done = sum(len(costs) for costs in kept["names"])
-            for aspect, shown in looked.pools(pool, splits.n_classes, done).items():
-                kept[aspect].append(engine.split_costs(shown, splits, ORDERS))
-
-        for _ in engine.views(data, recipe, unplaced=add):
-            pass
-        found = judged(np.empty(0), {aspect: engine.collect(costs) for aspect, costs in kept.items()}, 2.0, "combined")
-    blind = {name: values for name, values in found.items() if not name.startswith("names")}
-    outstanding = {"combined": combined(blind), "names matched": combined(found)}
-    return {name: float(np.mean(values >= values[0])) for name, values in outstanding.items()}
+    """The p-values of `sotdd.test`, names ignored and matched."""
+    settings = {"n_permutations": n_permutations, "n_projections": n_projections, "seed": seed, "device": "cpu"}
+    blind, named = (sotdd.test(*pair, label_names=names, **settings).p_value for names in ("ignore", "match"))
+    return {"combined": blind, "names matched": named}
 
 
 def cells(found: Outcomes, change: str) -> list[str]:

@@ -135,7 +135,10 @@ def test_names_count_on_request(files, run):
     assert run("check", "reference.npz", "swapped.npz", *settings)[0] == 0
     assert run("check", "reference.npz", "swapped.npz", "--label-names", "match", *settings)[0] == 1
     assert (
-        run("test", "reference.npz", "swapped.npz", "--label-names", "match", "--json", *settings)[1].count("names") > 0
+        run("test", "reference.npz", "swapped.npz", "--label-names", "match", "--json", *settings)[1].count(
+            "classes by name"
+        )
+        > 0
     )
 
 

@@ -10,6 +10,8 @@ import threadpoolctl
 
 import reference
 import sotdd
+from sotdd.contrasts import gap_of_class_means, gap_of_means, gap_of_shares
+from sotdd.splits import Splits
 
 CENTRES = 2 * np.eye(3, 6)
 
@@ -227,3 +229,71 @@ def test_points_are_brought_within_spreads_of_the_middle(rng, engine):
         pool = Pool(None, np.arange(101), torch.tensor(rows), None, terms, torch.ones(5), None)
         found = pool.within(3.0).rows.numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+# ------------------------------------------------------------------ means, classes by name, shares
+
+
+def dealt(rng, n=30, m=22, d=4, n_classes=3):
+    data = [(rng.normal(size=(k, d)), rng.integers(n_classes, size=k)) for k in (n, m)]
+    splits = Splits.of([sotdd.LabelledData.of(part) for part in data], (n, m), 6, seed=3, actual=True)
+    rows = np.concatenate([part[0] for part in data]).T.astype(np.float32)
+    return data, splits, rows, np.concatenate([part[1] for part in data])
+
+
+def test_the_gap_of_means_is_hotellings_with_a_ridge(rng):
+    _, splits, rows, _ = dealt(rng)
+    wide = rows.astype(np.float64)
+    spread = np.cov(wide, bias=True) + 0.01 * np.trace(np.cov(wide, bias=True)) / 4 * np.eye(4)
+    for number, found in enumerate(gap_of_means(rows, splits)):
+        left, right = (side.index for side in splits.draw(number))
+        gap = wide[:, left].mean(axis=1) - wide[:, right].mean(axis=1)
+        assert found == pytest.approx(gap @ np.linalg.solve(spread, gap), rel=1e-6)
+
+
+def test_class_means_are_compared_by_name_and_shares_too(rng):
+    _, splits, rows, y = dealt(rng)
+    wide = rows.astype(np.float64)
+    within = wide - np.stack([wide[:, y == label].mean(axis=1) for label in y], axis=1)
+    spread = within @ within.T / len(y)
+    spread += 0.1 * np.trace(spread) / 4 * np.eye(4)
+    of_classes, of_shares = gap_of_class_means(rows, splits), gap_of_shares(splits)
+    for number in range(len(splits)):
+        left, right = (side.index for side in splits.draw(number))
+        by_class = by_share = 0.0
+        for label in range(3):
+            one, other = left[y[left] == label], right[y[right] == label]
+            gap = wide[:, one].mean(axis=1) - wide[:, other].mean(axis=1)
+            by_class += len(one) * len(other) / (len(one) + len(other)) * (gap @ np.linalg.solve(spread, gap))
+            by_share += (len(one) / len(left) - len(other) / len(right)) ** 2 / np.mean(y == label)
+        assert of_classes[number] == pytest.approx(by_class, rel=1e-6)
+        assert of_shares[number] == pytest.approx(by_share)
+
+
+def test_a_shift_across_correlated_features_is_found(rng):
+    """Small in every projection, large beside the spread across them: means see it best."""
+    common = rng.normal(size=(2, 150, 1))
+    a, b = (common[side] + 0.05 * rng.normal(size=(150, 10)) for side in (0, 1))
+    b[:, 3] += 0.1
+    found = sotdd.test(a, b, n_permutations=199)
+    assert found.p_value == 0.005
+    assert found.strongest == "means"
+    assert min(p for name, p in found.aspects.items() if name != "means") > 0.01
+
+
+def test_swapped_names_and_other_shares_are_found_by_name(rng):
+    y = rng.integers(10, size=400)
+    x = rng.normal(size=(400, 30)) + 3 * np.eye(10, 30)[y]
+    swapped = np.where(y == 0, 1, np.where(y == 1, 0, y))
+    first, second = slice(0, 200), slice(200, None)
+    pair = (x[first], y[first]), (x[second], swapped[second])
+    blind, named = (sotdd.test(*pair, n_permutations=199, label_names=how) for how in ("ignore", "match"))
+    assert named.p_value == 0.005 < blind.p_value
+    assert named.strongest == "classes by name"
+    noise = rng.normal(size=(400, 30))
+    labels = np.r_[rng.integers(2, size=200), (rng.random(200) < 0.75).astype(int)]
+    shares = sotdd.test(
+        (noise[first], labels[first]), (noise[second], labels[second]), n_permutations=199, label_names="match"
+    )
+    assert shares.p_value == 0.005
+    assert shares.strongest == "class shares"

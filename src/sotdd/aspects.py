@@ -1,4 +1,4 @@
-"""What a test of two datasets looks at: classes as they lie, features alone, names; and one verdict from all."""
+"""What a test of two datasets looks at: classes as they lie, features, means, names; and one verdict from all."""
 
 from __future__ import annotations
 
@@ -10,66 +10,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.checks import described
+from sotdd.contrasts import gap_of_class_means, gap_of_means, gap_of_shares
 from sotdd.errors import SotddError
 from sotdd.noise import rooted_means
+from sotdd.splits import Splits
 
 Doubles = NDArray[np.float64]
 Statistic: TypeAlias = Literal["combined", "balanced", "distance"]
 LabelNames: TypeAlias = Literal["ignore", "match"]
-Aspect: TypeAlias = Literal["labels", "features", "names"]
+Aspect: TypeAlias = Literal["labels", "features"]
+
+# Statistics that vary by less than this share of themselves differ by rounding.
+_ALIKE = 1e-9
 
 # Both orders are judged: p = 1 sees small shifts of everything, p = 2 what few points or classes do.
 ORDERS = (1.0, 2.0)
 
-# Points farther from the middle than so many spreads count as so far.
-_FARTHEST = 3.0
-
-# How far apart names stand, in spreads of the projected features.
-_NAME_SPREAD = 1.0
-
-# The stream of a seed that names are drawn from; splits and samples use 3 and 4.
-_STREAM = 5
+# Points farther from the middle than so many spreads count as so far: few far points would drown what all others say.
+FARTHEST = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """How a test looks at a pool of points.
+    """What a test looks at.
 
     Attributes
     ----------
     aspects
-        "labels": through the label law, which never sees a name. "features": labels forgotten. "names": every
-        point at t + a random number of its label, the same on both sides; so points count as alike only if their
-        labels are equal.
+        "labels": through the label law, which never sees a name. "features": labels forgotten.
     names
-        (L, C) those numbers; None where names do not count.
+        Whether classes of the same name are compared too, and their shares.
     """
 
     aspects: tuple[Aspect, ...]
-    names: Doubles | None
+    names: bool
 
     @classmethod
-    def at(cls, n_classes: int, n_projections: int, label_names: LabelNames, seed: int, unit: float) -> Looked:
-        """All aspects that there are; ``unit`` is the spread of the projected features."""
+    def at(cls, n_classes: int, label_names: LabelNames) -> Looked:
+        """All aspects that there are."""
         if n_classes == 1:
-            return cls(("features",), None)
-        if label_names == "ignore":
-            return cls(("labels", "features"), None)
-        key = np.random.SeedSequence(seed, spawn_key=(_STREAM,))
-        drawn = np.random.Generator(np.random.Philox(key)).standard_normal((n_projections, n_classes))
-        return cls(("labels", "features", "names"), unit * _NAME_SPREAD * drawn)
+            return cls(("features",), names=False)
+        return cls(("labels", "features"), names=label_names == "match")
 
-    def pools(self, pool: Any, n_classes: int, first: int) -> dict[Aspect, Any]:  # noqa: ANN401  # an engine's own
-        """The pool in every aspect; its first projection is number ``first`` of all.
-
-        Few far points would drown what all others say, so they are brought within three spreads of the middle,
-        which is the same for all shuffles.
-        """
-        near, count = pool.within(_FARTHEST), len(pool.rows)
-        shown: dict[Aspect, Any] = {"labels": near, "features": near.shifted(np.zeros((count, n_classes)))}
-        if self.names is not None:
-            shown["names"] = near.shifted(self.names[first : first + count])
+    def pools(self, pool: Any, n_classes: int) -> dict[Aspect, Any]:  # noqa: ANN401  # an engine's own
+        """The pool in every aspect; far points are brought near already."""
+        shown: dict[Aspect, Any] = {"labels": pool, "features": pool.shifted(np.zeros((len(pool.rows), n_classes)))}
         return {aspect: shown[aspect] for aspect in self.aspects}
+
+    def means(self, rows: NDArray[np.float32], splits: Splits) -> dict[str, Doubles]:
+        """Statistics (S,) of how means differ, from the projections (L, N) of all points."""
+        found = {"means": gap_of_means(rows, splits)}
+        if self.names:
+            found |= {"classes by name": gap_of_class_means(rows, splits), "class shares": gap_of_shares(splits)}
+        return found
 
 
 def check_statistic(statistic: object) -> Statistic:
@@ -123,7 +116,7 @@ def combined(statistics: Mapping[str, Doubles]) -> Doubles:
     """One statistic (S,) of several: the one that stands out most, in its own standard deviations.
 
     The data are one of the S splits like the others, and every split is judged by whatever stands out most in
-    it, so the level of the test is that of any permutation test. Logarithms bring all to about the same shape.
+    it, so the level of the test is that of any permutation test. Cube roots bring all to about the same shape.
     """
     if len(statistics) == 1:
         return next(iter(statistics.values()))
@@ -134,10 +127,7 @@ def combined(statistics: Mapping[str, Doubles]) -> Doubles:
 
 
 def _standardised(statistic: Doubles) -> Doubles | None:
-    """Logarithms less their mean over their deviation; None where all splits are alike."""
-    positive = statistic[statistic > 0]
-    if not len(positive):
-        return None
-    logs = np.log(np.maximum(statistic, positive.min()))
-    deviation = float(np.std(logs))
-    return None if deviation == 0 else np.asarray((logs - logs.mean()) / deviation)
+    """Cube roots less their mean over their deviation; None where all splits are alike."""
+    roots = np.cbrt(statistic)
+    deviation = float(np.std(roots))
+    return None if deviation <= _ALIKE * float(np.mean(roots)) else np.asarray((roots - roots.mean()) / deviation)

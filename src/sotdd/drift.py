@@ -153,7 +153,7 @@ class DriftReference:
         seen = Projected.of(data, self.projections)
         kept = self._enough_for(seen.n_points)
         splits = Splits.of([kept, seen], (kept.n_points, seen.n_points), count + 1, self.seed, actual=True)
-        looked = Looked.at(splits.n_classes, self.projections.n_projections, self.label_names, self.seed, self._unit)
+        looked = Looked.at(splits.n_classes, self.label_names)
         with reporting(progress, "Shuffling") as report, CpuEngine() as engine:
             shuffles = Shuffles(splits, looked, self.p, self.projections.n_projections, engine, report)
             self._deal_out(kept, seen, shuffles)
@@ -162,11 +162,6 @@ class DriftReference:
     def monitor(self, run_length: int = 200) -> DriftMonitor:
         """Watch a series of batches, with one false alarm in so many batches on average; see `DriftMonitor`."""
         return DriftMonitor.begin(self, check_count(run_length, "run_length"))
-
-    @property
-    def _unit(self) -> float:
-        """The spread of the projected features."""
-        return 1.0 if self.projections.scaler is not None else float(np.std(self.points.rows)) or 1.0
 
     def _enough_for(self, batch_size: int) -> Projected:
         """As much of the reference as a batch of this size needs, chosen at random."""

@@ -20,7 +20,7 @@ from sotdd.projections.directions import DirectionLaw
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
-from sotdd.scaling import Scale, Scaler
+from sotdd.scaling import Scale
 from sotdd.shuffling import Shuffles, engine_of
 from sotdd.splits import Splits
 from sotdd.two_sample import TwoSampleTest
@@ -82,13 +82,14 @@ def test(
     p
         The order of transport.
     statistic
-        "combined": classes as they lie and features alone, each by p = 1 and by p = 2, points beyond three
-        spreads brought that near; whatever stands out most counts, and every shuffle is judged in the same
-        way, so that the level holds. "balanced": W_p^p alone, each projection divided by the root of what
-        shuffles give under it. "distance": the distance.
+        "combined": classes as they lie and features alone, each by p = 1 and by p = 2, and how far means differ
+        beside the spread in every direction, points beyond three spreads brought that near; whatever stands
+        out most counts, and every shuffle is judged in the same way, so that the level holds. "balanced":
+        W_p^p alone, each projection divided by the root of what shuffles give under it. "distance": the
+        distance.
     label_names
-        "ignore": the names of labels never count, only how classes lie. "match": they do, so that two classes
-        that exchange their names are a difference, and class shares are compared by name.
+        "ignore": the names of labels never count, only how classes lie. "match": they do: means of classes of
+        the same name are compared, and their shares, so that two classes that exchange their names differ.
     max_points
         Use a random sample of so many points of each dataset, where there are more.
     n_moments, moments, label, directions, shared_directions, scale, projections, device, precision
@@ -131,10 +132,7 @@ def test(
     recipe, data = projections_for(data, projections, drawing)
     recipe.refuse_weighted("a test")
     splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, key, actual=True)
-    looked = None
-    if judged_by == "combined":
-        unit = 1.0 if recipe.scaler is not None else float(Scaler.fit(data, "pooled").scale)
-        looked = Looked.at(splits.n_classes, recipe.n_projections, names, key, unit)
+    looked = Looked.at(splits.n_classes, names) if judged_by == "combined" else None
     with reporting(progress, "Shuffling") as report, engine_of(data, recipe, device, precision) as active:
         shuffles = Shuffles(splits, looked, p, recipe.n_projections, active, report)
         for _ in active.views(data, recipe, unplaced=lambda seen: shuffles.add(active.pool(seen, (0, 1)))):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.aspects import ORDERS, Aspect, Looked, Statistic, combined, judged
+from sotdd.aspects import FARTHEST, ORDERS, Aspect, Looked, Statistic, combined, judged
 from sotdd.chance import usable_costs
 from sotdd.data import LabelledData
 from sotdd.errors import SotddError
@@ -57,7 +57,8 @@ class Shuffles:
         aspects = () if looked is None else looked.aspects
         self._distances: list[list[Any]] = [[] for _ in range(0, len(self._measured), _BATCH)]
         self._kept: dict[Aspect, list[list[Any]]] = {a: [[] for _ in range(0, len(splits), _BATCH)] for a in aspects}
-        self._seen = self._done = 0
+        self._rows: list[NDArray[np.float32]] = []
+        self._done = 0
         self._total = n_projections * (len(self._measured) + len(splits) * len(aspects))
         _refuse_beyond_memory(self._total * len(ORDERS), len(splits), n_projections)
 
@@ -65,9 +66,10 @@ class Shuffles:
         """Deal a pool out under its projections, which follow those of the pools before."""
         self._deal_out(pool, self._measured, [self._p], self._distances)
         if self._looked is not None:
-            for aspect, shown in self._looked.pools(pool, self._splits.n_classes, self._seen).items():
+            near = pool.within(FARTHEST)
+            self._rows.append(near.values())
+            for aspect, shown in self._looked.pools(near, self._splits.n_classes).items():
                 self._deal_out(shown, self._splits, ORDERS, self._kept[aspect])
-        self._seen += len(pool.rows)
 
     def _deal_out(self, pool: Any, splits: Splits, orders: Sequence[float], kept: list[list[Any]]) -> None:  # noqa: ANN401
         for number, by_batch in enumerate(kept):
@@ -81,6 +83,8 @@ class Shuffles:
         distances = self._collected(self._distances)[:, :, 0]
         costs = {aspect: self._collected(kept) for aspect, kept in self._kept.items()}
         found = judged(distances, costs, self._p, by)
+        if self._looked is not None:
+            found |= self._looked.means(np.concatenate(self._rows), self._splits)
         outstanding, rooted = combined(found), rooted_means(distances, self._p)
         return TwoSampleTest(
             distance=float(rooted[0]),

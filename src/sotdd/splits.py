@@ -88,6 +88,13 @@ class Splits:
         """How many classes the pool has."""
         return len(self.edges) - 1
 
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """Of every point of the pool, in its own order, which class it is of."""
+        codes = np.empty(len(self.grouped), np.int64)
+        codes[self.grouped] = np.repeat(np.arange(self.n_classes), np.diff(self.edges))
+        return codes
+
     def part(self, first: int, last: int) -> Splits:
         """Splits first, …, last - 1 of these."""
         return replace(self, start=self.start + first, stop=min(self.start + last, self.stop))

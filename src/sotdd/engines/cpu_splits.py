@@ -53,6 +53,10 @@ class Pool:
         """The same points, each at t + the shift (B, C) of its class, whatever the label terms say."""
         return replace(self, shifts=shifts)
 
+    def values(self) -> Rows:
+        """The projections (B, N), points in their own order."""
+        return self.rows
+
     def within(self, spreads: float) -> Pool:
         """The same points, those farther than so many spreads from the middle of all brought that near."""
         middle = np.median(self.rows, axis=1, keepdims=True)

@@ -49,6 +49,10 @@ class Pool:
         on_device = torch.from_numpy(shifts).to(self.rows.device)
         return replace(self, shifts=on_device, weights=torch.ones_like(self.weights))
 
+    def values(self) -> NDArray[np.float32]:
+        """The projections (B, N), points in their own order, on the host."""
+        return self.rows.cpu().numpy()[:, self.places]
+
     def within(self, spreads: float) -> Pool:
         """The same points, those farther than so many spreads from the middle of all brought that near."""
         middle = torch.quantile(self.rows, 0.5, dim=1, keepdim=True)

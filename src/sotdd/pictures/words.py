@@ -45,11 +45,11 @@ def faithfulness(made: ScalingMap) -> str:
 
 def reading(found: Distance) -> str:
     """What the numbers are and are not."""
-    unit = (
-        "The unit is the spread of the pooled data, so numbers compare within this page, not across pages"
-        if found.scaler is not None
-        else "Distances are in the units of the features"
-    )
+    if found.scaler is None:
+        unit = "Distances are in the units of the features"
+    else:
+        of = "the pooled data" if found.scaler.kind == "pooled" else "each column of the pooled data"
+        unit = f"The unit is the spread of {of}, so numbers compare within this page, not across pages"
     if math.isnan(found.stderr):
         return f"{unit}."
     return (

@@ -281,3 +281,19 @@ def test_a_single_point_has_no_halves(rng):
     assert matrix["one", "other"].sampling is None
     assert np.isnan(matrix.excess[0, 1])
     assert matrix.nearest("one") in ("other", "third")
+
+
+@pytest.mark.parametrize("count", [2, 8, 18])
+def test_few_splits_still_tell_a_disaster_from_noise(rng, count):
+    """By rank alone the data could never be among the farthest 5 % of so few."""
+    far = sotdd.distance(sample(rng, 90), sample(rng, 70, shift=3), n_projections=128, noise_floor=count)
+    assert far.within_noise is False
+    assert "beyond noise" in repr(far)
+
+
+def test_rank_and_limit_are_one_verdict_where_there_are_splits_enough(rng):
+    for count in (19, 59, 99):
+        splits = np.sort(rng.exponential(size=count))
+        for distance in [*splits, *(splits + 1e-9), 0.0, 100.0]:
+            floor = NoiseFloor(splits, 2, distance)
+            assert floor.within == (floor.p_value > 0.05)

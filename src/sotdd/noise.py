@@ -79,6 +79,14 @@ class NoiseFloor:
         return (1 + int(np.count_nonzero(self.distances >= self.distance))) / (1 + len(self.distances))
 
     @property
+    def within(self) -> bool:
+        """Whether the distance is no farther than splits often are: beyond it is what 5 % of them exceed.
+
+        By rank where there are splits enough for 5 %, which is 19; by Student's limit where there are fewer.
+        """
+        return self.distance <= self.limit(0.95)
+
+    @property
     def borderline(self) -> bool:
         """Whether as many splits again might turn the verdict at 5 %.
 

@@ -65,7 +65,8 @@ class Distance:
     noise
         What two samples of the pooled data would give, where that was asked for.
     sampling
-        What each dataset's own halves give, brought to these sizes: a rough floor that `pairwise` always has.
+        What each dataset's own halves give, brought to these sizes: a rough floor that three or more datasets
+        in `pairwise` have without being asked for one.
     estimator
         How ``value`` was made of ``per_projection``: "plain", the mean; or "controlled", with what
         was controlled in brackets.
@@ -190,7 +191,7 @@ class Distance:
         Two samples of one source are called farther in 5 % of cases. ``noise.borderline`` says where more
         splits might turn it; `sotdd.test` has more power and a p-value.
         """
-        return None if self.noise is None else self.noise.p_value > 0.05
+        return None if self.noise is None else self.noise.within
 
     @property
     def excess(self) -> float | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.data import LabelledData
 from sotdd.errors import OutOfRange
-from sotdd.noise import PROJECTIONS, NoiseFloor, rooted_means
+from sotdd.noise import HALVING_PROJECTIONS, HALVINGS, PROJECTIONS, NoiseFloor, rooted_means
 from sotdd.projections.recipe import Projections
 from sotdd.splits import Splits
 
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from sotdd.engines.protocol import Engine
 
 Doubles = NDArray[np.float64]
-
-# Every dataset of a matrix is halved so often, and its halves compared through so many projections: enough to
-# rank datasets of different sizes by, and a small part of what the matrix costs.
-_HALVINGS = 4
-_HALVING_PROJECTIONS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +54,7 @@ class Pool:
         half = data.n_points // 2
         if half == 0:
             return None
-        return cls((place,), Splits.of([data], (half, data.n_points - half), _HALVINGS, seed), _HALVING_PROJECTIONS)
+        return cls((place,), Splits.of([data], (half, data.n_points - half), HALVINGS, seed), HALVING_PROJECTIONS)
 
 
 class Chance:

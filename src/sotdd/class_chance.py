@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sotdd.data import LabelledData
 from sotdd.dealing import Deal, Places, chosen
+from sotdd.noise import HALVING_PROJECTIONS, HALVINGS
 from sotdd.splits import Splits
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from sotdd.engines.cpu_splits import Unplaced
 
 Doubles = NDArray[np.float64]
-
-# Every class is halved so often, and its halves compared through so many projections.
-_HALVINGS = 4
-_HALVING_PROJECTIONS = 64
 
 
 class ClassHalves:
@@ -31,11 +28,11 @@ class ClassHalves:
         self._done = 0
         self._places = [class_places(data) for data in datasets]
         self.sizes = datasets[0].counts, datasets[1].counts
-        self.sums = [np.zeros((len(data.classes), _HALVINGS)) for data in datasets]  # of W_p^p, of each halving
+        self.sums = [np.zeros((len(data.classes), HALVINGS)) for data in datasets]  # of W_p^p, of each halving
 
     def seen(self, unplaced: Unplaced) -> None:
         """Halve the classes under those of these projections that count."""
-        left = slice(0, _HALVING_PROJECTIONS - self._done)
+        left = slice(0, HALVING_PROJECTIONS - self._done)
         if left.stop <= 0:
             return
         weights = unplaced.block.importance[left]
@@ -44,7 +41,7 @@ class ClassHalves:
             for number, members in enumerate(places):
                 half = len(members) // 2
                 if half:
-                    splits = _splits((half, len(members) - half), _HALVINGS, number)
+                    splits = _splits((half, len(members) - half), HALVINGS, number)
                     costs = self._engine.split_costs(chosen(points, members), splits, [self._p])[:, :, 0]
                     sums[number] += weights @ costs
         self._done += len(weights)

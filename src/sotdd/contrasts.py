@@ -33,7 +33,8 @@ def gap_of_means(rows: NDArray[np.float32], splits: Splits) -> Doubles:
 
     rows (L, N) are the projections of the pooled points, in their own order.
     """
-    points = _whitened(_centred(rows, None), _centred(rows, None), _RIDGE)
+    centred = _centred(rows, None)
+    points = _whitened(centred, centred, _RIDGE)
     n, m = splits.sizes
     return _over_splits(splits, lambda left: np.sum(((left / n - (1 - left) / m) @ points.T) ** 2, axis=1))
 

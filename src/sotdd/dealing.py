@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,29 +12,14 @@ from numpy.typing import NDArray
 from sotdd.data import LabelledData
 from sotdd.noise import PROJECTIONS
 from sotdd.progress import Report
-from sotdd.projections.labels import Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.splits import Side, pooled_codes
+from sotdd.splits import Side, Ways, pooled_codes
 
 if TYPE_CHECKING:
     from sotdd.engines.cpu_splits import Pool, Unplaced
 
 Doubles = NDArray[np.float64]
 Places = NDArray[np.int64]
-
-
-class Ways(Protocol):
-    """Several ways to take two sides from a pool: what engines ask of splits."""
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """How many points go to each side."""
-
-    def __len__(self) -> int:
-        """How many ways there are."""
-
-    def draw(self, number: int) -> tuple[Side, Side]:
-        """The two sides of one of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +43,7 @@ class Deal:
     def points(self, pool: Pool) -> Pool:
         """These points of the pool of both datasets."""
         if self.by_features:
-            count = len(pool.rows)
-            pool = replace(pool, label_rows=None, terms=Polynomials(np.ones(count), np.zeros((count, 1))))
+            pool = pool.shifted(np.zeros((len(pool.rows), self.ways.n_classes)))
         return pool if self.places is None else chosen(pool, self.places)
 
 
@@ -81,6 +65,11 @@ class HalfSamples:
         codes = pooled_codes(datasets)
         sizes = datasets[0].n_points, datasets[1].n_points
         return cls(codes if labels else np.zeros_like(codes), sizes, count, seed)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes the pool has."""
+        return int(self.codes.max()) + 1
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -123,8 +112,7 @@ def deal_out(
             points = engine.pool(unplaced, [0, 1]).part(slice(0, count - done))
             weights = unplaced.block.importance[: len(points.rows)]
             for number, deal in enumerate(deals):
-                # Engines only ask ways for sizes, a length and sides.
-                costs = engine.split_costs(deal.points(points), deal.ways, [p])[:, :, 0]  # type: ignore[arg-type]
+                costs = engine.split_costs(deal.points(points), deal.ways, [p])[:, :, 0]
                 sums[number] += np.matmul(weights, costs)
 
         for view in engine.views(datasets, projections, unplaced=seen):

@@ -30,8 +30,6 @@ from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scale
 
-# Points are dealt out so often for each of three floors, as for the noise floor of a distance.
-_SPLITS = SPLITS
 # Half of the points of each are compared so often, which tells how shares vary from sample to sample.
 _HALF_SAMPLES = 24
 # With fewer no outcome of the data is rarer than 5 %.
@@ -53,7 +51,7 @@ def explain(
     seed: int | np.random.Generator = default(0),
     projections: Projections | None = None,
     estimator: str = default("controlled"),
-    n_splits: int = _SPLITS,
+    n_splits: int = SPLITS,
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
@@ -157,7 +155,7 @@ def _check_splits(n_splits: object) -> int:
     if not whole or n_splits < _FEWEST_SPLITS:  # type: ignore[operator]  # an integer by now
         raise SotddError(
             f"n_splits is {described(n_splits)}: expected a whole number of at least {_FEWEST_SPLITS}, such as "
-            f"{_SPLITS}."
+            f"{SPLITS}."
         )
     return int(n_splits)  # type: ignore[call-overload, no-any-return]
 

@@ -19,6 +19,11 @@ SPLITS = 59
 # Through so many of the projections: they are the same for the data and for all splits, so few suffice to compare.
 PROJECTIONS = 128
 
+# Datasets and classes are halved so often, and the halves compared through so many projections: enough to take off what
+# their sizes alone give, and a small part of what a matrix or an explanation costs.
+HALVINGS = 4
+HALVING_PROJECTIONS = 64
+
 # A verdict is borderline where this level of confidence does not settle it.
 _CONFIDENCE = 0.9
 

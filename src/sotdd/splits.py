@@ -36,6 +36,24 @@ class Side:
     classes: NDArray[np.int64]  # (C,) which classes of the pool these are
 
 
+class Ways(Protocol):
+    """Several ways to take two sides from a pool of points: what engines ask of them."""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many points go to each side."""
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes the pool has."""
+
+    def __len__(self) -> int:
+        """How many ways there are."""
+
+    def draw(self, number: int) -> tuple[Side, Side]:
+        """The two sides of one of them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Splits:
     """Several ways to deal the points of a pool out to two sides of given sizes.

@@ -31,7 +31,7 @@ from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles, cut_of
 from sotdd.projections.recipe import Projections
 from sotdd.quantile_kernels import bin_losses, bin_means
 from sotdd.scaling import Scaler
-from sotdd.splits import Splits
+from sotdd.splits import Ways
 from sotdd.transport import Overlaps, transport_rows
 
 Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
@@ -155,7 +155,7 @@ class CpuEngine:
         """The points of some datasets together, one after another, before they are placed."""
         return pooled(unplaced, members)
 
-    def split_costs(self, pool: Pool, splits: Splits, orders: Sequence[float]) -> Doubles:
+    def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
         return split_costs(pool, splits, orders, self._workers, finish_side)
 

@@ -15,7 +15,7 @@ from sotdd.engines.workers import Workers
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import LabelTerms
-from sotdd.splits import Side, Splits
+from sotdd.splits import Side, Ways
 from sotdd.transport import Overlaps, transport_rows
 
 Rows = NDArray[np.float32]
@@ -89,7 +89,7 @@ def _joined(rows: list[Rows], members: Sequence[int], drawn: Drawn) -> Rows:
 
 
 def split_costs(
-    pool: Pool, splits: Splits, orders: Sequence[float], workers: Workers, finish: Finish
+    pool: Pool, splits: Ways, orders: Sequence[float], workers: Workers, finish: Finish
 ) -> NDArray[np.float64]:
     """W_p^p (B, S, orders) between the two sides of every split, for each order p.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sotdd.data import LabelledData
 from sotdd.projections.draws import Block
 from sotdd.projections.recipe import Projections
-from sotdd.splits import Splits
+from sotdd.splits import Ways
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -106,7 +106,7 @@ class Engine(Protocol):
     def pool(self, unplaced: Any, members: Sequence[int]) -> Any:  # noqa: ANN401
         """The points of some datasets together, before they are placed, in a form of the engine's own."""
 
-    def split_costs(self, pool: Any, splits: Splits, orders: Sequence[float]) -> Any:  # noqa: ANN401
+    def split_costs(self, pool: Any, splits: Ways, orders: Sequence[float]) -> Any:  # noqa: ANN401
         """W_p^p (B, S, orders) between the two sides of each split of a pool, in a form of the engine's own."""
 
     def ends(self, rows: Any) -> Any:  # noqa: ANN401

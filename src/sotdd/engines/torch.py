@@ -36,7 +36,7 @@ from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import Summaries, cut_of
 from sotdd.projections.recipe import Projections
 from sotdd.scaling import Scaler
-from sotdd.splits import Splits
+from sotdd.splits import Ways
 from sotdd.tensors import DeviceFeatures
 from sotdd.transport import Overlaps
 
@@ -197,7 +197,7 @@ class TorchEngine:
         return pooled(unplaced, members)
 
     @torch.no_grad()
-    def split_costs(self, pool: Pool, splits: Splits, orders: Sequence[float]) -> torch.Tensor:
+    def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> torch.Tensor:
         """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
         n, m = splits.sizes
         if n != m and (n, m) not in self._steps:

@@ -13,7 +13,7 @@ from sotdd.engines import fused
 from sotdd.engines import torch_verbs as verbs
 from sotdd.engines.torch_verbs import Layout, Rows
 from sotdd.projections.labels import LabelTerms
-from sotdd.splits import Side, Splits
+from sotdd.splits import Side, Ways
 
 # The standard deviation of a normal law in terms of its median absolute deviation.
 _NORMAL_SPREAD = 1.4826
@@ -95,7 +95,7 @@ def pooled(unplaced: Unplaced, members: Sequence[int]) -> Pool:
     )
 
 
-def split_costs(pool: Pool, splits: Splits, orders: Sequence[float], steps: fused.Steps | None) -> torch.Tensor:
+def split_costs(pool: Pool, splits: Ways, orders: Sequence[float], steps: fused.Steps | None) -> torch.Tensor:
     """W_p^p (B, S, orders) between the two sides of every split, for each order p."""
     costs = []
     for number in range(len(splits)):

@@ -40,15 +40,16 @@ def gap_of_means(rows: NDArray[np.float32], splits: Splits) -> Doubles:
 
 
 def gap_of_class_means(rows: NDArray[np.float32], splits: Splits) -> Doubles:
-    """The same (S,) class by class, for classes that both sides have, each counting by how sure its means are.
+    """The same (S,) class by class, averaged over the classes that both sides have, in units of their own errors.
 
-    Classes are matched by name; the unit is the spread of points within their classes.
+    Classes are matched by name; the unit is the spread of points within their classes. An average, since datasets
+    that were made to have every class would have more classes on both sides than their shuffles do.
     """
     codes = splits.codes
     points = _whitened(_centred(rows, None), _centred(rows, codes), _CLASS_RIDGE)
 
     def gaps(left: Doubles) -> Doubles:
-        total = np.zeros(len(left))
+        total, compared = np.zeros(len(left)), np.zeros(len(left))
         for label in range(splits.n_classes):
             members = np.flatnonzero(codes == label)
             here = left[:, members]
@@ -57,7 +58,8 @@ def gap_of_class_means(rows: NDArray[np.float32], splits: Splits) -> Doubles:
             both = (n > 0) & (m > 0)
             contrast = here / np.maximum(n, 1)[:, None] - (1 - here) / np.maximum(m, 1)[:, None]
             total += np.where(both, n * m / len(members), 0.0) * np.sum((contrast @ points[:, members].T) ** 2, axis=1)
-        return total
+            compared += both
+        return total / np.maximum(compared, 1.0)
 
     return _over_splits(splits, gaps)
 

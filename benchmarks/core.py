@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 import sotdd
 from benchmarks import plain_torch
 from sotdd import LabelledData
-from sotdd.comparison import compare
-from sotdd.engines.cpu import CpuEngine
+from sotdd.engines.comparison import compare
+from sotdd.engines.cpu.engine import CpuEngine
 
 Labelled = tuple[NDArray[Any], NDArray[Any]]
 

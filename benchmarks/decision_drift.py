@@ -12,7 +12,7 @@ from benchmarks.decision_data import laws
 from benchmarks.decision_peers import EnergyReference
 from benchmarks.decision_power import LEVEL, share
 from benchmarks.ordinary import Dataset
-from sotdd.run_length import DriftMonitor
+from sotdd.measure.drift_monitor import DriftMonitor
 
 # Runs without an alarm end after so many times the run length that was asked for.
 _PATIENCE = 20

@@ -22,7 +22,7 @@ from benchmarks.decision_data import laws
 from benchmarks.decision_drift import checks, references, series
 from benchmarks.decision_power import powers, share
 from benchmarks.ordinary import halves, table
-from sotdd.errors import SotddError
+from sotdd.basics.errors import SotddError
 
 # ------------------------------------------------------------------ noise floors
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm, qmc
 
 import sotdd
-from sotdd.comparison import compare
-from sotdd.data import LabelledData
+from sotdd.engines.comparison import compare
 from sotdd.inputs import labelled_pair
+from sotdd.inputs.data import LabelledData
 from sotdd.projections import Polynomials, Tilted
 from sotdd.projections.directions import Directions, unit_rows
 from sotdd.projections.labels import CUT, moment_terms

@@ -18,9 +18,9 @@ import torch
 import sotdd
 from benchmarks import plain_torch
 from sotdd import LabelledData
-from sotdd.comparison import compare
-from sotdd.engines import torch_verbs as engine_verbs
-from sotdd.engines.torch import TorchEngine
+from sotdd.engines.comparison import compare
+from sotdd.engines.torch import verbs as engine_verbs
+from sotdd.engines.torch.engine import TorchEngine
 from sotdd.projections import DirectionLaw, Polynomials
 
 

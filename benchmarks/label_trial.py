@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.label_pairs import Subset, halves, real_pairs, transfer_pairs
-from sotdd.engines import cpu
+from sotdd.engines.cpu import engine as cpu
+from sotdd.kernels.rows import transport_rows
 from sotdd.peers.chsw import FeaturesOnly
 from sotdd.projections import LabelLaw
 from sotdd.projections.labels import LabelTerms
-from sotdd.scaling import Scaler
-from sotdd.transport import transport_rows
+from sotdd.projections.scaler import Scaler
 
 Doubles = NDArray[np.float64]
 Rows = NDArray[np.float32]

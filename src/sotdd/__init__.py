@@ -13,21 +13,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from sotdd import projections
-from sotdd.catalog.catalog import Catalog
-from sotdd.data import LabelledData
-from sotdd.distance import distance
-from sotdd.drift import DriftReference
-from sotdd.errors import SotddError
-from sotdd.explain import explain
-from sotdd.explanation import Explanation
-from sotdd.flow import flow
-from sotdd.flow_result import Flow
+from sotdd.basics.errors import SotddError
+from sotdd.basics.version import __version__
+from sotdd.gradients.flow import flow
 from sotdd.inputs import open_dataset
-from sotdd.matrix import DistanceMatrix
-from sotdd.noise import NoiseFloor
-from sotdd.pairwise import pairwise
-from sotdd.paper import paper
-from sotdd.permutation import test
+from sotdd.inputs.data import LabelledData
+from sotdd.measure.distance import distance
+from sotdd.measure.drift import DriftReference
+from sotdd.measure.drift_monitor import DriftMonitor
+from sotdd.measure.explain import explain
+from sotdd.measure.pairwise import pairwise
+from sotdd.measure.paper import paper
+from sotdd.measure.permutation import test
+from sotdd.pictures.report import report
 from sotdd.projections import (
     ClassQuantiles,
     Convolution,
@@ -38,18 +36,21 @@ from sotdd.projections import (
     UniformOrders,
     ZeroTruncatedPoisson,
 )
-from sotdd.report import report
-from sotdd.result import Distance
-from sotdd.run_length import DriftMonitor
-from sotdd.scaling import Scaler, ScaleStatistics
+from sotdd.projections.scale_statistics import ScaleStatistics
+from sotdd.projections.scaler import Scaler
+from sotdd.projections.span import Span, onto_span
+from sotdd.results.distance import Distance
+from sotdd.results.explanation import Explanation
+from sotdd.results.flow import Flow
+from sotdd.results.matrix import DistanceMatrix
+from sotdd.results.noise import NoiseFloor
+from sotdd.results.two_sample import TwoSampleTest
 from sotdd.sketches.builder import SketchBuilder
+from sotdd.sketches.catalog.catalog import Catalog
 from sotdd.sketches.making import sketch
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassStatistics
 from sotdd.sketches.streaming import sketch_stream
-from sotdd.span import Span, onto_span
-from sotdd.two_sample import TwoSampleTest
-from sotdd.version import __version__
 
 if TYPE_CHECKING:
     from sotdd import cluster, peers, torch

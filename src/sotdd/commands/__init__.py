@@ -1,5 +1,11 @@
-"""The command line: parse, call, print. One file per command."""
+"""The command line: parse, call, print. One module for each command."""
 
-from sotdd.commands.app import app, main
 
-__all__ = ["app", "main"]
+def main() -> None:
+    """Run the program ``sotdd``."""
+    from sotdd.commands.app import main as run  # what only commands need is not loaded with the demonstration
+
+    run()
+
+
+__all__ = ["main"]

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
+from sotdd.basics.errors import SotddError
 from sotdd.commands import catalog, check, demo, distance, explain, matrix, rank, sketch, two_sample
-from sotdd.errors import SotddError
 
 _INTERRUPTED = 130  # as shells say it: 128 and the number of the signal
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "See it work"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sotdd.basics.errors import SotddError
 from sotdd.commands import options as o
 from sotdd.commands.sources import opened
 from sotdd.commands.terminal import bar_wanted, print_json, print_table, say, say_note, table_of
-from sotdd.errors import SotddError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sotdd.catalog.catalog import Catalog
+    from sotdd.sketches.catalog.catalog import Catalog
     from sotdd.sketches.sketch import Sketch
 
 app = typer.Typer(
@@ -103,7 +103,7 @@ def search_command(
     if (source is None) == (entry is None):
         raise SotddError("name one thing to search for: a dataset or sketch after the catalog, or --entry NAME.")
     if entry is not None:
-        from sotdd.catalog.metadata import quoted
+        from sotdd.sketches.catalog.metadata import quoted
 
         query = catalog.get(entry)
         others = f"name <> {quoted(entry)}"

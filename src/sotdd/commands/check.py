@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.commands import options as o
 from sotdd.commands.sources import opened
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
-from sotdd.errors import OutOfRange, SotddError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sotdd.data import LabelledData
-    from sotdd.result import Distance
+    from sotdd.inputs.data import LabelledData
+    from sotdd.results.distance import Distance
+    from sotdd.results.two_sample import TwoSampleTest
     from sotdd.sketches.sketch import Sketch
-    from sotdd.two_sample import TwoSampleTest
 
 EXAMPLES = o.examples(
     "sotdd check reference.parquet today.parquet",
@@ -175,7 +175,7 @@ def _by_chance(tested: TwoSampleTest, level: float) -> Outcome:
 
 
 def _far(found: Distance | OutOfRange, where: str) -> str:
-    from sotdd.result import with_error
+    from sotdd.results.distance import with_error
 
     if isinstance(found, OutOfRange):
         return f"farther than can be measured {where}"

@@ -38,7 +38,7 @@ def explain_command(
     began = time.perf_counter()
     one, other = (opened_data(source, "to explain a distance by", features, label, quiet) for source in (a, b))
     import sotdd
-    from sotdd.explanation_text import as_rich
+    from sotdd.results.explanation_text import as_rich
 
     settings = o.given(n_projections=n_projections, seed=seed, p=p, label=label_law, estimator=estimator)
     settings |= o.scaling(scale)

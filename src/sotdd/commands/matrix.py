@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sotdd.basics.errors import SotddError, require
 from sotdd.commands import options as o
 from sotdd.commands.matrix_table import legend, print_matrix
 from sotdd.commands.sources import as_text, opened
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
-from sotdd.errors import SotddError, require
 
 if TYPE_CHECKING:
-    from sotdd.data import LabelledData
-    from sotdd.matrix import DistanceMatrix
+    from sotdd.inputs.data import LabelledData
+    from sotdd.results.matrix import DistanceMatrix
     from sotdd.sketches.sketch import Sketch
 
 EXAMPLES = o.examples(
@@ -62,7 +62,7 @@ def matrix_command(
         refuse_report(report)
     datasets = [opened(source, features, label, quiet) for source in sources]
     import sotdd
-    from sotdd.result import remarks_of
+    from sotdd.results.distance import remarks_of
 
     drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
     settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
@@ -86,7 +86,7 @@ def matrix_command(
 
 def asked_of(matrix: DistanceMatrix, texts: list[str]) -> DistanceMatrix:
     """The same, knowing what its datasets were opened from, for the Python on the page."""
-    from sotdd.matrix import Asked
+    from sotdd.results.matrix import Asked
 
     settings = {} if matrix.asked is None else matrix.asked.settings
     return replace(matrix, asked=Asked(dict(zip(matrix.names, texts, strict=True)), settings))
@@ -94,7 +94,7 @@ def asked_of(matrix: DistanceMatrix, texts: list[str]) -> DistanceMatrix:
 
 def refuse_report(path: Path) -> None:
     """Find out before anything is measured that a page could not be written."""
-    from sotdd.files import refuse_unwritable
+    from sotdd.basics.files import refuse_unwritable
 
     require("plotly", "a report", "'sotdd[report]'")
     refuse_unwritable(path)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from sotdd.matrix import DistanceMatrix
+    from sotdd.results.matrix import DistanceMatrix
 
 # Beside distances that are no larger than chance gives.
 NOISE_MARK = " ~"
@@ -59,7 +59,7 @@ def _cells(matrix: DistanceMatrix, errors: bool) -> dict[tuple[int, int], Text]:
     """The text of every pair of places (i, j) with i < j."""
     from rich.text import Text
 
-    from sotdd.result import with_error
+    from sotdd.results.distance import with_error
 
     largest = max(found.value for found in matrix.distances.values()) or 1.0
     room = " " * len(NOISE_MARK) if any(found.within_noise for found in matrix.distances.values()) else ""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sotdd.errors import SotddError
+from sotdd.basics.errors import SotddError
 
 _READING = "How sources are read"
 _MEASURING = "How it is measured"

@@ -16,7 +16,7 @@ from sotdd.commands.terminal import bar_wanted, print_json, print_table, say_not
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sotdd.ranking import Ranked
+    from sotdd.results.ranking import Ranked
 
 EXAMPLES = o.examples(
     "sotdd rank mine.npz data/*.npz",
@@ -47,9 +47,9 @@ def rank_command(
     began = time.perf_counter()
     datasets = [opened(source, features, label, quiet) for source in (target, *candidates)]
     from sotdd.inputs import named
-    from sotdd.pairwise import measured
-    from sotdd.ranking import ranked, unequal_sizes
-    from sotdd.result import remarks_of
+    from sotdd.measure.pairwise import measured
+    from sotdd.results.distance import remarks_of
+    from sotdd.results.ranking import ranked, unequal_sizes
     from sotdd.sketches.sketch import Sketch
 
     sources = named(datasets, Sketch)
@@ -83,7 +83,7 @@ def _as_json(line: Ranked) -> dict[str, object]:
 
 def _rows(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
     """Texts of the table, with a header; intervals and noise floors only where there are some."""
-    from sotdd.result import with_error
+    from sotdd.results.distance import with_error
 
     distances = [line.distance for line in lines]
     no_tie = " " if any(line.tied for line in lines) else ""

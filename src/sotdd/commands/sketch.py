@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sotdd.basics.errors import SotddError
 from sotdd.commands import options as o
 from sotdd.commands.sources import opened_data
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
-from sotdd.errors import SotddError
 
 if TYPE_CHECKING:
-    from sotdd.data import LabelledData
+    from sotdd.inputs.data import LabelledData
     from sotdd.projections.recipe import Projections
 
 EXAMPLES = o.examples(

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sotdd.basics.errors import SotddError
 from sotdd.commands.terminal import working_on
-from sotdd.errors import SotddError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sotdd.data import LabelledData
+    from sotdd.inputs.data import LabelledData
     from sotdd.sketches.sketch import Sketch
 
 

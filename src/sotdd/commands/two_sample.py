@@ -12,7 +12,7 @@ from sotdd.commands.sources import described, opened_data
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 
 if TYPE_CHECKING:
-    from sotdd.two_sample import TwoSampleTest
+    from sotdd.results.two_sample import TwoSampleTest
 
 EXAMPLES = o.examples(
     "sotdd test train.parquet test.parquet",

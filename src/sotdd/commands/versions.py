@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from sotdd.version import __version__
+from sotdd.basics.version import __version__
 
 # What always counts, and what counts where it is installed.
 _CORE = ("numpy", "scipy", "numba", "safetensors")

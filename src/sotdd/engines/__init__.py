@@ -1,1 +1,1 @@
-"""Who does the arithmetic. Each engine offers the same few verbs."""
+"""Who does the arithmetic, and the one loop over projections that every sliced distance goes through."""

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from sotdd.checks import described
-from sotdd.data import LabelledData
-from sotdd.engines.cpu import CpuEngine
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError, require
+from sotdd.engines.cpu.engine import CpuEngine
 from sotdd.engines.protocol import Engine
-from sotdd.errors import SotddError, require
-from sotdd.tensors import DeviceFeatures
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.tensors import DeviceFeatures
 
 if TYPE_CHECKING:
-    from sotdd.engines.torch import TorchEngine
+    from sotdd.engines.torch.engine import TorchEngine
 
 Precision: TypeAlias = Literal["float32", "tf32"]
 
@@ -49,7 +49,7 @@ def engine_for(
 
 def _torch_engine(device: str, precision: Precision) -> TorchEngine:
     require("torch", f"device={device!r}", "'sotdd[torch]'")
-    from sotdd.engines.torch import TorchEngine
+    from sotdd.engines.torch.engine import TorchEngine
 
     return TorchEngine(device, precision)
 

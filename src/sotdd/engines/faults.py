@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.errors import OutOfRange, SotddError
+from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
 
 # Class terms must fit float32 with room for the feature that is added.

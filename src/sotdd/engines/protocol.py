@@ -10,10 +10,10 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import LabelledData
+from sotdd.engines.splits import Ways
+from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import Block
 from sotdd.projections.recipe import Projections
-from sotdd.splits import Ways
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

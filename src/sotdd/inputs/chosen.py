@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.streamed import StreamedFeatures
+from sotdd.inputs.streamed import StreamedFeatures
 
 
 class ChosenRows(StreamedFeatures):

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import described
-from sotdd.errors import SotddError, require
-from sotdd.tensors import host_labels, is_tensor
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError, require
+from sotdd.inputs.tensors import host_labels, is_tensor
 
 _log = logging.getLogger("sotdd.inputs")
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sotdd.streamed import StreamedFeatures
+from sotdd.inputs.streamed import StreamedFeatures
 
 # Decoded groups of all datasets together take at most so much, the last one aside.
 HELD_BYTES = 256 << 20

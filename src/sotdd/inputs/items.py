@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import Features
+from sotdd.inputs.data import Features
 from sotdd.inputs.labels import Labels
 
 

@@ -10,8 +10,8 @@ from itertools import pairwise as neighbours
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.class_codes import codes_with_gaps, refuse_gaps
-from sotdd.errors import SotddError
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.class_codes import codes_with_gaps, refuse_gaps
 
 _log = logging.getLogger("sotdd.inputs")
 

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sotdd.streamed import StreamedFeatures
+from sotdd.inputs.streamed import StreamedFeatures
 
 
 class MappedRows(StreamedFeatures):

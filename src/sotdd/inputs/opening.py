@@ -11,23 +11,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import check_seed, described
-from sotdd.data import Dataset, Features, LabelledData, checked_features
-from sotdd.defaults import default, given
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_seed, described
+from sotdd.basics.defaults import default, given
+from sotdd.basics.errors import SotddError
 from sotdd.inputs import settings as check
-from sotdd.inputs.arrays import is_bunch, open_arrays, open_bunch
 from sotdd.inputs.chosen import ChosenRows
+from sotdd.inputs.data import Dataset, Features, LabelledData, checked_features
 from sotdd.inputs.encode import Encoder
-from sotdd.inputs.frames import is_frame, open_frame
 from sotdd.inputs.items import Found, Items
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
+from sotdd.inputs.loaders.frames import is_frame, open_frame
+from sotdd.inputs.loaders.torch import is_indexed, is_torch_data, open_torch
 from sotdd.inputs.prepare import Preparation, prepared
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.sources import SourceText, open_source
-from sotdd.inputs.torch import is_indexed, is_torch_data, open_torch
-from sotdd.streamed import StreamedFeatures
-from sotdd.tensors import DeviceFeatures
+from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.inputs.tensors import DeviceFeatures
 
 
 def open_dataset(
@@ -152,7 +152,7 @@ def _settings(asked: dict[str, Any], transform: object, encoder_name: str | None
 def _found(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401, PLR0911  # anything
     """Tell what a Python object is by what it is called and what it can do."""
     if isinstance(source, tuple) and len(source) == 2 and all(isinstance(part, (str, PathLike)) for part in source):
-        from sotdd.inputs.npy import open_npy
+        from sotdd.inputs.loaders.npy import open_npy
 
         return open_npy(Path(source[0]), name, settings, labels=Path(source[1]))
     if is_bunch(source):
@@ -160,7 +160,7 @@ def _found(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401
     if is_frame(source):
         return open_frame(source, name, settings)
     if type(source).__module__.split(".")[0] == "datasets":
-        from sotdd.inputs.huggingface import is_huggingface, open_huggingface
+        from sotdd.inputs.loaders.huggingface import is_huggingface, open_huggingface
 
         if is_huggingface(source):
             return open_huggingface(source, name, settings)

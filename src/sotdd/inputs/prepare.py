@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import described, first_line
-from sotdd.data import Features
-from sotdd.errors import SotddError
-from sotdd.inputs.images import Uniform, is_image, resized
+from sotdd.basics.checks import described, first_line
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.data import Features
 from sotdd.inputs.items import Items
+from sotdd.inputs.loaders.images import Uniform, is_image, resized
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import Spool
-from sotdd.tensors import host_labels, is_tensor
+from sotdd.inputs.tensors import host_labels, is_tensor
 
 # Items that are prepared together.
 BATCH = 256

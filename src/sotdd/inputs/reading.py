@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sotdd.checks import first_line
-from sotdd.errors import SotddError
+from sotdd.basics.checks import first_line
+from sotdd.basics.errors import SotddError
 
 # All that was seen to come out of damaged, encrypted or foreign files.
 UNREADABLE = (

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sotdd.checks import check_count, described
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_count, described
+from sotdd.basics.errors import SotddError
 
 if TYPE_CHECKING:
     from sotdd.inputs.encode import Encoder

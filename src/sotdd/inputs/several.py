@@ -7,10 +7,10 @@ from itertools import chain, count
 from os import PathLike
 from typing import Any
 
-from sotdd.checks import described
-from sotdd.column_names import matched
-from sotdd.data import Dataset, LabelledData
-from sotdd.errors import SotddError
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.column_names import matched
+from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import open_dataset
 from sotdd.inputs.sources import SourceText
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sotdd.errors import SotddError
+from sotdd.basics.errors import SotddError
 from sotdd.inputs.items import Found
-from sotdd.inputs.parquet_files import SUFFIXES, in_folder, is_pattern, matching
+from sotdd.inputs.loaders.parquet_files import SUFFIXES, in_folder, is_pattern, matching
 from sotdd.inputs.settings import Settings
 
 _ADVICE = "write options as FILE::features=NAME,label=NAME"
@@ -69,7 +69,7 @@ def open_source(path: str, name: str, settings: Settings) -> tuple[Found, Settin
 
 
 def _opened(path: str, name: str, settings: Settings) -> tuple[Found, Settings]:
-    from sotdd.inputs.huggingface import is_saved, open_saved
+    from sotdd.inputs.loaders.huggingface import is_saved, open_saved
 
     if path.startswith("hf:"):
         folder = Path(path.removeprefix("hf:"))
@@ -86,7 +86,7 @@ def _opened(path: str, name: str, settings: Settings) -> tuple[Found, Settings]:
     files = in_folder(place)
     if files:
         return _opened_files(files, name, settings), settings
-    from sotdd.inputs.folder import open_folder
+    from sotdd.inputs.loaders.folder import open_folder
 
     return open_folder(place, name, settings)
 
@@ -95,21 +95,21 @@ def _opened_file(path: Path, name: str, settings: Settings) -> Found:
     """Each kind of file has a room of its own."""
     lower = path.name.lower()
     if lower.endswith(".npz"):
-        from sotdd.inputs.npz import open_npz
+        from sotdd.inputs.loaders.npz import open_npz
 
         return open_npz(path, name, settings)
     if lower.endswith(".npy"):
-        from sotdd.inputs.npy import open_npy
+        from sotdd.inputs.loaders.npy import open_npy
 
         return open_npy(path, name, settings)
     if lower.endswith(_CSV):
-        from sotdd.inputs.csv import open_csv
+        from sotdd.inputs.loaders.csv import open_csv
 
         return open_csv(path, name, settings)
     if lower.endswith(SUFFIXES):
         return _opened_files([str(path)], name, settings)
     if lower.endswith(_ARROW):
-        from sotdd.inputs.arrow import open_arrow
+        from sotdd.inputs.loaders.arrow import open_arrow
 
         return open_arrow(path, name, settings)
     raise SotddError(
@@ -118,7 +118,7 @@ def _opened_file(path: Path, name: str, settings: Settings) -> Found:
 
 
 def _opened_files(paths: list[str], name: str, settings: Settings) -> Found:
-    from sotdd.inputs.parquet import open_parquet
+    from sotdd.inputs.loaders.parquet import open_parquet
 
     if not paths:
         raise SotddError(f"no file matches {name}: check the pattern.")

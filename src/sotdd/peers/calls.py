@@ -10,14 +10,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import Dataset
 from sotdd.inputs import labelled, labelled_pair
-from sotdd.matrix import DistanceMatrix
+from sotdd.inputs.data import Dataset
 from sotdd.peers import features_only, methods
 from sotdd.peers.common import Method
 from sotdd.peers.label_distances import Inner
-from sotdd.result import Distance
-from sotdd.scaling import Scale
+from sotdd.projections.scaler import Scale
+from sotdd.results.distance import Distance
+from sotdd.results.matrix import DistanceMatrix
 
 
 def otdd(

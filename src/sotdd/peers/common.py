@@ -9,17 +9,17 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sotdd.checks import check_count, check_seed
-from sotdd.column_names import by_position
-from sotdd.comparison import compare
-from sotdd.data import LabelledData, same_features
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_count, check_seed
+from sotdd.basics.errors import SotddError
+from sotdd.basics.progress import Report
+from sotdd.engines.comparison import compare
+from sotdd.inputs.column_names import by_position
+from sotdd.inputs.data import LabelledData, same_features
 from sotdd.peers.chsw import FeaturesOnly
 from sotdd.peers.points import Points, refuse_beyond_memory
-from sotdd.progress import Report
 from sotdd.projections.recipe import Projections
-from sotdd.result import Distance
-from sotdd.scaling import Scale, Scaler, scaler_for
+from sotdd.projections.scaler import Scale, Scaler, scaler_for
+from sotdd.results.distance import Distance
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 Found: TypeAlias = dict[tuple[int, int], Distance]

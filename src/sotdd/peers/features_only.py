@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sotdd.checks import check_positive
-from sotdd.data import LabelledData, same_features
-from sotdd.engines.workers import Workers
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_positive
+from sotdd.basics.errors import SotddError
+from sotdd.basics.progress import Report
+from sotdd.engines.cpu.workers import Workers
+from sotdd.inputs.data import LabelledData, same_features
 from sotdd.peers.common import Found, Pairs, load, plain, sliced
 from sotdd.peers.label_distances import Gaussian
 from sotdd.peers.points import Doubles, Points, costs
-from sotdd.progress import Report
-from sotdd.scaling import Scale, scaler_for
+from sotdd.projections.scaler import Scale, scaler_for
 
 
 def sliced_wasserstein(

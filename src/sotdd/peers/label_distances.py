@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.engines.workers import Workers
-from sotdd.errors import SotddError, require
+from sotdd.basics.errors import SotddError, require
+from sotdd.engines.cpu.workers import Workers
 from sotdd.peers.points import Doubles, costs, refuse_large_plans
 
 Inner: TypeAlias = Literal["exact", "gaussian"]

@@ -11,9 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import check_count, check_order
-from sotdd.data import LabelledData
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_count, check_order
+from sotdd.basics.errors import SotddError
+from sotdd.basics.progress import Report
+from sotdd.inputs.data import LabelledData
 from sotdd.peers.chsw import Horospheres, hyperbolic_labels
 from sotdd.peers.common import Found, Method, Pairs, load, plain, remarks_on, sliced
 from sotdd.peers.features_only import frechet, mmd, sliced_wasserstein
@@ -21,9 +22,8 @@ from sotdd.peers.label_distances import Inner, label_distances
 from sotdd.peers.otdd import transport_datasets
 from sotdd.peers.points import Doubles
 from sotdd.peers.wte import embed_tasks
-from sotdd.progress import Report
-from sotdd.result import Distance
-from sotdd.scaling import Scale
+from sotdd.projections.scaler import Scale
+from sotdd.results.distance import Distance
 
 
 def otdd(

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from sotdd.checks import check_positive
-from sotdd.errors import SotddError, require
+from sotdd.basics.checks import check_positive
+from sotdd.basics.errors import SotddError, require
 from sotdd.peers.label_distances import Inner, exact_transport, label_distances
 from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import LabelledData
-from sotdd.errors import SotddError
-from sotdd.memory import available_bytes
-from sotdd.scaling import Scaler
+from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import available_bytes
+from sotdd.inputs.data import LabelledData
+from sotdd.projections.scaler import Scaler
 
 Doubles = NDArray[np.float64]
 

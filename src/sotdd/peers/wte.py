@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sotdd.engines.workers import Workers
-from sotdd.errors import SotddError, require
+from sotdd.basics.errors import SotddError, require
+from sotdd.engines.cpu.workers import Workers
 from sotdd.peers.label_distances import Inner, cost_unit, label_coordinates, label_distances
 from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
 

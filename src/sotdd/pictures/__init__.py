@@ -1,1 +1,1 @@
-"""Pictures of results: matplotlib's, and the page that a report is. Results find them through `sotdd.drawing`."""
+"""Pictures of results, and the page that a report is. Results find them through `sotdd.results.drawing`."""

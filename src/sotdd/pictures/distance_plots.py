@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from sotdd.errors import SotddError
+from sotdd.basics.errors import SotddError
 from sotdd.pictures import style
-from sotdd.result import Distance, with_error
+from sotdd.results.distance import Distance, with_error
 
 # The first projections say too little to draw an interval from.
 _FIRST = 10

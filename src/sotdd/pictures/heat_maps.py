@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from sotdd.explanation import Explanation
-from sotdd.explanation_text import shares_in_short
-from sotdd.matrix import DistanceMatrix
 from sotdd.pictures import style
 from sotdd.pictures.tree import Tree
+from sotdd.results.explanation import Explanation
+from sotdd.results.explanation_text import shares_in_short
+from sotdd.results.matrix import DistanceMatrix
 
 # Beyond so many rows or columns numbers in the cells would be too small to read.
 _MOST_NUMBERS = 16

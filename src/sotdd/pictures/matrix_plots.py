@@ -6,12 +6,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from sotdd.errors import SotddError
-from sotdd.matrix import DistanceMatrix
+from sotdd.basics.errors import SotddError
 from sotdd.pictures import style
 from sotdd.pictures.scaling_map import ScalingMap
 from sotdd.pictures.tree import Tree
 from sotdd.pictures.words import faithfulness
+from sotdd.results.matrix import DistanceMatrix
 
 _Box = tuple[float, float, float, float]  # left, bottom, right, top
 

@@ -9,11 +9,11 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from sotdd.errors import require
-from sotdd.explanation import Explanation
-from sotdd.matrix import DistanceMatrix
+from sotdd.basics.errors import require
 from sotdd.pictures.page_data import page_data, settings
 from sotdd.pictures.reproduction import reproduction
+from sotdd.results.explanation import Explanation
+from sotdd.results.matrix import DistanceMatrix
 
 
 def page(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explanation], title: str, version: str) -> str:

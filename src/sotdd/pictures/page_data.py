@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from sotdd.explanation import Explanation
-from sotdd.explanation_text import changes_in_words, lost_in_words, parts_in_words
-from sotdd.matrix import DistanceMatrix
 from sotdd.pictures.scaling_map import ScalingMap
 from sotdd.pictures.tree import Tree
 from sotdd.pictures.words import faithfulness, summary
-from sotdd.ranking import Ranked, ranked
-from sotdd.result import Distance, json_number, with_error
-from sotdd.scaling import Scaler
+from sotdd.projections.scaler import Scaler
+from sotdd.results.distance import Distance, json_number, with_error
+from sotdd.results.explanation import Explanation
+from sotdd.results.explanation_text import changes_in_words, lost_in_words, parts_in_words
+from sotdd.results.matrix import DistanceMatrix
+from sotdd.results.ranking import Ranked, ranked
 
 # Of each side, so many classes with the largest shares are drawn.
 _MOST_CLASSES = 60

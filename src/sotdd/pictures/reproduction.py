@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sotdd.matrix import DistanceMatrix
 from sotdd.projections.draws import Later, Laws
 from sotdd.projections.recipe import Projections
 from sotdd.projections.tilt import Tilted
+from sotdd.results.matrix import DistanceMatrix
 
 # Stands for what a page cannot hold, such as the data.
 _FILL_IN = "..."

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-from sotdd.result import Distance
+from sotdd.results.distance import Distance
 
 INK = "#1d2733"
 QUIET = "#5c6975"

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sotdd.explanation import Explanation
-from sotdd.matrix import DistanceMatrix
 from sotdd.pictures.scaling_map import ScalingMap
 from sotdd.pictures.tree import Tree
-from sotdd.result import Distance, with_error
+from sotdd.results.distance import Distance, with_error
+from sotdd.results.explanation import Explanation
+from sotdd.results.matrix import DistanceMatrix
 
 # Groups are named where the last join is this many times as far as the one before.
 _CLEAR_GAP = 1.8

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import check_count, check_positive
+from sotdd.basics.checks import check_count, check_positive
 from sotdd.projections.directions import unit_rows
 from sotdd.projections.labels import Quantiles
 from sotdd.projections.restorable import Settings

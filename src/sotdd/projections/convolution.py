@@ -14,8 +14,8 @@ from typing import ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import check_positive
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_positive
+from sotdd.basics.errors import SotddError
 from sotdd.projections.directions import Directions
 from sotdd.projections.restorable import Settings
 
@@ -199,7 +199,7 @@ def compose(kernels: Sequence[NDArray[np.floating]], strides: Sequence[Pair], si
     layers = [
         Layer((kernel.shape[2], kernel.shape[3]), stride) for kernel, stride in zip(kernels, strides, strict=True)
     ]
-    from sotdd import kernels as loops
+    from sotdd.kernels import features as loops
 
     sizes = _sizes(size, layers)
     reach = np.ones((len(kernels[0]), 1, 1, 1))  # (B, 1, 1, 1): the one output pixel

@@ -9,8 +9,8 @@ from typing import ClassVar, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import check_count, check_positive
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_count, check_positive
+from sotdd.basics.errors import SotddError
 from sotdd.projections.restorable import Settings
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.errors import SotddError
+from sotdd.basics.errors import SotddError
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, checked_draw
 from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms, moment_terms
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, cast
 
-from sotdd.checks import check_law, described
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_law, described
+from sotdd.basics.errors import SotddError
 from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.labels import CUT, LabelLaw, Moments
 from sotdd.projections.moments import MomentLaw, ZeroTruncatedPoisson

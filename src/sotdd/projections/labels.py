@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import check_count, check_law, check_positive
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_count, check_law, check_positive
+from sotdd.basics.errors import SotddError
 from sotdd.projections.directions import unit_rows
 from sotdd.projections.moments import HIGHEST_ORDER, MomentLaw, ZeroTruncatedPoisson, restored_orders
 from sotdd.projections.restorable import Settings

@@ -11,8 +11,8 @@ from typing import ClassVar, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import described
-from sotdd.errors import SotddError
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError
 from sotdd.projections.restorable import Settings, restored_law
 
 # Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials

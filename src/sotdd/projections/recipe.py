@@ -12,18 +12,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.checks import check_count, check_law, check_positive, check_seed, described
-from sotdd.column_names import Names, in_order
-from sotdd.data import Dataset, LabelledData, same_features
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_count, check_law, check_positive, check_seed, described
+from sotdd.basics.errors import SotddError
 from sotdd.inputs import labelled
+from sotdd.inputs.column_names import Names, in_order
+from sotdd.inputs.data import Dataset, LabelledData, same_features
 from sotdd.projections.directions import DirectionLaw, Directions, Sphere
 from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source, join_blocks
 from sotdd.projections.label_choice import LabelChoice, label_law
 from sotdd.projections.labels import check_orders
 from sotdd.projections.moments import MomentLaw
+from sotdd.projections.scaler import Scale, Scaler, scaler_for
 from sotdd.projections.tilt import Tilted
-from sotdd.scaling import Scale, Scaler, scaler_for
 
 # Directions up to this size together are drawn once and kept, for comparisons that share projections.
 _KEPT_BYTES = 64 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, Self
 
-from sotdd.errors import SotddError
+from sotdd.basics.errors import SotddError
 
 Settings = Mapping[str, Any]
 

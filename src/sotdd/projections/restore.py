@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sotdd.errors import SotddError
+from sotdd.basics.errors import SotddError
 from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.convolution import Convolution
 from sotdd.projections.directions import DirectionLaw, Orthogonal, Sphere
@@ -10,7 +10,7 @@ from sotdd.projections.draws import Later, Laws
 from sotdd.projections.labels import LabelLaw, Moments
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restorable import Settings, restored_law
-from sotdd.scaling import Scaler
+from sotdd.projections.scaler import Scaler
 
 
 def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str) -> Projections:

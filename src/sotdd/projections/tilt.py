@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import LabelledData
-from sotdd.errors import SotddError
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Sphere
-from sotdd.scaling import Scaler
+from sotdd.projections.scaler import Scaler
 
 # Points that the principal directions are learnt from. They need not be exact: whatever they are, the
 # weights keep every mean what it is.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sotdd.errors import SotddError
+from sotdd.basics.errors import SotddError
 
 
 def refuse_other_recipes(a: Mapping[str, Any], name_of_a: str, b: Mapping[str, Any], name_of_b: str, what: str) -> None:

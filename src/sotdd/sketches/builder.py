@@ -9,10 +9,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.checks import check_count
-from sotdd.column_names import taken_by_position
-from sotdd.data import Dataset
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_count
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.column_names import taken_by_position
+from sotdd.inputs.data import Dataset
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.histograms import Histograms, quantiles_of
@@ -188,7 +188,7 @@ class SketchBuilder:
 
         And what is lost by them (L, 3).
         """
-        from sotdd.engines.workers import Workers
+        from sotdd.engines.cpu.workers import Workers
 
         groups = [self.histograms[label] for label in self._groups(self.statistics.classes)]
         count = self.projections.n_projections
@@ -233,7 +233,7 @@ class SketchBuilder:
 
     def _count_placed(self, portion: Portion) -> None:
         """Second pass: place every point, then count."""
-        from sotdd.engines.cpu import place
+        from sotdd.engines.cpu.engine import place
 
         columns = [self._place[label] for label in portion.classes]
         place(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])

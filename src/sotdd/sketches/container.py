@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import first_line
-from sotdd.errors import SotddError
-from sotdd.files import reason
+from sotdd.basics.checks import first_line
+from sotdd.basics.errors import SotddError
+from sotdd.basics.files import reason
 from sotdd.projections.recipe import Projections
-from sotdd.scaling import Scaler
+from sotdd.projections.scaler import Scaler
 
 VERSION = 2  # 1 kept nothing of what a sketch has lost; it is read all the same
 _KEY = "sotdd"

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.errors import SotddError
-from sotdd.files import write_whole
+from sotdd.basics.errors import SotddError
+from sotdd.basics.files import write_whole
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
-from sotdd.result import json_label
-from sotdd.scaling import Scaler
+from sotdd.projections.scaler import Scaler
+from sotdd.results.distance import json_label
 from sotdd.sketches.container import Arrays, Header, content_of, described_as, packed, scaler_in, unpacked
 from sotdd.sketches.sketch import Sketch
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.chance import Chance, Pool, floor_of_halves, seed_of
-from sotdd.data import LabelledData
-from sotdd.errors import SotddError
-from sotdd.noise import NoiseFloor, rooted_means
+from sotdd.basics.errors import SotddError
+from sotdd.engines.chance import Chance, Pool, floor_of_halves, seed_of
+from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
+from sotdd.results.noise import NoiseFloor, rooted_means
 
 if TYPE_CHECKING:
     from sotdd.engines.protocol import Engine

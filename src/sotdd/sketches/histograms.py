@@ -46,20 +46,20 @@ class Histograms:
 
     def count(self, part: slice, rows: NDArray[np.float32], begin: int, end: int) -> int:
         """Count values begin, …, end - 1 of some rows; returns the first row that is not finite, or -1."""
-        from sotdd.quantile_kernels import count_values
+        from sotdd.kernels.quantiles import count_values
 
         return count_values(rows, begin, end, self.counts[part], self.low[part], self.high[part])
 
     def merge(self, other: Histograms) -> None:
         """Add what another has counted, once it is expected."""
-        from sotdd.quantile_kernels import add_counts
+        from sotdd.kernels.quantiles import add_counts
 
         counts = other.counts.astype(self.counts.dtype, copy=False)
         add_counts(self.counts, self.low, self.high, counts, other.low, other.high)
 
     def widths(self, part: slice) -> NDArray[np.float64]:
         """How wide the bins of some rows are: within that no value is known."""
-        from sotdd.quantile_kernels import bin_widths
+        from sotdd.kernels.quantiles import bin_widths
 
         out = np.empty(part.stop - part.start)
         bin_widths(self.low[part], self.high[part], BINS, out)
@@ -77,7 +77,7 @@ def quantiles_of(
 
     Values t of group g in row l count as weights[l] · t + shifts[l, g].
     """
-    from sotdd.quantile_kernels import quantiles_of_counts
+    from sotdd.kernels.quantiles import quantiles_of_counts
 
     out = np.empty((part.stop - part.start, n_quantiles), np.float32)
     counts = np.stack([group.counts[part] for group in groups])

@@ -32,7 +32,7 @@ def nothing_lost(n_projections: int) -> Lost:
 
 def lost_by(rows: NDArray[np.float32], means: NDArray[np.float32], before: Lost) -> Lost:
     """What is lost once rows (L, n), which had lost something before, are reduced to means (L, Q) of them."""
-    from sotdd.quantile_kernels import bin_losses
+    from sotdd.kernels.quantiles import bin_losses
 
     now = np.empty((len(rows), 2))
     bin_losses(rows, means, now)

@@ -10,14 +10,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import check_count, described
-from sotdd.column_names import meets_by_position, taken_by_position
-from sotdd.data import Dataset, LabelledData
-from sotdd.errors import SotddError
+from sotdd.basics.checks import check_count, described
+from sotdd.basics.errors import SotddError
+from sotdd.basics.progress import Progress, reporting
 from sotdd.inputs import open_dataset
-from sotdd.progress import Progress, reporting
+from sotdd.inputs.column_names import meets_by_position, taken_by_position
+from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
-from sotdd.result import Distance
+from sotdd.results.distance import Distance
 from sotdd.sketches.halves import Halving
 from sotdd.sketches.sketch import Sketch, refuse_other_projections
 from sotdd.sketches.streaming import sketch_stream

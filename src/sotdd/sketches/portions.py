@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.data import LabelledData
+from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.labels import LabelTerms
@@ -47,8 +47,8 @@ class Portion:
 
 def for_each_portion(data: LabelledData, projections: Projections, work: Callable[[Portion], None]) -> None:
     """Do something with every portion of a batch; portions of the same points are worked on side by side."""
-    from sotdd.engines.cpu import scaled
-    from sotdd.engines.workers import Workers
+    from sotdd.engines.cpu.engine import scaled
+    from sotdd.engines.cpu.workers import Workers
 
     size = max(1, min(_MOST_POINTS, _MOST_VALUES // data.n_features))
     starts = range(0, projections.n_projections, BLOCK)
@@ -78,8 +78,8 @@ def for_each_portion(data: LabelledData, projections: Projections, work: Callabl
 
 
 def _projected(points: NDArray[np.float32], drawn: Drawn, count: int) -> NDArray[np.float32]:
-    from sotdd import kernels
-    from sotdd.engines.cpu import project
+    from sotdd.engines.cpu.engine import project
+    from sotdd.kernels import rows as kernels
 
     rows = np.empty((count, len(points)), np.float32)
     if isinstance(drawn, Directions):

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.checks import check_count, check_order, check_seed, described
-from sotdd.errors import OutOfRange, SotddError
+from sotdd.basics.checks import check_count, check_order, check_seed, described
+from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.projections.recipe import Projections
-from sotdd.result import Distance, json_label
-from sotdd.scaling import Scaler
+from sotdd.projections.scaler import Scaler
+from sotdd.results.distance import Distance, json_label
 from sotdd.sketches.agreement import refuse_other_recipes
 from sotdd.sketches.halves import Halves, floor_of_sketches
 from sotdd.sketches.losses import Lost, lost_by, most_off, nothing_lost, remark_of
@@ -136,7 +136,7 @@ class Sketch:
         through the same projections; where that is more than 5 % of the value, a remark says so too. Where a
         sketch knows its ``halves``, ``excess`` is what the sizes alone do not give, for p = 1 and p = 2.
         """
-        from sotdd.transport import Overlaps, transport_rows
+        from sotdd.kernels.rows import Overlaps, transport_rows
 
         order = check_order(p)
         if not isinstance(other, Sketch):
@@ -255,7 +255,7 @@ class Sketch:
 
 def reduced_rows(rows: NDArray[np.float32], n_quantiles: int) -> NDArray[np.float32]:
     """Means (B, Q) of sorted rows (B, n) over parts of equal probability."""
-    from sotdd.quantile_kernels import bin_means
+    from sotdd.kernels.quantiles import bin_means
 
     out = np.empty((len(rows), n_quantiles), np.float32)
     bin_means(rows, out)

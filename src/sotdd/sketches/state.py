@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sotdd.errors import SotddError
-from sotdd.files import write_whole
+from sotdd.basics.errors import SotddError
+from sotdd.basics.files import write_whole
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
-from sotdd.result import json_label
+from sotdd.results.distance import json_label
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.container import Arrays, Header, content_of, packed, scaler_in, seen_through, unpacked
 from sotdd.sketches.histograms import Histograms

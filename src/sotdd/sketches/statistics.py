@@ -9,11 +9,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.column_names import meets_by_position
-from sotdd.data import Dataset, LabelledData
+from sotdd.basics.errors import SotddError
 from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
-from sotdd.errors import SotddError
 from sotdd.inputs import open_dataset
+from sotdd.inputs.column_names import meets_by_position
+from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.labels import Polynomials, Quantiles
 from sotdd.projections.recipe import Projections
@@ -141,7 +141,7 @@ class ClassStatistics:
 
     def gather(self, portion: Portion) -> None:
         """Add the sums or the counts of one portion."""
-        from sotdd.engines.cpu import class_sums
+        from sotdd.engines.cpu.engine import class_sums
 
         if not isinstance(portion.terms, Polynomials):
             count_classes(self.histograms, portion, portion.label_rows)

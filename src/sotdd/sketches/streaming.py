@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from sotdd.checks import described
-from sotdd.data import Dataset
-from sotdd.errors import SotddError
-from sotdd.progress import Progress, Report, reporting
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError
+from sotdd.basics.progress import Progress, Report, reporting
+from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.sketch import Sketch

@@ -1,0 +1,84 @@
+"""Settings that several calls take, checked the same way everywhere."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from numbers import Real
+
+import numpy as np
+
+from sotdd.basics.errors import SotddError
+
+
+def check_count(value: object, name: str) -> int:
+    """Return a whole number of at least one, or refuse."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise SotddError(f"{name} is {described(value)}: expected an integer of at least 1.")
+    return int(value)
+
+
+def check_positive(value: object, name: str, what: str = "a positive number") -> float:
+    """Return a finite positive number, or refuse."""
+    number = as_number(value)
+    if number is None or not 0 < number < math.inf:
+        raise SotddError(f"{name} is {described(value)}: expected {what}.")
+    return number
+
+
+def check_order(p: object) -> float:
+    """Return the order of transport as a float of at least one, or refuse."""
+    number = as_number(p)
+    if number is None or not 1 <= number < math.inf:
+        raise SotddError(f"p is {described(p)}: expected a finite number of at least 1.")
+    return number
+
+
+def check_seed(seed: object) -> int:
+    """Return an integer that keys draws, from an integer or a generator, or refuse."""
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**63))
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+        raise SotddError(f"seed is {described(seed)}: expected an integer of at least 0 or a NumPy Generator.")
+    return int(seed)
+
+
+def check_law(law: object, methods: dict[str, int], expected: str) -> None:
+    """Refuse an object that lacks one of the methods, each with so many arguments.
+
+    A class in place of an instance, or a law of another kind, lacks them too.
+    """
+    for name, count in methods.items():
+        method = getattr(law, name, None)
+        try:
+            if isinstance(law, type) or not callable(method):
+                raise TypeError
+            inspect.signature(method).bind(*range(count))
+        except (TypeError, ValueError):
+            raise SotddError(f"{expected}, not {described(law)}.") from None
+
+
+def as_number(value: object) -> float | None:
+    """A real number as a float; None for anything else, NaN and what float cannot hold."""
+    if not isinstance(value, (Real, np.bool_)) or isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return None if math.isnan(number) else number
+
+
+def described(value: object) -> str:
+    """What arrived, in a few words: small values as they are, others by their type."""
+    if isinstance(value, type):
+        return f"the class {value.__name__} itself"
+    if isinstance(value, (str, int, float, type(None), np.integer, np.floating)):
+        shown = repr(value)
+        return shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return f"a {type(value).__name__}"
+
+
+def first_line(error: BaseException) -> str:
+    """The beginning of an error's text, or its kind."""
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

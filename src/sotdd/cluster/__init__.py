@@ -1,5 +1,0 @@
-"""Sketches made where the data are, by the workers of a Dask cluster."""
-
-from sotdd.cluster.sketching import sketch
-
-__all__ = ["sketch"]

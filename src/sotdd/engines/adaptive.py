@@ -1,0 +1,91 @@
+"""As many projections as an accuracy takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sotdd.basics.checks import check_count, check_order, check_positive
+from sotdd.basics.progress import Progress, reporting
+from sotdd.engines.comparison import conclude, measure, pools_of
+from sotdd.inputs.data import LabelledData
+from sotdd.projections.draws import BLOCK
+from sotdd.projections.recipe import Projections
+from sotdd.results.distance import Distance
+
+if TYPE_CHECKING:
+    from sotdd.engines.choice import Precision
+    from sotdd.engines.protocol import Engine
+
+# So many are drawn before the first look, unless another number is asked for.
+FIRST = 512
+MOST = 100_000
+
+# A look at the error asks for what is still missing and a little more, and at most for four times what is there.
+_MARGIN = 1.1
+_GROWTH = 4
+
+
+def to_tolerance(
+    datasets: Sequence[LabelledData],
+    projections: Projections,
+    p: float,
+    rel_tol: float,
+    max_projections: int,
+    progress: Progress = None,
+    *,
+    estimator: str = "controlled",
+    device: str = "auto",
+    precision: Precision = "float32",
+    engine: Engine | None = None,
+    n_splits: int = 0,
+) -> Distance:
+    """Draw whole blocks until the standard error is at most ``rel_tol`` of the value and reliable, or none are left.
+
+    How many are drawn next follows from the error so far and nothing else, so the answer does not depend
+    on chunks or threads.
+    """
+    from sotdd.engines.choice import engine_for
+
+    p, wanted = check_order(p), check_positive(rel_tol, "rel_tol")
+    most = check_count(max_projections, "max_projections")
+    total = _next_total(0, projections.n_projections, most)
+    chosen = engine or engine_for(device, datasets, total, precision)
+    with reporting(progress, "Projecting") as report, chosen as active:
+        pools = pools_of(datasets, [(0, 1)], projections, n_splits)
+        measured = measure(datasets, [(0, 1)], projections.from_block(0, total), p, active, report, estimator, pools)
+        while True:
+            found = conclude(datasets, (0, 1), measured, 0, projections.from_block(0, total), p)
+            if total >= most or _settled(found, wanted):
+                break
+            before, total = total, _next_total(total, _needed(found, total, wanted), most)
+            later = projections.from_block(before // BLOCK, total - before)
+            measured += measure(datasets, [(0, 1)], later, p, active, report, estimator)
+    if _settled(found, wanted):
+        return found
+    missed = f"max_projections={most:,} did not reach rel_tol={wanted:g}"
+    if found.stderr <= wanted * found.value:
+        missed += " with an error that can be relied on"
+    return replace(found, remarks=(*found.remarks, missed))
+
+
+def _settled(found: Distance, wanted: float) -> bool:
+    """Whether the error is small enough, and is not small for want of the tail."""
+    return found.stderr <= wanted * found.value and found.reliable
+
+
+def _needed(found: Distance, total: int, wanted: float) -> float:
+    """How many projections the error asks for; twice as many where it is small but cannot be relied on."""
+    error = found.stderr / found.value if found.value > 0 else math.inf
+    needed = _MARGIN * total * (error / wanted) ** 2
+    return needed if found.reliable else max(needed, 2.0 * total)
+
+
+def _next_total(before: int, needed: float, most: int) -> int:
+    """How many to have next: whole blocks, but for the last of all."""
+    if before:
+        needed = min(needed, _GROWTH * before)
+    blocks = max(math.ceil(needed / BLOCK), before // BLOCK + 1)
+    return min(most, BLOCK * blocks)

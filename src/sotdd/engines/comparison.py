@@ -1,0 +1,274 @@
+"""The loop that every sliced distance goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import check_order
+from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.progress import Progress, Report, reporting
+from sotdd.engines.chance import Chance, Pool, floor_of_halves, pooled_floor, seed_of
+from sotdd.inputs.column_names import by_position
+from sotdd.inputs.data import LabelledData
+from sotdd.projections.recipe import Projections
+from sotdd.results.distance import Distance
+from sotdd.results.noise import NoiseFloor
+
+if TYPE_CHECKING:
+    from sotdd.engines.choice import Precision
+    from sotdd.engines.controls import Controls
+    from sotdd.engines.protocol import Engine
+
+# Controls of a pair, at most.
+_MOST_COLUMNS = 13
+
+# Half a unit in the last place of float32, in which projected points are sorted.
+_ROUNDING = 2.0**-24
+# Projected values beyond this are far from zero.
+_FAR = 1e4
+# Rounding beyond this share of the distance is told.
+_TOLERATED = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Some projections of a comparison.
+
+    Attributes
+    ----------
+    importance
+        (L,) what each projection counts by.
+    reach
+        (L, 2) of each dataset, the smallest and the largest projected value.
+    costs
+        (L,) of each pair, W_p^p.
+    columns
+        (L, q) of each pair, its controls; None without.
+    controls
+        What is controlled; None for the plain estimator.
+    pools
+        What was dealt out at random beside the pairs.
+    dealt
+        (B, S) of each pool, W_p^p of its splits under the first B projections.
+    """
+
+    importance: NDArray[np.float64]
+    reach: list[NDArray[np.float64]]
+    costs: list[NDArray[np.float64]]
+    columns: list[NDArray[np.float64]] | None
+    controls: Controls | None
+    pools: Sequence[Pool]
+    dealt: list[NDArray[np.float64]]
+
+    def __add__(self, later: Measured) -> Measured:
+        """These projections and later ones, through which nothing is dealt out."""
+        return Measured(
+            np.concatenate([self.importance, later.importance]),
+            _joined(self.reach, later.reach),
+            _joined(self.costs, later.costs),
+            None if self.columns is None or later.columns is None else _joined(self.columns, later.columns),
+            self.controls,
+            self.pools,
+            self.dealt,
+        )
+
+
+def compare(
+    datasets: Sequence[LabelledData],
+    pairs: Sequence[tuple[int, int]],
+    projections: Projections,
+    p: float,
+    progress: Progress = None,
+    *,
+    method: str = "s-OTDD",
+    estimator: str = "plain",
+    device: str = "auto",
+    precision: Precision = "float32",
+    engine: Engine | None = None,
+    n_splits: int = 0,
+    halves: bool = False,
+) -> dict[tuple[int, int], Distance]:
+    """Distances of some pairs; each dataset is projected and sorted once for all of them.
+
+    With ``n_splits`` the pooled points of each pair are dealt out so many times, for its noise floor; with
+    ``halves`` each dataset is halved a few times, for a rough one.
+    """
+    from sotdd.engines.choice import engine_for
+
+    p = check_order(p)
+    count = projections.n_projections
+    per_pair = 1 + n_splits + (0 if estimator == "plain" else _MOST_COLUMNS)
+    _refuse_beyond_memory(count, len(pairs) * per_pair + 2 * len(datasets))
+    chosen = engine or engine_for(device, datasets, count, precision)
+    with reporting(progress, "Projecting") as report, chosen as active:
+        pools = pools_of(datasets, pairs, projections, n_splits, halves)
+        measured = measure(datasets, pairs, projections, p, active, report, estimator, pools)
+    return {pair: conclude(datasets, pair, measured, place, projections, p, method) for place, pair in enumerate(pairs)}
+
+
+def measure(
+    datasets: Sequence[LabelledData],
+    pairs: Sequence[tuple[int, int]],
+    projections: Projections,
+    p: float,
+    active: Engine,
+    report: Report,
+    estimator: str,
+    pools: Sequence[Pool] = (),
+) -> Measured:
+    """What every projection costs, with its controls where those are asked for."""
+    controls = None
+    if estimator != "plain":
+        from sotdd.engines.controls import Controls
+
+        controls = Controls.of(projections, datasets, active)
+        controls = controls if controls.degree else None
+    importance: list[NDArray[np.float64]] = []
+    ends: list[list[Any]] = [[] for _ in datasets]
+    costs: list[list[Any]] = [[] for _ in pairs]
+    columns: list[list[NDArray[np.float64]]] = [[] for _ in pairs]
+    chance = Chance(pools, active, [p])
+    degree = controls.degree if controls else 0
+    for view in active.views(datasets, projections, degree=degree, unplaced=chance.seen if pools else None):
+        importance.append(view.block.importance)
+        for seen, kept in zip(view.rows, ends, strict=True):
+            kept.append(active.ends(seen))
+        for (i, j), kept in zip(pairs, costs, strict=True):
+            kept.append(active.transport(view.rows[i], view.rows[j], p))
+        if controls is not None:
+            for found, parts in zip(controls.columns(view, pairs, p, active), columns, strict=True):
+                parts.append(found)
+        report(view.part.stop, projections.n_projections)
+    return Measured(
+        np.concatenate(importance),
+        [active.collect(parts) for parts in ends],
+        [active.collect(parts) for parts in costs],
+        None if controls is None else [np.concatenate(parts) for parts in columns],
+        controls,
+        pools,
+        [costs[:, :, 0] for costs in chance.costs()],
+    )
+
+
+def conclude(
+    datasets: Sequence[LabelledData],
+    pair: tuple[int, int],
+    measured: Measured,
+    place: int,
+    projections: Projections,
+    p: float,
+    method: str = "s-OTDD",
+) -> Distance:
+    """The distance of one pair, at ``place`` among those measured."""
+    i, j = pair
+    costs, first, second = measured.costs[place], measured.reach[i], measured.reach[j]
+    _refuse_lost_powers(costs, first, second, p)
+    rounding = _ROUNDING * np.maximum(np.abs(first).max(axis=1), np.abs(second).max(axis=1))
+    found = Distance.from_projections(
+        datasets[i],
+        datasets[j],
+        costs,
+        p,
+        method=method,
+        fingerprint=projections.fingerprint,
+        scaler=projections.scaler,
+        column_names=projections.columns,
+        remarks=(
+            *(_precision(costs, rounding, p) or _flattened(first, second)),
+            *remarks_on_features([datasets[i], datasets[j]], projections),
+        ),
+        weights=None if (measured.importance == 1).all() else measured.importance,
+        columns=None if measured.columns is None else measured.columns[place],
+        estimator="plain" if measured.controls is None else measured.controls.name,
+        fitted=measured.controls is not None and measured.controls.lengths is not None,
+    )
+    return replace(found, noise=_pooled(measured, pair, place, found), sampling=_by_halves(measured, pair, found))
+
+
+def remarks_on_features(sides: Sequence[LabelledData], projections: Projections) -> tuple[str, ...]:
+    """What there is to say of how features were scaled and matched."""
+    scaled = () if projections.scaler is None else projections.scaler.remarks
+    return (*scaled, *by_position(sides, projections.columns))
+
+
+def pools_of(
+    datasets: Sequence[LabelledData],
+    pairs: Sequence[tuple[int, int]],
+    projections: Projections,
+    n_splits: int,
+    halves: bool = False,
+) -> list[Pool]:
+    """What is dealt out beside the pairs: both of each, and the halves of every dataset."""
+    seed = seed_of(projections) if n_splits or halves else 0
+    pools = [Pool.of_pair(datasets, pair, n_splits, seed) for pair in pairs] if n_splits else []
+    halved = [Pool.of_halves(datasets, place, seed) for place in range(len(datasets))] if halves else []
+    return pools + [pool for pool in halved if pool is not None]
+
+
+def _pooled(measured: Measured, pair: tuple[int, int], place: int, found: Distance) -> NoiseFloor | None:
+    """What splits of a pair's pooled points give, as the distance is measured."""
+    for pool, costs in zip(measured.pools, measured.dealt, strict=True):
+        if pool.members == pair:
+            return pooled_floor(costs, measured.costs[place], measured.importance, found.p, found.value)
+    return None
+
+
+def _by_halves(measured: Measured, pair: tuple[int, int], found: Distance) -> NoiseFloor | None:
+    """What halves of each dataset of a pair give, brought to the sizes of the two."""
+    of_halves = [
+        (sum(pool.splits.sizes), costs)
+        for pool, costs in zip(measured.pools, measured.dealt, strict=True)
+        if len(pool.members) == 1 and pool.members[0] in pair
+    ]
+    return floor_of_halves(of_halves, measured.importance, found.n_points, found.p, found.value)
+
+
+def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    return [np.concatenate(parts) for parts in zip(first, second, strict=True)]
+
+
+def _refuse_beyond_memory(count: int, vectors: int) -> None:
+    """Refuse so many projections that their results alone cannot be held."""
+    try:
+        np.empty((vectors, count))
+    except (MemoryError, ValueError) as error:
+        raise SotddError(f"the results of {count:,} projections do not fit in memory: use fewer.") from error
+
+
+def _refuse_lost_powers(
+    transported: NDArray[np.float64], ends_a: NDArray[np.float64], ends_b: NDArray[np.float64], p: float
+) -> None:
+    """Refuse powers that left float64, above or below."""
+    if not np.isfinite(transported).all():
+        raise OutOfRange(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
+    if p > 2 and ((transported == 0) & (ends_a != ends_b).any(axis=1)).any():
+        raise SotddError(f"transport to the power p={p:g} underflows: use a smaller p.")
+
+
+def _precision(per_projection: NDArray[np.float64], rounding: NDArray[np.float64], p: float) -> tuple[str, ...]:
+    """Say when float32 leaves few digits: moments so large that the features beside them are rounded away."""
+    unit = float(rounding.max())
+    if unit == 0 or not per_projection.any():
+        return ()
+    noise = unit * float(np.mean((rounding / unit) ** p)) ** (1 / p)
+    value = float(np.mean(per_projection / per_projection.max())) ** (1 / p) * float(per_projection.max()) ** (1 / p)
+    if noise <= _TOLERATED * value:
+        return ()
+    return (
+        f"projected values are so large that float32 rounding is up to {noise:.2g}: bring outliers in, scale the "
+        "features or take lower orders",
+    )
+
+
+def _flattened(ends_a: NDArray[np.float64], ends_b: NDArray[np.float64]) -> tuple[str, ...]:
+    """Say when float32 left no difference between the points of a dataset, so far are they from zero."""
+    for ends in (ends_a, ends_b):
+        largest = np.abs(ends).max(axis=1)
+        if np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING:
+            return ("points are so far from zero that float32 does not tell them apart: use scale='pooled'",)
+    return ()

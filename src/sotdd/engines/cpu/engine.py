@@ -1,0 +1,389 @@
+"""The engine for processors: NumPy's matrix product, compiled loops, all cores.
+
+Work goes through a chunk of projections at a time. Within a chunk, blocks of points are
+projected side by side on all threads, then rows (one projection of one dataset each) are
+placed and sorted side by side. So nothing of size projections × points is ever held beyond
+one chunk, and any number of cores finds work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from itertools import pairwise as neighbours
+from types import TracebackType
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError
+from sotdd.engines.cpu.splits import Pool, Unplaced, pooled, split_costs
+from sotdd.engines.cpu.workers import Workers
+from sotdd.engines.faults import LARGEST_TERM, degrees, summarised, too_large, unusable_term
+from sotdd.engines.protocol import ClassMoments, View
+from sotdd.engines.splits import Ways
+from sotdd.inputs.data import LabelledData
+from sotdd.kernels import classes as class_kernels
+from sotdd.kernels import controls as control_kernels
+from sotdd.kernels import features as feature_kernels
+from sotdd.kernels import rows as kernels
+from sotdd.kernels.quantiles import bin_losses, bin_means
+from sotdd.kernels.rows import Overlaps, transport_rows
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.draws import BLOCK, Block, join_blocks
+from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles, cut_of
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler
+
+Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
+Doubles = NDArray[np.float64]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+# Products are made with tiles of this many directions, which run at nearly full speed. A product's
+# rounding depends on its shape, so the tile depends on the problem alone, never on the chunk.
+_TILE = 4 * BLOCK
+_TILE_BYTES = 128 << 20
+_DRAW_BYTES = 64 << 20
+
+# How many tiles are in memory at a time: points are converted to float32 once for all of them.
+_TILES = 2
+
+# Rows that a thread takes at a time: together about this many values, a second-level cache's worth.
+_ITEM_VALUES = 1 << 18
+
+# Rows shorter than this are sorted faster by NumPy's sorting networks than by counting digits.
+_SHORT_ROW = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """A dataset with what every chunk needs to know of it."""
+
+    data: LabelledData
+    offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
+    position: NDArray[np.integer] | None  # (n,) place of each point among grouped points
+    rows: Rows  # (chunk, n) the chunk's projections of it
+    moments: ClassMoments | None  # (chunk, …) where they are asked for
+
+    def view_of_moments(self, count: int) -> ClassMoments:
+        """Of the first so many projections."""
+        assert self.moments is not None
+        return ClassMoments(self.moments.mean[:count], self.moments.spread[:count], self.moments.even[:count])
+
+
+class CpuEngine:
+    """Projects, places, sorts and transports on all cores, for the time of a ``with`` block.
+
+    Parameters
+    ----------
+    threads
+        How many; by default as many as BLAS may use.
+    chunk
+        About how many projections are in memory at a time, a multiple of 64; by default 512, or
+        fewer where that would take more than 256 MB. Results do not depend on either, bit for bit.
+    """
+
+    def __init__(self, threads: int | None = None, chunk: int | None = None) -> None:
+        if chunk is not None and (chunk < BLOCK or chunk % BLOCK):
+            raise SotddError(f"chunk is {chunk!r}: expected a multiple of {BLOCK}.")
+        self._chunk = chunk
+        self._workers = Workers(threads)
+
+    def __enter__(self) -> CpuEngine:
+        """Start the threads."""
+        self._workers.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the threads and leave the process's thread settings as they were."""
+        self._workers.__exit__(kind, error, trace)
+
+    def views(
+        self,
+        datasets: Sequence[LabelledData],
+        projections: Projections,
+        *,
+        degree: int = 0,
+        unplaced: Callable[[Unplaced], None] | None = None,
+        by_class: bool = False,
+    ) -> Iterator[View]:
+        """See every dataset through one chunk of projections after another.
+
+        Rows of a view, the sorted data point projections (B, n), stay valid until the next one. What
+        ``unplaced`` is called with, before each chunk is placed, stays valid until it returns. By
+        class, rows hold class after class, each sorted on its own.
+        """
+        tile = _fitting_tile(datasets, projections)
+        chunk = -(-self._chunk // tile) * tile if self._chunk else _TILES * tile
+        chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
+        layouts = [_laid_out(data, chunk, degree) for data in datasets]
+        coming = self._begin_draws(projections, 0, chunk)
+        for start in range(0, projections.n_projections, chunk):
+            block = join_blocks([drawing.result() for drawing in coming])
+            coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
+            terms = self._place(layouts, block, projections.scaler, tile, start, unplaced, by_class)
+            rows = [layout.rows[: len(block)] for layout in layouts]
+            moments = [layout.view_of_moments(len(block)) for layout in layouts] if degree else []
+            yield View(slice(start, start + len(block)), rows, block, terms, moments)
+
+    def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
+        """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
+        n, m = a.shape[1], b.shape[1]
+        overlaps = None if n == m else Overlaps.of(n, m)
+        parts = _row_parts(len(a), n + m)
+        return np.concatenate(self._workers.each(lambda part: transport_rows(a[part], b[part], p, overlaps), parts))
+
+    def quantiles(self, rows: Rows, count: int) -> Rows:
+        """Means (B, count) of each sorted row over parts of equal probability."""
+        out = np.empty((len(rows), count), np.float32)
+        parts = _row_parts(len(rows), rows.shape[1])
+        self._workers.each(lambda part: bin_means(rows[part], out[part]), parts)
+        return out
+
+    def losses(self, rows: Rows, means: Rows) -> Doubles:
+        """How far each sorted row is from such means, in the mean and in the mean square, (B, 2)."""
+        out = np.empty((len(rows), 2))
+        self._workers.each(
+            lambda part: bin_losses(rows[part], means[part], out[part]), _row_parts(len(rows), rows.shape[1])
+        )
+        return out
+
+    def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
+        """The points of some datasets together, one after another, before they are placed."""
+        return pooled(unplaced, members)
+
+    def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> Doubles:
+        """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
+        return split_costs(pool, splits, orders, self._workers, finish_side)
+
+    def ends(self, rows: Rows) -> Doubles:
+        """The smallest and the largest value (B, 2) of each sorted row."""
+        return rows[:, [0, -1]].astype(np.float64)
+
+    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Do one piece of work per item on the engine's threads, and wait."""
+        return self._workers.each(function, items)
+
+    def collect(self, parts: Sequence[Doubles]) -> Doubles:
+        """Put what ``transport`` or ``ends`` gave for one chunk after another together."""
+        return np.concatenate(parts)
+
+    def _begin_draws(self, projections: Projections, start: int, stop: int) -> list[Future[Block]]:
+        """Begin to draw those of the projections start, …, stop - 1 that there are."""
+        starts = range(start, min(stop, projections.n_projections), BLOCK)
+        return [self._workers.submit(projections.draw, first, first + BLOCK) for first in starts]
+
+    def _place(
+        self,
+        layouts: list[_Layout],
+        block: Block,
+        scaler: Scaler | None,
+        tile: int,
+        start: int,
+        unplaced: Callable[[Unplaced], None] | None,
+        by_class: bool,
+    ) -> list[Doubles]:
+        """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
+        parts = [(layout, part) for layout in layouts for part in _row_parts(len(block), layout.data.n_points)]
+        terms: list[Doubles | None] = [None] * len(parts)
+        label_rows: list[Rows] | None = None
+        if block.label_features is not None:
+            self._project(layouts, block.label_features, len(block), scaler, tile)
+            if unplaced is not None:
+                label_rows = [layout.rows[: len(block)].copy() for layout in layouts]
+            terms = list(self._workers.each(lambda item: _label_terms(*item, block, start), parts))
+        self._project(layouts, block.features, len(block), scaler, tile)
+        if unplaced is not None:
+            unplaced(Unplaced(block, [layout.rows[: len(block)] for layout in layouts], label_rows))
+        items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
+        used = self._workers.each(lambda item: _finish(*item, block, start, by_class), items)
+        return [
+            np.concatenate([term for (owner, _), term in zip(parts, used, strict=True) if owner is layout])
+            for layout in layouts
+        ]
+
+    def _project(self, layouts: list[_Layout], drawn: Drawn, count: int, scaler: Scaler | None, tile: int) -> None:
+        """Fill the rows of every dataset with feature projections, in the order of its points."""
+        if isinstance(drawn, Directions):
+            with np.errstate(over="ignore"):  # found, and explained, where rows are placed
+                drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
+        items = [(layout, points) for layout in layouts for points in layout.data.blocks()]
+
+        def work(item: tuple[_Layout, slice]) -> None:
+            layout, points = item
+            features = scaled(layout.data.rows(points), scaler, layout.data.name)
+            project(features, drawn, tile, layout.rows[:count, points])
+
+        self._workers.each(work, items)
+
+
+# ------------------------------------------------------------------ the verbs, on what one thread takes
+
+
+def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
+    """Points (m, d) as float32, centred and scaled."""
+    if scaler is not None:
+        result = np.empty(rows.shape, np.float32)
+        feature_kernels.standardise(rows, scaler.centre, scaler.inverse, result)
+        return result
+    with np.errstate(over="ignore"):  # found, and explained, where rows are placed
+        result = rows.astype(np.float32, copy=False)
+    if result is not rows and rows.any() and not result.any():
+        raise SotddError(f"features of dataset {name!r} are too small for float32 products: use scale='pooled'.")
+    return result
+
+
+def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
+    """Write the feature projections (B, m) of points (m, d)."""
+    with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are placed
+        if not isinstance(drawn, Directions):
+            out[...] = drawn(features)
+            return
+        for start in range(0, len(out), tile):
+            np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
+
+
+def group(rows: Rows, position: NDArray[np.integer] | None, clamp: float | None) -> None:
+    """Clamp values where that is asked for, and bring the points of each class together."""
+    if clamp is not None:
+        kernels.clamp_rows(rows, clamp)
+    if position is not None:
+        kernels.group_rows(rows, position)
+
+
+def class_sums(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
+    """Sums (B, C) of each row's polynomial over each class; they add up over parts of a dataset."""
+    sums = np.empty((len(rows), len(offsets) - 1))
+    kernels.class_sums(rows, offsets, terms.coefficients, degrees(terms.coefficients), terms.limit, sums)
+    return sums
+
+
+def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Doubles:
+    """The label term (B, C) of every class in every projection; may reorder the values within a class."""
+    if isinstance(terms, Polynomials):
+        return class_sums(rows, offsets, terms) / np.diff(offsets)
+    if isinstance(terms, Quantiles):
+        result = np.empty((len(rows), len(offsets) - 1))
+        sort_classes(rows, offsets)
+        class_kernels.quantile_terms(rows, offsets, terms.coefficients, result)
+        return result
+    columns = [summarised(rows[:, first:last], terms) for first, last in neighbours(offsets)]
+    return np.stack(columns, axis=1)
+
+
+def summarise(rows: Rows, offsets: NDArray[np.int64], cut: float, moments: ClassMoments, part: slice) -> None:
+    """Write the class moments of some rows of grouped feature projections."""
+    control_kernels.summarise_rows(rows, offsets, cut, moments.mean[part], moments.spread[part], moments.even[part])
+
+
+def place(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubles) -> None:
+    """Turn grouped feature projections into data point projections: weight × t + the class's term."""
+    kernels.shift_rows(rows, offsets, weights, terms)
+
+
+def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
+    """Sort the values of each class within every row.
+
+    Large classes are sorted as rows are. The others are sorted by NumPy, side by side: one call for
+    all classes of up to twice the same size, so that many small classes cost no more than a few.
+    """
+    sizes = np.diff(offsets)
+    class_kernels.sort_large_classes(rows, offsets, np.flatnonzero(sizes >= _SHORT_ROW))
+    doublings = np.ceil(np.log2(sizes)).astype(np.int64)
+    for doubling in np.unique(doublings[(sizes > 1) & (sizes < _SHORT_ROW)]):
+        classes = np.flatnonzero((doublings == doubling) & (sizes < _SHORT_ROW))
+        together = np.empty((len(rows), len(classes), sizes[classes].max()), np.float32)
+        class_kernels.gather_classes(rows, offsets, classes, together)
+        together.sort(axis=2)
+        class_kernels.scatter_classes(together, offsets, classes, rows)
+
+
+def sort(rows: Rows) -> None:
+    """Sort every row ascending."""
+    if rows.shape[1] < _SHORT_ROW:
+        rows.sort(axis=1)
+    else:
+        kernels.radix_sort_rows(rows)
+
+
+def finish_side(
+    rows: Rows, label_rows: Rows | None, offsets: NDArray[np.int64], terms: LabelTerms, shifts: Doubles | None
+) -> None:
+    """Turn grouped feature projections into sorted data point projections, in place; shifts come before terms."""
+    if shifts is not None:
+        place(rows, offsets, np.ones(len(rows)), shifts)
+    else:
+        place(rows, offsets, terms.weights, class_terms(rows if label_rows is None else label_rows, offsets, terms))
+    sort(rows)
+
+
+# ------------------------------------------------------------------ parts of a chunk
+
+
+def _laid_out(data: LabelledData, chunk: int, degree: int) -> _Layout:
+    known = degree + 1
+    room = (np.empty((chunk, known)), np.empty((chunk, known, known)), np.empty((chunk, 3)))
+    moments = ClassMoments(*room) if degree else None
+    return _Layout(data, *data.grouping(), np.empty((chunk, data.n_points), np.float32), moments)
+
+
+def _fitting_tile(datasets: Sequence[LabelledData], projections: Projections) -> int:
+    """The usual tile, or what of it fits the memory set aside; 64 at least."""
+    by_rows = _TILE_BYTES // (4 * sum(data.n_points for data in datasets))
+    by_draws = _DRAW_BYTES // (8 * projections.n_features * _TILES)
+    return max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
+
+
+def _row_parts(count: int, n_points: int) -> list[slice]:
+    """Cut ``count`` rows of ``n_points`` values into portions for the threads."""
+    size = max(1, min(BLOCK, _ITEM_VALUES // n_points))
+    return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
+
+
+def _clamp(drawn: Drawn) -> float | None:
+    return drawn.clamp if isinstance(drawn, Directions) else None
+
+
+def _label_terms(layout: _Layout, part: slice, block: Block, start: int) -> Doubles:
+    """Class terms of some rows that hold the projections made for labels."""
+    assert block.label_features is not None
+    rows = layout.rows[part]
+    group(rows, layout.position, _clamp(block.label_features))
+    return _checked_terms(rows, layout, block.terms.part(part), start + part.start)
+
+
+def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, start: int, by_class: bool) -> Doubles:
+    """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
+    rows = layout.rows[part]
+    group(rows, layout.position, _clamp(block.features))
+    if layout.moments is not None:
+        summarise(rows, layout.offsets, cut_of(block.terms), layout.moments, part)
+    if terms is None:
+        terms = _checked_terms(rows, layout, block.terms.part(part), start + part.start)
+    place(rows, layout.offsets, block.terms.weights[part], terms)
+    edges = layout.offsets if by_class else layout.offsets[[0, -1]]
+    if by_class:
+        sort_classes(rows, layout.offsets)
+    else:
+        sort(rows)
+    # Sorted values carry anything that is not finite at their ends.
+    finite = np.isfinite(rows[:, edges[:-1]]).all(axis=1) & np.isfinite(rows[:, edges[1:] - 1]).all(axis=1)
+    if not finite.all():
+        raise too_large(layout.data.name, start + part.start + int(np.argmin(finite)))
+    return terms
+
+
+def _checked_terms(rows: Rows, layout: _Layout, terms: LabelTerms, start: int) -> Doubles:
+    """Class terms, or an error that says why there are none."""
+    result = class_terms(rows, layout.offsets, terms)
+    fits = (np.abs(result) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
+    if not fits.all():
+        line = int(np.argmin(fits))
+        raise unusable_term(layout.data.name, float(np.abs(rows[line]).max()), terms, line, start + line)
+    return result

@@ -1,0 +1,149 @@
+"""Threads that share the work, each with a BLAS of its own size: one."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from itertools import product
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+import threadpoolctl
+
+from sotdd.basics.checks import check_count
+from sotdd.basics.errors import SotddError
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+_P = ParamSpec("_P")
+
+
+class _Blas:
+    """One BLAS library of this process and how many threads it uses."""
+
+    def __init__(self, library: threadpoolctl.LibController) -> None:
+        self._library = library
+        # An OpenMP runtime keeps a number for every thread, other libraries one for the process.
+        self.per_thread = getattr(library, "threading_layer", "") == "openmp"
+        self._set = library.set_num_threads
+        if library.internal_api == "openblas" and not self.per_thread:
+            # threadpoolctl lets only one thread of the process change the number; callers in
+            # several threads take turns here, so it is set by the library's own function.
+            self._set = _openblas_setter(library.filepath) or library.set_num_threads
+
+    @property
+    def threads(self) -> int:
+        return int(self._library.num_threads or 1)
+
+    def set_threads(self, count: int) -> None:
+        self._set(count)
+
+
+def _openblas_setter(path: str) -> Callable[[int], object] | None:
+    """OpenBLAS's own function, under whichever name this build gave it."""
+    library = ctypes.CDLL(path)
+    for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
+        function = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
+        if function is not None:
+            function.argtypes, function.restype = [ctypes.c_int], None
+            return lambda count, function=function: function(count)  # type: ignore[misc]
+    return None
+
+
+@cache
+def _libraries() -> list[_Blas]:
+    controllers = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+    return [_Blas(library) for library in controllers]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _SerialBlas:
+    """Holds BLAS to one thread while anyone is inside, and restores it when the last one leaves.
+
+    The number belongs to the whole process, so callers in several threads share one hold.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before: list[int] = []
+
+    def enter(self) -> int:
+        """Come in; returns a fair share of the threads that BLAS was allowed."""
+        with self._lock:
+            if self._inside == 0:
+                self._before = [library.threads for library in _libraries()]
+                for library in _libraries():
+                    library.set_threads(1)
+            self._inside += 1
+            return max(1, min([_cores(), *self._before]) // self._inside)
+
+    def leave(self) -> None:
+        """Go out; the last one restores what was found."""
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                for library, threads in zip(_libraries(), self._before, strict=True):
+                    library.set_threads(threads)
+
+
+_serial_blas = _SerialBlas()
+
+
+def _begin_thread() -> None:
+    for library in _libraries():
+        if library.per_thread:
+            library.set_threads(1)
+
+
+class Workers:
+    """A pool of threads for the time of a ``with`` block.
+
+    By default as many as BLAS may use in this process and never more than it has cores, so that
+    ``OPENBLAS_NUM_THREADS`` and ``threadpoolctl.threadpool_limits`` hold here too; callers at the
+    same time share them.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = None if threads is None else check_count(threads, "threads")
+        self._pool: ThreadPoolExecutor | None = None
+        self.count = 0  # threads at work
+
+    def __enter__(self) -> Workers:
+        """Start the threads."""
+        if self._pool is not None:
+            raise SotddError("these workers are at work already: make others for a second block.")
+        share = _serial_blas.enter()
+        self.count = self.threads or share
+        self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="sotdd", initializer=_begin_thread)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the threads; work not begun is dropped."""
+        try:
+            self._running().shutdown(cancel_futures=True)
+        finally:
+            self._pool = None
+            _serial_blas.leave()
+
+    def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
+        """Begin one piece of work."""
+        return self._running().submit(function, *args, **kwargs)
+
+    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Do one piece of work per item and wait; the first failure, in the order of items, is raised."""
+        return list(self._running().map(function, items))
+
+    def _running(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            raise SotddError("these workers are not at work: use them in a with block.")
+        return self._pool

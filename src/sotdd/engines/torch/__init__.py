@@ -1,0 +1,1 @@
+"""The engine for torch, on a processor or a GPU."""

@@ -1,0 +1,73 @@
+"""Loops fused for CUDA with Triton, where it is installed: what the CPU engine compiles with Numba.
+
+Each passes over memory once. Without Triton the torch engine does the same in plain torch.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+from typing import TypeAlias
+
+import torch
+
+from sotdd.basics.errors import SotddError
+
+_WIDTH = 1024  # values that one program takes at a time
+_SPLITS = 8  # programs that share the transport of a row
+
+Steps: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def available(rows: torch.Tensor) -> bool:
+    """Whether these rows are where Triton can reach them."""
+    return rows.is_cuda and _kernels() is not None
+
+
+def class_sums(rows: torch.Tensor, offsets: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
+    """Sums (B, C) of each row's polynomial, at values cut to ±cut, over each class; sums in float64."""
+    n_classes = len(offsets) - 1
+    sums = torch.empty((len(rows), n_classes), dtype=torch.float64, device=rows.device)
+    with torch.cuda.device(rows.device):
+        _loaded().class_sums[(len(rows), n_classes)](
+            rows, offsets, coefficients, sums, rows.shape[1], n_classes, coefficients.shape[1], float(cut), WIDTH=_WIDTH
+        )
+    return sums
+
+
+def place(rows: torch.Tensor, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
+    """Turn grouped feature projections into data point projections, in place."""
+    n = rows.shape[1]
+    with torch.cuda.device(rows.device):
+        _loaded().place[(len(rows), -(-n // _WIDTH))](rows, codes, weights, terms, n, terms.shape[1], WIDTH=_WIDTH)
+
+
+def transport(a: torch.Tensor, b: torch.Tensor, p: float, steps: Steps | None) -> torch.Tensor:
+    """W_p^p (B,) between sorted rows, float64; ``steps`` are overlaps as tensors (left, right, width)."""
+    n, m = a.shape[1], b.shape[1]
+    left, right, width = steps or (a, a, a)  # not read where n = m
+    count = n if steps is None else len(left)
+    sums = torch.empty((len(a), _SPLITS), dtype=torch.float64, device=a.device)
+    with torch.cuda.device(a.device):
+        _loaded().transport[(len(a), _SPLITS)](
+            a, b, left, right, width, sums, n, m, count, float(p),
+            ALIGNED=steps is not None, POWER=int(p) if p in (1, 2) else 0, WIDTH=_WIDTH,
+        )  # fmt: skip
+    totals = sums.sum(dim=1)
+    return totals / n if steps is None else totals
+
+
+def _loaded() -> ModuleType:
+    kernels = _kernels()
+    if kernels is None:
+        raise SotddError("the fused loops need Triton, which is not installed: pip install triton")
+    return kernels
+
+
+@cache
+def _kernels() -> ModuleType | None:
+    try:
+        from sotdd.kernels import triton as programs
+    except ImportError:
+        return None
+    return programs

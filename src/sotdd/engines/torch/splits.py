@@ -1,0 +1,121 @@
+"""Pooled datasets dealt out to two sides on a torch device: the twin of ``cpu_splits.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sotdd.engines.splits import Side, Ways
+from sotdd.engines.torch import fused, verbs
+from sotdd.engines.torch.verbs import Layout, Rows
+from sotdd.projections.labels import LabelTerms
+
+# The standard deviation of a normal law in terms of its median absolute deviation.
+_NORMAL_SPREAD = 1.4826
+
+
+@dataclass(frozen=True, eq=False)
+class Unplaced:
+    """Datasets through some projections, before class terms are known: points grouped by class."""
+
+    terms: LabelTerms
+    weights: torch.Tensor  # (B,)
+    coefficients: torch.Tensor | None  # (B, D + 1), None for summaries
+    layouts: list[Layout]
+    rows: list[Rows] = field(default_factory=list)  # (B, n) of each dataset
+    label_rows: list[Rows] = field(default_factory=list)  # the same for labels with projections of their own
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The points of several datasets, one dataset after another, before they are placed."""
+
+    layout: Layout  # of one of the datasets
+    places: NDArray[np.int64]  # (N,) column of each point, points in their own order
+    rows: Rows  # (B, N)
+    label_rows: Rows | None  # (B, N)
+    terms: LabelTerms
+    weights: torch.Tensor
+    coefficients: torch.Tensor | None
+    shifts: torch.Tensor | None = None  # (B, C) where each class stands, if not where its points put it
+
+    def shifted(self, shifts: NDArray[np.float64]) -> Pool:
+        """The same points, each at t + the shift (B, C) of its class, whatever the label terms say."""
+        on_device = torch.from_numpy(shifts).to(self.rows.device)
+        return replace(self, shifts=on_device, weights=torch.ones_like(self.weights))
+
+    def values(self) -> NDArray[np.float32]:
+        """The projections (B, N), points in their own order, on the host."""
+        return self.rows.cpu().numpy()[:, self.places]
+
+    def within(self, spreads: float) -> Pool:
+        """The same points, those farther than so many spreads from the middle of all brought that near."""
+        middle = torch.quantile(self.rows, 0.5, dim=1, keepdim=True)
+        spread = torch.quantile((self.rows - middle).abs(), 0.5, dim=1, keepdim=True) * _NORMAL_SPREAD
+        reach = torch.where(spread > 0, spreads * spread, torch.inf)
+        return replace(self, rows=torch.clamp(self.rows, middle - reach, middle + reach))
+
+    def part(self, rows: slice) -> Pool:
+        """Some consecutive projections."""
+        return Pool(
+            self.layout,
+            self.places,
+            self.rows[rows],
+            None if self.label_rows is None else self.label_rows[rows],
+            self.terms.part(rows),
+            self.weights[rows],
+            None if self.coefficients is None else self.coefficients[rows],
+            None if self.shifts is None else self.shifts[rows],
+        )
+
+
+def pooled(unplaced: Unplaced, members: Sequence[int]) -> Pool:
+    """The points of some of the datasets together."""
+    layouts = [unplaced.layouts[member] for member in members]
+    starts = np.cumsum([0, *(layout.data.n_points for layout in layouts)])
+    places = [
+        start + (np.arange(layout.data.n_points) if layout.grouped_at is None else layout.grouped_at)
+        for start, layout in zip(starts, layouts, strict=False)
+    ]
+    rows = torch.cat([unplaced.rows[member] for member in members], dim=1)
+    label_rows = torch.cat([unplaced.label_rows[member] for member in members], dim=1) if unplaced.label_rows else None
+    return Pool(
+        layouts[0],
+        np.concatenate(places).astype(np.int64),
+        rows,
+        label_rows,
+        unplaced.terms,
+        unplaced.weights,
+        unplaced.coefficients,
+    )
+
+
+def split_costs(pool: Pool, splits: Ways, orders: Sequence[float], steps: fused.Steps | None) -> torch.Tensor:
+    """W_p^p (B, S, orders) between the two sides of every split, for each order p."""
+    costs = []
+    for number in range(len(splits)):
+        a, b = (_sorted_side(pool, side) for side in splits.draw(number))
+        costs.append(torch.stack([verbs.transport_rows(a, b, p, steps) for p in orders], dim=1))
+    return torch.stack(costs, dim=1)
+
+
+def _sorted_side(pool: Pool, side: Side) -> Rows:
+    """Sorted data point projections of the points of one side."""
+    device = pool.rows.device
+    index = torch.from_numpy(pool.places[side.index]).to(device)
+    edges = torch.from_numpy(side.offsets).to(device)
+    codes = torch.repeat_interleave(edges.diff()).int()
+    layout = Layout(pool.layout.data, side.offsets, edges, codes, None, None, None)
+    rows = pool.rows.index_select(1, index)
+    if pool.shifts is not None:
+        terms = pool.shifts[:, torch.from_numpy(side.classes).to(device)].contiguous()
+    else:
+        by_labels = rows if pool.label_rows is None else pool.label_rows.index_select(1, index)
+        terms = verbs.class_terms(by_labels, layout, pool.terms, pool.coefficients)
+        del by_labels
+    verbs.place(rows, codes, pool.weights, terms)
+    return verbs.sort(rows)

@@ -1,0 +1,186 @@
+"""What the torch engine does to rows, one verb each: the twins of those in ``cpu.py``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise as neighbours
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError
+from sotdd.engines.faults import summarised
+from sotdd.engines.torch import fused
+from sotdd.inputs.data import LabelledData
+from sotdd.kernels.rows import Overlaps
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles, Summaries
+
+Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
+
+# Up to so many classes are sorted one after another.
+_FEW_CLASSES = 32
+# Values whose classes are sorted at a time: that takes indices twice, and sums in float64.
+_CLASS_VALUES = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A dataset with what every chunk needs to know of it."""
+
+    data: LabelledData
+    offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
+    edges: torch.Tensor  # (C + 1,) the same on the device
+    codes: torch.Tensor  # (n,) class of every grouped point
+    position: torch.Tensor | None  # (n,) place of each point among grouped points
+    points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
+    grouped_at: NDArray[np.integer] | None  # (n,) place of each point among grouped points, on the host
+
+
+def project(points: torch.Tensor, theta: torch.Tensor | None, drawn: Drawn) -> Rows:
+    """The feature projections (B, m) of points (m, d)."""
+    if theta is not None:
+        return theta @ points.T
+    assert not isinstance(drawn, Directions)
+    return torch.from_numpy(np.asarray(drawn(points.cpu().numpy()), np.float32)).to(points.device)
+
+
+def class_terms(rows: Rows, layout: Layout, terms: LabelTerms, coefficients: torch.Tensor | None) -> torch.Tensor:
+    """The label term (B, C) of every class in every projection, float64."""
+    if coefficients is not None:
+        if isinstance(terms, Quantiles):
+            size = max(1, _CLASS_VALUES // rows.shape[1])
+            parts = zip(torch.split(rows, size), torch.split(coefficients, size), strict=True)
+            return torch.cat([quantile_terms(sort_classes(part, layout), layout.edges, of) for part, of in parts])
+        assert isinstance(terms, Polynomials)
+        return class_sums(rows, layout.edges, coefficients, terms.limit) / layout.edges.diff()
+    assert isinstance(terms, Summaries)
+    host = rows.cpu().numpy()
+    columns = [summarised(host[:, first:last], terms) for first, last in neighbours(layout.offsets)]
+    return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
+
+
+def class_sums(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
+    """Sums (B, C) of each row's polynomial, at values cut to ±cut, over each class that edges (C + 1,) bound."""
+    if fused.available(rows):
+        return fused.class_sums(rows, edges, coefficients, cut)
+    codes = torch.repeat_interleave(edges.diff())  # (n,) class of every point
+    sums = torch.zeros((len(rows), len(edges) - 1), dtype=torch.float64, device=rows.device)
+    for line in range(len(rows)):  # a row at a time: float64 copies stay small
+        t = rows[line].clamp(-cut, cut).double()
+        values = coefficients[line, -1].expand_as(t)
+        for order in range(coefficients.shape[1] - 2, -1, -1):
+            values = values * t + coefficients[line, order]
+        sums[line].index_add_(0, codes, values)
+    return sums
+
+
+def sort_classes(rows: Rows, layout: Layout) -> Rows:
+    """The values of each row (B, n) sorted within each class.
+
+    A few classes are sorted one after another. Many are sorted at once: by value, then by class,
+    where the second sort keeps the order that the first made.
+    """
+    if len(layout.offsets) <= _FEW_CLASSES + 1:
+        parts = [sort(rows[:, first:last]) for first, last in neighbours(layout.offsets)]
+        return torch.cat(parts, dim=1)
+    values, order = torch.sort(rows, dim=1)
+    regrouped = torch.sort(layout.codes[order], dim=1, stable=True).indices
+    return values.gather(1, regrouped)
+
+
+def quantile_terms(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
+    """Means (B, C) of each class over K equal bins times their coefficients (B, K), in float64.
+
+    rows (B, n) are sorted within classes, which edges (C + 1,) bound. What lies before a bin's end is
+    a running sum and a share of the value in which the bin ends; nothing depends on the order in which
+    a device adds.
+    """
+    levels, sizes = coefficients.shape[1], edges.diff()
+    ends = torch.arange(levels + 1, device=rows.device) * sizes[:, None]  # (C, K + 1) in units of 1 / (m K)
+    within = edges[:-1, None] + ends // levels  # value in which each bin ends
+    share = (ends % levels).double() / levels
+    inside = within.clamp(max=rows.shape[1] - 1)  # where a bin ends with the last value, no share of another is taken
+    running = torch.nn.functional.pad(rows.double().cumsum(dim=1), (1, 0))
+    before = running[:, within] + share * rows[:, inside].double()  # (B, C, K + 1)
+    bins = before.diff(dim=2) * (levels / sizes.double())[:, None]
+    return torch.einsum("bck,bk->bc", bins, coefficients)
+
+
+def place(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
+    """Turn grouped feature projections into data point projections: weight × t + the class's term."""
+    if fused.available(rows):
+        fused.place(rows, codes, weights, terms)
+        return
+    for line in range(len(rows)):
+        rows[line] = (weights[line] * rows[line].double() + terms[line][codes.long()]).float()
+
+
+def sort(rows: Rows) -> Rows:
+    """Sort every row ascending."""
+    return torch.sort(rows, dim=1).values
+
+
+def bin_means(rows: Rows, count: int) -> Rows:
+    """Means (B, count) of each sorted row (B, n) over parts of equal probability, by sums up to their edges."""
+    n = rows.shape[1]
+    edges = torch.arange(count + 1, device=rows.device) * n  # in units of 1 / count of a point
+    whole, share = edges // count, (edges % count).double() / count
+    at_edge = torch.minimum(whole, torch.tensor(n - 1, device=rows.device))
+    means = torch.empty((len(rows), count), dtype=torch.float32, device=rows.device)
+    for line in range(len(rows)):  # a row at a time: float64 sums stay small
+        wide = rows[line].double()
+        sums = torch.nn.functional.pad(wide.cumsum(0), (1, 0))
+        means[line] = (sums[whole] + share * wide[at_edge]).diff() * (count / n)
+    return means
+
+
+def transport_rows(a: Rows, b: Rows, p: float, steps: fused.Steps | None) -> torch.Tensor:
+    """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m); no steps are needed if n = m."""
+    if fused.available(a):
+        return fused.transport(a, b, p, steps)
+    if steps is None:
+        return _powered((a - b).abs_(), p).mean(dim=1)
+    left, right, width = steps
+    return _powered((a[:, left] - b[:, right]).abs_(), p) @ width
+
+
+def steps_of(overlaps: Overlaps, device: torch.device) -> fused.Steps:
+    """Overlaps as tensors on a device: left, right and width."""
+    left, right = (torch.from_numpy(index).long().to(device) for index in (overlaps.left, overlaps.right))
+    return left, right, torch.from_numpy(overlaps.width).to(device)
+
+
+def _powered(gaps: torch.Tensor, p: float) -> torch.Tensor:
+    """|gap|^p in float64."""
+    wide = gaps.double()
+    return wide if p == 1 else wide.square_() if p == 2 else wide.pow_(p)
+
+
+def row_blocks(data: LabelledData) -> list[slice]:
+    """Rows that travel to the device at a time: about 64 MB of float32."""
+    count = max(1, (16 << 20) // data.n_features)
+    return [slice(start, start + count) for start in range(0, data.n_points, count)]
+
+
+def checked_device(device: str | torch.device) -> torch.device:
+    """A torch device that is there, or an error that says which are."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or such as 'cuda:1'.") from error
+    if found.type == "cuda":
+        if not torch.cuda.is_available():
+            raise SotddError(
+                f"device is {device!r} but torch {torch.__version__} finds no GPU here: use device='cpu', or install a "
+                "torch with CUDA."
+            )
+        count = torch.cuda.device_count()
+        if found.index is not None and found.index >= count:
+            raise SotddError(f"device is {device!r} but there are {count} GPUs here: use cuda:0 to cuda:{count - 1}.")
+    elif found.type != "cpu":
+        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or such as 'cuda:1'.")
+    return found

@@ -1,0 +1,1 @@
+"""Distances that torch can differentiate, and datasets that move down their slope."""

@@ -1,0 +1,146 @@
+"""The moving dataset of a flow, in torch: where it is, how far from the target, and its next step.
+
+Points are held in the unit of the scaler, in float32. A step is plain gradient descent, with the
+gradient brought to the length that the mathematics suggests: see docs/decisions/0008-flow.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError
+from sotdd.engines.torch.verbs import checked_device
+from sotdd.gradients.loss import sotdd_loss
+from sotdd.inputs.data import LabelledData
+from sotdd.projections.recipe import Projections
+
+# What a point's own label starts with where labels move: nearer to 1, and softmax hardly moves them.
+_FIRST_PROBABILITY = 0.9
+
+# No point moves farther in one step than this many times the spread of the data: where high moments
+# make the slope steep, its direction is followed and its length is not.
+_LONGEST_MOVE = 1.0
+
+# Weights of so many projections tell how much features enter.
+_SAMPLE = 256
+
+
+class Descent:
+    """A labelled dataset on its way to a target.
+
+    Parameters
+    ----------
+    source, target
+        What moves, and where to.
+    projections
+        What distances are measured through; its scaler serves every step.
+    p
+        The order of transport.
+    labels_move
+        Whether class probabilities move too.
+    device
+        Where to compute.
+    """
+
+    def __init__(
+        self,
+        source: LabelledData,
+        target: LabelledData,
+        projections: Projections,
+        p: float,
+        labels_move: bool,
+        device: str | torch.device,
+    ) -> None:
+        place = checked_device(device)
+        self._source, self._scaler, self._p = source, projections.scaler, p
+        self._yardstick = replace(projections, scaler=None)  # points are scaled already
+        self._points, self._target = (self._scaled(data).to(place) for data in (source, target))  # (n, d), (m, d)
+        self._codes, self._target_codes = (torch.tensor(data.codes, device=place) for data in (source, target))
+        self._longest = _LONGEST_MOVE * _spread(self._points, self._target)
+        self._weights = projections.draw(0, _SAMPLE).terms.weights
+        self._logits = _first_logits(self._codes, len(source.classes)).requires_grad_() if labels_move else None
+        self._label_steps = None if self._logits is None else torch.optim.Adam([self._logits])
+
+    def distance(self) -> float:
+        """How far the target is now, by the projections that measure."""
+        with torch.no_grad():
+            loss = float(self._loss(self._points, self._yardstick))
+        return math.pow(loss, 1 / self._p)
+
+    def features(self) -> NDArray[Any]:
+        """The points where they are now, in the unit, the shape and the precision of the source."""
+        points = self._points.cpu().double().numpy()
+        if self._scaler is not None:
+            points = points * self._scaler.scale + self._scaler.centre
+        given = self._source.features
+        dtype = given.dtype if given.dtype.kind == "f" else np.dtype(np.float64)
+        return points.reshape(given.shape).astype(dtype)
+
+    def probabilities(self) -> NDArray[np.float32] | None:
+        """Class probabilities (n, C) now, or None where labels are kept."""
+        if self._logits is None:
+            return None
+        probabilities: NDArray[np.float32] = self._logits.detach().softmax(1).cpu().numpy()
+        return probabilities
+
+    def step(self, projections: Projections, rate: float, label_rate: float) -> None:
+        """Go down the slope of the squared distance that these projections see."""
+        points = self._points.clone().requires_grad_()
+        loss = self._loss(points, replace(projections, scaler=None))
+        leaves = [points] if self._logits is None else [points, self._logits]
+        slopes = [slope * self._squaring(loss.item()) for slope in torch.autograd.grad(loss, leaves)]
+        move = slopes[0] * (rate * self._unit(projections.n_projections))
+        if not bool(move.isfinite().all()):
+            raise SotddError(
+                "the slope of the distance is not finite: use a smaller learning_rate, or lower orders, such as "
+                "moments=sotdd.UniformOrders(4)."
+            )
+        lengths = move.norm(dim=1, keepdim=True) / math.sqrt(move.shape[1])
+        self._points = self._points - move / (lengths / self._longest).clamp_min(1)
+        if self._logits is not None and self._label_steps is not None:
+            self._logits.grad = slopes[1] * len(points)  # of one point's size, far above Adam's epsilon
+            self._label_steps.param_groups[0]["lr"] = label_rate
+            self._label_steps.step()
+
+    def _loss(self, points: torch.Tensor, projections: Projections) -> torch.Tensor:
+        labels = self._codes if self._logits is None else self._logits.softmax(1)
+        return sotdd_loss(points, labels, self._target, self._target_codes, projections, self._p)
+
+    def _squaring(self, loss: float) -> float:
+        """Turn the slope of W^p into that of W^2, whose steps shrink with the distance for any p."""
+        return 2 / self._p * loss ** (2 / self._p - 1) if loss > 0 else 0.0
+
+    def _unit(self, n_projections: int) -> float:
+        """The step that, for features alone, would be Newton's, were it not for the choice of projections.
+
+        The Hessian for one point is 2 E[w²] / (n d) times the identity. With L random directions a step
+        of stochastic descent is stable if shorter by 1 + κ d / L, κ the kurtosis of the weights.
+        """
+        square = float(np.mean(self._weights**2)) or 1.0
+        kurtosis = float(np.mean(self._weights**4)) / square**2
+        n, d = self._points.shape
+        return n * d / (2 * square) / (1 + kurtosis * d / n_projections)
+
+    def _scaled(self, data: LabelledData) -> torch.Tensor:
+        points = np.concatenate([data.rows(block).astype(np.float64) for block in data.blocks()])
+        if self._scaler is not None:
+            points = (points - self._scaler.centre) / self._scaler.scale
+        return torch.tensor(points, dtype=torch.float32)
+
+
+def _spread(points: torch.Tensor, target: torch.Tensor) -> float:
+    """The standard deviation of all points together, averaged over coordinates; 1 if there is none."""
+    pooled = torch.cat([points, target])
+    return float((pooled - pooled.mean(0)).square().mean().sqrt()) or 1.0
+
+
+def _first_logits(codes: torch.Tensor, n_classes: int) -> torch.Tensor:
+    """Logits (n, C) whose softmax is 0.9 at a point's own class; zeros if there is only one class."""
+    own = math.log(_FIRST_PROBABILITY / (1 - _FIRST_PROBABILITY) * max(n_classes - 1, 1))
+    return torch.nn.functional.one_hot(codes.long(), n_classes) * own

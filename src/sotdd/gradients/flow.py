@@ -1,0 +1,225 @@
+"""Gradient flow: a labelled dataset that moves towards another, down the slope of the distance.
+
+Importing this needs no torch; calling `flow` does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from sotdd.basics.checks import check_count, check_order, check_positive, check_seed, described
+from sotdd.basics.defaults import default, given
+from sotdd.basics.errors import SotddError, require
+from sotdd.basics.progress import Progress, reporting
+from sotdd.inputs import open_dataset
+from sotdd.inputs.column_names import matched
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.projections.directions import DirectionLaw
+from sotdd.projections.draws import Laws
+from sotdd.projections.label_choice import LabelChoice
+from sotdd.projections.moments import MomentLaw
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scale
+from sotdd.results.flow import Flow, Snapshot, label_array
+
+if TYPE_CHECKING:
+    import torch
+
+    from sotdd.gradients.descent import Descent
+
+# Distances along the way are measured by as many projections as `sotdd.distance` takes.
+_MEASURED_BY = 1000
+
+
+def flow(
+    source: Dataset,
+    target: Dataset,
+    *,
+    steps: int = 200,
+    learning_rate: float = 0.3,
+    labels: Literal["keep", "move"] = "keep",
+    label_learning_rate: float = 0.2,
+    snapshots: int | Sequence[int] = 11,
+    p: float = 2,
+    n_projections: int = 256,
+    fresh: bool = True,
+    n_moments: int = default(5),
+    moments: MomentLaw | Sequence[float] | None = default(None),
+    label: LabelChoice | None = default(None),
+    directions: DirectionLaw | None = default(None),
+    shared_directions: bool = default(True),
+    scale: Scale = default("auto"),
+    seed: int | np.random.Generator = 0,
+    progress: Progress = None,
+    device: str | torch.device = "cpu",
+) -> Flow:
+    """Move a labelled dataset towards another by gradient descent on the distance between them.
+
+    Parameters
+    ----------
+    source, target
+        ``(features, labels)`` or features alone, as for `sotdd.distance`. Only the source moves.
+        Their sizes and label sets may differ.
+    steps
+        How many steps.
+    learning_rate
+        The length of a step, as a share of the one that would bring features to their place at
+        once if labels had no say. It falls to zero along half a cosine. Much above 0.5, high
+        moments throw points about.
+    labels
+        "keep" the label of every point; or let them "move": class probabilities over the source's
+        classes, which start at 0.9 for a point's own. Moving labels can mend class shares that
+        differ from the target's, which moving points alone cannot.
+    label_learning_rate
+        The step of Adam on the logits of moving labels.
+    snapshots
+        How many, evenly spaced from step 0 to the last; or the steps to take them at, to which
+        the last is added.
+    p
+        The order of transport. Whatever it is, the squared distance is what descends.
+    n_projections
+        How many projections a step sees.
+    fresh
+        Whether every step draws its own projections, or one set serves all.
+    n_moments, moments, label, directions, shared_directions, scale
+        How datasets are projected, as for `sotdd.distance`. One scaler, learnt at the start,
+        serves all steps.
+    seed
+        An integer, or a NumPy Generator. Step s draws projections keyed by (seed, s).
+    progress
+        True for a bar, or a function of (done, total) steps.
+    device
+        Where to compute: "cpu", "cuda" or such as "cuda:1", or "auto" for a GPU if there is one.
+
+    Returns
+    -------
+    Flow
+        The moved features and labels, the snapshots, and the distance at each of them.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> angle = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> ring = np.stack([np.cos(angle), np.sin(angle)], axis=1), np.where(angle < np.pi, "upper", "lower")
+    >>> centres = np.repeat([[-2.0, 0.0], [2.0, 0.0]], 40, axis=0)
+    >>> blobs = rng.normal(centres, 0.3), np.arange(80) // 40
+    >>> flow = sotdd.flow(ring, blobs, steps=50, snapshots=3)
+    >>> bool(flow.distances[-1] < 0.05 * flow.distances[0])
+    True
+    """
+    require("torch", "sotdd.flow", "'sotdd[torch]'")
+    datasets = matched([_named(source, "source"), _named(target, "target")])
+    order = check_order(p)
+    pace = _Pace(steps, learning_rate, label_learning_rate, n_projections, fresh)
+    stops = _stops(snapshots, pace.steps)
+    if labels not in ("keep", "move"):
+        raise SotddError(f"labels is {described(labels)}: expected 'keep' or 'move'.")
+    drawing: dict[str, Any] = given(
+        n_moments=n_moments,
+        moments=moments,
+        label=label,
+        directions=directions,
+        shared_directions=shared_directions,
+        scale=scale,
+    )
+    projections = Projections.fit(datasets, n_projections=_MEASURED_BY, seed=check_seed(seed), **drawing)
+
+    from sotdd.gradients.descent import Descent
+
+    moving = Descent(datasets[0], datasets[1], projections, order, labels == "move", device)
+    taken = _travel(moving, datasets[0], projections, pace, stops, progress)
+    settings = {
+        **asdict(pace),
+        "labels": labels,
+        "p": order,
+        "device": str(device),
+        "projections": projections.recipe(),
+    }
+    return Flow(taken, datasets[0].classes, projections, settings)
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """How steps are made, checked."""
+
+    steps: int
+    learning_rate: float
+    label_learning_rate: float
+    n_projections: int
+    fresh: bool
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "n_projections"):
+            object.__setattr__(self, name, check_count(getattr(self, name), name))
+        for name in ("learning_rate", "label_learning_rate"):
+            object.__setattr__(self, name, check_positive(getattr(self, name), name))
+        if not isinstance(self.fresh, (bool, np.bool_)):
+            raise SotddError(f"fresh is {described(self.fresh)}: expected True or False.")
+        object.__setattr__(self, "fresh", bool(self.fresh))
+
+
+def _named(data: Dataset, name: str) -> LabelledData:
+    """Check a dataset, called by its part in the flow unless it has a name of its own."""
+    return open_dataset(data, name=None if isinstance(data, LabelledData) else name)
+
+
+def _stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
+    """The steps at which snapshots are taken; one is taken after the last in any case."""
+    if isinstance(snapshots, (int, np.integer)) and not isinstance(snapshots, bool) and snapshots >= 2:
+        return {round(stop) for stop in np.linspace(0, steps, min(int(snapshots), steps + 1)).tolist()}
+    try:
+        stops = {int(check_count(stop + 1, "a snapshot")) - 1 for stop in snapshots}  # type: ignore[union-attr]
+    except (TypeError, SotddError):
+        stops = {steps + 1}
+    if max(stops, default=0) > steps:
+        raise SotddError(
+            f"snapshots is {described(snapshots)}: expected how many, 2 or more, or steps from 0 to {steps:,}."
+        )
+    return stops
+
+
+def _travel(
+    moving: Descent, source: LabelledData, projections: Projections, pace: _Pace, stops: set[int], progress: Progress
+) -> tuple[Snapshot, ...]:
+    """Take all steps, and snapshots on the way."""
+    taken = []
+    with reporting(progress, "Flowing") as report:
+        for step in range(pace.steps):
+            if step in stops:
+                taken.append(_snapshot(step, moving, source))
+            falling = 0.5 * (1 + math.cos(math.pi * step / pace.steps))
+            drawn = _keyed(projections, pace.n_projections, step if pace.fresh else 0)
+            _go(moving, drawn, falling * pace.learning_rate, falling * pace.label_learning_rate, step)
+            report(step + 1, pace.steps)
+        taken.append(_snapshot(pace.steps, moving, source))
+    return tuple(taken)
+
+
+def _keyed(projections: Projections, count: int, step: int) -> Projections:
+    """The projections of one step: the same laws, keyed by (seed, step)."""
+    laws = projections.source
+    assert isinstance(laws, Laws)  # as `Projections.fit` makes them
+    key = np.random.SeedSequence(laws.seed, spawn_key=(step,)).generate_state(1, np.uint64)[0]
+    return replace(projections, n_projections=count, source=replace(laws, seed=int(key)))
+
+
+def _go(moving: Descent, projections: Projections, rate: float, label_rate: float, step: int) -> None:
+    """Take a step; one that cannot be taken says how far the flow came."""
+    try:
+        moving.step(projections, rate, label_rate)
+    except SotddError as error:
+        if step == 0:
+            raise
+        raise SotddError(f"the flow broke off at step {step:,}, a smaller learning_rate may help: {error}") from error
+
+
+def _snapshot(step: int, moving: Descent, source: LabelledData) -> Snapshot:
+    probabilities = moving.probabilities()
+    labels = label_array(source.classes)[source.codes] if probabilities is None else probabilities
+    return Snapshot(step, moving.distance(), moving.features(), labels)

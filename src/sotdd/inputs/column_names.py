@@ -1,0 +1,109 @@
+"""Columns that have names are matched by them, in whatever order each dataset has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.data import Features, LabelledData
+from sotdd.inputs.streamed import ReorderedColumns, StreamedFeatures
+from sotdd.inputs.tensors import DeviceFeatures
+
+Names = tuple[str, ...]
+
+# So many columns are listed in a message.
+_SHOWN = 6
+
+
+def matched(datasets: Sequence[LabelledData]) -> list[LabelledData]:
+    """The datasets with their columns in one order: that of the first one whose columns have names.
+
+    What has no names is taken by position.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sotdd.inputs.column_names import matched
+    >>> from sotdd.inputs.data import LabelledData
+    >>> one, all_of_one = np.array([[1.0, 2.0]]), np.zeros(1, int)
+    >>> a = LabelledData("a", one, ("all",), all_of_one, ("age", "income"))
+    >>> b = LabelledData("b", one[:, ::-1], ("all",), all_of_one, ("income", "age"))
+    >>> matched([a, b])[1].features
+    array([[1., 2.]])
+    """
+    first = next((data for data in datasets if data.columns is not None), None)
+    if first is None or first.columns is None:
+        return list(datasets)
+    return [in_order(data, first.columns, f"dataset {first.name!r}") for data in datasets]
+
+
+def in_order(data: LabelledData, columns: Names | None, owner: str) -> LabelledData:
+    """A dataset with its columns in this order, or an error that names the columns which the two do not share."""
+    if columns is None or data.columns is None or data.columns == columns:
+        return data
+    order = places_of(columns, data.columns, f"dataset {data.name!r}", owner)
+    return replace(data, features=_reordered(data.features, order), columns=columns)
+
+
+def places_of(wanted: Names, own: Names, who: str, owner: str) -> list[int]:
+    """Where each wanted column lies among one's own, or refuse other names."""
+    places = {column: place for place, column in enumerate(own)}
+    missing = [column for column in wanted if column not in places]
+    known = set(wanted)
+    extra = [column for column in own if column not in known]
+    if missing or extra:
+        raise SotddError(
+            f"{who} {_difference(missing, extra, owner)}: give both the same columns, by renaming them or by features=."
+        )
+    return [places[column] for column in wanted]
+
+
+def by_position(sides: Sequence[LabelledData], columns: Names | None) -> tuple[str, ...]:
+    """Say which datasets have no names, beside projections, or others, that have."""
+    if columns is None and all(data.columns is None for data in sides):
+        return ()
+    unnamed = dict.fromkeys(data.name for data in sides if data.columns is None)
+    return tuple(taken_by_position(name, True) for name in unnamed)
+
+
+def meets_by_position(data: LabelledData, columns: Names | None) -> bool:
+    """Whether a dataset or the projections that it is seen through have names, and the other has not."""
+    return (data.columns is None) != (columns is None)
+
+
+def taken_by_position(name: str, projections_have_names: bool) -> str:
+    """The remark on a dataset whose columns cannot be matched by name."""
+    if projections_have_names:
+        return f"the columns of {name!r} have no names and are matched by position"
+    return f"the projections were fitted on columns without names, so those of {name!r} are matched by position"
+
+
+def _difference(missing: Sequence[str], extra: Sequence[str], owner: str) -> str:
+    if not extra:
+        return f"has no {_listed(missing)}, which {owner} has"
+    if not missing:
+        article = "a " if len(extra) == 1 else ""
+        return f"has {article}{_listed(extra)}, which {owner} has not"
+    found = ", ".join(map(repr, extra[:_SHOWN])) + _more(extra)
+    return f"has no {_listed(missing)} and has {found}, which {owner} has not"
+
+
+def _listed(columns: Sequence[str]) -> str:
+    word = "column" if len(columns) == 1 else "columns"
+    return f"{word} {', '.join(map(repr, columns[:_SHOWN]))}{_more(columns)}"
+
+
+def _more(columns: Sequence[str]) -> str:
+    return f" and {len(columns) - _SHOWN:,} more" if len(columns) > _SHOWN else ""
+
+
+def _reordered(features: Features, order: list[int]) -> Features:
+    """The columns in another order: a copy of arrays and tensors, nothing yet of what is read in blocks."""
+    if isinstance(features, StreamedFeatures):
+        return ReorderedColumns(features, order)
+    if isinstance(features, DeviceFeatures):
+        return DeviceFeatures(features.tensor[:, order])
+    return np.take(features, order, axis=1)

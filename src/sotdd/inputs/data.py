@@ -1,0 +1,287 @@
+"""Labelled datasets, checked once at the edge and read in blocks of rows afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise as neighbours
+from os import PathLike
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sotdd.basics.checks import described, first_line
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.class_codes import class_codes
+from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
+
+
+class Indexed(Protocol):
+    """Rows by number, such as a torch Dataset has."""
+
+    def __getitem__(self, row: int, /) -> Any: ...  # noqa: ANN401  # a row is whatever the source makes of it
+
+
+# What `distance` and its relatives take for a dataset: all that `sotdd.open_dataset` opens. That is
+# (features, labels), features alone, a frame, a path, a torch or Hugging Face dataset.
+Dataset: TypeAlias = (
+    "tuple[ArrayLike, ArrayLike | Sequence[Hashable]] | ArrayLike | LabelledData | PathLike[str] | Indexed | "
+    "Iterable[object]"
+)
+
+# Where features are: an array in memory, a tensor on a device, or something that is read in blocks.
+Features: TypeAlias = NDArray[Any] | DeviceFeatures | StreamedFeatures
+
+# A block of rows is converted, checked or projected at a time; this many values of it.
+_BLOCK_VALUES = 1 << 19
+_MOST_ROWS = 512
+
+_REAL_KINDS = "biuf"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledData:
+    """Features and labels that were checked and agree; the features stay where they are.
+
+    Attributes
+    ----------
+    name
+        What messages call it.
+    features
+        The array as given, of shape (n, ...) and any real dtype, never copied whole; or a tensor on
+        a device, which stays there; or `StreamedFeatures`, which are read in blocks.
+    classes
+        The distinct labels.
+    codes
+        For every row, the index of its label in ``classes``.
+    columns
+        The names of the features, where they have names: those of a table's columns.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.data import LabelledData
+    >>> data = LabelledData.of(([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], ["cat", "dog", "cat"]))
+    >>> data
+    LabelledData('data': 3 points, 2 features, 2 classes)
+    >>> data.classes, data.counts.tolist()
+    (('cat', 'dog'), [2, 1])
+    """
+
+    name: str
+    features: Features
+    classes: tuple[Hashable, ...]
+    codes: NDArray[np.integer]
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, source: Dataset, name: str | None = None) -> LabelledData:
+        """Check ``(features, labels)`` or ``features`` alone, which is one class.
+
+        `sotdd.open_dataset` opens much else.
+        """
+        if isinstance(source, LabelledData):
+            return replace(source, name=name or source.name)
+        name = name or "data"
+        features, labels = split(source, name)
+        array = checked_features(features, name)
+        if labels is None:
+            classes: tuple[Hashable, ...] = ("all",)
+            codes: NDArray[np.integer] = np.zeros(len(array), np.int32)
+        else:
+            classes, codes = class_codes(labels, len(array), name)
+        return cls(name, array, classes, codes)
+
+    def __repr__(self) -> str:
+        """Name and size, for people."""
+        return (
+            f"LabelledData({self.name!r}: {self.n_points:,} points, {self.n_features:,} features, "
+            f"{len(self.classes):,} classes)"
+        )
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are."""
+        return len(self.features)
+
+    @property
+    def point_shape(self) -> tuple[int, ...]:
+        """The shape of one point, as it was given."""
+        return self.features.shape[1:]
+
+    @property
+    def n_features(self) -> int:
+        """How many numbers a point has, whatever its shape."""
+        return int(np.prod(self.point_shape, dtype=np.int64))
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many points each class has."""
+        return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
+
+    def grouping(self) -> tuple[NDArray[np.int64], NDArray[np.integer] | None]:
+        """Where the classes lie once points are grouped by class.
+
+        Returns the class boundaries (C + 1,), and for every row its place among the grouped
+        rows (n,), or None where the rows are grouped already.
+        """
+        offsets = np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
+        if bool(np.all(self.codes[1:] >= self.codes[:-1])):
+            return offsets, None
+        order = np.argsort(self.codes, kind="stable")
+        position = np.empty_like(order)
+        position[order] = np.arange(self.n_points)
+        return offsets, position.astype(np.int32) if self.n_points < 2**31 else position
+
+    def blocks(self) -> list[slice]:
+        """Cut the rows into blocks small enough to convert without noticing the memory."""
+        rows = max(1, min(_MOST_ROWS, _BLOCK_VALUES // self.n_features))
+        edges = [*range(0, self.n_points, rows), self.n_points]
+        return [slice(start, stop) for start, stop in neighbours(edges)]
+
+    def rows(self, block: slice) -> NDArray[Any]:
+        """One block of points as a matrix (rows, n_features), in the dtype it came in.
+
+        Dtypes that the compiled loops do not read become float64, this block only.
+        """
+        matrix = np.asarray(self.features[block]).reshape(-1, self.n_features)
+        if matrix.dtype.isnative and matrix.dtype in (np.uint8, np.float32, np.float64):
+            return np.ascontiguousarray(matrix)
+        return matrix.astype(np.float64)
+
+    def take(self, places: NDArray[np.integer]) -> LabelledData:
+        """Some of the points, copied; classes without a point among them are left out."""
+        if isinstance(self.features, DeviceFeatures):
+            features: Features = DeviceFeatures(self.features.tensor[places])
+        else:
+            features = self.features[places]
+        present, codes = np.unique(self.codes[places], return_inverse=True)
+        classes = tuple(self.classes[code] for code in present)
+        return replace(self, features=features, classes=classes, codes=codes.astype(np.int32))
+
+    def _parts(self) -> Iterator[NDArray[Any]]:
+        return (self.rows(block) for block in self.blocks())
+
+    def _refuse_non_finite(self) -> None:
+        if self.features.dtype.kind != "f" or isinstance(self.features, StreamedFeatures):
+            return  # what is streamed is checked as it is read
+        if isinstance(self.features, DeviceFeatures) and self.features.all_finite():
+            return
+        bad = 0
+        first = ""
+        for block, part in zip(self.blocks(), self._parts(), strict=True):
+            finite = np.isfinite(part)
+            if finite.all():
+                continue
+            if not bad:
+                row, feature = np.argwhere(~finite)[0]
+                first = f"the first ({part[row, feature]}) in row {block.start + row:,}, feature {feature:,}"
+            bad += int(finite.size - np.count_nonzero(finite))
+        if bad:
+            values = "1 value that is" if bad == 1 else f"{bad:,} values that are"
+            raise SotddError(f"dataset {self.name!r} has {values} NaN or infinite, {first}: drop or impute them first.")
+
+
+def same_features(datasets: Sequence[LabelledData]) -> int:
+    """Return the number of features that all datasets share, or refuse."""
+    first = datasets[0]
+    for other in datasets[1:]:
+        if other.n_features != first.n_features:
+            shapes = [" × ".join(map(str, data.point_shape)) for data in (other, first)]
+            if min(other.features.ndim, first.features.ndim) > 2:
+                raise SotddError(
+                    f"images of dataset {other.name!r} are {shapes[0]} but those of dataset {first.name!r} are "
+                    f"{shapes[1]}: open both with sotdd.open_dataset(..., image_size=..., image_mode=...)."
+                )
+            raise SotddError(
+                f"dataset {other.name!r} has {_features(other)} but dataset {first.name!r} has "
+                f"{first.n_features:,}: every dataset needs the same features."
+            )
+        if other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape:
+            raise SotddError(
+                f"dataset {other.name!r} has points of shape {other.point_shape} but dataset {first.name!r} of shape "
+                f"{first.point_shape}: bring both to the same order of axes."
+            )
+    return first.n_features
+
+
+def _features(data: LabelledData) -> str:
+    return f"{data.n_features:,} feature" + ("s" if data.n_features != 1 else "")
+
+
+def split(source: object, name: str) -> tuple[object, object | None]:
+    """Tell (features, labels) from features alone."""
+    if source is None or isinstance(source, (str, bytes, Mapping, set, frozenset)):
+        raise SotddError(
+            f"dataset {name!r} is {described(source)}: expected (features, labels) or an array of features."
+        )
+    if isinstance(source, tuple):
+        if len(source) != 2:
+            raise SotddError(f"dataset {name!r} is a tuple of {len(source)}: expected the two (features, labels).")
+        features, labels = source
+        if labels is None:
+            raise SotddError(f"labels of dataset {name!r} are None: pass one label per row, or the features alone.")
+        return features, labels
+    return source, None
+
+
+def checked_features(features: object, name: str) -> Features:
+    """Features as an array of finite numbers (n, ...), wherever it is, or refuse."""
+    array = _checked_kind(features, name)
+    LabelledData(name, array, ("all",), np.zeros(0, np.int32))._refuse_non_finite()
+    return array
+
+
+def _checked_kind(features: object, name: str) -> Features:
+    if features is None:
+        raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
+    if hasattr(features, "tocsr"):
+        raise SotddError(f"features of dataset {name!r} are a sparse matrix: pass features.toarray().")
+    if isinstance(features, StreamedFeatures):
+        return _checked_array(features, features, name)
+    if is_tensor(features):
+        return _checked_array(from_tensor(features, name), features, name)
+    if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
+        raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
+    try:
+        array = np.asarray(features)
+        if array.ndim == 0 and hasattr(features, "__dlpack_device__"):
+            return _checked_array(from_dlpack(features, name), features, name)
+    except (ValueError, TypeError, RuntimeError) as error:
+        if hasattr(features, "__dlpack_device__"):  # such as CuPy's, which are not to be copied unasked
+            return _checked_array(from_dlpack(features, name), features, name)
+        raise SotddError(
+            f"features of dataset {name!r} do not form an array ({first_line(error)}): "
+            "expected shape (n, ...), or a tuple (features, labels)."
+        ) from error
+    return _checked_array(array, features, name)
+
+
+def _checked_array(array: Features, features: object, name: str) -> Features:
+    if array.ndim == 0:
+        raise SotddError(
+            f"features of dataset {name!r} are {described(features)}: expected an array of shape (n, ...)."
+        )
+    if array.dtype.kind not in _REAL_KINDS:
+        raise SotddError(
+            f"features of dataset {name!r} have dtype {array.dtype}, {_kind(array)}: "
+            "expected real numbers; turn them into numbers first, such as by sotdd.open_dataset(..., encoder=...)."
+        )
+    if array.size == 0:
+        raise SotddError(
+            f"features of dataset {name!r} have shape {array.shape}: expected at least one point and one feature."
+        )
+    return array
+
+
+def _kind(array: Features) -> str:
+    kinds = {
+        "c": "complex numbers",
+        "O": "Python objects",
+        "U": "strings",
+        "S": "bytes",
+        "M": "dates",
+        "m": "durations",
+    }
+    return kinds.get(array.dtype.kind, "not numbers")

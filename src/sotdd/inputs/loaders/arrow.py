@@ -1,0 +1,81 @@
+"""Arrow files (IPC, Feather), mapped into memory and read one record batch at a time."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError, require
+from sotdd.inputs.grouped import GroupedRows
+from sotdd.inputs.items import Found
+from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, dtype_of, kinds_of, labels_of
+from sotdd.inputs.loaders.columns import Columns
+from sotdd.inputs.reading import reading
+from sotdd.inputs.settings import Settings
+
+_EXPECTED = "an Arrow file"
+
+
+def open_arrow(path: Path, name: str, settings: Settings) -> Found:
+    """Open a file or a stream of record batches; numbers stay in the file."""
+    settings.refuse("Arrow files have no splits and hold no image files", "split", "broken")
+    require("pyarrow", "reading Arrow files", "'sotdd[inputs]'")
+    with reading(path, _EXPECTED):
+        batches = _Batches(path)
+        columns = Columns.choose(kinds_of(batches.schema), settings, name)
+        if not sum(batches.sizes):
+            raise SotddError(f"{name} has no rows: expected at least one.")
+        labels = None
+        if columns.label is not None:
+            labels = labels_of([batches.column(number, columns.label) for number in range(len(batches.sizes))], name)
+        if columns.kind == "text":
+            texts = [batches.column(number, columns.features[0]) for number in range(len(batches.sizes))]
+            return Found(ArrowTexts(arrow().chunked_array(texts), name), labels)
+        dtype = dtype_of([batches.schema.field(column).type for column in columns.features])
+        first = next(number for number, size in enumerate(batches.sizes) if size)
+        shape = block_of(batches.get(first).slice(0, 1), columns, dtype, name).shape[1:]
+
+    def decode(number: int) -> NDArray[Any]:
+        with reading(path, _EXPECTED):
+            block = block_of(batches.get(number), columns, np.dtype(dtype), name)
+        if block.shape[1:] != shape:
+            raise SotddError(f"lists in {path} have shape {block.shape[1:]} but {shape} before: expected one length.")
+        return block
+
+    return Found(GroupedRows(name, batches.sizes, shape, dtype, decode), labels, columns=columns.names)
+
+
+class _Batches:
+    """The record batches of a file, by number."""
+
+    def __init__(self, path: Path) -> None:
+        ipc = require("pyarrow.ipc", "reading Arrow files", "'sotdd[inputs]'")
+        source = arrow().memory_map(str(path))
+        self._lock = threading.Lock()
+        try:
+            reader = ipc.open_file(source)
+        except arrow().ArrowInvalid:  # not a file of batches with a footer, so a stream of them
+            source.seek(0)
+            self._held = list(ipc.open_stream(source))  # views of the map where nothing is compressed
+            if not self._held:
+                raise SotddError(f"{path} has no rows: expected at least one.") from None
+            self._reader = None
+            self.schema = self._held[0].schema
+            self.sizes = [batch.num_rows for batch in self._held]
+            return
+        self._reader = reader
+        self.schema = reader.schema
+        self.sizes = [self.get(number).num_rows for number in range(reader.num_record_batches)]
+
+    def get(self, number: int) -> Any:  # noqa: ANN401  # Arrow is optional
+        if self._reader is None:
+            return self._held[number]
+        with self._lock:
+            return self._reader.get_batch(number)
+
+    def column(self, number: int, column: str) -> Any:  # noqa: ANN401
+        return self.get(number).column(column)

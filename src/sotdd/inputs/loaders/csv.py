@@ -1,0 +1,98 @@
+"""CSV files, plain or compressed, read once and some rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sotdd.basics.errors import SotddError, require
+from sotdd.inputs.items import Found
+from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, kind_of, labels_of
+from sotdd.inputs.loaders.columns import Columns, Kind
+from sotdd.inputs.reading import reading
+from sotdd.inputs.settings import Settings
+from sotdd.inputs.spool import Spool
+
+_EXPECTED = "a CSV file with a header and the same columns in every line"
+
+_BLOCK_BYTES = 4 << 20
+
+
+def open_csv(path: Path, name: str, settings: Settings) -> Found:
+    """Read the columns that are wanted; numbers beyond a size go to a temporary file."""
+    settings.refuse("CSV files have no splits and hold no image files", "split", "broken")
+    require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
+    with reading(path, _EXPECTED):
+        columns = Columns.choose(_kinds(path), settings, name)
+        spool, texts, labels = Spool(name), [], []
+        for batch in _batches(path, columns):
+            if columns.kind == "text":
+                texts.append(batch.column(columns.features[0]))
+            else:
+                spool.add(block_of(batch, columns, np.dtype(np.float64), name))
+            if columns.label is not None:
+                labels.append(batch.column(columns.label))
+        found = None if columns.label is None or not labels else _typed(labels_of(labels, name))
+        if columns.kind == "text" and texts:
+            return Found(ArrowTexts(arrow().chunked_array(texts), name), found)
+        return Found(spool.features(), found, columns=columns.names)
+
+
+def _kinds(path: Path) -> dict[str, Kind]:
+    """What the first rows hold."""
+    with _reader(path, {}) as reader:
+        names = reader.schema.names
+        twice = sorted({column for column in names if names.count(column) > 1})
+        if twice:
+            raise SotddError(f"{path} has two columns named {twice[0]!r}: rename one.")
+        return {field.name: kind_of(field.type) for field in reader.schema}
+
+
+def _batches(path: Path, columns: Columns) -> Iterator[Any]:
+    """Rows of the columns that are wanted.
+
+    Types are asked for rather than guessed from the first rows: numbers may get a fraction and
+    labels a letter further down.
+    """
+    library = arrow()
+    numbers = columns.kind != "text"
+    types = {column: library.float64() if numbers else library.large_string() for column in columns.features}
+    if columns.label is not None:
+        types[columns.label] = library.large_string()
+    with _reader(path, {"column_types": types, "include_columns": columns.all}) as reader:
+        yield from reader
+
+
+def _reader(path: Path, convert: dict[str, Any]) -> Any:  # noqa: ANN401  # Arrow is optional
+    csv = require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
+    tabs = ".tsv" in (suffix.lower() for suffix in path.suffixes)
+    return csv.open_csv(
+        str(path),
+        read_options=csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+        parse_options=csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert),
+    )
+
+
+def _typed(labels: Labels) -> Labels:
+    """Labels as integers where all are written as such, as floats where all are numbers, as texts otherwise."""
+    texts = [str(value) for value in labels.classes]
+    try:
+        numbers: list[Any] = [int(text) for text in texts]
+        if [str(number) for number in numbers] != texts:  # such as 007, which is a name
+            return labels
+    except ValueError:
+        try:
+            numbers = [float(text) for text in texts]
+        except ValueError:
+            return labels
+    if len(set(numbers)) < len(numbers):  # 1.0 and 1.00
+        values, codes = np.unique(np.array(numbers), return_inverse=True)
+        return Labels(tuple(values.tolist()), np.append(codes, -1)[labels.codes].astype(np.int32))
+    order = np.argsort(np.array(numbers, np.float64), kind="stable")
+    position = np.append(np.argsort(order), -1)
+    return Labels(tuple(numbers[place] for place in order), position[labels.codes].astype(np.int32))

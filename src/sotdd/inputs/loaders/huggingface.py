@@ -1,0 +1,189 @@
+"""Datasets of Hugging Face's `datasets`: in memory, on disk, or streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import first_line
+from sotdd.basics.errors import SotddError, require
+from sotdd.inputs.grouped import GroupedRows
+from sotdd.inputs.items import Found, Items
+from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaders.arrow_columns import block_of, dtype_of, kind_of, labels_of, sorted_labels
+from sotdd.inputs.loaders.columns import Columns, Kind
+from sotdd.inputs.loaders.images import BATCH
+from sotdd.inputs.loaders.torch import open_torch, read_stream, stacked
+from sotdd.inputs.settings import Settings
+
+# Rows that are read from the mapped file together.
+_GROUP = 4096
+
+
+def is_huggingface(source: object) -> bool:
+    """Whether a source is one of the library's datasets; it is not imported for that."""
+    kind = type(source)
+    return kind.__module__.split(".")[0] == "datasets" and kind.__name__ in {
+        "Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict",
+    }  # fmt: skip
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether a folder was written by ``save_to_disk``."""
+    return (folder / "dataset_dict.json").is_file() or (
+        (folder / "state.json").is_file() and (folder / "dataset_info.json").is_file()
+    )
+
+
+def open_saved(folder: Path, name: str, settings: Settings) -> Found:
+    """Open a folder written by ``save_to_disk``; its files are mapped, not read."""
+    if not is_saved(folder):
+        raise SotddError(f"{folder} is no folder saved by datasets: expected one written by save_to_disk.")
+    library = require("datasets", f"reading {folder}", "datasets")
+    try:
+        source = library.load_from_disk(str(folder))
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise SotddError(
+            f"cannot read {folder} ({first_line(error)}): expected a folder written by save_to_disk."
+        ) from error
+    return open_huggingface(source, name, settings)
+
+
+def open_huggingface(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401  # the library is optional
+    """Take columns of a dataset; numbers stay in the mapped file, images are decoded once."""
+    settings.refuse("a dataset of datasets holds no image files", "broken")
+    if isinstance(source, dict):
+        source = _split(source, name, settings)
+    elif settings.split is not None:
+        settings.refuse(f"dataset {name!r} has no splits", "split")
+    if type(source).__name__ == "IterableDataset":
+        return _streamed(source, name, settings)
+    if not len(source):
+        raise SotddError(f"{name} has no rows: expected at least one.")
+    if source.format["type"] == "custom":  # a transform of the user's decides what rows are
+        return open_torch(source, name, settings)
+    columns = _columns(source.features, name, settings)
+    labels = None if columns.label is None else _labels(source, columns.label, name)
+    if columns.kind in ("text", "image"):
+        return Found(_Rows(source, columns.features[0], name), labels)
+    return Found(_mapped(source, columns, name), labels, columns=columns.names)
+
+
+def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noqa: ANN401
+    wanted = settings.split or (next(iter(source)) if len(source) == 1 else None)
+    if wanted not in source:
+        asked = "" if wanted is None else f" and no {wanted!r}"
+        raise SotddError(
+            f"dataset {name!r} has the splits {', '.join(map(repr, source))}{asked}: choose one with split=."
+        )
+    return source[wanted]
+
+
+def _columns(features: Any, name: str, settings: Settings) -> Columns:  # noqa: ANN401
+    """Choose columns; a single column of class labels is the label, whatever it is called."""
+    coded = [column for column, kind in features.items() if type(kind).__name__ == "ClassLabel"]
+    if len(coded) == 1 and not settings.label_given:
+        settings = replace(settings, label=coded[0], label_given=True)
+    return Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name)
+
+
+def _kind(feature: Any) -> Kind:  # noqa: ANN401
+    if type(feature).__name__ == "Image":
+        return "image"
+    library = require("datasets", "reading datasets", "datasets")
+    return kind_of(library.Features({"column": feature}).arrow_schema.field("column").type)
+
+
+def _labels(source: Any, column: str, name: str) -> Labels:  # noqa: ANN401
+    table = source.select_columns([column]).with_format("arrow")[:]
+    labels = labels_of([table.column(column)], name)
+    return _named(labels, source.features[column])
+
+
+def _named(labels: Labels, feature: Any) -> Labels:  # noqa: ANN401
+    """Class labels by their names; -1 stands for a label that is not known."""
+    if type(feature).__name__ != "ClassLabel":
+        return labels
+    values = [None if value == -1 or value is None else feature.int2str(value) for value in labels.classes]
+    return sorted_labels(values, labels.codes)
+
+
+def _mapped(source: Any, columns: Columns, name: str) -> GroupedRows:  # noqa: ANN401
+    """Numbers read from the mapped file, some thousand rows at a time."""
+    table = source.select_columns(list(columns.features)).with_format("arrow")
+    first = table[:1]
+    dtype = dtype_of([first.schema.field(column).type for column in columns.features])
+    shape = block_of(first, columns, dtype, name).shape[1:]
+    count = len(source)
+    sizes = [min(_GROUP, count - start) for start in range(0, count, _GROUP)]
+
+    def decode(group: int) -> NDArray[Any]:
+        block = block_of(table[group * _GROUP : group * _GROUP + sizes[group]], columns, dtype, name)
+        if block.shape[1:] != shape:
+            raise SotddError(f"lists in {name} have shape {block.shape[1:]} but {shape} before: expected one length.")
+        return block
+
+    return GroupedRows(name, sizes, shape, dtype, decode)
+
+
+class _Rows(Items):
+    """A column of texts, or of images that the library decodes."""
+
+    def __init__(self, source: Any, column: str, name: str) -> None:  # noqa: ANN401
+        self._source = source.select_columns([column]).with_format(None)
+        self._column = column
+        self._name = name
+        self.batch = BATCH if type(source.features[column]).__name__ == "Image" else Items.batch
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._source)
+
+    def read(self, rows: NDArray[np.integer]) -> list[Any]:
+        """Some of them."""
+        try:
+            found: list[Any] = list(self._source[rows.tolist()][self._column])
+        except (OSError, ValueError, TypeError, SyntaxError) as error:
+            raise SotddError(
+                f"cannot read column {self._column!r} of {self._name} in rows {rows[0]:,} to {rows[-1]:,} "
+                f"({first_line(error)})."
+            ) from error
+        if any(item is None for item in found):
+            raise SotddError(f"column {self._column!r} of {self._name} has missing entries: drop those rows first.")
+        return found
+
+
+def _streamed(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401
+    """The first rows of a stream."""
+    if source.features is None:
+        return open_torch(source, name, settings)
+    columns = _columns(source.features, name, settings)
+    feature = None if columns.label is None else source.features[columns.label]
+    batches = _stream_batches(source, columns, feature, name)
+    return read_stream(batches, name, settings, head=True)
+
+
+def _stream_batches(
+    source: Any,  # noqa: ANN401
+    columns: Columns,
+    feature: Any,  # noqa: ANN401
+    name: str,
+) -> Iterator[tuple[list[Any] | NDArray[Any], list[Any] | None]]:
+    start = 0
+    for batch in source.with_format(None).iter(BATCH):
+        parts = [batch[column] for column in columns.features]
+        points = list(parts[0]) if columns.kind != "numbers" else [list(row) for row in zip(*parts, strict=True)]
+        labels = None if columns.label is None else [_name_of(value, feature) for value in batch[columns.label]]
+        yield stacked(points, start, name), labels
+        start += len(points)
+
+
+def _name_of(value: Any, feature: Any) -> Any:  # noqa: ANN401
+    if type(feature).__name__ != "ClassLabel" or value is None:
+        return value
+    return None if value == -1 else feature.int2str(value)

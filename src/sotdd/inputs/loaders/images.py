@@ -1,0 +1,120 @@
+"""Images made uniform: one size, and all of them grey or all in colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError, require
+
+# Images as they come from a camera take tens of megabytes: so many are decoded at a time.
+BATCH = 32
+
+_GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"}
+
+
+def is_image(value: object) -> bool:
+    """Whether a value is an image of Pillow's; Pillow is not imported for that."""
+    return type(value).__module__.split(".")[0] == "PIL" and hasattr(value, "convert")
+
+
+def is_grey(mode: str) -> bool:
+    """Whether an image of that mode has no colours."""
+    return mode in _GREY
+
+
+class Uniform:
+    """Brings images to one size and one mode; what is not given is taken from the first batch.
+
+    Parameters
+    ----------
+    name
+        What messages call the dataset.
+    size
+        (height, width), or None where all images have one size.
+    mode
+        "L" for grey (height, width), "RGB" for colour (height, width, 3).
+    """
+
+    def __init__(self, name: str, size: tuple[int, int] | None, mode: str | None) -> None:
+        self._name = name
+        self._resize = size
+        self._size = size
+        self._mode = mode
+        self._mode_given = mode is not None
+
+    def images(self, batch: Sequence[Any]) -> list[Any]:
+        """Images of Pillow's in one mode, for an encoder that takes them as they are."""
+        self._mode = self._mode or "RGB"
+        return [_converted(image, self._mode) for image in batch]
+
+    def array(self, batch: Sequence[Any]) -> NDArray[np.uint8]:
+        """Images of Pillow's as bytes (B, height, width) or (B, height, width, 3)."""
+        self._mode = self._mode or ("L" if all(is_grey(image.mode) for image in batch) else "RGB")
+        return np.stack([self._one(image) for image in batch])
+
+    def _one(self, image: Any) -> NDArray[np.uint8]:  # noqa: ANN401  # Pillow is optional
+        assert self._mode is not None
+        if self._mode == "L" and not self._mode_given and not is_grey(image.mode):
+            raise SotddError(
+                f"images of dataset {self._name!r} are grey at first and later in colour: pass image_mode='RGB' or 'L'."
+            )
+        size = (image.height, image.width)
+        self._size = self._size or size
+        if self._resize is None and size != self._size:
+            raise other_sizes(self._name, self._size, size)
+        return np.asarray(fitted(image, self._size, self._mode), np.uint8)
+
+
+def fitted(image: Any, size: tuple[int, int], mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
+    """An image in that mode, at (height, width)."""
+    converted = _converted(image, mode)
+    return converted if (image.height, image.width) == size else converted.resize(size[::-1], _bilinear())
+
+
+def other_sizes(name: str, first: tuple[int, int], other: tuple[int, int]) -> SotddError:
+    """What to say of images that differ in size."""
+    (h, w), (height, width) = first, other
+    return SotddError(
+        f"images of dataset {name!r} are {h} × {w} and {height} × {width} pixels: pass image_size=({h}, {w}) to bring "
+        "them to one size."
+    )
+
+
+def resized(batch: NDArray[Any], size: tuple[int, int], name: str) -> NDArray[Any]:
+    """Arrays of images (B, H, W), (B, H, W, C) or (B, C, H, W) at another size, in the layout they came in."""
+    first = batch.ndim == 4 and batch.shape[1] in (1, 3, 4) and batch.shape[-1] not in (1, 3, 4)
+    if batch.ndim not in (3, 4) or (batch.ndim == 4 and not first and batch.shape[-1] not in (1, 2, 3, 4)):
+        raise SotddError(
+            f"image_size is given but points of dataset {name!r} have shape {batch.shape[1:]}: expected images of "
+            "shape (height, width), (height, width, channels) or (channels, height, width)."
+        )
+    planes = batch if batch.ndim == 3 or first else np.moveaxis(batch, 3, 1)
+    if planes.shape[-2:] == size:
+        return batch
+    flat = planes.reshape(-1, *planes.shape[-2:])
+    dtype = np.uint8 if batch.dtype == np.uint8 else np.float32
+    pillow = require("PIL.Image", "resizing images", "'sotdd[inputs]'")
+    scaled = np.stack(
+        [np.asarray(pillow.fromarray(plane.astype(dtype)).resize(size[::-1], _bilinear())) for plane in flat]
+    )
+    shaped = scaled.reshape(*planes.shape[:-2], *size)
+    return shaped if batch.ndim == 3 or first else np.moveaxis(shaped, 1, 3)
+
+
+def _converted(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
+    """An image in another mode; 16 bits of grey keep their upper 8, which Pillow would clip."""
+    if image.mode == "F":
+        raise SotddError("an image holds floats, whose range is not known: read it into an array yourself.")
+    if image.mode.startswith("I"):
+        values = np.asarray(image)
+        pillow = require("PIL.Image", "reading images", "'sotdd[inputs]'")
+        image = pillow.fromarray((values >> 8 if values.max(initial=0) > 255 else values).clip(0, 255).astype(np.uint8))
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _bilinear() -> Any:  # noqa: ANN401  # an enumeration of Pillow's
+    return require("PIL.Image", "resizing images", "'sotdd[inputs]'").Resampling.BILINEAR

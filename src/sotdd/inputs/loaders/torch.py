@@ -1,0 +1,209 @@
+"""Torch datasets and loaders, and whatever else gives one item per row number.
+
+Torch is not imported: its objects are known by what they are called and by what they can do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.items import Found
+from sotdd.inputs.labels import Labels, sampled
+from sotdd.inputs.loaders.columns import LABEL_NAMES
+from sotdd.inputs.loaders.images import BATCH, is_image
+from sotdd.inputs.prepare import Preparation
+from sotdd.inputs.settings import Settings
+from sotdd.inputs.spool import Spool
+from sotdd.inputs.tensors import host_labels, is_tensor
+
+_log = logging.getLogger("sotdd.inputs")
+
+
+def is_torch_data(source: object) -> bool:
+    """Whether a source is a Dataset or a DataLoader of torch's, or of a class made from them."""
+    return any(kind.__module__.startswith("torch.utils.data") for kind in type(source).__mro__)
+
+
+def is_indexed(source: object) -> bool:
+    """Whether a source has items by number, without being an array."""
+    return (
+        hasattr(source, "__getitem__")
+        and hasattr(source, "__len__")
+        and not hasattr(source, "__array__")
+        and not hasattr(source, "__dlpack__")
+        and not hasattr(source, "tocsr")
+        and not isinstance(source, (Sequence, memoryview, Mapping))
+    )
+
+
+def open_torch(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401  # torch is optional
+    """Read a Dataset or a DataLoader once; beyond a size, by way of a temporary file."""
+    settings.refuse("a torch dataset has no splits and holds no image files", "split", "broken")
+    if hasattr(source, "batch_sampler") and hasattr(source, "dataset"):
+        endless = _length(source) is None
+        batches = _unbatched(source, settings, name)
+        return read_stream(batches, name, settings, head=endless)
+    count = _length(source)
+    if count is None:
+        return read_stream(_batched(iter(source), settings, name), name, settings, head=True)
+    rows: NDArray[np.integer] = np.arange(count)
+    if settings.max_rows is not None and settings.max_rows < count:
+        rows = sampled(rows, settings.max_rows, settings.seed)
+    items = (source[int(row)] for row in rows)
+    return read_stream(_batched(items, settings, name), name, settings, sampled_already=True)
+
+
+def read_stream(
+    batches: Iterator[tuple[list[Any] | NDArray[Any], list[Any] | None]],
+    name: str,
+    settings: Settings,
+    *,
+    head: bool = False,
+    sampled_already: bool = False,
+) -> Found:
+    """Read batches of points and labels as they come, up to ``max_rows`` where no end can be seen."""
+    if head and settings.max_rows is None:
+        raise SotddError(
+            f"dataset {name!r} is a stream whose end cannot be seen: pass max_rows=, of which the first are taken."
+        )
+    prepare = Preparation(name, settings)
+    spool = Spool(name)
+    labels: list[Any] = []
+    count = 0
+    for points, classes in batches:
+        room = settings.max_rows - count if head and settings.max_rows is not None else len(points)
+        if len(points):
+            spool.add(prepare(points[:room]))
+        labels.extend([] if classes is None else classes[:room])
+        count += min(room, len(points))
+        if head and count == settings.max_rows:
+            _log.info("%s: the first %s rows of the stream are taken.", name, f"{count:,}")
+            break
+    prepare.tell()
+    features = spool.features()
+    found = None if settings.unlabelled or not labels else Labels.of(labels, len(features), name)
+    return Found(features, found, sampled=head or sampled_already, prepared=True)
+
+
+def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
+    """Single items put together."""
+    start = 0
+    while part := list(islice(items, BATCH)):
+        pairs = [_pair(item, settings, name) for item in part]
+        points = stacked([point for point, _ in pairs], start, name)
+        yield points, None if settings.unlabelled else [label for _, label in pairs]
+        start += len(part)
+
+
+def _unbatched(loader: Iterable[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
+    """Batches of a loader; one that does not put items together hands them out one by one."""
+    if getattr(loader, "batch_size", 1) is None and getattr(loader, "batch_sampler", None) is None:
+        yield from _batched(iter(loader), settings, name)
+        return
+    start = 0
+    for batch in loader:
+        points, labels = _pair(batch, settings, name)
+        points = _array(points) if is_tensor(points) else points
+        if not isinstance(points, np.ndarray):
+            points = stacked(list(points), start, name)
+        classes = None if settings.unlabelled else list(_array(labels) if is_tensor(labels) else labels)
+        yield points, classes
+        start += len(points)
+
+
+def _pair(item: Any, settings: Settings, name: str) -> tuple[Any, Any]:  # noqa: ANN401
+    """The point and the label of an item: (point, label), a mapping, or the point alone."""
+    if isinstance(item, Mapping):
+        return _fields(item, settings, name)
+    if not isinstance(item, (tuple, list)):
+        if settings.unlabelled:
+            return item, None
+        raise SotddError(
+            f"items of dataset {name!r} are {described(item)}: expected (point, label); pass label=None for one class."
+        )
+    point, label = 0, 1
+    if settings.features is not None:
+        point = _place(settings.features, item, name)
+    if settings.label is not None:
+        label = _place((settings.label,), item, name)
+    elif len(item) != 2 and not settings.unlabelled:
+        raise SotddError(
+            f"items of dataset {name!r} have {len(item)} parts: expected (point, label); say which with features=0, "
+            "label=1."
+        )
+    return item[point], None if settings.unlabelled else item[label]
+
+
+def _place(names: tuple[str | int, ...], item: tuple[Any, ...] | list[Any], name: str) -> int:
+    if len(names) != 1 or not str(names[0]).isdigit() or int(names[0]) >= len(item):
+        raise SotddError(
+            f"items of dataset {name!r} have {len(item)} parts: expected a number from 0 to {len(item) - 1}, not "
+            f"{', '.join(map(repr, names))}."
+        )
+    return int(names[0])
+
+
+def _fields(item: Mapping[Any, Any], settings: Settings, name: str) -> tuple[Any, Any]:
+    """Two fields of a mapping, named or found by their usual names."""
+    usual = [key for key in item if str(key).lower() in LABEL_NAMES]
+    label = settings.label if settings.label is not None else usual[0] if len(usual) == 1 else None
+    if label is None and not settings.unlabelled:
+        raise SotddError(f"items of dataset {name!r} have {', '.join(map(repr, item))}: name the labels with label=.")
+    rest = [key for key in item if key != label]
+    point = settings.features[0] if settings.features is not None else rest[0] if len(rest) == 1 else None
+    for key in (point, label):
+        if key is not None and key not in item:
+            raise SotddError(f"items of dataset {name!r} have no {key!r}, only {', '.join(map(repr, item))}.")
+    if point is None or (settings.features is not None and len(settings.features) > 1):
+        raise SotddError(f"items of dataset {name!r} have {', '.join(map(repr, item))}: name one with features=.")
+    return item[point], None if settings.unlabelled else item[label]
+
+
+def stacked(points: list[Any], start: int, name: str) -> list[Any] | NDArray[Any]:
+    """Points of one shape as an array; texts and images as they are."""
+    if points and all(isinstance(point, str) for point in points):
+        return points
+    if points and all(is_image(point) for point in points):
+        return points
+    try:
+        arrays = [_array(point) for point in points]
+    except (ValueError, TypeError) as error:
+        raise SotddError(f"points of dataset {name!r} are {described(points[0])}: expected numbers.") from error
+    for place, array in enumerate(arrays):
+        if array.shape != arrays[0].shape:
+            advice = ", or pass image_size= to a dataset that yields images" if array.ndim > 1 else ""
+            raise SotddError(
+                f"point {start + place:,} of dataset {name!r} has shape {array.shape} but others {arrays[0].shape}: "
+                f"expected one shape; bring them to it in the dataset's transform{advice}."
+            )
+        if array.dtype.kind not in "biuf":
+            raise SotddError(
+                f"point {start + place:,} of dataset {name!r} is {described(points[place])}: expected numbers."
+            )
+    return np.stack(arrays)
+
+
+def _array(value: Any) -> NDArray[Any]:  # noqa: ANN401
+    return host_labels(value) if is_tensor(value) else np.asarray(value)
+
+
+def _length(source: Any) -> int | None:  # noqa: ANN401
+    """How many items there are; None for streams."""
+    if not hasattr(source, "__len__") or (not hasattr(source, "batch_sampler") and _is_stream(source)):
+        return None
+    try:
+        return len(source)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _is_stream(source: object) -> bool:
+    return any(kind.__name__ == "IterableDataset" for kind in type(source).__mro__)

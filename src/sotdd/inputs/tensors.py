@@ -1,0 +1,120 @@
+"""Torch tensors as features: those on the processor become arrays, those on a device stay there.
+
+Torch is never imported here; a tensor brings its own methods.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError, require
+
+# DLPack's number for the processor.
+_HOST = 1
+
+# Rows on a device that are widened to float64 at a time.
+_ROWS = 8192
+# Deviations smaller than this are not divided by, so that their inverse stays in float64.
+_SMALLEST = 1e-300
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a torch tensor."""
+    return type(value).__module__.split(".")[0] == "torch" and hasattr(value, "detach")
+
+
+def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa: ANN401  # torch is optional
+    """Features held in a tensor: an array that shares its memory, or the tensor where it is."""
+    tensor = tensor.detach()
+    if str(tensor.layout) != "torch.strided":
+        raise SotddError(f"features of dataset {name!r} are a sparse tensor: pass features.to_dense().")
+    if tensor.is_complex():
+        raise SotddError(f"features of dataset {name!r} are complex numbers: expected real numbers.")
+    if str(tensor.dtype) == "torch.bfloat16":  # NumPy has none
+        tensor = tensor.float()
+    try:
+        if tensor.device.type == "cpu":
+            array: NDArray[Any] = tensor.resolve_neg().numpy()
+            return array
+        return DeviceFeatures(tensor)
+    except (TypeError, RuntimeError, NotImplementedError) as error:
+        raise SotddError(
+            f"features of dataset {name!r} are a tensor of {tensor.dtype} on {tensor.device}, which cannot be read: "
+            "convert it first, such as by .float()."
+        ) from error
+
+
+def from_dlpack(array: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa: ANN401  # of whatever library
+    """Features of a library that shares its memory by DLPack, such as CuPy: where they are, if torch can hold them."""
+    on_host = array.__dlpack_device__()[0] == _HOST
+    try:
+        if on_host:
+            return np.from_dlpack(array)
+        torch = require("torch", f"dataset {name!r}, which is on a device,", "'sotdd[torch]'")
+        return from_tensor(torch.from_dlpack(array), name)
+    except (BufferError, TypeError, RuntimeError, AttributeError) as error:
+        raise SotddError(
+            f"features of dataset {name!r} are a {type(array).__name__} that cannot be read: pass a NumPy array."
+        ) from error
+
+
+def host_labels(tensor: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optional
+    """Labels held in a tensor, wherever it is."""
+    tensor = tensor.detach().cpu()
+    labels: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    return labels
+
+
+class DeviceFeatures:
+    """A tensor on a device that reads like an array: blocks of rows come to the host when asked for."""
+
+    def __init__(self, tensor: Any) -> None:  # noqa: ANN401
+        self.tensor = tensor
+        self.shape: tuple[int, ...] = tuple(tensor.shape)
+        self.ndim = len(self.shape)
+        self.size = int(np.prod(self.shape, dtype=np.int64))
+        self.dtype: np.dtype[Any] = tensor.new_empty(0).cpu().numpy().dtype
+
+    def __len__(self) -> int:
+        """How many points there are."""
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
+        """Some points, on the host."""
+        host: NDArray[Any] = self.tensor[rows].cpu().numpy()
+        return host
+
+    def all_finite(self) -> bool:
+        """Whether nothing is NaN or infinite, found on the device."""
+        return not self.tensor.is_floating_point() or bool(self.tensor.isfinite().all().item())
+
+    def moments(
+        self, pivot: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], int]:
+        """Reach, mean and summed squared deviations of features, and the farthest row; in float64 on the device.
+
+        The reach (d,) is the largest deviation from ``pivot``; the others are of (x - pivot) / reach.
+        """
+        flat = self.tensor.reshape(len(self), -1)
+        origin = flat.new_tensor(pivot, dtype=flat.new_empty(0).double().dtype)
+        starts = range(0, len(flat), _ROWS)
+
+        def gaps(start: int) -> Any:  # noqa: ANN401  # a tensor
+            return flat[start : start + _ROWS].double() - origin
+
+        reach = origin.new_zeros(len(origin))
+        for start in starts:
+            reach = reach.maximum(gaps(start).abs().amax(0))
+        reach = reach.where(reach > 0, reach.new_ones(())).clamp_min(_SMALLEST)
+        mean = sum((gaps(start) / reach).sum(0) for start in starts) / len(flat)
+        squares, farthest, longest = reach.new_zeros(len(reach)), 0, -1.0
+        for start in starts:
+            deviations = (gaps(start) / reach - mean) ** 2
+            squares += deviations.sum(0)
+            length, place = (deviations @ (reach / reach.max()) ** 2).max(0)
+            if length.item() > longest:
+                farthest, longest = start + int(place.item()), length.item()
+        return reach.cpu().numpy(), mean.cpu().numpy(), squares.cpu().numpy(), farthest

@@ -1,0 +1,1 @@
+"""The verbs: distance, pairwise, rank, test, drift, explain."""

@@ -1,0 +1,192 @@
+"""A reference that batches are tested against later, one by one or as a series."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sotdd.basics.checks import check_count, check_order, check_seed
+from sotdd.basics.errors import SotddError
+from sotdd.basics.progress import Progress, reporting
+from sotdd.engines.splits import Splits
+from sotdd.inputs import open_dataset
+from sotdd.inputs.column_names import meets_by_position, taken_by_position
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.measure.aspects import LabelNames, Looked, check_label_names
+from sotdd.measure.distance import projections_for
+from sotdd.measure.drift_monitor import DriftMonitor
+from sotdd.measure.permutation import PROJECTIONS, sampled
+from sotdd.measure.projected import Projected
+from sotdd.measure.shuffling import Shuffles
+from sotdd.projections.recipe import Projections
+from sotdd.results.two_sample import TwoSampleTest
+
+# A batch is compared with so many times its points, or with so many, where the reference has more: beyond that the
+# noise of the batch is all there is.
+_ENOUGH_TIMES = 20
+_ENOUGH = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class DriftReference:
+    """A dataset as its projections, which batches of any size are tested against.
+
+    It holds projected values and labels, and no features. A test shuffles the points of reference and
+    batch between the two, as `sotdd.test` does, so its level holds for any law and any two sizes.
+
+    Attributes
+    ----------
+    points
+        The reference under every projection, with the labels.
+    projections
+        What the reference and every batch are seen through; the scaler is the reference's own.
+    p
+        The order of transport of the distance.
+    label_names
+        Whether names of labels count, as in `sotdd.test`.
+    seed
+        Of the shuffles.
+    remarks
+        What a reader should know, such as that points were sampled.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 6))
+    >>> reference = sotdd.DriftReference.fit((x, x[:, 0] > 0))
+    >>> reference
+    DriftReference(2,000 points in 2 classes, 128 projections)
+    >>> same, moved = rng.normal(size=(100, 6)), rng.normal(0.4, 1, size=(80, 6))
+    >>> reference.test((same, same[:, 0] > 0), n_permutations=199).rejects(0.05)
+    False
+    >>> reference.test((moved, moved[:, 0] > 0), n_permutations=199).rejects(0.05)
+    True
+    """
+
+    points: Projected
+    projections: Projections
+    p: float
+    label_names: LabelNames
+    seed: int
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def fit(
+        cls,
+        data: Dataset,
+        *,
+        max_points: int | None = 20_000,
+        label_names: LabelNames = "ignore",
+        projections: Projections | None = None,
+        p: float = 2,
+        seed: int | np.random.Generator = 0,
+        **drawing: Any,  # noqa: ANN401  # what Projections.fit takes
+    ) -> DriftReference:
+        """Project a reference, and keep that.
+
+        Parameters
+        ----------
+        data
+            The reference.
+        max_points
+            Keep a random sample of so many points, where there are more; None to keep all.
+        label_names
+            "match" if a class is the same only under the same name; see `sotdd.test`.
+        projections
+            What to see it through; by default 128 projections, drawn by ``seed``.
+        p
+            The order of transport of the distance; the test judges by 1 and 2.
+        seed
+            Of shuffles and samples and, unless ``projections`` are given, of the projections.
+        drawing
+            What `Projections.fit` takes, such as ``n_projections`` or ``label``.
+        """
+        p, key, names = check_order(p), check_seed(seed), check_label_names(label_names)
+        unknown = [name for name in drawing if name not in inspect.signature(Projections.fit).parameters]
+        if unknown:
+            raise SotddError(f"there is no setting {', '.join(unknown)} of projections: check the spelling.")
+        [reference], remarks = sampled([open_dataset(data, name="reference")], max_points, key)
+        if projections is None:
+            drawing = {"n_projections": PROJECTIONS, "seed": key, **drawing}
+        projections, [reference] = projections_for([reference], projections, drawing)
+        projections.refuse_weighted("a reference")
+        return cls(Projected.of(reference, projections), projections, p, names, key, remarks)
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The labels of the reference."""
+        return self.points.classes
+
+    @property
+    def n_points(self) -> int:
+        """How many points are kept of it."""
+        return self.points.n_points
+
+    def __repr__(self) -> str:
+        """Sizes, for people."""
+        classes = "1 class" if len(self.classes) == 1 else f"{len(self.classes):,} classes"
+        return (
+            f"DriftReference({self.n_points:,} points in {classes}, {self.projections.n_projections:,} projections)"
+        ) + "".join(f"; {said}" for said in self.remarks)
+
+    def test(self, batch: Dataset, *, n_permutations: int = 499, progress: Progress = None) -> TwoSampleTest:
+        """Say whether a batch may be a sample of the reference's source.
+
+        Parameters
+        ----------
+        batch
+            Any number of points, labelled as the reference is.
+        n_permutations
+            How many shuffles; the smallest p-value is 1 / (n_permutations + 1).
+        progress
+            True for a bar, or a function of (done, total).
+        """
+        from sotdd.engines.cpu.engine import CpuEngine
+
+        count = check_count(n_permutations, "n_permutations")
+        data = self.projections.aligned(open_dataset(batch, name="batch"))
+        seen = Projected.of(data, self.projections)
+        kept = self._enough_for(seen.n_points)
+        splits = Splits.of([kept, seen], (kept.n_points, seen.n_points), count + 1, self.seed, actual=True)
+        looked = Looked.at(splits.n_classes, self.label_names)
+        with reporting(progress, "Shuffling") as report, CpuEngine() as engine:
+            shuffles = Shuffles(splits, looked, self.p, self.projections.n_projections, engine, report)
+            self._deal_out(kept, seen, shuffles)
+            return shuffles.verdict("combined", self.projections, (*self.remarks, *self._remarks_on(data)))
+
+    def monitor(self, run_length: int = 200) -> DriftMonitor:
+        """Watch a series of batches, with one false alarm in so many batches on average; see `DriftMonitor`."""
+        return DriftMonitor.begin(self, check_count(run_length, "run_length"))
+
+    def _enough_for(self, batch_size: int) -> Projected:
+        """As much of the reference as a batch of this size needs, chosen at random."""
+        enough = max(_ENOUGH, _ENOUGH_TIMES * batch_size)
+        if self.n_points <= enough:
+            return self.points
+        key = np.random.SeedSequence(self.seed, spawn_key=(batch_size, 6))
+        return self.points.take(np.sort(np.random.default_rng(key).choice(self.n_points, enough, replace=False)))
+
+    def _deal_out(self, kept: Projected, seen: Projected, shuffles: Shuffles) -> None:
+        from sotdd.engines.cpu.splits import Pool
+        from sotdd.projections.draws import BLOCK
+
+        for start in range(0, self.projections.n_projections, BLOCK):
+            block = self.projections.draw(start, start + BLOCK)
+            part = slice(start, start + len(block))
+            rows = np.concatenate([kept.rows[part], seen.rows[part]], axis=1)
+            label_rows = None
+            if kept.label_rows is not None and seen.label_rows is not None:
+                label_rows = np.concatenate([kept.label_rows[part], seen.label_rows[part]], axis=1)
+            shuffles.add(Pool(rows, label_rows, block.terms))
+
+    def _remarks_on(self, batch: LabelledData) -> tuple[str, ...]:
+        """What there is to say of how features are scaled, and how the columns of a batch were matched."""
+        scaler, columns = self.projections.scaler, self.projections.columns
+        met = meets_by_position(batch, columns)
+        matched = (taken_by_position(batch.name, columns is not None),) if met else ()
+        return (*(() if scaler is None else scaler.remarks), *matched)

@@ -1,0 +1,171 @@
+"""Why two datasets are as far apart as they are: features or labels, and which classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import check_order, described
+from sotdd.basics.defaults import default, given
+from sotdd.basics.errors import SotddError
+from sotdd.basics.progress import Progress, Report, reporting
+from sotdd.engines.chance import seed_of
+from sotdd.engines.class_chance import chance_of_any, deals_of_pairs
+from sotdd.engines.class_comparison import compare_classes
+from sotdd.engines.comparison import compare
+from sotdd.engines.dealing import Deal, HalfSamples, deal_out
+from sotdd.inputs import labelled_pair
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.measure.distance import estimator_for, projections_for
+from sotdd.projections.directions import DirectionLaw
+from sotdd.projections.label_choice import LabelChoice
+from sotdd.projections.moments import MomentLaw
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scale
+from sotdd.results.class_comparison import ClassComparison
+from sotdd.results.class_matching import ClassMatches, match_classes, same_names
+from sotdd.results.explanation import Explanation
+from sotdd.results.noise import SPLITS
+
+# Half of the points of each are compared so often, which tells how shares vary from sample to sample.
+_HALF_SAMPLES = 24
+# With fewer no outcome of the data is rarer than 5 %.
+_FEWEST_SPLITS = 19
+
+
+def explain(
+    a: Dataset,
+    b: Dataset,
+    *,
+    n_projections: int = default(1000),
+    p: float = 2,
+    n_moments: int = default(5),
+    moments: MomentLaw | Sequence[float] | None = default(None),
+    label: LabelChoice | None = default(None),
+    directions: DirectionLaw | None = default(None),
+    shared_directions: bool = default(True),
+    scale: Scale = default("auto"),
+    seed: int | np.random.Generator = default(0),
+    projections: Projections | None = None,
+    estimator: str = default("controlled"),
+    n_splits: int = SPLITS,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
+    progress: Progress = None,
+) -> Explanation:
+    """Say why two labelled datasets are as far apart as they are.
+
+    Measures the distance, measures it again with all labels forgotten, and compares every class of
+    one with every class of the other, all through the same projections. Points are dealt out at random beside
+    each, so that only what is beyond noise is given a cause.
+
+    Parameters
+    ----------
+    a, b, n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed
+        As in `distance`, which with the same settings gives the same number, to the last bit.
+    projections, estimator
+        As in `distance`. Shares and class distances are means over the same projections, each counting
+        as it does in the distance; they have no controls.
+    n_splits
+        How often points are dealt out for each noise floor: of the distance, of the distance without labels, and
+        of each class with its counterpart. Fewer are faster; 19 at least.
+    device, precision
+        Where the distances are measured, as in `distance`. Classes are compared on the processor.
+    progress
+        True for a bar, or a function of (done, total).
+
+    Returns
+    -------
+    Explanation
+        The distance and its noise floor; the parts of what is beyond noise, by features and labels; the matrix
+        of class distances; for every class its nearest class on the other side, its share, whether it has a
+        counterpart and whether it has moved; which names have changed.
+
+    Examples
+    --------
+    One class of three moves:
+
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["cat", "dog", "owl"], 100)
+    >>> centres = np.repeat([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]], 100, axis=0)
+    >>> moved = centres + np.repeat([[0.0, 0.0], [0.0, 0.0], [3.0, 3.0]], 100, axis=0)
+    >>> why = sotdd.explain((centres + rng.normal(size=(300, 2)), y), (moved + rng.normal(size=(300, 2)), y))
+    >>> print(why.shares[1].round(2), why.classes[1])
+    [0.02 0.07 0.9 ] ('cat', 'dog', 'owl')
+    >>> why.without_counterpart
+    (('owl',), ('owl',))
+    """
+    datasets = labelled_pair(a, b)
+    order, chosen = check_order(p), estimator_for(estimator, projections)
+    recipe, datasets = projections_for(
+        datasets,
+        projections,
+        given(
+            n_projections=n_projections,
+            n_moments=n_moments,
+            moments=moments,
+            label=label,
+            directions=directions,
+            shared_directions=shared_directions,
+            scale=scale,
+            seed=seed,
+        ),
+        chosen,
+    )
+    how: dict[str, Any] = {"estimator": chosen, "device": device, "precision": precision}
+    how["n_splits"] = splits = _check_splits(n_splits)
+    with reporting(progress, "Explaining") as report:
+        whole, forgotten, by_class, dealt = (_stage(report, number) for number in range(4))
+        found = compare(datasets, [(0, 1)], recipe, order, whole, **how)[0, 1]
+        unlabelled = found
+        if any(len(data.classes) > 1 for data in datasets):
+            plain = [_without_labels(data) for data in datasets]
+            unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, **how)[0, 1]
+        classes = compare_classes(datasets[0], datasets[1], recipe, order, by_class)
+        matches, resampled = _dealt_out(datasets, classes, recipe, splits, dealt)
+    one, other = (data.name for data in datasets)
+    sizes = datasets[0].counts, datasets[1].counts
+    names = one, other if other != one else f"{other} (2)"
+    return Explanation(names, found, unlabelled, sizes, classes, matches, resampled)
+
+
+def _dealt_out(
+    datasets: Sequence[LabelledData], found: ClassComparison, recipe: Projections, n_splits: int, report: Report
+) -> tuple[ClassMatches, NDArray[np.float64]]:
+    """Match classes and deal their points out anew; and compare half of all points, with labels and without.
+
+    Classes of one name are dealt out too, to see whether names have changed.
+    """
+    classes = [data.classes for data in datasets]
+    pairs = match_classes(found, classes)
+    asked = list(dict.fromkeys([*pairs, *same_names(classes)]))
+    halves = [Deal(HalfSamples.of(datasets, _HALF_SAMPLES, seed_of(recipe), labels=labels)) for labels in (True, False)]
+    deals = [*deals_of_pairs(datasets, asked, n_splits, seed_of(recipe)), *halves]
+    costs = deal_out(datasets, deals, recipe, found.p, report)
+    p_values = chance_of_any(np.array(costs[:-2]))
+    return ClassMatches(tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True))), np.array(costs[-2:])
+
+
+def _check_splits(n_splits: object) -> int:
+    whole = isinstance(n_splits, (int, np.integer)) and not isinstance(n_splits, (bool, np.bool_))
+    if not whole or n_splits < _FEWEST_SPLITS:  # type: ignore[operator]  # an integer by now
+        raise SotddError(
+            f"n_splits is {described(n_splits)}: expected a whole number of at least {_FEWEST_SPLITS}, such as "
+            f"{SPLITS}."
+        )
+    return int(n_splits)  # type: ignore[call-overload, no-any-return]
+
+
+def _without_labels(data: LabelledData) -> LabelledData:
+    """The same points as one class."""
+    return replace(data, classes=("all",), codes=np.zeros(data.n_points, np.int32))
+
+
+def _stage(report: Report, number: int) -> Report:
+    """Progress of one of four stages, as part of the whole."""
+    return lambda done, total: report(number * 1000 + 1000 * done // total, 4000)

@@ -1,0 +1,157 @@
+"""A test of two datasets: their points are shuffled between them, through the same projections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from sotdd.basics.checks import check_count, check_order, check_seed
+from sotdd.basics.defaults import default, given
+from sotdd.basics.errors import SotddError
+from sotdd.basics.progress import Progress, reporting
+from sotdd.engines.comparison import remarks_on_features
+from sotdd.engines.splits import Splits
+from sotdd.inputs import labelled_pair
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.measure.aspects import LabelNames, Looked, check_label_names, check_statistic
+from sotdd.measure.distance import projections_for
+from sotdd.measure.shuffling import Shuffles, engine_of
+from sotdd.projections.directions import DirectionLaw
+from sotdd.projections.labels import LabelLaw
+from sotdd.projections.moments import MomentLaw
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scale
+from sotdd.results.two_sample import Statistic, TwoSampleTest
+
+# Fewer than for a distance: the projections are the same for the data and for all shuffles, so their
+# choice is no source of error here, and every one of them costs as much as all shuffles together.
+PROJECTIONS = 128
+
+# Samples of points are drawn from a stream of their own; splits use 3.
+_SAMPLING = 4
+
+
+def test(
+    a: Dataset,
+    b: Dataset,
+    *,
+    n_permutations: int = 999,
+    n_projections: int = default(PROJECTIONS),
+    p: float = 2,
+    statistic: Statistic = "combined",
+    label_names: LabelNames = "ignore",
+    max_points: int | None = None,
+    n_moments: int = default(5),
+    moments: MomentLaw | Sequence[float] | None = default(None),
+    label: LabelLaw | None = default(None),
+    directions: DirectionLaw | None = default(None),
+    shared_directions: bool = default(True),
+    scale: Scale = default("auto"),
+    seed: int | np.random.Generator = 0,
+    projections: Projections | None = None,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
+    progress: Progress = None,
+) -> TwoSampleTest:
+    """Say whether two labelled datasets may be samples of one source: a permutation test.
+
+    Points are shuffled between the two datasets, labels with their points, class terms are computed
+    anew on each side, and the distance is measured again through the same projections. If features
+    and labels of both datasets come from one joint distribution, the datasets themselves are one
+    more shuffle, so the test errs in at most the stated share of cases, for any size and any law.
+
+    The distance that is tested is the plain mean over the test's own 128 projections, since shuffles are
+    judged by the same: ``distance(a, b, n_projections=128, estimator="plain")`` with the other settings
+    the same. The default of `sotdd.distance` takes 1,000, leans them towards the data and controls
+    them, so its number differs from this one by about the error of 128 plain projections.
+
+    Labels are pooled by value ("cat" is "cat", 0 is not "0"). The distance itself never looks at
+    their names, so the same classes under new names are not found to differ; under each other's
+    names they may or may not be.
+
+    Parameters
+    ----------
+    a, b
+        As in `sotdd.distance`.
+    n_permutations
+        How many shuffles; the smallest p-value is 1 / (n_permutations + 1).
+    n_projections
+        How many projections. Time grows with permutations × projections × points.
+    p
+        The order of transport.
+    statistic
+        "combined": classes as they lie and features alone, each by p = 1 and by p = 2, and how far means differ
+        beside the spread in every direction, points beyond three spreads brought that near; whatever stands
+        out most counts, and every shuffle is judged in the same way, so that the level holds. "balanced":
+        W_p^p alone, each projection divided by the root of what shuffles give under it. "distance": the
+        distance.
+    label_names
+        "ignore": the names of labels never count, only how classes lie. "match": they do: means of classes of
+        the same name are compared, and their shares, so that two classes that exchange their names differ.
+    max_points
+        Use a random sample of so many points of each dataset, where there are more.
+    n_moments, moments, label, directions, shared_directions, scale, projections, device, precision
+        As in `sotdd.distance`. A scaler that is given must not come from one of the two alone.
+    seed
+        Of the shuffles and, unless ``projections`` are given, of the projections.
+    progress
+        True for a bar, or a function of (done, total).
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(400, 5))
+    >>> y = np.where(x[:, 0] > 0, "cat", "dog")
+    >>> sotdd.test((x[:200], y[:200]), (x[200:], y[200:]), n_permutations=199)
+    p = 0.55: distance 0.102, by chance 0.0782 to 0.134 (199 draws, 128 projections)
+    >>> wrong = rng.permutation(y)
+    >>> sotdd.test((x[:200], y[:200]), (x[200:], wrong[200:]), n_permutations=199)
+    p = 0.025, most by labels, order 2: distance 0.136, by chance 0.0738 to 0.122 (199 draws, 128 projections)
+    """
+    check_count(n_permutations, "n_permutations")
+    p, judged_by, key = check_order(p), check_statistic(statistic), check_seed(seed)
+    names = check_label_names(label_names)
+    if names == "match" and judged_by != "combined":
+        raise SotddError(f"label_names='match' is given with statistic={judged_by!r}: only 'combined' sees names.")
+    data = labelled_pair(a, b)
+    data, remarks = sampled(data, max_points, key)
+    drawing = given(
+        n_projections=n_projections,
+        n_moments=n_moments,
+        moments=moments,
+        label=label,
+        directions=directions,
+        shared_directions=shared_directions,
+        scale=scale,
+    )
+    if projections is None:
+        drawing = {"n_projections": PROJECTIONS, "seed": key, **drawing}
+    recipe, data = projections_for(data, projections, drawing)
+    recipe.refuse_weighted("a test")
+    splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, key, actual=True)
+    looked = Looked.at(splits.n_classes, names) if judged_by == "combined" else None
+    with reporting(progress, "Shuffling") as report, engine_of(data, recipe, device, precision) as active:
+        shuffles = Shuffles(splits, looked, p, recipe.n_projections, active, report)
+        for _ in active.views(data, recipe, unplaced=lambda seen: shuffles.add(active.pool(seen, (0, 1)))):
+            pass
+        return shuffles.verdict(judged_by, recipe, (*remarks, *remarks_on_features(data, recipe)))
+
+
+def sampled(data: list[LabelledData], max_points: int | None, seed: int) -> tuple[list[LabelledData], tuple[str, ...]]:
+    """Random samples of datasets that have more points than that, and what there is to say of it."""
+    if max_points is None:
+        return data, ()
+    most = check_count(max_points, "max_points")
+    result, remarks = [], []
+    for place, part in enumerate(data):
+        if part.n_points <= most:
+            result.append(part)
+            continue
+        key = np.random.SeedSequence(seed, spawn_key=(place, _SAMPLING))
+        rows = np.sort(np.random.default_rng(key).choice(part.n_points, most, replace=False))
+        result.append(part.take(rows))
+        remarks.append(f"{most:,} of the {part.n_points:,} points of {part.name!r} were sampled")
+    return result, tuple(remarks)

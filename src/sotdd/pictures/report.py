@@ -1,0 +1,149 @@
+"""A report: a matrix of distances as one page to look at and to pass on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError
+from sotdd.basics.files import write_whole
+from sotdd.basics.progress import Progress, reporting
+from sotdd.basics.version import __version__
+from sotdd.inputs import labelled
+from sotdd.inputs.data import Dataset
+from sotdd.measure.explain import explain
+from sotdd.results.explanation import Explanation
+from sotdd.results.matrix import DistanceMatrix
+
+Pairs: TypeAlias = Sequence[tuple[str, str]]
+
+
+def report(
+    matrix: DistanceMatrix,
+    path: str | os.PathLike[str],
+    *,
+    datasets: Mapping[str, Dataset] | Sequence[Dataset] | None = None,
+    explanations: Mapping[tuple[str, str], Explanation] | Pairs | Literal["all"] | None = None,
+    title: str = "How far apart are these datasets?",
+    progress: Progress = None,
+) -> Path:
+    """Write a matrix of distances as one HTML page that needs nothing else, neither network nor server.
+
+    The page says in words what there is to see, ranks the pairs with their intervals, draws a heat map,
+    a map and a dendrogram, and compares any two datasets class by class. Its settings and its fingerprint
+    are on it.
+
+    Parameters
+    ----------
+    matrix
+        What `pairwise` returned.
+    path
+        Where to write it; a file that is there is replaced once the new one is complete.
+    datasets
+        The datasets of the matrix, to compare their classes through the same projections.
+    explanations
+        Which pairs to explain class by class: "all", which is meant when datasets are given; some pairs of
+        names; or explanations that were made before, by pairs of names.
+    title
+        What the page is called.
+    progress
+        True for a bar, or a function of (done, total) pairs.
+
+    Returns
+    -------
+    Path
+        Where it was written.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd, tempfile
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=60)
+    >>> data = {"ours": (rng.normal(size=(60, 3)), y), "theirs": (rng.normal(1, 1, size=(60, 3)), y)}
+    >>> matrix = sotdd.pairwise(data, n_projections=100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sotdd.report(matrix, f"{folder}/report.html", datasets=data).name
+    'report.html'
+    """
+    from sotdd.pictures.page import page
+
+    if not isinstance(matrix, DistanceMatrix):
+        raise SotddError(f"matrix is {described(matrix)}: expected what sotdd.pairwise returned.")
+    found = _explained(matrix, datasets, explanations, progress)
+    place = Path(path)
+    write_whole(place, page(matrix, found, str(title), __version__).encode())
+    return place
+
+
+def _explained(
+    matrix: DistanceMatrix,
+    datasets: Mapping[str, Dataset] | Sequence[Dataset] | None,
+    explanations: Mapping[tuple[str, str], Explanation] | Pairs | Literal["all"] | None,
+    progress: Progress,
+) -> dict[tuple[int, int], Explanation]:
+    """Explanations by places (i, j) with i < j: those that were given, or made of the datasets."""
+    if isinstance(explanations, Mapping):
+        return {_places(matrix, pair): _fitting(matrix, pair, why) for pair, why in explanations.items()}
+    if datasets is None:
+        if explanations is not None:
+            raise SotddError("explanations are asked for without datasets: pass datasets= too.")
+        return {}
+    if isinstance(explanations, str) and explanations != "all":
+        raise SotddError(f"explanations is {explanations!r}: expected 'all', pairs of names, or explanations by pairs.")
+    if matrix.projections is None:
+        raise SotddError("only matrices measured by s-OTDD are explained class by class: leave datasets out.")
+    data = labelled(datasets)
+    if tuple(part.name for part in data) != matrix.names:
+        raise SotddError(
+            f"the datasets are {', '.join(part.name for part in data)} but the matrix has {', '.join(matrix.names)}: "
+            "pass those that it was measured from, in the same order."
+        )
+    everything = explanations is None or isinstance(explanations, str)
+    pairs = (
+        list(combinations(range(len(matrix)), 2))
+        if everything
+        else [_places(matrix, pair) for pair in explanations or ()]
+    )
+    made = {}
+    with reporting(progress, "Explaining") as told:
+        for number, (i, j) in enumerate(pairs, 1):
+            known = matrix.distances[i, j]
+            how = "plain" if known.estimator == "plain" else "controlled"
+            made[i, j] = explain(data[i], data[j], projections=matrix.projections, p=known.p, estimator=how)
+            told(number, len(pairs))
+    return made
+
+
+def _places(matrix: DistanceMatrix, pair: object) -> tuple[int, int]:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise SotddError(f"explanations are by pairs of names, such as ('a', 'b'), not by {described(pair)}.")
+    one, other = (matrix.names.index(str(name)) if str(name) in matrix.names else -1 for name in pair)
+    if one == other or min(one, other) < 0:
+        raise SotddError(f"explanations name {pair[0]!r} and {pair[1]!r}: expected two of {', '.join(matrix.names)}.")
+    if one > other:
+        raise SotddError(f"explanations name {pair[0]!r} before {pair[1]!r}: the matrix has them the other way round.")
+    return one, other
+
+
+def _fitting(matrix: DistanceMatrix, pair: tuple[str, str], why: object) -> Explanation:
+    if not isinstance(why, Explanation):
+        raise SotddError(
+            f"the explanation of {pair[0]!r} and {pair[1]!r} is {described(why)}: expected an Explanation."
+        )
+    known = matrix[pair]
+    if why.distance.fingerprint != known.fingerprint:
+        raise SotddError(
+            f"the explanation of {pair[0]!r} and {pair[1]!r} was made through other projections than the matrix: pass "
+            "projections=matrix.projections to sotdd.explain."
+        )
+    if why.distance.estimator != known.estimator:
+        raise SotddError(
+            f"the explanation of {pair[0]!r} and {pair[1]!r} has the estimator {why.distance.estimator} but the matrix "
+            f"{known.estimator}: pass estimator={known.estimator.partition(' ')[0]!r} to sotdd.explain too."
+        )
+    return replace(why, names=pair)

@@ -1,0 +1,1 @@
+"""The frozen nouns that calls return, and how they read."""

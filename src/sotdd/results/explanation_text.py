@@ -1,0 +1,204 @@
+"""An explanation in words and tables, plain and for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sotdd.results.distance import Distance, json_label, json_number, with_error
+from sotdd.results.explanation_parts import Parts
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+_HEADER = ("class", "points", "share", "by chance", "nearest", "distance", "counterpart")
+_NUMBERS = (1, 2, 3)  # columns to the right
+
+# So many names are listed.
+_MOST_NAMES = 8
+
+
+@dataclass(frozen=True)
+class Line:
+    """One class: its size, what is nearest to it on the other side, its share of the distance and that of chance."""
+
+    label: Hashable
+    n_points: int
+    nearest: Hashable
+    distance: float
+    stderr: float
+    share: float
+    by_chance: float
+    has_counterpart: bool
+    moved: bool
+
+    @property
+    def is_named(self) -> bool:
+        """Whether there is something to say of it: it has moved, or has no counterpart."""
+        return self.moved or not self.has_counterpart
+
+    def cells(self) -> tuple[str, ...]:
+        """As text, under the header of the table."""
+        return (
+            str(self.label),
+            f"{self.n_points:,}",
+            f"{self.share:.0%}",
+            f"{self.by_chance:.0%}",
+            str(self.nearest),
+            with_error(self.distance, self.stderr),
+            "none" if not self.has_counterpart else "moved" if self.moved else "yes",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "label": json_label(self.label),
+            "n_points": self.n_points,
+            "share": self.share,
+            "share_by_chance": self.by_chance,
+            "nearest": json_label(self.nearest),
+            "distance": self.distance,
+            "stderr": json_number(self.stderr),
+            "has_counterpart": self.has_counterpart,
+            "moved": self.moved,
+        }
+
+
+class Explained(Protocol):
+    """What these texts read of an explanation."""
+
+    @property
+    def names(self) -> tuple[str, str]: ...  # noqa: D102
+    @property
+    def distance(self) -> Distance: ...  # noqa: D102
+    @property
+    def parts(self) -> Parts: ...  # noqa: D102
+    @property
+    def moved(self) -> tuple[tuple[Hashable, Hashable], ...]: ...  # noqa: D102
+    @property
+    def renamed(self) -> tuple[tuple[Hashable, Hashable], ...]: ...  # noqa: D102
+    @property
+    def swapped(self) -> tuple[tuple[Hashable, Hashable], ...]: ...  # noqa: D102
+    @property
+    def without_counterpart(self) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]: ...  # noqa: D102
+    def lines(self, side: int) -> list[Line]: ...  # noqa: D102
+
+
+def parts_in_words(why: Explained) -> str:
+    """How much of what is beyond noise is features and how much labels."""
+    parts = why.parts
+    if why.distance.value == 0:
+        return "nothing tells them apart"
+    if parts.whole_beyond:
+        return _shares_in_words(parts)
+    if parts.features_beyond:
+        return "features alone differ beyond noise; with labels, which add noise of their own, the whole is within it"
+    return "nothing beyond noise: two samples of one source are often as far apart"
+
+
+def _shares_in_words(parts: Parts) -> str:
+    """The same of a distance beyond noise."""
+    features, labels = _share(parts.features, parts.features_interval), _share(parts.labels, parts.labels_interval)
+    if parts.labels < 0:
+        return f"features alone would make {parts.features:.0%} of what is beyond noise: labels bring the two nearer"
+    if not parts.labels_beyond:
+        return f"of what is beyond noise, features are {features}; labels add nothing beyond noise"
+    if not parts.features_beyond:
+        return f"of what is beyond noise, labels are {labels}; features alone are within noise"
+    return f"of what is beyond noise, features are {features} and labels {labels}"
+
+
+def shares_in_short(why: Explained) -> str:
+    """The same in a few words, for the title of a picture."""
+    parts = why.parts
+    if not parts.whole_beyond:
+        return "nothing beyond noise"
+    return f"features {parts.features:.0%}, labels {parts.labels:.0%}"
+
+
+def _share(share: float, interval: tuple[float, float]) -> str:
+    low, high = (min(max(end, 0.0), 1.0) for end in interval)
+    if low == high:
+        return f"{share:.0%}"
+    return f"{share:.0%} ({low:.0%} to {high:.0%})"
+
+
+def lost_in_words(why: Explained, side: int) -> str:
+    """Which classes of one side have no counterpart."""
+    lost = why.without_counterpart[side]
+    if not lost:
+        return f"every class of {why.names[side]} has a counterpart"
+    return f"without a counterpart in {why.names[1 - side]}: {_listed([str(label) for label in lost])}"
+
+
+def changes_in_words(why: Explained) -> list[str]:
+    """Which classes have moved, and which names have changed, each in a sentence; none where there is nothing."""
+    said = []
+    if why.moved:
+        names = [str(one) if one == other else f"{one} ({other})" for one, other in why.moved]
+        classes = "class" if len(names) == 1 else "classes"
+        said.append(f"moved beyond noise: {classes} {_listed(names)}")
+    if why.swapped:
+        said.append(_listed([f"{one} and {other}" for one, other in why.swapped]) + " have changed places")
+    exchanged = {*why.swapped, *((other, one) for one, other in why.swapped)}
+    others = [f"{one} → {other}" for one, other in why.renamed if (one, other) not in exchanged]
+    if others:
+        said.append(f"classes have changed names: {_listed(others)}")
+    return said
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMES]) + (
+        f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    )
+
+
+def as_text(why: Explained, limit: int | None) -> str:
+    """The distance, its parts, and a table of classes for each side."""
+    first = [f"{why.names[0]} and {why.names[1]}: {why.distance!r}", parts_in_words(why), *changes_in_words(why)]
+    blocks = ["\n".join(first)]
+    for side in (0, 1):
+        lines = why.lines(side)
+        shown = lines[:limit]
+        table = _aligned([_header(why, side), *(line.cells() for line in shown)])
+        rest = [f"… and {len(lines) - len(shown):,} more"] if len(shown) < len(lines) else []
+        blocks.append("\n".join([*table, *rest, lost_in_words(why, side)]))
+    return "\n\n".join(blocks)
+
+
+def as_rich(why: Explained, limit: int | None) -> Group:
+    """The same, for a terminal."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    first = Text(f"{why.names[0]} and {why.names[1]}: ").append(repr(why.distance), style="bold")
+    blocks: list[Text | Table] = [first, *(Text(line) for line in (parts_in_words(why), *changes_in_words(why)))]
+    for side in (0, 1):
+        table = Table(box=None, pad_edge=False)
+        for column, name in enumerate(_header(why, side)):
+            table.add_column(Text(name), justify="right" if column in (*_NUMBERS, 5) else "left")
+        lines = why.lines(side)
+        for line in lines[:limit]:
+            table.add_row(*(Text(cell) for cell in line.cells()), style="yellow" if line.is_named else "")
+        more = "" if limit is None or len(lines) <= limit else f"… and {len(lines) - limit:,} more; "
+        blocks += [Text(), table, Text(more + lost_in_words(why, side), style="dim")]
+    return Group(*blocks)
+
+
+def _header(why: Explained, side: int) -> tuple[str, ...]:
+    one, other = why.names[side], why.names[1 - side]
+    return f"class of {one}", *_HEADER[1:4], f"nearest in {other}", *_HEADER[5:]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns of one width; numbers of points and shares to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
+    return [
+        "  ".join(
+            cell.rjust(width) if column in _NUMBERS else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,232 @@
+"""A matrix of distances: the result for several datasets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sotdd.basics.errors import SotddError, require
+from sotdd.projections.recipe import Projections
+from sotdd.results.distance import Distance, json_number, remarks_of, with_error
+from sotdd.results.drawing import picture
+from sotdd.results.ranking import Ranked, ranked
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+# Marks distances within noise in a table.
+_NOISE = "~"
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a caller asked for, so that a report can say how to ask again.
+
+    Attributes
+    ----------
+    sources
+        Of each dataset by name, the path that it was opened from; None for data in memory.
+    settings
+        Those that were given, by name.
+    """
+
+    sources: Mapping[str, str | None]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceMatrix:
+    """Distances between every two of several datasets, all through the same projections.
+
+    Attributes
+    ----------
+    names
+        The datasets, in order.
+    distances
+        The `Distance` of every two different ones, by their places (i, j) with i < j.
+    projections
+        What all were measured through; None for other methods than s-OTDD.
+    asked
+        Sources and settings as `pairwise` was given them; None for a matrix that was put together otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> m = sotdd.pairwise(
+    ...     {"a": rng.normal(size=(200, 3)), "b": rng.normal(size=(200, 3)), "c": rng.normal(2, 1, size=(200, 3))},
+    ...     n_projections=200,
+    ... )
+    >>> m.nearest("a")
+    'b'
+    >>> m["a", "c"].value == m["c", "a"].value > m["a", "b"].value
+    True
+    """
+
+    names: tuple[str, ...]
+    distances: Mapping[tuple[int, int], Distance]
+    projections: Projections | None = None
+    asked: Asked | None = None
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The distances (N, N); zero on the diagonal."""
+        return self._square("value")
+
+    @property
+    def stderr(self) -> NDArray[np.float64]:
+        """Their standard errors (N, N)."""
+        return self._square("stderr")
+
+    @property
+    def noise_floors(self) -> NDArray[np.float64]:
+        """What two samples of each pooled pair would give (N, N); NaN where it was not asked for."""
+        return self._square("noise_floor")
+
+    @property
+    def excess(self) -> NDArray[np.float64]:
+        """What of each distance (N, N) is beyond the noise of its sizes: the root of ``Distance.excess``, or 0.
+
+        NaN where no floor was measured.
+        """
+        square = np.zeros((len(self), len(self)))
+        for (i, j), found in self.distances.items():
+            over = math.nan if found.excess is None else max(0.0, found.excess) ** (1 / found.p)
+            square[i, j] = square[j, i] = over
+        return square
+
+    @property
+    def within_noise(self) -> NDArray[np.bool_]:
+        """Which distances (N, N) are within noise, those on the diagonal included."""
+        result = np.eye(len(self), dtype=np.bool_)
+        for (i, j), found in self.distances.items():
+            result[i, j] = result[j, i] = bool(found.within_noise)
+        return result
+
+    def __len__(self) -> int:
+        """How many datasets there are."""
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[str]:
+        """Their names."""
+        return iter(self.names)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """The values, for NumPy."""
+        return np.array(self.values, dtype=dtype)
+
+    def __getitem__(self, pair: tuple[str, str]) -> Distance:
+        """The distance between two different datasets, by name."""
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise SotddError(f"a distance is looked up by two names, such as matrix['a', 'b'], not by {pair!r}.")
+        i, j = sorted(self._place(name) for name in pair)
+        if i == j:
+            raise SotddError(f"{pair[0]!r} is at distance 0 from itself: name two different datasets.")
+        return self.distances[i, j]
+
+    def nearest(self, name: str) -> str:
+        """Which of the others is nearest to this one, beyond the noise of their sizes; `ranking` says ties."""
+        self._place(name)
+        if len(self) < 2:
+            raise SotddError("there is only one dataset: nothing is nearest to it.")
+        return self.ranking(name)[0].name
+
+    def ranking(self, name: str) -> list[Ranked]:
+        """The others from the nearest to the farthest; those that noise does not tell apart share a rank."""
+        place = self._place(name)
+        others = {
+            other: self.distances[min(i, place), max(i, place)] for i, other in enumerate(self.names) if i != place
+        }
+        return ranked(others)
+
+    def __repr__(self) -> str:
+        """A table of values and errors."""
+        cells = [["", *self.names]]
+        for i, name in enumerate(self.names):
+            row = ["0" if i == j else self._cell(i, j) for j in range(len(self))]
+            cells.append([name, *row])
+        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        ]
+        if any(found.within_noise for found in self.distances.values()):
+            lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
+        return "\n".join([*lines, *remarks_of(self.distances.values())])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Names, values, errors and every distance as JSON values."""
+        measured = any(found.noise is not None for found in self.distances.values())
+        return {
+            "names": list(self.names),
+            "values": self.values.tolist(),
+            "stderr": [[json_number(cell) for cell in row] for row in self.stderr.tolist()],
+            **({"within_noise": self.within_noise.tolist()} if measured else {}),
+            "settings": None if self.projections is None else self.projections.recipe(),
+            "distances": [
+                {"a": self.names[i], "b": self.names[j], **_without_columns(found)}
+                for (i, j), found in self.distances.items()
+            ],
+        }
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The values as a table with a header row and names in the first column; written if a path is given."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["", *self.names])
+        for name, row in zip(self.names, self.values.tolist(), strict=True):
+            writer.writerow([name, *row])
+        if path is not None:
+            Path(path).write_text(text.getvalue(), encoding="utf-8")
+        return text.getvalue()
+
+    def to_frame(self) -> pd.DataFrame:
+        """The values as a pandas frame, if pandas is installed."""
+        pandas = require("pandas", "a data frame", "pandas")
+        frame: pd.DataFrame = pandas.DataFrame(self.values, index=list(self.names), columns=list(self.names))
+        return frame
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the distances as a heat map that puts near datasets side by side; returns matplotlib's axes."""
+        axes: Axes = picture("matrix")(self, ax)
+        return axes
+
+    def map(self, ax: Axes | None = None) -> Axes:
+        """Draw the datasets as points in the plane, with the stress of that map; returns matplotlib's axes."""
+        axes: Axes = picture("map")(self, ax)
+        return axes
+
+    def dendrogram(self, ax: Axes | None = None) -> Axes:
+        """Draw how datasets join into groups; returns matplotlib's axes."""
+        axes: Axes = picture("dendrogram")(self, ax)
+        return axes
+
+    def _place(self, name: object) -> int:
+        if str(name) not in self.names:
+            raise SotddError(f"there is no dataset {name!r} here: the names are {', '.join(self.names)}.")
+        return self.names.index(str(name))
+
+    def _cell(self, i: int, j: int) -> str:
+        found = self.distances[min(i, j), max(i, j)]
+        return with_error(found.value, found.stderr) + (f" {_NOISE}" if found.within_noise else "")
+
+    def _square(self, what: Literal["value", "stderr", "noise_floor"]) -> NDArray[np.float64]:
+        square = np.zeros((len(self), len(self)))
+        for (i, j), found in self.distances.items():
+            number = getattr(found, what)
+            square[i, j] = square[j, i] = np.nan if number is None else number
+        return square
+
+
+def _without_columns(found: Distance) -> dict[str, Any]:
+    """A distance as JSON values; the names of columns are the same for all, and among the settings."""
+    return {name: value for name, value in found.to_dict().items() if name != "columns"}

@@ -1,0 +1,112 @@
+"""Distances in order, with ties where noise does not tell them apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from sotdd.results.distance import Distance
+
+# Differences of fewer standard errors than this are noise: a two-sided test at 5 %.
+_CLEAR = 1.96
+
+# Sizes that differ by more than this are worth a word: small samples are far from everything.
+_UNEQUAL = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """One of several distances in order.
+
+    Attributes
+    ----------
+    name
+        Of what.
+    distance
+        How far it is; ``distance.excess`` is what it is ranked by, where there is one.
+    rank
+        From 1 for the nearest; the same for those that are tied.
+    tied
+        Whether others have the same rank.
+    """
+
+    name: str
+    distance: Distance
+    rank: int
+    tied: bool
+
+
+def ranked(distances: Mapping[str, Distance]) -> list[Ranked]:
+    """Bring distances into order; the rank of each is one more than how many are clearly nearer.
+
+    What counts is the excess over what samples of these sizes give by chance, so that a small sample of the
+    same source comes before a large one of another. Where one distance has no floor, all are compared as they are.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 4))
+    >>> others = {"few": rng.normal(size=(50, 4)), "moved": rng.normal(0.1, 1, size=(2000, 4)), "far": x + 2}
+    >>> matrix = sotdd.pairwise({"here": x, **others}, n_projections=500)
+    >>> [line.name for line in matrix.ranking("here")]
+    ['few', 'moved', 'far']
+    >>> bool(matrix["here", "few"].value > matrix["here", "moved"].value)
+    True
+    """
+    by_excess = all(found.excess is not None for found in distances.values())
+    order = sorted(distances.items(), key=lambda item: _excess(item[1]) if by_excess else item[1].value)
+    ranks = [
+        1 + sum(clearly_farther(found, nearer) for _, nearer in order[:place]) for place, (_, found) in enumerate(order)
+    ]
+    return [Ranked(name, found, rank, ranks.count(rank) > 1) for (name, found), rank in zip(order, ranks, strict=True)]
+
+
+def clearly_farther(one: Distance, other: Distance) -> bool:
+    """Whether one distance is larger than another beyond noise: of the projections, and of samples of these sizes.
+
+    Through the same projections the differences of what each of them contributes count, in which noise
+    that both share cancels; otherwise both standard errors. Distances without errors are what they are.
+    """
+    gap, error = _apart(one, other)
+    floors = [found.floor for found in (one, other)]
+    if floors[0] is not None and floors[1] is not None and _shared(one, other):
+        gap -= floors[0].power - floors[1].power
+        error = math.hypot(error, one.sampling_stderr, other.sampling_stderr)
+    return gap > _CLEAR * error
+
+
+def unequal_sizes(distances: Collection[Distance]) -> str | None:
+    """A remark where sizes differ so much that distances themselves say little; None where they do not."""
+    sizes = [size for found in distances for size in found.n_points if found.floor is not None]
+    if not sizes or max(sizes) <= _UNEQUAL * min(sizes):
+        return None
+    return (
+        f"sizes go from {min(sizes):,} to {max(sizes):,} points: small samples lie far from everything, so the order "
+        "is by what is beyond the noise of these sizes"
+    )
+
+
+def _excess(found: Distance) -> float:
+    assert found.excess is not None
+    return found.excess
+
+
+def _shared(one: Distance, other: Distance) -> bool:
+    """Whether two distances were measured through the same projections."""
+    a, b = one.contributions, other.contributions
+    return a is not None and b is not None and one.fingerprint == other.fingerprint and len(a) == len(b) > 1
+
+
+def _apart(one: Distance, other: Distance) -> tuple[float, float]:
+    """By how much one is farther and the error of that; in powers of p where they share projections."""
+    a, b = one.contributions, other.contributions
+    if a is not None and b is not None and _shared(one, other):
+        unit = max(float(np.abs(a).max()), float(np.abs(b).max())) or 1.0
+        gaps = (a - b) / unit
+        return unit * float(gaps.mean()), unit * float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps))
+    errors = [error for error in (one.stderr, other.stderr) if math.isfinite(error)]
+    return one.value - other.value, math.hypot(*errors)

@@ -1,0 +1,151 @@
+"""Whether two datasets may be samples of one source: what a test says, and by what it judges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import as_number, described
+from sotdd.basics.errors import SotddError
+from sotdd.results.distance import json_number
+from sotdd.results.noise import rooted_means
+
+Statistic: TypeAlias = Literal["combined", "balanced", "distance"]
+
+_QUANTILES = (0.05, 0.5, 0.95, 0.99)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSampleTest:
+    """Whether two datasets may come from one source, judged against distances that chance gives.
+
+    Attributes
+    ----------
+    distance
+        The distance between the two, by the projections of the test: what `sotdd.distance` gives for
+        them with ``estimator="plain"``, not with its default.
+    null_distances
+        Distances that chance gave: of shuffled data, or of batches of a reference.
+    statistic
+        What is judged. "combined": of several aspects and both orders, the one that stands out most, in its
+        own standard deviations; "balanced": the mean over projections of W_p^p divided by the root of what
+        is usual under that projection, one on average over what chance gives; "distance": the distance itself.
+    null
+        The statistic of what chance gave.
+    judged_by
+        Which statistic it is.
+    p
+        The order of transport.
+    n_points
+        The sizes of the two datasets.
+    n_projections
+        How many projections were used.
+    fingerprint
+        Which they were.
+    remarks
+        What a reader should know, such as that points were sampled.
+    aspects
+        The p-value of each aspect by itself, such as "features, order 1"; not corrected for there being several.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(100, 4)), rng.normal(0.5, 1, size=(80, 4))
+    >>> found = sotdd.test(a, b, n_permutations=199)
+    >>> found.p_value, found.rejects(0.05)
+    (0.005, True)
+    >>> bool(found.ratio > 1), bool(found.effect_size > 3)
+    (True, True)
+    """
+
+    distance: float
+    null_distances: NDArray[np.float64]
+    statistic: float
+    null: NDArray[np.float64]
+    judged_by: Statistic
+    p: float
+    n_points: tuple[int, int]
+    n_projections: int
+    fingerprint: str
+    remarks: tuple[str, ...] = ()
+    aspects: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Freeze the numbers."""
+        for name in ("null_distances", "null"):
+            kept = np.array(getattr(self, name), np.float64)
+            kept.flags.writeable = False
+            object.__setattr__(self, name, kept)
+
+    @property
+    def p_value(self) -> float:
+        """How often chance goes as far, the data themselves counted as one of its outcomes."""
+        return (1 + int(np.count_nonzero(self.null >= self.statistic))) / (1 + len(self.null))
+
+    @property
+    def strongest(self) -> str | None:
+        """The aspect that speaks most against one source; None where a single one was judged."""
+        return min(self.aspects, key=lambda name: self.aspects[name]) if len(self.aspects) > 1 else None
+
+    @property
+    def effect_size(self) -> float:
+        """How many standard deviations of chance the statistic lies above its mean; NaN where chance has none."""
+        spread = float(np.std(self.null, ddof=1)) if len(self.null) > 1 else 0.0
+        return (self.statistic - float(np.mean(self.null))) / spread if spread > 0 else math.nan
+
+    @property
+    def ratio(self) -> float:
+        """The distance in units of the noise floor, the root of the mean W_p^p of chance; NaN if that is 0."""
+        floor = float(rooted_means(self.null_distances[:, None] ** self.p, self.p)[0])
+        return self.distance / floor if floor > 0 else math.nan
+
+    def quantiles(self, levels: Sequence[float] = _QUANTILES) -> dict[float, float]:
+        """Quantiles of the distances that chance gave."""
+        shares = [as_number(level) for level in levels]
+        if any(share is None or not 0 <= share <= 1 for share in shares):
+            raise SotddError(f"levels are {described(levels)}: expected numbers from 0 to 1.")
+        return {float(level): float(np.quantile(self.null_distances, level)) for level in levels}
+
+    def rejects(self, level: float = 0.05) -> bool:
+        """Whether one source is ruled out at this level."""
+        share = as_number(level)
+        if share is None or not 0 < share < 1:
+            raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as 0.05.")
+        return self.p_value <= share
+
+    def __repr__(self) -> str:
+        """The p-value, the distance beside what chance gives, and how it was found."""
+        low, high = self.quantiles((0.05, 0.95)).values()
+        most = f", most by {self.strongest}" if self.strongest is not None and self.rejects(0.05) else ""
+        return (
+            f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
+            f"({len(self.null):,} draws, {self.n_projections:,} projections)"
+        ) + "".join(f"; {said}" for said in self.remarks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON values; of what chance gave, the quantiles."""
+        result: dict[str, Any] = {
+            "p_value": self.p_value,
+            "distance": self.distance,
+            "statistic": self.statistic,
+            "judged_by": self.judged_by,
+            "aspects": dict(self.aspects),
+            "effect_size": json_number(self.effect_size),
+            "ratio": json_number(self.ratio),
+            "null_quantiles": {f"{level:g}": value for level, value in self.quantiles().items()},
+            "null_mean": float(np.mean(self.null_distances)),
+            "n_null": len(self.null),
+            "p": self.p,
+            "n_points": list(self.n_points),
+            "n_projections": self.n_projections,
+            "fingerprint": self.fingerprint,
+        }
+        if self.remarks:
+            result["remarks"] = list(self.remarks)
+        return result

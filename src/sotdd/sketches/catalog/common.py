@@ -1,0 +1,91 @@
+"""What all sketches of a catalog have in common: their projections, and the vectors they are searched by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError
+from sotdd.sketches.file import from_bytes, to_bytes
+from sotdd.sketches.sketch import VECTOR_QUANTILES, Sketch, refuse_other_projections
+
+# Length of the vectors that are searched; squared distances then come out within sqrt(2 / 1,024), 4.4 %.
+DIM = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Common:
+    """The recipe of a catalog, set by its first sketch.
+
+    Attributes
+    ----------
+    sketch
+        The first sketch without its data: one number per projection, which is zero.
+    n_quantiles
+        Every sketch has a multiple of these, or all values.
+    dim
+        Length of the vectors; None where sketches are so small that they are searched whole.
+    """
+
+    sketch: Sketch
+    n_quantiles: int
+    dim: int | None
+
+    @classmethod
+    def of(cls, first: Sketch, place: str) -> Common:
+        """What the first sketch lays down."""
+        quantiles = VECTOR_QUANTILES if first.exact else first.n_quantiles
+        empty = np.zeros((first.n_projections, 1), np.float32)
+        bare = replace(
+            first,
+            name=place,
+            quantiles=empty,
+            exact=False,
+            classes=("",),
+            counts=np.zeros(1, np.int64),
+            class_terms=empty,
+            lost=None,
+            remarks=(),
+            halves=None,
+        )
+        return cls(bare, quantiles, DIM if first.n_projections * quantiles > DIM else None)
+
+    @staticmethod
+    @lru_cache(maxsize=8)
+    def from_row(content: bytes, n_quantiles: int, dim: int | None, place: str) -> Common:
+        """Read what `to_bytes` wrote; kept, since projections are drawn to see that they come out the same."""
+        return Common(replace(from_bytes(content, place), name=place), n_quantiles, dim)
+
+    def to_bytes(self) -> bytes:
+        """The recipe as the content of a sketch file."""
+        return to_bytes(self.sketch)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a vector has."""
+        return self.dim or self.sketch.n_projections * self.n_quantiles
+
+    @property
+    def spread(self) -> float:
+        """Relative standard deviation of squared distances between vectors, around the true ones."""
+        return 0.0 if self.dim is None else math.sqrt(2 / self.dim)
+
+    def check(self, sketch: Sketch) -> None:
+        """Refuse a sketch that cannot be compared with those of the catalog, and say why."""
+        try:
+            refuse_other_projections(self.sketch, sketch)
+        except SotddError as error:
+            raise SotddError(f"{error} One that fits is made by Catalog.sketch, or by sotdd sketch --like.") from None
+        if not sketch.exact and sketch.n_quantiles % self.n_quantiles:
+            raise SotddError(
+                f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog {self.sketch.name!r} "
+                f"keeps {self.n_quantiles:,}: sketch with that many, or with a multiple."
+            )
+
+    def vector(self, sketch: Sketch) -> NDArray[np.float32]:
+        """The vector (width,) that a sketch is found by."""
+        return sketch.vector(self.dim, n_quantiles=self.n_quantiles)

@@ -1,0 +1,87 @@
+"""Who does the work: a cluster that is there, or threads of this process; and what comes back."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sotdd.basics.checks import described, first_line
+from sotdd.basics.errors import SotddError, require
+from sotdd.sketches.cluster.tasks import Refusal
+from sotdd.sketches.statistics import ClassesDoNotFit
+
+# Dask's own types are not checked, since it is optional.
+Client = Any
+Future = Any
+
+_log = logging.getLogger("sotdd")
+
+
+@contextmanager
+def connected(client: Client) -> Iterator[Client]:
+    """Yield the given client, the current one, or one of a cluster of threads made for the time of the call."""
+    distributed = require("distributed", "sotdd.cluster", "'sotdd[cluster]'")
+    if client is None:
+        client = _current(distributed)
+    if client is None:
+        with _threads(distributed) as made:
+            yield made
+        return
+    if not isinstance(client, distributed.Client):
+        raise SotddError(f"client is {described(client)}: expected a dask.distributed Client, or None.")
+    if client.asynchronous:
+        raise SotddError("client is asynchronous: expected one made without asynchronous=True.")
+    if client.status != "running":
+        raise SotddError(f"client is {client.status}: expected one that is connected to a cluster.")
+    yield client
+
+
+def result_of(future: Future, what: str) -> Any:  # noqa: ANN401  # what the task returned
+    """The result of a task, or why there is none, in one line."""
+    from distributed import CancelledError, KilledWorker
+
+    try:
+        result = future.result()
+    except KilledWorker:
+        raise SotddError(
+            f"{what} was given up: workers died at it again and again, likely for want of memory; give workers more, "
+            "or make partitions smaller."
+        ) from None
+    except CancelledError:
+        raise SotddError(f"{what} was cancelled, or the connection to the cluster was lost: run it again.") from None
+    except SotddError as error:
+        raise SotddError(f"{what}: {error}") from None
+    except Exception as error:  # what a task of the user's own raised, or a worker that lacks a library
+        kind = type(error).__name__
+        raise SotddError(f"{what} could not be computed ({kind}: {first_line(error)}).") from error
+    if isinstance(result, Refusal):
+        raise (ClassesDoNotFit if result.too_many_classes else SotddError)(result.message)
+    return result
+
+
+def _current(distributed: Any) -> Client:  # noqa: ANN401  # a module
+    try:
+        return distributed.Client.current()
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _threads(distributed: Any) -> Iterator[Client]:  # noqa: ANN401  # a module
+    """A cluster inside this process: nothing is copied, and scripts need no guard against being run again."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    _log.info("there is no Dask client: using %d threads of this process", cores)
+    with (
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=cores,
+            processes=False,
+            dashboard_address=":0",  # any free port
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client

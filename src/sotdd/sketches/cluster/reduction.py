@@ -1,0 +1,105 @@
+"""One task per partition, and a tree of merges that grows as they finish."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from sotdd.basics.progress import Report
+from sotdd.sketches.cluster.clients import Client, Future, result_of
+from sotdd.sketches.cluster.sources import Partition
+from sotdd.sketches.cluster.tasks import Refusal, gather, merge
+
+# Dask's own types are not checked, since it is optional.
+Delayed = Any
+
+# So many are merged at a time: a worker holds that many and their sum.
+FAN_IN = 4
+# Merges come before partitions, so that what is gathered does not pile up.
+_SOON = 10
+
+
+def reduced(client: Client, begin: Delayed, partitions: Sequence[Partition], report: Report) -> Future:
+    """Go over all partitions and merge what was gathered; the future of it, or the first error.
+
+    ``begin`` is a `Begin` to come.
+    """
+    tree = _Tree(client, begin, partitions)
+    try:
+        return tree.grow(report)
+    except BaseException:
+        # What nobody wants is not begun. Cancelling instead can cut the client off: the scheduler does not
+        # expect a task to be cancelled together with one that it depends on.
+        for future in tree.alive:
+            future.release()
+        raise
+
+
+class _Tree:
+    """Futures of what was gathered; those that lie in one worker are merged there first."""
+
+    def __init__(self, client: Client, begin: Delayed, partitions: Sequence[Partition]) -> None:
+        from distributed import as_completed
+
+        self._client = client
+        self._mark = uuid4().hex[:8]
+        self._begin = client.compute(begin)
+        # Partitions would crowd where this is, so it goes to every worker. Only places depend on that: if a worker
+        # dies meanwhile there is no harm.
+        with suppress(Exception):
+            client.replicate([self._begin])
+        tasks = [self._task(partition, place) for place, partition in enumerate(partitions)]
+        leaves = client.compute(tasks)
+        self._names = {leaf.key: partition.name for leaf, partition in zip(leaves, partitions, strict=True)}
+        self.alive = {self._begin, *leaves}
+        self._queue = as_completed(leaves, loop=client.loop)
+        self._loose: dict[str, list[Future]] = defaultdict(list)
+        self._merges = 0
+
+    def grow(self, report: Report) -> Future:
+        """Wait for partitions and merge, until one is left."""
+        done = 0
+        for finished in self._queue.batches():
+            for future in finished:
+                if future.status != "finished" or future.type is Refusal:
+                    result_of(future, self._names.get(future.key, "a merge of partitions"))
+            holders = self._client.who_has(finished)
+            for future in finished:
+                self._loose[(holders.get(future.key) or ("",))[0]].append(future)
+            if leaves := sum(future.key in self._names for future in finished):
+                done += leaves
+                report(done, len(self._names))
+            for loose in self._loose.values():
+                while len(loose) >= FAN_IN:
+                    self._queue.add(self._merged(loose[:FAN_IN]))
+                    del loose[:FAN_IN]
+        left = [future for loose in self._loose.values() for future in loose]
+        while len(left) > 1:
+            left = [self._merged(left[start : start + FAN_IN]) for start in range(0, len(left), FAN_IN)]
+        return left[0]
+
+    def _task(self, partition: Partition, place: int) -> Delayed:
+        from dask.base import is_dask_collection
+        from dask.delayed import delayed
+        from distributed import Future as Running
+
+        work = partial(gather, name=partition.name, columns=partition.columns)
+        key = f"sotdd-partition-{self._mark}-{place}"
+        if is_dask_collection(partition.source) or isinstance(partition.source, Running):
+            return delayed(work, pure=False)(self._begin, partition.source, dask_key_name=key)
+        return delayed(partial(work, source=partition.source), pure=False)(self._begin, dask_key_name=key)
+
+    def _merged(self, parts: list[Future]) -> Future:
+        """Merge some, and let go of them."""
+        if len(parts) == 1:
+            return parts[0]
+        self._merges += 1
+        key = f"sotdd-merge-{self._mark}-{self._merges}"
+        future = self._client.submit(merge, self._begin, parts, key=key, priority=_SOON)
+        self.alive -= set(parts)
+        self.alive.add(future)
+        return future

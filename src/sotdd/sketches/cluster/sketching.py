@@ -1,0 +1,121 @@
+"""Sketches made where the data are: one task per partition, in one pass or two."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import uuid4
+
+from sotdd.basics.defaults import default
+from sotdd.basics.errors import SotddError, require
+from sotdd.basics.progress import Progress, Report, reporting
+from sotdd.projections.recipe import Projections
+from sotdd.sketches.builder import SketchBuilder
+from sotdd.sketches.cluster.clients import Client, Future, connected, result_of
+from sotdd.sketches.cluster.reduction import Delayed, reduced
+from sotdd.sketches.cluster.sources import Partition, partitions_of
+from sotdd.sketches.cluster.tasks import Begin, finish, refusal_of
+from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.statistics import ClassesDoNotFit
+
+# What a builder may take where one pass is made: about what a partition is worth on the wire.
+ONE_PASS_BYTES = 128 << 20
+
+_log = logging.getLogger("sotdd")
+
+
+def sketch(
+    source: object,
+    projections: Projections,
+    client: Client = None,
+    *,
+    features: str | Sequence[str] | None = None,
+    label: str | None = default("label"),
+    n_quantiles: int = 512,
+    name: str = "data",
+    progress: Progress = None,
+) -> Sketch:
+    """Sketch data of any size on a Dask cluster; only the sketch comes to the client.
+
+    One pass is made over the data where the classes fit (4 kB for each class and projection, 128 MB
+    together); otherwise two. Which it was is logged. A worker that dies costs the work it held, which
+    others do again.
+
+    Parameters
+    ----------
+    source
+        A Dask DataFrame; Parquet files as a path, a folder, a pattern such as ``"data/*.parquet"``, a
+        URL or a list of these, which workers must see; or a list of Delayed or Future batches, each
+        ``(features, labels)`` or features alone. Delayed batches are computed again for a second pass
+        and when a worker dies, and must come out the same.
+    projections
+        What the data are seen through, as in `sotdd.sketch`.
+    client
+        Of any Dask cluster. By default the current one, or threads of this process.
+    features
+        Columns of numbers, or one of lists of numbers; by default all columns but the labels.
+    label
+        The column of labels, or None for one class. By default the only column named label, labels,
+        target, y or class.
+    n_quantiles, name
+        As in `sotdd.sketch`.
+    progress
+        True for a bar, or a function of (partitions done, partitions in all).
+
+    Examples
+    --------
+    >>> import dask, numpy as np, sotdd
+    >>> def batch(seed):
+    ...     rng = np.random.default_rng(seed)
+    ...     return rng.normal(size=(1000, 3)), rng.integers(2, size=1000)
+    >>> batches = [dask.delayed(batch)(seed) for seed in range(3)]
+    >>> projections = sotdd.Projections.fit([batch(0)], n_projections=64)
+    >>> sotdd.cluster.sketch(batches, projections)
+    Sketch('data': 3,000 points, 2 classes, 64 projections × 512 quantiles)
+    """
+    require("dask", "sotdd.cluster", "'sotdd[cluster]'")
+    kept = SketchBuilder(projections, n_quantiles=n_quantiles).n_quantiles
+    begin = Begin(projections, kept, ONE_PASS_BYTES)
+    with connected(client) as active, reporting(progress, f"Sketching {name}") as report:
+        partitions = partitions_of(source, features, label, active)
+        if not partitions:
+            raise SotddError("there are no points to sketch: the source has no rows.")
+        try:
+            made = _one_pass(active, begin, partitions, name, report)
+        except ClassesDoNotFit:
+            _log.info("sketching %s in two passes: its classes do not fit one", name)
+            made = _two_passes(active, begin, partitions, name, report)
+        else:
+            _log.info("sketched %s in one pass: %d classes", name, len(made.classes))
+    return replace(made, projections=projections)  # freezes what has travelled
+
+
+def _one_pass(client: Client, begin: Begin, partitions: list[Partition], name: str, report: Report) -> Sketch:
+    counted = reduced(client, _known(begin), partitions, report)
+    return _finished(client, counted, name)
+
+
+def _two_passes(client: Client, begin: Begin, partitions: list[Partition], name: str, report: Report) -> Sketch:
+    from dask.delayed import delayed
+
+    total = 2 * len(partitions)
+    first = _known(replace(begin, first_of_two=True))
+    gathered = reduced(client, first, partitions, lambda done, _: report(done, total))
+    result_of(client.submit(refusal_of, gathered, pure=False), "the first pass")
+    # The statistics stay in the cluster: the second pass depends on them, and a lost copy is made again.
+    second = delayed(begin.second, pure=False)(gathered)
+    counted = reduced(client, second, partitions, lambda done, _: report(len(partitions) + done, total))
+    return _finished(client, counted, name)
+
+
+def _known(begin: Begin) -> Delayed:
+    """A value as a task, which any worker can do again."""
+    from dask.delayed import delayed
+
+    return delayed(begin, name=f"sotdd-begin-{uuid4().hex[:8]}", traverse=False)
+
+
+def _finished(client: Client, counted: Future, name: str) -> Sketch:
+    made: Sketch = result_of(client.submit(finish, counted, name, pure=False), f"the sketch of {name}")
+    return made

@@ -1,0 +1,96 @@
+"""What a cluster can go over, cut into partitions; none of it comes to the client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sotdd.basics.checks import described
+from sotdd.basics.defaults import given
+from sotdd.basics.errors import SotddError, require
+from sotdd.inputs.loaders.batch_columns import BatchColumns
+from sotdd.inputs.loaders.parquet_batches import ParquetBatches
+from sotdd.sketches.cluster.clients import Client, result_of
+from sotdd.sketches.cluster.tasks import Refusal
+
+# What users pass: Dask's own types are not checked, since it is optional.
+Source = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A part of the data that one task goes over.
+
+    Attributes
+    ----------
+    name
+        What messages call it.
+    source
+        Row groups of a Parquet file; or a Delayed or a Future of a frame or of a batch.
+    columns
+        What is read of a frame; None for the rest.
+    """
+
+    name: str
+    source: object
+    columns: BatchColumns | None = None
+
+
+def partitions_of(
+    source: Source, features: str | Sequence[str] | None, label: str | None, client: Client
+) -> list[Partition]:
+    """The partitions of a Dask DataFrame, of Parquet files, or of a list of batches to come."""
+    if hasattr(source, "to_delayed") and hasattr(source, "_meta") and hasattr(source, "npartitions"):
+        return _of_frame(source, features, label)
+    several = isinstance(source, (list, tuple)) and len(source) > 0
+    if isinstance(source, (str, Path)) or (several and all(isinstance(part, (str, Path)) for part in source)):
+        return _of_parquet(source, features, label, client)
+    if several and all(_is_to_come(part) for part in source):
+        if features is not None or given(label=label):
+            raise SotddError("features and label name columns: a batch is (features, labels) and needs neither.")
+        return [Partition(f"batch {place}", part) for place, part in enumerate(source)]
+    raise SotddError(
+        f"source is {described(source)}: expected a Dask DataFrame, a path of Parquet files, or a list of delayed "
+        "batches (features, labels); sotdd.sketch takes data in memory."
+    )
+
+
+def _is_to_come(part: object) -> bool:
+    from dask.delayed import Delayed
+    from distributed import Future
+
+    return isinstance(part, (Delayed, Future))
+
+
+def _of_frame(frame: Source, features: str | Sequence[str] | None, label: str | None) -> list[Partition]:
+    arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
+    try:
+        schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
+    except (arrow.ArrowException, ValueError, TypeError, AttributeError) as error:
+        raise SotddError(f"the columns of this frame cannot be read ({error}): expected a Dask DataFrame.") from error
+    columns = BatchColumns.choose(schema, "the frame", features, label)
+    parts = frame[columns.all].to_delayed()
+    return [Partition(f"partition {place}", part, columns) for place, part in enumerate(parts)]
+
+
+def _of_parquet(
+    source: Source, features: str | Sequence[str] | None, label: str | None, client: Client
+) -> list[Partition]:
+    """Footers are read by a worker: the client may not even see the files."""
+    paths = [_absolute(path) for path in ([source] if isinstance(source, (str, Path)) else source)]
+    found = result_of(client.submit(_pieces, paths, features, given(label=label), pure=False), "reading footers")
+    return [Partition(piece.name, piece) for piece in found.pieces]
+
+
+def _absolute(path: str | Path) -> str:
+    """A path that means the same in a worker, which was started elsewhere."""
+    return str(path) if "://" in str(path) else str(Path(path).absolute())
+
+
+def _pieces(source: list[str], features: str | Sequence[str] | None, label: dict[str, Any]) -> ParquetBatches | Refusal:
+    try:
+        return ParquetBatches.open(source, features=features, **label)
+    except SotddError as error:
+        return Refusal(str(error))

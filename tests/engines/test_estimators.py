@@ -1,0 +1,346 @@
+"""The controlled estimator: unbiased, with intervals that hold, the same however the work is cut."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd.engines.adaptive import to_tolerance
+from sotdd.engines.comparison import compare
+from sotdd.engines.controls import Controls, _mean_power
+from sotdd.engines.cpu.engine import CpuEngine
+from sotdd.inputs import labelled_pair
+from sotdd.kernels import controls as control_kernels
+from sotdd.projections import Summaries, Tilted
+from sotdd.results.estimators import FEWEST_FITTED, estimate
+
+torch_engine = pytest.importorskip("sotdd.engines.torch.engine")
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Two labelled datasets with a mean far from each other and a few strong directions: a heavy tail."""
+    rng = np.random.default_rng(5)
+    scales = np.r_[4.0, 2.0, np.ones(18)]
+    a = rng.normal(size=(150, 20)) * scales, rng.integers(0, 3, size=150)
+    b = rng.normal(size=(120, 20)) * scales + np.r_[3.0, np.zeros(19)], rng.integers(0, 5, size=120)
+    return a, b
+
+
+class Medians:
+    """A label law that cannot be controlled: its terms are no polynomials."""
+
+    def describe(self):
+        return {"law": "medians"}
+
+    def draw(self, rng, n_projections):
+        return Summaries(np.ones(n_projections), rng.normal(size=(n_projections, 1)), summary_of_medians)
+
+
+def summary_of_medians(values, parameters):
+    return parameters[:, 0] * np.median(values, axis=1)
+
+
+# ------------------------------------------------------------------ the parts
+
+
+@pytest.mark.parametrize("cut", [math.inf, 1.0])
+def test_class_moments_against_slow_code(rng, cut):
+    rows = rng.normal(size=(3, 40)).astype(np.float32)
+    offsets = np.array([0, 7, 8, 40])
+    mean, spread, even = np.empty((3, 9)), np.empty((3, 9, 9)), np.empty((3, 3))
+    control_kernels.summarise_rows(rows, offsets, cut, mean, spread, even)
+    for line in range(3):
+        by_point = np.empty((40, 9))
+        for first, last in pairwise(offsets):
+            members = rows[line, first:last].astype(np.float64)
+            inside = np.clip(members, -cut, cut)
+            moments = [np.mean(inside**k) / math.factorial(k) for k in range(1, 9)]
+            by_point[first:last] = [members.mean(), *moments]
+        np.testing.assert_allclose(mean[line], by_point.mean(axis=0), rtol=1e-9)
+        np.testing.assert_allclose(spread[line], np.cov(by_point.T, bias=True), rtol=1e-6, atol=1e-12)
+        everything = rows[line].astype(np.float64)
+        np.testing.assert_allclose(even[line], [np.mean(everything**k) / math.factorial(k) for k in (2, 4, 6)])
+
+
+def test_both_engines_see_the_same_class_moments(pair):
+    data = labelled_pair(*pair)
+    recipe = sotdd.Projections.fit(data, n_projections=70)
+    found = []
+    for engine in (CpuEngine(), torch_engine.TorchEngine("cpu")):
+        with engine as active:
+            found.append(next(active.views(data, recipe, degree=12)).moments)
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(theirs.mean, ours.mean, rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(theirs.spread, ours.spread, rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(theirs.even, ours.even, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_the_gaussian_cost_is_that_of_the_projected_points(rng, pair, p):
+    """Its mean and variance are those of the placed points, whatever the polynomial."""
+    data = labelled_pair(*pair)
+    recipe = sotdd.Projections.fit(data, n_projections=64)
+    with CpuEngine() as active:
+        view = next(active.views(data, recipe, degree=24))
+    out = np.empty((64, 3))
+    terms = view.block.terms
+    a, b = view.moments
+    control_kernels.gaussian_costs(
+        a.mean, a.spread, a.even, b.mean, b.spread, b.even,
+        terms.weights[:, None], terms.coefficients[:, None], float(p), out,
+    )  # fmt: skip
+    first, second = (rows.astype(np.float64) for rows in view.rows)
+    gaps, roots = first.mean(axis=1) - second.mean(axis=1), first.std(axis=1) - second.std(axis=1)
+    np.testing.assert_allclose(out[:, 0], (gaps**2 + roots**2) ** (p / 2), rtol=1e-3, atol=1e-7)
+    np.testing.assert_allclose(out[:, 1], np.abs(gaps) ** p, rtol=1e-3, atol=1e-7)
+    np.testing.assert_allclose(out[:, 2], (first.var(axis=1) + second.var(axis=1)) ** (p / 2), rtol=1e-3)
+
+
+@pytest.mark.parametrize("ambient", [None, 9])
+def test_weighted_tilted_directions_have_the_means_of_uniform_ones(rng, ambient):
+    basis = np.linalg.qr(rng.normal(size=(5, 2)))[0].T
+    drawn = Tilted(basis, np.array([2.0, 1.3]), ambient).draw(rng, 200_000, 5)
+    d = ambient or 5
+    assert drawn.importance.max() <= 2.0 * 1.3 + 1e-9
+    for values, known in [
+        (np.ones(200_000), 1.0),
+        ((drawn.theta @ basis[0]) ** 2, 1 / d),
+        ((drawn.theta @ basis[0]) ** 4, _mean_power(2, d)),
+        (drawn.theta[:, 1] ** 6, _mean_power(3, d)),
+    ]:
+        weighted = drawn.importance * values
+        assert np.mean(weighted) == pytest.approx(known, abs=4.5 * np.std(weighted) / math.sqrt(200_000))
+
+
+def test_a_tilt_finds_the_strong_directions_and_leaves_isotropic_data_alone(rng):
+    strong = sotdd.LabelledData.of(rng.normal(size=(500, 30)) * np.r_[5.0, np.ones(29)])
+    found = Tilted.fit([strong], None, sotdd.Sphere())
+    assert abs(found.basis[0, 0]) > 0.99
+    assert found.stretch[0] > 1.5
+    assert found.stretch[1] < 1.1
+    np.testing.assert_allclose(found.basis @ found.basis.T, np.eye(6), atol=1e-12)
+    even = Tilted.fit([sotdd.LabelledData.of(np.r_[np.eye(4), -np.eye(4)])], None, sotdd.Sphere())
+    np.testing.assert_allclose(even.stretch, 1)
+
+
+def test_every_control_has_mean_zero(pair):
+    data = labelled_pair(*pair)
+    recipe = sotdd.Projections.fit(data, n_projections=20_000, tilt=True)
+    with CpuEngine() as active:
+        controls = Controls.of(recipe, data, active)
+        views = active.views(data, recipe, degree=controls.degree)
+        columns = np.concatenate([controls.columns(view, [(0, 1)], 2.0, active)[0] for view in views])
+    errors = columns.std(axis=0) / math.sqrt(len(columns))
+    assert columns.shape[1] == 3 + 2 + 2 * 4
+    assert np.all(np.abs(columns.mean(axis=0)) < 4.5 * errors)
+
+
+def test_coefficients_are_never_fitted_to_the_costs_they_correct(rng):
+    """With pure noise as costs and as controls, many fits of many columns stay unbiased."""
+    found = []
+    for _ in range(200):
+        columns = rng.normal(size=(FEWEST_FITTED, 12))
+        costs = 1 + (columns**2).sum(axis=1) * columns[:, 0]  # a nonlinear dependence biases an ordinary fit
+        found.append(estimate(costs, columns, fitted=True))
+    means = np.array([one.unit * one.mean for one in found])
+    assert abs(means.mean() - 1) < 4 * means.std() / math.sqrt(200)
+
+
+# ------------------------------------------------------------------ the whole
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_it_agrees_with_very_many_plain_projections(pair, p):
+    plain = sotdd.distance(*pair, p=p, n_projections=60_000, seed=1, estimator="plain")
+    controlled = sotdd.distance(*pair, p=p, n_projections=8_000, seed=2)
+    assert controlled.estimator == "controlled (labels and tilted directions)"
+    assert abs(plain.value - controlled.value) < 4 * math.hypot(plain.stderr, controlled.stderr)
+
+
+def test_means_over_seeds_are_unbiased_and_intervals_cover(pair):
+    truth = sotdd.distance(*pair, n_projections=100_000, seed=999)
+    found = [sotdd.distance(*pair, n_projections=512, seed=seed) for seed in range(200)]
+    values = np.array([one.value for one in found])
+    assert abs(values.mean() - truth.value) < 4 * values.std() / math.sqrt(len(values)) + 2 * truth.stderr
+    assert np.median([one.stderr for one in found]) == pytest.approx(values.std(), rel=0.25)
+    covered = np.mean([low <= truth.value <= high for low, high in (one.interval() for one in found)])
+    assert 0.90 <= covered <= 0.99
+    assert np.mean([one.reliable for one in found]) > 0.9
+    plain = [sotdd.distance(*pair, n_projections=512, seed=seed, estimator="plain") for seed in range(60)]
+    assert values.std() < np.std([one.value for one in plain]) / 3
+
+
+def test_a_heavy_tail_is_told(pair):
+    r = sotdd.distance(*pair, n_projections=300, estimator="plain")
+    assert not r.reliable
+    assert "heavy tail" in r.unreliable
+    assert r.to_dict()["reliable"] is False
+    even = sotdd.distance(np.eye(3), np.eye(3) + 1, n_projections=4000, estimator="plain", n_moments=1)
+    assert even.reliable
+    assert "unreliable" not in even.to_dict()
+
+
+def test_chunks_threads_and_both_orders_give_the_same(pair):
+    data = labelled_pair(*pair)
+    recipe = sotdd.Projections.fit(data, n_projections=700, tilt=True)
+    values = {
+        compare(data, [(0, 1)], recipe, 2, estimator="controlled", engine=CpuEngine(threads, chunk))[0, 1].value
+        for threads, chunk in ((1, 64), (2, 256), (3, 512))
+    }
+    assert len(values) == 1
+    assert sotdd.distance(*pair).value == sotdd.distance(*pair[::-1]).value
+    small = compare(data, [(0, 1)], recipe, 2, estimator="controlled", engine=torch_engine.TorchEngine("cpu", chunk=64))
+    assert small[0, 1].value == pytest.approx(values.pop(), rel=1e-3)
+
+
+def test_weights_and_costs_make_up_the_plain_mean(pair):
+    recipe = sotdd.Projections.fit(labelled_pair(*pair), n_projections=500, tilt=True)
+    r = sotdd.distance(*pair, projections=recipe)
+    assert r.estimator == "plain"
+    assert r.value == pytest.approx(np.mean(r.weights * r.per_projection) ** 0.5)
+    assert sotdd.distance(*pair, n_projections=500).fingerprint == recipe.fingerprint
+    assert len(r.to_dict(per_projection=True)["weights"]) == 500
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({}, "controlled (labels and tilted directions)"),
+        ({"label": Medians()}, "controlled (tilted directions)"),
+        ({"directions": sotdd.Orthogonal()}, "controlled (labels)"),
+        ({"directions": sotdd.Convolution((4, 5))}, "controlled (labels)"),
+        ({"moments": sotdd.UniformOrders(4)}, "controlled (labels and tilted directions)"),
+        ({"shared_directions": False}, "plain"),
+        ({"shared_directions": False, "label": Medians()}, "plain"),
+    ],
+)
+def test_what_cannot_be_controlled_is_left_plain_and_said(pair, settings, name):
+    r = sotdd.distance(*pair, n_projections=2000, **settings)
+    plain = sotdd.distance(*pair, n_projections=4000, seed=1, estimator="plain", **settings)
+    assert r.estimator == name
+    assert abs(r.value - plain.value) < 4 * math.hypot(r.stderr, plain.stderr)
+    if name == "plain":
+        assert r.value == sotdd.distance(*pair, n_projections=2000, estimator="plain", **settings).value
+
+
+def test_few_projections_are_not_fitted(pair):
+    r = sotdd.distance(*pair, n_projections=20)
+    assert r.value > 0
+    assert sotdd.distance(*pair, n_projections=1).reliable is False
+
+
+def test_given_arrays_are_averaged_as_they_are(rng):
+    theta, psi, orders = rng.normal(size=(70, 3)), np.ones((70, 2)), np.ones((70, 1))
+    recipe = sotdd.Projections.from_arrays(theta=theta, psi=psi, orders=orders)
+    r = sotdd.distance(np.eye(3), np.eye(3) + 1, projections=recipe, estimator="controlled")
+    assert r.estimator == "plain"
+    assert r.value == pytest.approx(np.mean(r.per_projection) ** 0.5)
+
+
+def test_moments_beyond_float64_leave_the_labels_uncontrolled(rng):
+    far = rng.normal(size=(40, 3)) * 1e15
+    r = sotdd.distance(far, far * 1.5, scale=None, n_moments=1, moments=[0.01], n_projections=300)
+    assert r.value > 0
+    assert math.isfinite(r.stderr)
+
+
+def test_identical_data_are_at_distance_zero(pair):
+    r = sotdd.distance(pair[0], pair[0])
+    assert (r.value, r.stderr, r.interval()) == (0.0, 0.0, (0.0, 0.0))
+
+
+def test_pairwise_uses_one_tilt_for_all(pair):
+    matrix = sotdd.pairwise({"a": pair[0], "b": pair[1], "c": pair[0]}, n_projections=600)
+    assert matrix["a", "b"].estimator == "controlled (labels and tilted directions)"
+    assert matrix["a", "b"].value == pytest.approx(matrix["b", "c"].value, rel=1e-6)
+    assert matrix["a", "c"].value == 0
+
+
+def test_unknown_estimators_are_refused(pair):
+    with pytest.raises(sotdd.SotddError, match="estimator is 'best': expected 'controlled' or 'plain'"):
+        sotdd.distance(*pair, estimator="best")
+
+
+# ------------------------------------------------------------------ as many as it takes
+
+
+def test_projections_are_drawn_until_the_error_is_met(pair):
+    r = sotdd.distance(*pair, rel_tol=0.005)
+    assert r.stderr <= 0.005 * r.value
+    assert r.n_projections % 64 == 0
+    assert not r.remarks
+    same = sotdd.distance(*pair, n_projections=r.n_projections)
+    assert r.value == pytest.approx(same.value, rel=1e-6)
+    assert r.fingerprint == same.fingerprint
+    rough = sotdd.distance(*pair, rel_tol=0.5)
+    assert rough.n_projections == 512
+    assert sotdd.distance(*pair, rel_tol=0.5, n_projections=100).n_projections == 128
+
+
+def test_what_is_not_reached_is_said(pair):
+    r = sotdd.distance(*pair, rel_tol=1e-6, max_projections=1000)
+    assert r.n_projections == 1000
+    assert "max_projections=1,000 did not reach rel_tol=1e-06" in repr(r)
+
+
+def test_the_number_drawn_does_not_depend_on_chunks(pair):
+    data = labelled_pair(*pair)
+    recipe = sotdd.Projections.fit(data, n_projections=512, tilt=True)
+    found = [
+        to_tolerance(data, recipe, 2, 0.006, 50_000, engine=CpuEngine(threads, chunk))
+        for threads, chunk in ((1, 64), (2, 512))
+    ]
+    assert found[0].n_projections == found[1].n_projections > 512
+    assert found[0].value == found[1].value
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rel_tol": 0}, "rel_tol is 0"),
+        ({"rel_tol": "1%"}, "rel_tol"),
+        ({"rel_tol": 0.1, "max_projections": 0}, "max_projections is 0"),
+    ],
+)
+def test_tolerances_are_checked(pair, settings, message):
+    with pytest.raises(sotdd.SotddError, match=message):
+        sotdd.distance(*pair, **settings)
+
+
+def test_given_projections_have_no_more_to_draw(pair):
+    recipe = sotdd.Projections.fit(labelled_pair(*pair), n_projections=64)
+    with pytest.raises(sotdd.SotddError, match="rel_tol is given together with projections"):
+        sotdd.distance(*pair, projections=recipe, rel_tol=0.1)
+    given = sotdd.Projections.from_arrays(theta=[[1.0]], psi=[[1.0, 0.0]], orders=[[1]])
+    with pytest.raises(sotdd.SotddError, match="no more to draw"):
+        given.from_block(1, 64)
+
+
+def test_weighted_projections_are_kept_out_where_a_mean_is_not_taken(rng):
+    x, y = rng.normal(size=(60, 4)) * [3, 1, 1, 1], rng.integers(2, size=60)
+    tilted = sotdd.Projections.fit([(x, y)], n_projections=64, tilt=True)
+    assert tilted.weighted
+    even = tilted.evenly()
+    assert not even.weighted
+    assert even.fingerprint == sotdd.Projections.fit([(x, y)], n_projections=64).fingerprint
+    for call in (
+        lambda: sotdd.sketch((x, y), tilted),
+        lambda: sotdd.SketchBuilder(tilted),
+        lambda: sotdd.test((x, y), (x, y), projections=tilted, n_permutations=9),
+        lambda: sotdd.DriftReference.fit((x, y), projections=tilted),
+    ):
+        with pytest.raises(sotdd.SotddError, match=r"use projections.evenly\(\)"):
+            call()
+    why = sotdd.explain((x, y), (x + 1, y), projections=tilted)  # which takes weighted means throughout
+    assert why.distance.value == sotdd.distance((x, y), (x + 1, y), projections=tilted).value
+
+
+def test_a_tolerance_and_a_noise_floor_go_together(rng):
+    x, y = rng.normal(size=(300, 4)), rng.integers(2, size=300)
+    found = sotdd.distance((x[:150], y[:150]), (x[150:], y[150:]), rel_tol=0.02, noise_floor=True)
+    assert found.stderr <= 0.02 * found.value
+    assert found.within_noise
+    assert 0.5 < found.noise_floor / found.value < 2

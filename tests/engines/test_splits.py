@@ -1,0 +1,170 @@
+"""Pooled points dealt out to two sides: which they are, and what they cost, against float64 brute force."""
+
+import numpy as np
+import pytest
+
+import reference
+import sotdd
+from sotdd.engines.cpu.engine import CpuEngine
+from sotdd.engines.splits import Splits, pooled_codes
+from sotdd.engines.torch.engine import TorchEngine
+from sotdd.inputs import labelled_pair
+from sotdd.inputs.data import LabelledData
+
+ENGINES = {
+    "cpu": CpuEngine,
+    "cpu, one thread, small chunks": lambda: CpuEngine(threads=1, chunk=64),
+    "torch": lambda: TorchEngine("cpu"),
+    "torch, small chunks": lambda: TorchEngine("cpu", chunk=64),
+}
+
+
+@pytest.fixture
+def pair(rng):
+    """Labels in no order, some of one dataset only, some of a single point."""
+    a = rng.normal(size=(23, 4)), [*rng.choice(["cat", "dog"], size=22), "lone"]
+    b = rng.normal(1, 2, size=(17, 4)), rng.choice(["dog", "bird"], size=17).tolist()
+    return a, b
+
+
+def costs(engine, data, projections, splits, p):
+    found = []
+    with engine as active:
+        for _ in active.views(
+            data,
+            projections,
+            unplaced=lambda seen: found.append(active.split_costs(active.pool(seen, [0, 1]), splits, [p])),
+        ):
+            pass
+        return active.collect(found)[:, :, 0]
+
+
+def brute_force(a, b, splits, drawn, p):
+    x, y = np.concatenate([a[0], b[0]]), [*a[1], *b[1]]
+    columns = []
+    for number in range(len(splits)):
+        left, right = ((x[side.index], [y[point] for point in side.index.tolist()]) for side in splits.draw(number))
+        columns.append(reference.per_projection(left, right, p=p, **drawn))
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize(("p", "settings"), [(2, ""), (1, ""), (3.5, ""), (2, "phi"), (2, "clamp"), (2, "phi clamp")])
+def test_brute_force_in_float64(rng, pair, p, settings):
+    drawn = reference.draw(rng, 70, 4)
+    if "phi" in settings:
+        drawn["phi"] = reference.draw(rng, 70, 4)["theta"]
+    if "clamp" in settings:
+        drawn["clamp"] = 0.9
+    data = labelled_pair(*pair)
+    splits = Splits.of(data, (23, 17), 3, 7, actual=True)
+    expected = brute_force(*pair, splits, drawn, p)
+    for engine in ENGINES.values():
+        found = costs(engine(), data, sotdd.Projections.from_arrays(**drawn), splits, p)
+        np.testing.assert_allclose(found, expected, rtol=3e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["cpu", "torch"])
+def test_the_datasets_themselves_are_the_first_split(pair, name):
+    data = labelled_pair(*pair)
+    projections = sotdd.Projections.fit(data, n_projections=100)
+    splits = Splits.of(data, (23, 17), 2, 0, actual=True)
+    found = costs(ENGINES[name](), data, projections, splits, 2.0)
+    expected = sotdd.distance(*pair, projections=projections, device="cpu").per_projection
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-5)
+
+
+def test_any_label_law_and_any_law_of_directions(rng, pair):
+    class Spreads:
+        def describe(self):
+            return {"law": "spreads"}
+
+        def draw(self, rng, n_projections):
+            angle = rng.uniform(0, 2 * np.pi, n_projections)
+            return sotdd.projections.Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
+
+        @staticmethod
+        def summary(values, parameters):
+            return parameters[:, 0] * np.ptp(values, axis=1)
+
+    class Radii:
+        def describe(self):
+            return {"law": "radii"}
+
+        def draw(self, rng, n_projections, n_features):
+            centres = rng.normal(size=(n_projections, n_features))
+            return lambda points: np.linalg.norm(points[None] - centres[:, None], axis=2)
+
+    data = labelled_pair(*pair)
+    projections = sotdd.Projections.fit(data, n_projections=70, label=Spreads(), directions=Radii(), scale=None)
+    splits = Splits.of(data, (23, 17), 4, 0)
+    block = projections.draw(0, 70)
+    x, y = np.concatenate([pair[0][0], pair[1][0]]), np.array([*pair[0][1], *pair[1][1]])
+    t = block.features(x)
+
+    def place(line, index):
+        values, labels = t[line, index], y[index]
+        shift = {label: block.terms.parameters[line, 0] * np.ptp(values[labels == label]) for label in set(labels)}
+        return block.terms.weights[line] * values + np.array([shift[label] for label in labels])
+
+    expected = [
+        [reference.wasserstein(*(place(line, side.index) for side in splits.draw(number)), 2) for number in range(4)]
+        for line in range(70)
+    ]
+    for name in ("cpu", "torch"):
+        np.testing.assert_allclose(costs(ENGINES[name](), data, projections, splits, 2.0), expected, rtol=1e-4)
+
+
+def test_long_rows_and_many_splits_at_once(rng):
+    """Rows that are sorted by digits, more splits than threads, and shares of rows where there are few splits."""
+    a = rng.normal(size=(1100, 3)), rng.integers(4, size=1100)
+    b = rng.normal(size=(1050, 3)), rng.integers(4, size=1050)
+    drawn = reference.draw(rng, 9, 3)
+    data, projections = labelled_pair(a, b), sotdd.Projections.from_arrays(**drawn)
+    splits = Splits.of(data, (1100, 1050), 12, 0)
+    together = costs(CpuEngine(threads=2), data, projections, splits, 2.0)
+    alone = [costs(CpuEngine(threads=8), data, projections, splits.part(k, k + 1), 2.0) for k in range(12)]
+    np.testing.assert_array_equal(together, np.concatenate(alone, axis=1))
+    two = {name: values[:2] for name, values in drawn.items()}
+    expected = brute_force(a, b, splits.part(11, 12), two, 2)
+    np.testing.assert_allclose(together[:2, 11:], expected, rtol=1e-3)
+
+
+def test_sides_hold_every_point_once_grouped_by_class(pair):
+    data = labelled_pair(*pair)
+    codes = pooled_codes(data)
+    splits = Splits.of(data, (23, 17), 50, 3)
+    for number in range(50):
+        left, right = splits.draw(number)
+        assert sorted([*left.index, *right.index]) == list(range(40))
+        for side, size in ((left, 23), (right, 17)):
+            assert len(side.index) == side.offsets[-1] == size
+            groups = np.split(codes[side.index], side.offsets[1:-1])
+            assert all(len(set(group.tolist())) == 1 for group in groups)
+            assert len({int(group[0]) for group in groups}) == len(groups)
+    again = splits.part(10, 20).draw(5)
+    np.testing.assert_array_equal(again[0].index, splits.draw(15)[0].index)
+    assert len(splits.part(40, 99)) == 10
+
+
+def test_every_point_goes_left_as_often(pair):
+    splits = Splits.of(labelled_pair(*pair), (10, 30), 4000, 0)
+    left = np.bincount(np.concatenate([splits.draw(number)[0].index for number in range(4000)]), minlength=40)
+    assert left.sum() == 40_000
+    # Of 4,000 draws with chance 1/4: a standard deviation of 27.
+    assert np.abs(left - 1000).max() < 5 * 27
+
+
+def test_labels_are_pooled_by_value():
+    def data(labels):
+        return LabelledData.of((np.zeros((len(labels), 1)), labels))
+
+    assert pooled_codes([data(["cat", "dog"]), data(["dog", "cat"])]).tolist() == [0, 1, 1, 0]
+    assert pooled_codes([data([1, 2]), data([2.0, 1.0])]).tolist() == [0, 1, 1, 0]
+    assert pooled_codes([data([0, 1]), data(["0", "1"])]).tolist() == [0, 1, 2, 3]
+    assert pooled_codes([data([False, True]), data([0, 1])]).tolist() == [0, 1, 0, 1]
+    assert pooled_codes([LabelledData.of(np.zeros((2, 1))), LabelledData.of(np.ones((1, 1)))]).tolist() == [0, 0, 0]
+
+
+def test_sizes_must_add_up(pair):
+    with pytest.raises(sotdd.SotddError, match="40 points cannot be dealt out as 40 and 0"):
+        Splits.of(labelled_pair(*pair), (40, 0), 3, 0)

@@ -1,0 +1,298 @@
+"""The torch engine against the CPU engine; on the processor here, on a GPU where there is one."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import sotdd
+from sotdd import LabelledData
+from sotdd.engines import choice
+from sotdd.engines.comparison import compare
+from sotdd.engines.cpu.engine import CpuEngine
+from sotdd.engines.torch import engine as torch_engine
+from sotdd.engines.torch import fused
+from sotdd.engines.torch import verbs as torch_verbs
+from sotdd.engines.torch.engine import TorchEngine
+from sotdd.projections import Summaries
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and none is here")
+DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
+
+
+@pytest.fixture
+def pair(rng):
+    a = rng.normal(size=(1300, 20)) + np.arange(1300)[:, None] % 4, np.arange(1300) % 4
+    b = rng.normal(0.5, 1.5, size=(900, 20)), rng.choice(["cat", "dog", "emu"], size=900)
+    return [LabelledData.of(a, "a"), LabelledData.of(b, "b")]
+
+
+def both(datasets, device, p=2, chunk=None, **settings):
+    """The same comparison by both engines."""
+    projections = sotdd.Projections.fit(datasets, n_projections=200, **settings)
+    pairs = [(0, 1)]
+    return [
+        compare(datasets, pairs, projections, p, engine=engine)[0, 1].per_projection
+        for engine in (CpuEngine(), TorchEngine(device, chunk=chunk))
+    ]
+
+
+class Circles:
+    """A law that is not linear."""
+
+    def describe(self):
+        return {"law": "circles"}
+
+    def draw(self, rng, n_projections, n_features):
+        centres = rng.normal(size=(n_projections, n_features))
+        return lambda points: np.linalg.norm(points[None] - centres[:, None], axis=2)
+
+
+class Medians:
+    """A label law of one's own."""
+
+    def describe(self):
+        return {"law": "medians"}
+
+    def draw(self, rng, n_projections):
+        return Summaries(rng.normal(size=n_projections), rng.normal(size=(n_projections, 1)), self.summary)
+
+    @staticmethod
+    def summary(values, parameters):
+        return parameters[:, 0] * np.median(values, axis=1)
+
+
+SETTINGS = {
+    "default": {},
+    "p = 1": {"p": 1},
+    "p = 3.5": {"p": 3.5},
+    "raw": {"scale": None, "moments": sotdd.UniformOrders(3)},
+    "separate": {"shared_directions": False},
+    "orthogonal": {"directions": sotdd.Orthogonal()},
+    "convolution": {"directions": sotdd.Convolution((4, 5), clamp=0.7)},
+    "not linear": {"directions": Circles()},
+    "label law": {"label": Medians()},
+    "quantiles": {"label": "quantiles"},
+    "separate quantiles": {"label": sotdd.ClassQuantiles(5), "shared_directions": False},
+    "small chunk": {"chunk": 64},
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_it_agrees_with_the_cpu_engine(pair, device, settings):
+    ours, theirs = both(pair, device, **settings)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("label", ["moments", "quantiles"])
+def test_it_agrees_for_equal_sizes_and_many_classes(rng, device, label):
+    datasets = [LabelledData.of((rng.normal(size=(700, 5)), rng.integers(0, 300, size=700)), n) for n in "ab"]
+    ours, theirs = both(datasets, device, label=label)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "bfloat16", "float32", "float64"])
+def test_tensors_of_any_dtype(device, dtype):
+    x = torch.randint(0, 9, (40, 6), generator=torch.Generator().manual_seed(0)).to(getattr(torch, dtype))
+    y = torch.arange(40) % 3
+    plain = x.double().numpy(), y.numpy()
+    other = plain[0] + np.arange(6), plain[1]
+    expected = sotdd.distance(plain, other, n_projections=64)
+    found = sotdd.distance((x.to(device), y.to(device)), other, n_projections=64)
+    assert found.value == pytest.approx(expected.value, rel=1e-4)
+
+
+def test_tensors_with_gradients_and_odd_strides():
+    x = torch.randn(6, 40, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    assert sotdd.distance(x.T, x.T.detach().numpy(), n_projections=64).value == 0
+    assert x.grad is None
+
+
+def test_sparse_and_complex_tensors_are_refused():
+    with pytest.raises(sotdd.SotddError, match="to_dense"):
+        sotdd.distance(torch.eye(3).to_sparse(), np.eye(3))
+    with pytest.raises(sotdd.SotddError, match="complex"):
+        sotdd.distance(torch.eye(3, dtype=torch.complex64), np.eye(3))
+
+
+# ------------------------------------------------------------------ memory
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_running_out_of_memory_halves_the_chunk(pair, device, monkeypatch):
+    """The sort fails for more than ten rows at a time; the result is the same."""
+    ours, _ = both(pair, device)
+    sort, tried = torch_verbs.sort, []
+
+    def limited(rows):
+        tried.append(len(rows))
+        if len(rows) > 10:
+            raise torch.OutOfMemoryError("no memory")
+        return sort(rows)
+
+    monkeypatch.setattr(torch_verbs, "sort", limited)
+    _, theirs = both(pair, device, chunk=128)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-4)
+    assert tried[:5] == [128, 64, 32, 16, 8]
+    assert max(tried[5:]) <= 8
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_running_out_of_memory_in_transport(pair, device, monkeypatch):
+    ours, _ = both(pair, device)
+    whole = torch_verbs.transport_rows
+
+    def limited(a, b, p, overlaps):
+        if len(a) > 20:
+            raise torch.OutOfMemoryError("no memory")
+        return whole(a, b, p, overlaps)
+
+    monkeypatch.setattr(torch_verbs, "transport_rows", limited)
+    _, theirs = both(pair, device)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-4)
+
+
+def test_a_single_projection_that_does_not_fit_is_told(pair, monkeypatch):
+    def never(rows):
+        raise torch.OutOfMemoryError("no memory")
+
+    monkeypatch.setattr(torch_verbs, "sort", never)
+    with pytest.raises(sotdd.SotddError, match="a single projection does not fit in the memory of cpu"):
+        both(pair, "cpu")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_data_stream_through_where_they_do_not_fit(pair, device, monkeypatch):
+    monkeypatch.setattr(torch_engine, "_RESIDENT_SHARE", 0.0)
+    monkeypatch.setattr(
+        torch_verbs, "row_blocks", lambda data: [slice(i, i + 100) for i in range(0, data.n_points, 100)]
+    )
+    ours, theirs = both(pair, device)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-4)
+
+
+def test_chunks_follow_free_memory(pair, monkeypatch):
+    engine = TorchEngine("cpu")
+    layouts = [engine._layout(data, None, stays=False) for data in pair]
+    for free, expected in [(10**10, 2048), (2 * 200 * (4 * 2200 + 24 * 1300), 192), (1000, 64)]:
+        monkeypatch.setattr(engine, "_free_bytes", lambda free=free: free)
+        assert engine._fitting_chunk(layouts) == expected
+
+
+# ------------------------------------------------------------------ errors, in the same words as on the CPU
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_overflow_is_told(device):
+    x = np.array([[0.0], [1e9]])
+    data = [LabelledData.of(x, "a"), LabelledData.of(x, "b")]
+    projections = sotdd.Projections.fit(data, scale=None)
+    said = []
+    for engine in (CpuEngine(), TorchEngine(device)):
+        with pytest.raises(sotdd.SotddError, match="class moments of dataset 'a' overflow") as caught:
+            compare(data, [(0, 1)], projections, 2, engine=engine)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    huge = [LabelledData.of(x * 1e290, "a")] * 2
+    with pytest.raises(sotdd.SotddError, match="too large for float32"):
+        compare(huge, [(0, 1)], sotdd.Projections.fit(huge, scale=None), 2, engine=TorchEngine(device))
+
+
+def test_devices_are_checked(pair):
+    for bad in ("tpu", "cuda:x", "meta", "gpu"):
+        with pytest.raises(sotdd.SotddError, match=f"device is '{bad}'"):
+            sotdd.distance(*pair, device=bad)
+    for bad in ("float16", None):
+        with pytest.raises(sotdd.SotddError, match="precision is"):
+            sotdd.distance(*pair, device="cpu", precision=bad)
+    with pytest.raises(sotdd.SotddError, match="multiple of 64"):
+        TorchEngine("cpu", chunk=100)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_cuda_without_a_gpu_is_told(pair):
+    with pytest.raises(sotdd.SotddError, match="finds no GPU here"):
+        sotdd.distance(*pair, device="cuda")
+
+
+@needs_gpu
+def test_a_gpu_that_is_not_there_is_told(pair):
+    with pytest.raises(sotdd.SotddError, match="GPUs here"):
+        sotdd.distance(*pair, device=f"cuda:{torch.cuda.device_count()}")
+
+
+def test_without_torch_it_says_what_to_install(pair, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(sotdd.SotddError, match=r"pip install 'sotdd\[torch\]'"):
+        sotdd.distance(*pair, device="cuda")
+
+
+# ------------------------------------------------------------------ the choice of an engine
+
+
+def test_auto_takes_the_processor_for_little_work(pair):
+    assert isinstance(choice.engine_for("auto", pair, 1000), CpuEngine)
+
+
+def test_auto_takes_a_gpu_for_much_work(pair, monkeypatch):
+    asked = []
+    monkeypatch.setattr(choice, "_has_gpu", lambda: True)
+    monkeypatch.setattr(choice, "_torch_engine", lambda device, precision: asked.append((device, precision)))
+    choice.engine_for("auto", pair, 10**8, "tf32")
+    choice.engine_for("auto", pair, 100)
+    assert asked == [("cuda", "tf32")]
+
+
+@pytest.mark.skipif(choice._has_driver(), reason="there is a GPU driver here")
+def test_torch_is_not_loaded_where_there_is_no_gpu():
+    code = """if True:
+        import sys, numpy as np
+        from sotdd import LabelledData
+        from sotdd.engines.choice import engine_for
+        engine_for("auto", [LabelledData.of(np.zeros((9, 9)))], 10**15)
+        print("torch" in sys.modules)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@needs_gpu
+def test_tensors_on_a_device_stay_there(pair):
+    x = torch.randn(50, 20, device="cuda")
+    data = LabelledData.of(x)
+    assert data.features.tensor.data_ptr() == x.data_ptr()
+    assert isinstance(choice.engine_for("auto", [data], 1), TorchEngine)
+    assert sotdd.distance(x, x.cpu().numpy()).value < 1e-6
+    assert sotdd.distance(x, x, device="cpu").value == 0
+    x[3, 4] = float("nan")
+    with pytest.raises(sotdd.SotddError, match="row 3, feature 4"):
+        sotdd.distance(x, x)
+
+
+@needs_gpu
+def test_tf32_is_near(pair):
+    exact, rough = (sotdd.distance(*pair, device="cuda", precision=how).value for how in ("float32", "tf32"))
+    assert rough == pytest.approx(exact, rel=1e-2)
+
+
+@needs_gpu
+def test_fused_loops_agree_with_plain_torch(rng, monkeypatch, pair):
+    assert fused.available(torch.empty(1, device="cuda"))
+    _, with_triton = both(pair, "cuda")
+    monkeypatch.setattr(fused, "available", lambda rows: False)
+    _, without = both(pair, "cuda")
+    np.testing.assert_allclose(with_triton, without, rtol=1e-6)
+
+
+def test_torch_settings_are_left_as_found(pair):
+    for before in ("highest", "high"):
+        torch.set_float32_matmul_precision(before)
+        with TorchEngine("cpu", "tf32"):
+            assert torch.get_float32_matmul_precision() == "high"
+        assert torch.get_float32_matmul_precision() == before
+    torch.set_float32_matmul_precision("highest")

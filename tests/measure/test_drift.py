@@ -1,0 +1,179 @@
+"""A stored reference against batches, one by one and as a series."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd.measure.drift_monitor import average_run_length, limit_for
+
+
+def sample(rng, n, shift=0.0):
+    labels = rng.integers(3, size=n)
+    return rng.normal(size=(n, 6)) + 2 * np.eye(3, 6)[labels] + shift, labels
+
+
+@pytest.fixture
+def fitted(rng):
+    data = sample(rng, 400)
+    return data, sotdd.DriftReference.fit(data)
+
+
+# ------------------------------------------------------------------ one batch
+
+
+@pytest.mark.parametrize("settings", [{}, {"shared_directions": False}, {"label": "quantiles"}, {"scale": None}])
+def test_the_distance_is_that_of_the_raw_data(rng, settings):
+    data, batch = sample(rng, 400), sample(rng, 50)
+    reference = sotdd.DriftReference.fit(data, **settings)
+    found = reference.test(batch, n_permutations=19)
+    assert found.distance == pytest.approx(sotdd.distance(data, batch, projections=reference.projections).value)
+    assert (found.n_points, found.n_projections, len(found.null)) == ((400, 50), 128, 19)
+    assert found.fingerprint == reference.projections.fingerprint
+
+
+def test_it_is_the_permutation_test_of_the_points_themselves(fitted, rng):
+    """No features are kept, and still the shuffles are those of `sotdd.test` through the same projections."""
+    data, reference = fitted
+    batch = sample(rng, 70)
+    by_points = sotdd.test(data, batch, projections=reference.projections, n_permutations=99, device="cpu")
+    found = reference.test(batch, n_permutations=99)
+    np.testing.assert_allclose(found.null_distances, by_points.null_distances, rtol=1e-5)
+    assert found.p_value == pytest.approx(by_points.p_value, abs=0.011)
+    assert set(found.aspects) == set(by_points.aspects)
+
+
+def laws(name):
+    return {
+        "t3": lambda rng, n: (rng.standard_t(3, size=(n, 6)), rng.integers(3, size=n)),
+        "log-normal": lambda rng, n: (np.exp(rng.normal(size=(n, 4))), rng.integers(3, size=n)),
+        "imbalanced": lambda rng, n: (rng.normal(size=(n, 4)), (rng.random(n) < 0.08).astype(int)),
+        "50 classes": lambda rng, n: (rng.normal(size=(n, 4)), rng.integers(50, size=n)),
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["t3", "log-normal", "imbalanced", "50 classes"])
+@pytest.mark.parametrize(("n", "m"), [(120, 60), (120, 30)])
+def test_the_level_is_kept_for_large_batches_of_any_law(name, n, m):
+    """A batch of a quarter or half of the reference: 10 to 31 % alarms; 60 at 5 % give more than 9 once in 1,000."""
+    alarms = 0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, n, m])
+        reference = sotdd.DriftReference.fit(laws(name)(rng, n), n_projections=24, seed=seed)
+        alarms += reference.test(laws(name)(rng, m), n_permutations=39).rejects(0.05)
+    assert alarms <= 9
+
+
+def test_drift_is_found_in_batches_of_any_size(fitted, rng):
+    reference = fitted[1]
+    for n in (20, 50, 300):
+        assert reference.test(sample(rng, n, shift=0.9), n_permutations=99).rejects(0.05)
+    x, y = sample(rng, 60)
+    assert reference.test((np.where(y[:, None] == 2, x + 3, x), y), n_permutations=99).rejects(0.05)
+
+
+def test_drift_however_large_is_drift(fitted, rng):
+    """Beyond the range of float32 products, and of float64 squares."""
+    reference = fitted[1]
+    x, y = sample(rng, 40)
+    for factor in (1e6, 1e30, 1e300):
+        found = reference.test((x * factor, y), n_permutations=99)
+        assert found.rejects(0.05)
+        assert np.isfinite(found.distance)
+    scaled = x.copy()
+    scaled[:, 0] *= 30
+    assert reference.test((scaled, y), n_permutations=99).rejects(0.05)
+
+
+def test_names_count_where_that_is_asked_for(rng):
+    (x, y), (other, of) = sample(rng, 500), sample(rng, 100)
+    swapped = np.array([1, 0, 2])[of]
+    blind = sotdd.DriftReference.fit((x, y)).test((other, swapped), n_permutations=199)
+    named = sotdd.DriftReference.fit((x, y), label_names="match").test((other, swapped), n_permutations=199)
+    assert named.p_value <= 0.01 < blind.p_value
+    assert named.strongest == "classes by name"
+
+
+def test_a_large_reference_is_sampled_and_says_so(rng):
+    reference = sotdd.DriftReference.fit(sample(rng, 3000), max_points=500)
+    assert reference.n_points == 500
+    assert "500 of the 3,000 points of 'reference' were sampled" in repr(reference)
+    whole = sotdd.DriftReference.fit(sample(rng, 3000))
+    assert whole.test(sample(rng, 20), n_permutations=9).n_points == (1000, 20)  # as much as the batch needs
+    assert whole.test(sample(rng, 100), n_permutations=9).n_points == (2000, 100)
+
+
+def test_it_can_be_stored(fitted, rng):
+    reference = fitted[1]
+    batch = sample(rng, 50)
+    stored = pickle.loads(pickle.dumps(reference))
+    assert stored.test(batch, n_permutations=19).to_dict() == reference.test(batch, n_permutations=19).to_dict()
+    assert repr(stored) == "DriftReference(400 points in 3 classes, 128 projections)"
+    with pytest.raises(ValueError, match="read-only"):
+        reference.points.rows[0, 0] = 0
+
+
+def test_bad_input(fitted, rng):
+    data, reference = fitted
+    for settings, said in [
+        ({"max_points": 0}, "max_points is 0"),
+        ({"p": 0}, "p is 0"),
+        ({"label_names": "yes"}, "label_names is 'yes': expected 'ignore' or 'match'"),
+        ({"projections": reference.projections, "n_moments": 2}, "given together with n_moments"),
+        ({"projections": 5}, "projections is a int"),
+        ({"n_projection": 5}, "no setting n_projection"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.DriftReference.fit(data, **settings)
+    with pytest.raises(sotdd.SotddError, match="n_permutations is 0"):
+        reference.test(sample(rng, 9), n_permutations=0)
+    with pytest.raises(sotdd.SotddError, match="dataset 'batch' has 2 features"):
+        reference.test(np.zeros((50, 2)))
+
+
+# ------------------------------------------------------------------ a series
+
+
+def test_run_lengths_are_those_of_the_textbook():
+    """A one-sided sum with an allowance of one half, as tables of such sums have it."""
+    for limit, known in ((3.0, 117.6), (4.0, 335.4), (5.0, 930.9)):
+        assert average_run_length(limit) == pytest.approx(known, rel=0.005)
+    rng = np.random.default_rng(0)
+    lengths = []
+    for _ in range(1500):
+        total, count = 0.0, 0
+        while total <= limit_for(50):
+            total, count = max(0.0, total + rng.normal() - 0.5), count + 1
+        lengths.append(count)
+    assert np.mean(lengths) == pytest.approx(50, rel=0.1)
+
+
+def test_a_series_without_drift_is_quiet_and_a_small_drift_adds_up(rng):
+    reference = sotdd.DriftReference.fit(sample(rng, 800), n_projections=64)
+    monitor = reference.monitor(run_length=200)
+    for _ in range(12):
+        monitor = monitor.after(sample(rng, 60), n_permutations=99)
+    assert not monitor.alarm
+    single = [reference.test(sample(rng, 60, shift=0.15), n_permutations=99).rejects(1 / 50) for _ in range(8)]
+    steps = 0
+    while not monitor.alarm and steps < 15:
+        monitor, steps = monitor.after(sample(rng, 60, shift=0.15), n_permutations=99), steps + 1
+    assert monitor.alarm
+    assert np.mean(single) < 0.9  # no batch would have told by itself
+    assert "drift after" in repr(monitor)
+
+
+def test_after_an_alarm_a_series_begins_anew(rng):
+    monitor = sotdd.DriftReference.fit(sample(rng, 600), n_projections=64).monitor(100)
+    monitor = monitor.after(sample(rng, 50, shift=3), n_permutations=99)
+    assert monitor.alarm
+    assert not monitor.after(sample(rng, 50), n_permutations=99).alarm
+
+
+def test_a_series_needs_a_larger_reference_and_a_run_length(rng):
+    reference = sotdd.DriftReference.fit(sample(rng, 100))
+    with pytest.raises(sotdd.SotddError, match=r"at least 5 times a batch, 250 points"):
+        reference.monitor().after(sample(rng, 50), n_permutations=9)
+    with pytest.raises(sotdd.SotddError, match="run_length is 1"):
+        reference.monitor(1)

@@ -1,0 +1,464 @@
+"""Explanations: against a slow reading of the definition, and on cases with a known answer."""
+
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+import threadpoolctl
+from rich.console import Console
+
+import reference
+import sotdd
+from sotdd.engines import class_chance, class_comparison, dealing
+
+
+def blobs(rng, n, centres, labels):
+    which = np.repeat(np.arange(len(centres)), n // len(centres))
+    return rng.normal(size=(len(which), centres.shape[1])) + centres[which], np.array(labels)[which]
+
+
+@pytest.fixture
+def centres():
+    return 4.0 * np.random.default_rng(8).normal(size=(4, 6))
+
+
+def slow(a, b, draws, p, weights=None):
+    """Class distances, coupling and costs in float64: repeat points to a common size, pair them in order.
+
+    Row l counts by weights[l]: means of costs are over the number of rows, shares of mass over all weights.
+    """
+    labels = [sorted(set(y)) for _, y in (a, b)]
+    common = math.lcm(len(a[0]), len(b[0]))
+    counts = np.ones(len(draws["theta"])) if weights is None else weights
+    between = np.zeros((len(labels[0]), len(labels[1])))
+    within = [np.zeros((len(side), len(side))) for side in labels]
+    mass, costs = np.zeros_like(between), np.zeros_like(between)
+    for l, weight in enumerate(counts / len(counts)):  # noqa: E741
+        drawn = draws["theta"][l], draws["theta"][l], draws["psi"][l], draws["orders"][l]
+        seen = [reference.data_point_projections(*data, *drawn) for data in (a, b)]
+        parts = [
+            [values[data[1] == label] for label in side]
+            for values, data, side in zip(seen, (a, b), labels, strict=True)
+        ]
+        for i, x in enumerate(parts[0]):
+            for j, y in enumerate(parts[1]):
+                between[i, j] += weight * reference.wasserstein(x, y, p)
+        for side, matrix in zip(parts, within, strict=True):
+            for i, x in enumerate(side):
+                for j, y in enumerate(side):
+                    matrix[i, j] += weight * reference.wasserstein(x, y, p)
+        long = []
+        for values, data in zip(seen, (a, b), strict=True):
+            order = np.argsort(values)
+            repeats = common // len(values)
+            long.append((np.repeat(values[order], repeats), np.repeat(np.asarray(data[1])[order], repeats)))
+        for x, c, y, d in zip(*long[0], *long[1], strict=True):
+            place = labels[0].index(c), labels[1].index(d)
+            mass[place] += weight / common / np.mean(counts)
+            costs[place] += weight * abs(x - y) ** p / common
+    for matrix in within:
+        np.fill_diagonal(matrix, np.inf)
+    return between ** (1 / p), [matrix.min(axis=1) ** (1 / p) for matrix in within], mass, costs
+
+
+@pytest.mark.parametrize("p", [1, 2, 2.5])
+@pytest.mark.parametrize("m", [24, 30])
+def test_everything_is_what_the_definition_says(rng, p, m):
+    a = rng.normal(size=(24, 3)), rng.permutation(np.repeat(["x", "y", "z"], 8))
+    b = rng.normal(0.5, 1, size=(m, 3)), rng.permutation(np.repeat([3, 7], m // 2))
+    draws = reference.draw(rng, 70, 3)
+    why = sotdd.explain(a, b, p=p, projections=sotdd.Projections.from_arrays(**draws))
+    between, separation, mass, costs = slow(a, b, draws, p)
+    np.testing.assert_allclose(why.class_distances, between, rtol=1e-5)
+    np.testing.assert_allclose(why.by_class.separation[0], separation[0], rtol=1e-5)
+    np.testing.assert_allclose(why.by_class.separation[1], separation[1], rtol=1e-5)
+    np.testing.assert_allclose(why.coupling, mass, atol=1e-9)
+    np.testing.assert_allclose(why.by_class.costs * why.distance.value**p, costs, rtol=1e-4)
+    assert why.class_distances.shape == why.by_class.stderr.shape == (3, 2)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_projections_that_lean_count_by_their_weights(rng, p):
+    """The same definitions with a weight for every projection: those that `distance` draws by default."""
+    a = rng.normal(size=(24, 4)) * [5, 1, 1, 1], rng.permutation(np.repeat(["x", "y", "z"], 8))
+    b = rng.normal(0.5, 1, size=(30, 4)), rng.permutation(np.repeat([3, 7], 15))
+    orders = sotdd.UniformOrders(2)
+    tilted = sotdd.Projections.fit([a, b], n_projections=64, moments=orders, n_moments=1, scale=None, tilt=True)
+    block = tilted.draw(0, 64)
+    assert np.ptp(block.importance) > 0.5  # or the test shows nothing
+    # One moment of order 1 or 2: the polynomial ψ t or ψ t² / 2 tells both.
+    straight, squared = block.terms.coefficients[:, 1:3].T
+    order = np.where(squared != 0, 2, 1)[:, None]
+    psi = np.stack([block.terms.weights, np.where(squared != 0, 2 * squared, straight)], axis=1)
+    draws = {"theta": block.features.theta.astype(float), "psi": psi, "orders": order}
+    why = sotdd.explain(a, b, p=p, projections=tilted)
+    between, separation, mass, costs = slow(a, b, draws, p, block.importance)
+    np.testing.assert_allclose(why.class_distances, between, rtol=1e-4)
+    for found, expected in zip(why.by_class.separation, separation, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(why.coupling, mass, atol=1e-6)
+    np.testing.assert_allclose(why.by_class.costs * why.distance.value**p, costs, rtol=1e-3)
+    assert costs.sum() == pytest.approx(why.distance.value**p, rel=1e-4)
+
+
+@pytest.mark.parametrize("estimator", ["controlled", "plain"])
+def test_the_distance_is_the_distance(rng, centres, estimator):
+    a, b = blobs(rng, 200, centres, list("abcd")), blobs(rng, 160, centres + 1, [1, 2, 3, 4])
+    why = sotdd.explain(a, b, n_projections=300, seed=5, estimator=estimator)
+    alone = sotdd.distance(a, b, n_projections=300, seed=5, estimator=estimator)
+    assert why.distance.value == alone.value
+    np.testing.assert_array_equal(why.distance.per_projection, alone.per_projection)
+    projections = sotdd.Projections.fit([a, b], n_projections=300, seed=5, tilt=estimator == "controlled")
+    forgotten = sotdd.distance(a[0], b[0], projections=projections, estimator=estimator)
+    assert why.unlabelled.value == pytest.approx(forgotten.value, rel=1e-6)  # the tilt has other last bits
+    assert why.raw_features == pytest.approx((forgotten.value / alone.value) ** 2, rel=1e-5)
+    assert why.features + why.labels == 1
+    assert why.raw_features + why.raw_labels == 1
+
+
+def test_a_cell_is_the_distance_of_two_classes(rng, centres):
+    a, b = blobs(rng, 200, centres, list("abcd")), blobs(rng, 160, centres + 1, [1, 2, 3, 4])
+    projections = sotdd.Projections.fit([a, b], n_projections=200)
+    why = sotdd.explain(a, b, projections=projections)
+    cell = sotdd.distance(a[0][a[1] == "c"], b[0][b[1] == 1], projections=projections)
+    assert why.class_distances[2, 0] == pytest.approx(cell.value, rel=1e-5)
+    assert why.by_class.stderr[2, 0] == pytest.approx(cell.stderr, rel=1e-4)
+
+
+def test_shares_and_coupling_add_up(rng, centres):
+    a, b = blobs(rng, 200, centres, list("abcd")), blobs(rng, 90, centres[:3] + 1, [1, 2, 3])
+    why = sotdd.explain(a, b, n_projections=200)
+    for shares in why.shares:
+        assert shares.sum() == pytest.approx(1)
+        assert (shares >= 0).all()
+    np.testing.assert_allclose(why.coupling.sum(axis=1), np.full(4, 1 / 4))
+    np.testing.assert_allclose(why.coupling.sum(axis=0), np.full(3, 1 / 3))
+
+
+# --------------------------------------------------------------------------- known answers
+
+
+def test_one_class_moved(rng, centres):
+    """The moved class is far from every class, carries most of the distance, and the others find each other."""
+    moved = centres.copy()
+    moved[2] += 12
+    a, b = blobs(rng, 400, centres, list("abcd")), blobs(rng, 400, moved, list("abcd"))
+    why = sotdd.explain(a, b)
+    assert why.shares[1].argmax() == 2
+    assert why.shares[1][2] > 0.5
+    own = np.diag(why.class_distances)
+    assert own.argmax() == 2
+    assert own[2] > 5 * np.delete(own, 2).max()
+    assert why.counterparts == (("a", "a"), ("b", "b"), ("d", "d"))
+    assert why.without_counterpart == (("c",), ("c",))
+
+
+def test_one_class_moved_a_little_keeps_its_counterpart(rng, centres):
+    moved = centres.copy()
+    moved[2] += 1
+    a, b = blobs(rng, 400, centres, list("abcd")), blobs(rng, 400, moved, list("abcd"))
+    why = sotdd.explain(a, b)
+    assert why.counterparts == tuple((label, label) for label in "abcd")
+    assert np.diag(why.class_distances).argmax() == 2
+    assert why.shares[1].argmax() == 2
+
+
+def test_one_class_missing(rng, centres):
+    a, b = blobs(rng, 400, centres, list("abcd")), blobs(rng, 300, centres[:3], ["A", "B", "C"])
+    why = sotdd.explain(a, b)
+    assert why.without_counterpart == (("d",), ())
+    assert why.counterparts == (("a", "A"), ("b", "B"), ("c", "C"))
+    assert why.nearest[1] == ("a", "b", "c")
+    assert why.shares[0].argmax() == 3
+
+
+def test_labels_permuted_over_the_same_points(rng, centres):
+    """Nothing is features; mixed classes correspond to none."""
+    x, y = blobs(rng, 400, centres, list("abcd"))
+    why = sotdd.explain((x, y), (x, rng.permutation(y)))
+    assert why.features == pytest.approx(0, abs=1e-9)
+    assert why.labels == pytest.approx(1)
+    assert why.without_counterpart == (tuple("abcd"), tuple("abcd"))
+
+
+def test_labels_renamed_change_nothing(rng, centres):
+    x, y = blobs(rng, 400, centres, list("abcd"))
+    renamed = np.array([{"a": "b", "b": "c", "c": "d", "d": "a"}[label] for label in y])
+    order = np.argsort(renamed, kind="stable")
+    why = sotdd.explain((x, y), (x[order], renamed[order]))
+    assert why.distance.value < 1e-5
+    assert why.counterparts == (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"))
+
+
+def test_a_shift_without_labels_is_features_only(rng):
+    x = rng.normal(size=(300, 4))
+    why = sotdd.explain(x, x + 1)
+    assert why.features == 1
+    assert why.labels == 0
+    assert why.counterparts == (("all", "all"),)
+
+
+def test_labels_can_bring_datasets_nearer():
+    """Points at ±1 without labels look like labels at ±1 on points at 0, under a weight of one for both."""
+    projections = sotdd.Projections.from_arrays(theta=[[1.0]], psi=[[1.0, 1.0]], orders=[[1]])
+    a = [[-2.0], [2.0]], ["one", "one"]
+    b = [[-1.0], [1.0]], ["low", "high"]
+    why = sotdd.explain(a, b, projections=projections)
+    assert why.distance.value == 0
+    assert why.unlabelled.value == 1
+    assert math.isnan(why.features)
+    b = [[-1.1], [1.1]], ["low", "high"]
+    why = sotdd.explain(a, b, projections=projections)
+    assert why.raw_labels < 0
+
+
+def test_the_error_of_a_share_is_what_repeating_it_shows(rng, centres):
+    a, b = blobs(rng, 120, centres, list("abcd")), blobs(rng, 120, centres + 0.5, list("abcd"))
+    again = [sotdd.explain(a, b, n_projections=256, seed=seed) for seed in range(40)]
+    spread = np.std([why.raw_features for why in again], ddof=1)
+    assert np.median([why.share_stderr for why in again]) == pytest.approx(spread, rel=0.4)
+
+
+# --------------------------------------------------------------------------- noise
+
+
+def far_centres(rng, count, d, apart=6.0):
+    """Centres about as far from each other, whatever the dimension; in the plane on a grid."""
+    if d == 2:
+        return np.array([(5.0 * (i % 3), 5.0 * (i // 3)) for i in range(count)])
+    return rng.normal(size=(count, d)) * apart / np.sqrt(2 * d)
+
+
+@pytest.mark.parametrize("d", [2, 20, 500])
+def test_where_nothing_differs_nothing_is_named(d):
+    rng = np.random.default_rng(1)
+    centres = far_centres(rng, 5, d)
+    a, b = blobs(rng, 150, centres, list("abcde")), blobs(rng, 100, centres, list("abcde"))
+    why = sotdd.explain(a, b, n_projections=200)
+    assert why.within_noise
+    assert math.isnan(why.features)
+    assert 0 < why.raw_features < 1
+    assert "nothing beyond noise" in repr(why)
+    assert (why.moved, why.without_counterpart, why.renamed) == ((), ((), ()), ())
+    assert why.counterparts == tuple((label, label) for label in "abcde")
+    told = json.loads(json.dumps(why.to_dict(), allow_nan=False))
+    assert (told["within_noise"], told["features"], told["swapped"]) == (True, None, [])
+    assert all(0 < line["share_by_chance"] < 1 for line in told["classes"][0])
+
+
+@pytest.mark.parametrize(("d", "n"), [(2, 20), (2, 100), (20, 20), (500, 60)])
+def test_a_missing_class_is_named_at_any_dimension(d, n):
+    named = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        centres = far_centres(rng, 5, d)
+        a, b = blobs(rng, 5 * n, centres, list("abcde")), blobs(rng, 4 * n, centres[:4], list("abcd"))
+        named.append(sotdd.explain(a, b, n_projections=200).without_counterpart == (("e",), ()))
+    assert sum(named) >= 3
+
+
+@pytest.mark.parametrize("d", [2, 20, 500])
+def test_a_class_that_moves_a_little_is_named_and_keeps_its_counterpart(d):
+    """Another class may be named beside it by chance, as the level of 5 % allows."""
+    beside = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        centres = far_centres(rng, 4, d)
+        moved = centres.copy()
+        moved[1] += (1.5 if d < 500 else 5) / np.sqrt(d)
+        n = 400 if d < 500 else 1000
+        a, b = blobs(rng, n, centres, list("abcd")), blobs(rng, n, moved, list("abcd"))
+        why = sotdd.explain(a, b, n_projections=200)
+        assert ("b", "b") in why.moved
+        assert why.without_counterpart == ((), ())
+        assert "moved beyond noise: " in repr(why)
+        beside += len(why.moved) - 1
+    assert beside <= 1
+
+
+def test_small_classes_are_not_far_for_being_small(rng):
+    """Between 6 points of a class and 200 of the same there is more distance than between large classes."""
+    sizes = np.array([200, 200, 6])
+    centres = np.repeat(far_centres(rng, 3, 50), sizes, axis=0)
+    y = np.repeat(list("abc"), sizes)
+    why = sotdd.explain(*((centres + rng.normal(size=centres.shape), y) for _ in range(2)), n_projections=200)
+    assert why.counterparts == (("a", "a"), ("b", "b"), ("c", "c"))
+    assert why.nearest == (("a", "b", "c"), ("a", "b", "c"))
+
+
+def test_names_that_changed_places(rng, centres):
+    a, b = blobs(rng, 200, centres, [0, 1, 2, 3]), blobs(rng, 200, centres, [1, 0, 2, 3])
+    why = sotdd.explain(a, b, n_projections=200)
+    assert why.swapped == ((0, 1),)
+    assert why.renamed == ((0, 1), (1, 0))
+    assert "0 and 1 have changed places" in repr(why)
+    assert why.to_dict()["swapped"] == [[0, 1]]
+
+
+def test_names_that_changed_in_turn(rng, centres):
+    a, b = blobs(rng, 200, centres, [0, 1, 2, 3]), blobs(rng, 200, centres, [2, 1, 5, 3])
+    why = sotdd.explain(a, b, n_projections=200)
+    assert why.swapped == ()
+    assert "classes have changed names: 0 → 2, 2 → 5" in repr(why)
+
+
+def test_names_are_kept_where_classes_are_alike(rng):
+    """Labels that say nothing of the points could be matched in any way."""
+    a, b = ((rng.normal(size=(200, 3)), rng.integers(4, size=200)) for _ in range(2))
+    why = sotdd.explain(a, b, n_projections=200)
+    assert why.renamed == ()
+    assert why.matches.pairs == ((0, 0), (1, 1), (2, 2), (3, 3))
+
+
+def test_only_features_or_only_labels(rng, centres):
+    x, y = blobs(rng, 400, centres, list("abcd"))
+    same = blobs(rng, 400, centres, list("abcd"))
+    labels = sotdd.explain((x, y), (same[0], rng.permutation(same[1])), n_projections=200)
+    assert "features alone are within noise" in repr(labels)
+    assert labels.parts.labels_interval[0] > 0.5
+    features = sotdd.explain(x, x + 1, n_projections=200)
+    assert "labels add nothing beyond noise" in repr(features)
+    assert features.features == 1
+
+
+def test_costs_of_deals_are_what_the_definition_says(rng):
+    """Classes by features, and halves of all points with labels and without, in float64 and one by one."""
+    a = rng.normal(size=(24, 3)), rng.permutation(np.repeat(["x", "y", "z"], 8))
+    b = rng.normal(0.5, 1, size=(30, 3)), rng.permutation(np.repeat(["x", "w"], 15))
+    draws = reference.draw(rng, 40, 3)
+    projections = sotdd.Projections.from_arrays(**draws)
+    data = [sotdd.LabelledData.of(side) for side in (a, b)]
+    halves = [dealing.HalfSamples.of(data, 3, 5, labels=labels) for labels in (True, False)]
+    deals = [*class_chance.deals_of_pairs(data, [(1, 0)], 2, seed=0), *map(dealing.Deal, halves)]
+    found = dealing.deal_out(data, deals, projections, 2, lambda done, total: None)
+    points, labels = np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
+    for deal, costs in zip(deals, found, strict=True):
+        for number, cost in enumerate(costs):
+            sides = [side.index for side in deal.ways.draw(number)]
+            sides = sides if deal.places is None else [deal.places[side] for side in sides]
+            named = labels if deal is deals[1] else np.zeros(len(labels))
+            total = 0.0
+            for theta, psi, orders in zip(draws["theta"], draws["psi"], draws["orders"], strict=True):
+                if deal.by_features:
+                    seen = [points[side] @ theta for side in sides]
+                else:
+                    drawn = theta, theta, psi, orders
+                    seen = [reference.data_point_projections(points[side], named[side], *drawn) for side in sides]
+                total += reference.wasserstein(*seen, 2) / 40
+            assert cost == pytest.approx(total, rel=1e-4)
+
+
+def test_the_floor_of_a_class_is_what_samples_of_it_give():
+    """Brought from halves to the sizes at hand, over many samples of one class."""
+    rng = np.random.default_rng(4)
+    pairs = [(rng.normal(size=(30, 3)), rng.normal(size=(80, 3))) for _ in range(100)]
+    through = sotdd.Projections.fit(list(pairs[0]), n_projections=64)
+    found = [
+        class_comparison.compare_classes(*map(sotdd.LabelledData.of, pair), through, 2, lambda done, total: None)
+        for pair in pairs
+    ]
+    expected = np.mean([one.distances**2 for one in found])
+    assert np.mean([one.floors for one in found]) == pytest.approx(expected, rel=0.15)
+
+
+def test_the_chance_of_any_is_right_for_all_together():
+    rng = np.random.default_rng(3)
+    alarms = [class_chance.chance_of_any(rng.gamma(2, size=(10, 60))).min() <= 0.05 for _ in range(2000)]
+    assert np.mean(alarms) == pytest.approx(0.05, abs=0.015)
+    costs = rng.gamma(2, size=(10, 60))
+    costs[3, 0] = 60
+    assert np.flatnonzero(class_chance.chance_of_any(costs) <= 0.05).tolist() == [3]
+    assert class_chance.chance_of_any(np.ones((2, 20))).tolist() == [1, 1]
+
+
+# --------------------------------------------------------------------------- how it is done
+
+
+def test_chunks_and_threads_do_not_matter(rng, centres, monkeypatch):
+    a, b = blobs(rng, 200, centres, list("abcd")), blobs(rng, 160, centres + 1, list("abcd"))
+    whole = sotdd.explain(a, b, n_projections=300)
+    monkeypatch.setattr("sotdd.engines.cpu.engine._TILES", 1)
+    monkeypatch.setattr(class_comparison, "_ORDER_VALUES", 2000)
+    with threadpoolctl.threadpool_limits(1):
+        parts = sotdd.explain(a, b, n_projections=300)
+    np.testing.assert_array_equal(whole.class_distances, parts.class_distances)
+    np.testing.assert_array_equal(whole.by_class.costs, parts.by_class.costs)
+
+
+def test_other_laws_are_explained_too(rng, centres):
+    class Medians:
+        def describe(self):
+            return {"law": "medians"}
+
+        def draw(self, rng, n_projections):
+            angle = rng.uniform(0, 2 * np.pi, n_projections)
+            return sotdd.projections.Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
+
+        @staticmethod
+        def summary(values, parameters):
+            return parameters[:, 0] * np.median(values, axis=1)
+
+    x, y = blobs(rng, 200, centres, list("abcd"))
+    why = sotdd.explain((x, y), (x, rng.permutation(y)), label=Medians(), shared_directions=False, n_projections=128)
+    assert why.features == pytest.approx(0, abs=1e-9)
+
+
+def test_progress_goes_from_start_to_end(rng):
+    told = []
+    a = rng.normal(size=(40, 2)), rng.integers(2, size=40)
+    sotdd.explain(a, a, n_projections=128, progress=lambda done, total: told.append((done, total)))
+    assert told == sorted(told)
+    assert told[-1] == (4000, 4000)
+
+
+def test_bad_input(rng):
+    x = rng.normal(size=(2100, 2))
+    with pytest.raises(sotdd.SotddError, match=r"2,100 and 2,100 classes, too many"):
+        sotdd.explain((x, np.arange(2100)), (x, np.arange(2100)))
+    for n_splits in (5, True, 2.5):
+        with pytest.raises(sotdd.SotddError, match=f"n_splits is {n_splits}: expected a whole number of at least 19"):
+            sotdd.explain(x, x, n_splits=n_splits)
+    with pytest.raises(sotdd.SotddError, match="p is 0"):
+        sotdd.explain(x, x, p=0)
+    with pytest.raises(sotdd.SotddError, match="together with n_projections"):
+        sotdd.explain(x, x, n_projections=64, projections=sotdd.Projections.fit([x]))
+
+
+# --------------------------------------------------------------------------- what is shown
+
+
+def test_text_and_json(rng, centres):
+    labels = ["[red]", "b", "c", "d"]
+    a, b = blobs(rng, 400, centres, labels), blobs(rng, 300, centres[:3], [1, 2, 3])
+    why = sotdd.explain(sotdd.LabelledData.of(a, "ours"), sotdd.LabelledData.of(b, "theirs"), n_projections=200)
+    lines = repr(why).splitlines()
+    assert lines[0] == f"ours and theirs: {why.distance!r}"
+    assert lines[1].startswith("of what is beyond noise, features are ")
+    assert lines[3].split("  ")[0] == "class of ours"
+    assert len(lines) == 3 + 6 + 1 + 5
+    assert "without a counterpart in theirs: d" in lines
+    assert "… and 2 more" in why.table(limit=2).splitlines()
+    told = json.loads(json.dumps(why.to_dict(), allow_nan=False))
+    assert told["without_counterpart"] == [["d"], []]
+    assert sum(line["share"] for line in told["classes"][0]) == pytest.approx(1)
+    assert told["class_distances"] == why.class_distances.tolist()
+    text = io.StringIO()
+    Console(file=text, width=120).print(why)
+    assert "[red]" in text.getvalue()
+    assert "without a counterpart in theirs: d" in text.getvalue()
+
+
+def test_datasets_of_one_name_are_told_apart(rng):
+    a, b = (sotdd.LabelledData.of(rng.normal(size=(9, 2))) for _ in range(2))
+    assert sotdd.explain(a, b, n_projections=64).names == ("data", "data (2)")
+
+
+def test_the_same_dataset_twice(rng):
+    a = rng.normal(size=(60, 2)), rng.integers(3, size=60)
+    why = sotdd.explain(a, a, n_projections=64)
+    assert "nothing tells them apart" in repr(why)
+    assert not why.by_class.costs.any()
+    assert json.loads(json.dumps(why.to_dict(), allow_nan=False))["features"] is None
+    np.testing.assert_allclose(np.diag(why.coupling), np.bincount(a[1]) / 60)

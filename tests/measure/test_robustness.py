@@ -1,0 +1,145 @@
+"""What happens under strain: many threads at once, many calls in a row, and an interruption half-way."""
+
+import json
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd.basics.errors import SotddError
+from sotdd.basics.files import write_whole
+
+LINUX = sys.platform == "linux"
+
+
+def dataset(seed, n=300, width=6, classes=4):
+    rng = np.random.default_rng(seed)
+    return rng.normal(seed % 3, 1, size=(n, width)), rng.integers(classes, size=n)
+
+
+def program(code, *arguments, **settings):
+    """Run a program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **settings,
+    )
+
+
+def test_sixteen_threads_at_once_get_what_each_would_get_alone():
+    """Bit for bit, with settings of their own, so that an answer given to the wrong caller would show."""
+    together = threading.Barrier(16)
+    cases = [
+        ((dataset(i), dataset(i + 1, n=200 + i)), {"n_projections": 40 + i, "seed": i, "p": 1 + i % 3})
+        for i in range(16)
+    ]
+
+    def measure(case):
+        (a, b), settings = case
+        together.wait()
+        return [sotdd.distance(a, b, **settings) for _ in range(3)]
+
+    with ThreadPoolExecutor(16) as threads:
+        found = list(threads.map(measure, cases))
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("sotdd")]
+    for ((a, b), settings), results in zip(cases, found, strict=True):
+        alone = sotdd.distance(a, b, **settings)
+        for result in results:
+            assert (result.value, result.stderr) == (alone.value, alone.stderr)
+            np.testing.assert_array_equal(result.per_projection, alone.per_projection)
+
+
+SOAK = """
+import gc, os
+import numpy as np, sotdd
+
+def megabytes():
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+for i in range(1000):
+    rng = np.random.default_rng(i)
+    a, b = ((rng.normal(size=(n, 8)), rng.integers(3, size=n)) for n in (60, 50 + i % 20))
+    sotdd.distance(a, b, n_projections=30, seed=i)
+    if i + 1 in (200, 1000):
+        print(megabytes(), flush=True)
+"""
+
+
+@pytest.mark.skipif(not LINUX, reason="reads the memory of a process from /proc")
+def test_a_thousand_distances_leave_memory_flat():
+    """A leak of one result each, about 20 kB with its data, would be 16 MB."""
+    done = program(SOAK)
+    assert (done.returncode, done.stderr) == (0, "")
+    early, late = map(float, done.stdout.split())
+    assert late - early < 6
+
+
+# Interrupts itself by a real signal once the command's worker threads are there; says which outlive it.
+INTERRUPTED = """
+import json, os, signal, sys, threading, time
+
+def at_work():
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("sotdd")]
+
+def interrupt():
+    while not at_work():
+        time.sleep(0.005)
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+from sotdd.commands import main
+try:
+    main()
+finally:
+    print(json.dumps(at_work()))
+"""
+LONG = "3000000"  # projections: many minutes, if nothing stopped it
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal as terminals do elsewhere")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("distance", "a.npz", "b.npz", "--n-projections", LONG),
+        ("matrix", "a.npz", "b.npz", "--n-projections", LONG, "--report", "page.html"),
+        ("rank", "a.npz", "b.npz", "--n-projections", LONG),
+        ("check", "a.npz", "b.npz", "--fail-above", "1", "--n-projections", LONG),
+        ("explain", "a.npz", "b.npz", "--n-projections", LONG),
+        ("sketch", "a.npz", "-o", "a.sotdd", "--n-projections", LONG, "--n-quantiles", "2"),
+        ("test", "a.npz", "b.npz", "--n-projections", "50000"),  # of each of a thousand splits
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_an_interruption_ends_at_once_and_leaves_nothing_behind(tmp_path, arguments):
+    for seed, name in enumerate("ab"):
+        x, y = dataset(seed, n=2000)
+        np.savez(tmp_path / f"{name}.npz", X=x, y=y)
+    before = sorted(tmp_path.iterdir())
+    done = program(INTERRUPTED, *arguments, "--device", "cpu", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "sotdd: interrupted.\n")
+    assert json.loads(done.stdout) == []
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError("no space left")])
+def test_a_file_that_is_interrupted_while_written_leaves_the_old_one(tmp_path, monkeypatch, fault):
+    place = tmp_path / "file"
+    write_whole(place, b"old")
+
+    def fail(_):
+        raise fault
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises((KeyboardInterrupt, SotddError)):
+        write_whole(place, b"new")
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"old"]

@@ -1,0 +1,232 @@
+"""Catalogs under other hands: processes that add at once or are killed, full and read-only disks, damage."""
+
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import sotdd
+
+pytest.importorskip("lancedb")
+
+
+def labelled(rng, n=200, shift=0.0, classes=3):
+    labels = rng.integers(classes, size=n)
+    return rng.normal(size=(n, 4)) * rng.uniform(0.5, 1.5, size=4) + 0.3 * labels[:, None] + shift, labels
+
+
+@pytest.fixture
+def large(rng):
+    """Sketches whose blobs are files of their own."""
+    projections = sotdd.Projections.fit([labelled(rng, 500)], n_projections=512)
+    return {name: sotdd.sketch(labelled(rng, 300), projections, n_quantiles=128) for name in "abcdef"}
+
+
+def test_many_single_additions_are_tidied_and_stay_readable(tmp_path, large, monkeypatch):
+    monkeypatch.setattr("sotdd.sketches.catalog.store._PARTS", 8)
+    catalog = sotdd.Catalog(tmp_path / "catalog")
+    sketches = list(large.values())
+    for i in range(70):
+        catalog.add(f"e{i}", sketches[i % 6])
+    parts = catalog._store._entries().stats()["fragment_stats"]["num_fragments"]
+    assert parts < 40
+    catalog.remove("e3")
+    catalog.tidy()
+    assert catalog._store._entries().stats()["fragment_stats"]["num_fragments"] == 1
+    assert len(catalog) == 69
+    for i in (0, 17, 69):
+        assert np.array_equal(catalog.get(f"e{i}").quantiles, sketches[i % 6].quantiles)
+
+
+def test_a_damaged_sketch_is_refused(tmp_path, large):
+    catalog = sotdd.Catalog(tmp_path / "catalog")
+    catalog.add_many(large)
+    assert len(catalog.nearest(large["a"])) == 6
+    blobs = [path for path in (tmp_path / "catalog").rglob("*") if path.is_file() and path.stat().st_size > 1e6]
+    assert blobs
+    for path in blobs:
+        whole = bytearray(path.read_bytes())
+        whole[len(whole) // 2] ^= 1
+        path.write_bytes(whole)
+    with pytest.raises(sotdd.SotddError, match=r"damaged|not a whole sketch"):
+        sotdd.Catalog(catalog.path).nearest(large["a"])
+
+
+def child(code, *arguments):
+    """Another process that has a sketch ``s`` through agreed projections, and says when it is ready."""
+    before = """
+        import sys
+        import numpy as np, sotdd
+        rng = np.random.default_rng(0)
+        def made(seed=0):
+            p = sotdd.Projections.fit([rng.normal(size=(300, 4))], n_projections=512, seed=seed, scale=None)
+            return sotdd.sketch(np.ones((300, 4)), p, n_quantiles=64)
+        catalog = sotdd.Catalog(sys.argv[1])
+    """
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(before) + textwrap.dedent(code), *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+ADDING = """
+    s = made()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for i in range(int(sys.argv[3])):
+        catalog.add(f"{sys.argv[2]} {i}", s, number=i, **{sys.argv[2]: True})
+        print(i, flush=True)
+"""
+
+
+def test_a_process_killed_in_the_middle_of_adding_loses_nothing(tmp_path, rng):
+    place = tmp_path / "catalog"
+    told = set()
+    for turn in range(5):
+        adding = child(ADDING, place, f"turn{turn}", 1000)
+        adding.stdout.readline()
+        adding.stdin.write("go\n")
+        adding.stdin.flush()
+        if turn:  # the first is killed while it makes the catalog
+            told.add(f"turn{turn} {int(adding.stdout.readline())}")
+        time.sleep(rng.uniform(0.01, 0.3))
+        adding.kill()
+        told |= {f"turn{turn} {int(line)}" for line in adding.communicate()[0].splitlines()}
+        catalog = sotdd.Catalog(place)
+        assert told <= set(catalog.names)
+        assert len(catalog) <= len(told) + turn + 1  # of each turn at most one was added and not told
+        for name in catalog.names:
+            assert catalog.get(name).n_quantiles == 64
+    assert len(catalog.nearest(catalog.get(catalog.names[0]), k=3)) == 3
+    catalog.remove(catalog.names[0])
+    catalog.tidy()
+
+
+def test_processes_adding_at_once_lose_nothing(tmp_path):
+    place = tmp_path / "catalog"
+    several = [child(ADDING, place, word, 12) for word in ("one", "two", "three")]
+    for one in several:
+        one.stdout.readline()
+    for one in several:  # so that all make the catalog at once
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    for one in several:
+        _, errors = one.communicate(timeout=120)
+        assert one.returncode == 0, errors
+    catalog = sotdd.Catalog(place)
+    assert sorted(catalog.names) == sorted(f"{word} {i}" for word in ("one", "two", "three") for i in range(12))
+    assert len(catalog.entries("number = 3")) == 3
+    assert len(catalog.entries("two")) == 12
+    for name in catalog.names:
+        catalog.get(name)
+
+
+RACING = """
+    s = made(int(sys.argv[2]))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        catalog.add("same", s)
+    except sotdd.SotddError as error:
+        print(error, flush=True)
+    else:
+        print("added", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("seeds", "said"), [((0, 0), "there is an entry 'same'"), ((0, 1), "different projections")])
+def test_of_two_that_add_the_same_at_once_one_is_told(tmp_path, seeds, said):
+    two = [child(RACING, tmp_path / "catalog", seed) for seed in seeds]
+    for one in two:
+        one.stdout.readline()
+    for one in two:
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    answers = sorted((one.communicate(timeout=120)[0].strip() for one in two), key=lambda answer: answer != "added")
+    assert answers[0] == "added"
+    assert said in answers[1] or "there is an entry 'same'" in answers[1]  # whichever is seen first
+    catalog = sotdd.Catalog(tmp_path / "catalog")
+    assert catalog.names == ("same",)
+    catalog.get("same")
+
+
+def in_a_mount(tmp_path, mount, code):
+    """Run code with a folder of its own mounted, where the system lets us."""
+    if shutil.which("unshare") is None:
+        pytest.skip("this system has no unshare")
+    (tmp_path / "mounted").mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(code))
+    probe = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", mount], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    if probe.returncode:
+        pytest.skip(f"this system lets nobody mount: {probe.stderr.strip()}")
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", f'{mount} && "{sys.executable}" script.py'],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
+    said = in_a_mount(
+        tmp_path,
+        "mount -t tmpfs -o size=3m none mounted",
+        """
+        import numpy as np, sotdd
+        p = sotdd.Projections.fit([np.eye(4)], n_projections=512)
+        s = sotdd.sketch(np.ones((900, 4)), p, n_quantiles=512)
+        catalog = sotdd.Catalog("mounted/catalog")
+        for i in range(20):
+            try:
+                catalog.add(f"e{i}", s)
+            except sotdd.SotddError as error:
+                print(error)
+                break
+        print(len(catalog), i)
+        print(len(catalog.nearest(s)), all((catalog.get(name).quantiles == s.quantiles).all() for name in catalog))
+        """,
+    )
+    assert len(said) == 3
+    assert "cannot write to the catalog 'mounted/catalog' (no space left" in said[0]
+    kept, tried = map(int, said[1].split())
+    assert kept == tried > 0
+    assert said[2] == f"{kept} True"
+
+
+def test_a_read_only_catalog_is_read_and_not_written(tmp_path, rng):
+    projections = sotdd.Projections.fit([np.eye(4)], n_projections=64)
+    made = sotdd.sketch(rng.normal(size=(100, 4)), projections)
+    sotdd.Catalog(tmp_path / "source").add("first", made, place=1)
+    said = in_a_mount(
+        tmp_path,
+        "mount --bind source mounted && mount -o remount,bind,ro mounted",
+        """
+        import sotdd
+        catalog = sotdd.Catalog("mounted")
+        s = catalog.get("first")
+        print(catalog.nearest(s).names, len(catalog), catalog.entry("first").metadata)
+        for change in (lambda: catalog.add("x", s), lambda: catalog.add("x", s, key=1), lambda: catalog.remove("first"),
+                       lambda: catalog.rename("first", "x"), lambda: sotdd.Catalog("mounted/new").add("x", s),
+                       catalog.tidy):
+            try:
+                change()
+            except sotdd.SotddError as error:
+                print(error)
+        print(catalog.names)
+        """,
+    )
+    assert said[0] == "('first',) 1 {'place': 1}"
+    assert said[-1] == "('first',)"
+    assert len(said) >= 7
+    for line in said[1:-1]:
+        assert "(read-only file system)" in line

@@ -1,0 +1,514 @@
+"""Sketches on a Dask cluster: against streams in this process, with workers that die, with bad partitions."""
+
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+
+import dask
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from distributed import Client, Future, LocalCluster
+from pyarrow import parquet
+
+import sotdd
+from sotdd.inputs.loaders import parquet_batches
+from sotdd.inputs.loaders.parquet_batches import ParquetBatches
+from sotdd.sketches.cluster import sketching, tasks
+
+D = 5
+
+
+@pytest.fixture(scope="module")
+def threads():
+    """Two workers in this process."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=logging.CRITICAL
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Two workers in processes of their own."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as made,
+        Client(made, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def batch(seed, n=1500, classes=3, d=D):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(classes, size=n)
+    return (rng.normal(size=(n, d)) + 0.5 * labels[:, None]).astype(np.float32), labels
+
+
+def table(features, labels, lists=False):
+    if lists:
+        rows = pa.FixedSizeListArray.from_arrays(pa.array(features.ravel()), features.shape[1])
+        return pa.table({"point": rows, "label": labels})
+    return pa.table({**{f"x{k}": column for k, column in enumerate(features.T)}, "label": labels})
+
+
+@pytest.fixture(scope="module")
+def batches():
+    return [batch(seed) for seed in range(11)]
+
+
+@pytest.fixture(scope="module")
+def projections(batches):
+    return sotdd.Projections.fit(batches[:2], n_projections=70, seed=1)
+
+
+@pytest.fixture(scope="module")
+def streamed(batches, projections):
+    return sotdd.sketch_stream(batches, projections)
+
+
+@pytest.fixture
+def folder(tmp_path, batches):
+    """The batches as files, of which one has two row groups and one has no rows."""
+    for place, part in enumerate(batches[:-1]):
+        parquet.write_table(table(*part), tmp_path / f"part-{place:02}.parquet", row_group_size=1000)
+    (tmp_path / "more").mkdir()
+    parquet.write_table(table(*batches[-1]), tmp_path / "more" / "last.parquet")
+    parquet.write_table(table(*batches[0]).slice(0, 0), tmp_path / "empty.parquet")
+    (tmp_path / "_metadata.parquet").write_text("not for readers")
+    return tmp_path
+
+
+def same(found, expected):
+    """Counts merge to the bit, sums of classes to rounding."""
+    assert found.classes == expected.classes
+    assert found.counts.tolist() == expected.counts.tolist()
+    np.testing.assert_allclose(found.class_terms, expected.class_terms, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found.quantiles, expected.quantiles, atol=2e-6)
+
+
+def two_passes(batches, projections):
+    statistics = sotdd.ClassStatistics(projections)
+    for part in batches:
+        statistics.add(*part)
+    second = sotdd.SketchBuilder(projections, statistics)
+    for part in batches:
+        second.add(*part)
+    return second.finish()
+
+
+def frame(parts, npartitions, lists=False):
+    features, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    columns = {"point": list(features)} if lists else {f"x{k}": column for k, column in enumerate(features.T)}
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dask.dataframe.from_pandas(pd.DataFrame({**columns, "label": labels}), npartitions=npartitions)
+
+
+# ------------------------------------------------------------------ sources
+
+
+def test_parquet_files_in_any_form(folder, threads, projections, streamed):
+    paths = sorted(folder.rglob("[!_]*.parquet"))
+    for source in (
+        folder,
+        str(folder),
+        f"{folder}/**/[!_]*.parquet",
+        paths,
+        folder.as_uri(),
+        [path.as_uri() for path in paths],
+    ):
+        made = sotdd.cluster.sketch(source, projections, threads, name="files")
+        same(made, streamed)
+        assert (made.name, made.fingerprint, made.projections) == ("files", projections.fingerprint, projections)
+        with pytest.raises(ValueError, match="read-only"):
+            made.quantiles[0, 0] = 0
+
+
+def test_frames_of_columns_and_of_lists(batches, threads, projections, streamed):
+    same(sotdd.cluster.sketch(frame(batches, 6), projections, threads), streamed)
+    same(sotdd.cluster.sketch(frame(batches, 3, lists=True), projections, threads, features="point"), streamed)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")  # Dask calls pandas so
+def test_frames_read_from_lists_in_parquet(tmp_path, batches, threads, projections, streamed):
+    for place, part in enumerate(batches):
+        parquet.write_table(table(*part, lists=True), tmp_path / f"{place}.parquet")
+    same(sotdd.cluster.sketch(dask.dataframe.read_parquet(tmp_path), projections, threads), streamed)
+    same(sotdd.cluster.sketch(tmp_path, projections, threads), streamed)
+
+
+def test_delayed_batches_and_futures(batches, threads, projections, streamed):
+    delayed = [dask.delayed(part) for part in batches]
+    same(sotdd.cluster.sketch(delayed, projections, threads), streamed)
+    futures = [threads.submit(lambda part: part, part, pure=False) for part in batches]
+    same(sotdd.cluster.sketch(tuple(futures), projections, threads), streamed)
+    assert all(future.status == "finished" for future in futures)
+
+
+def test_features_alone_are_one_class(folder, batches, threads, projections):
+    names = [f"x{k}" for k in range(D)]
+    alone = sotdd.sketch_stream([part[0] for part in batches], projections)
+    same(sotdd.cluster.sketch(folder, projections, threads, features=names, label=None), alone)
+    same(sotdd.cluster.sketch(frame(batches, 2), projections, threads, features=names, label=None), alone)
+    same(sotdd.cluster.sketch([dask.delayed(part[0]) for part in batches], projections, threads), alone)
+
+
+def test_labels_of_many_types(tmp_path, threads, projections):
+    features, codes = batch(0)
+    texts = np.array(["ant", "bee", "cat"])[codes]
+    expected = sotdd.sketch_stream([(features, texts)], projections)
+    made = pa.table({"point": list(features), "label": pa.array(texts).dictionary_encode(), "weight": features[:, 0]})
+    parquet.write_table(made, tmp_path / "texts.parquet")
+    same(sotdd.cluster.sketch(tmp_path, projections, threads, features="point"), expected)
+    named = pd.DataFrame(features, columns=[f"x{k}" for k in range(D)]).assign(kind=pd.Categorical(texts))
+    parts = dask.dataframe.from_pandas(named, npartitions=2)
+    same(sotdd.cluster.sketch(parts, projections, threads, label="kind"), expected)
+
+
+def test_small_row_groups_are_read_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_batches, "PIECE_ROWS", 2500)
+    parquet.write_table(table(*batch(0, n=6100)), tmp_path / "a.parquet", row_group_size=1000)
+    found = ParquetBatches.open(tmp_path, batch_rows=700)
+    assert [piece.groups for piece in found.pieces] == [(0, 1), (2, 3), (4, 5, 6)]
+    assert [piece.n_points for piece in found.pieces] == [2000, 2000, 2100]
+    assert found.n_points == sum(len(features) for features, _ in found) == 6100
+    assert max(len(features) for features, _ in found) == 700
+    np.testing.assert_array_equal(np.concatenate([part for part, _ in found]), batch(0, n=6100)[0])
+
+
+# ------------------------------------------------------------------ passes, progress, clients
+
+
+def test_many_classes_take_two_passes_and_say_so(folder, threads, projections, batches, caplog, monkeypatch):
+    reports = []
+    with caplog.at_level(logging.INFO, "sotdd"):
+        sotdd.cluster.sketch(folder, projections, threads, name="few")
+        monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 2 * 70 * 4096)
+        made = sotdd.cluster.sketch(folder, projections, threads, progress=lambda *state: reports.append(state))
+    assert [record.message for record in caplog.records if record.name == "sotdd"] == [
+        "sketched few in one pass: 3 classes",
+        "sketching data in two passes: its classes do not fit one",
+    ]
+    assert reports[-1] == (22, 22)
+    same(made, two_passes(batches, projections))
+
+
+def test_classes_that_fit_each_partition_but_not_all(threads, projections, monkeypatch):
+    monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 5 * 70 * 4096)
+    parts = [(batch(place)[0], batch(place)[1] + 3 * place) for place in range(5)]
+    made = sotdd.cluster.sketch([dask.delayed(part) for part in parts], projections, threads)
+    assert made.classes == tuple(range(15))
+    assert made.distance(sotdd.sketch_stream(parts, projections)).value < 2e-3
+
+
+def test_progress_counts_partitions(folder, threads, projections, capsys):
+    reports = []
+    sotdd.cluster.sketch(folder, projections, threads, progress=lambda *state: reports.append(state))
+    assert reports[-1] == (11, 11)
+    assert [done for done, _ in reports] == sorted({done for done, _ in reports})
+    sotdd.cluster.sketch(folder, projections, threads, progress=True)
+
+
+def test_without_a_client_threads_of_this_process_do_it(folder, projections, streamed, caplog):
+    with caplog.at_level(logging.INFO, "sotdd"):
+        same(sotdd.cluster.sketch(folder, projections), streamed)
+    assert "there is no Dask client" in caplog.text
+    with pytest.raises(ValueError, match="No clients"):
+        Client.current()
+
+
+def test_the_current_client_is_used(folder, threads, projections, streamed, caplog):
+    with caplog.at_level(logging.INFO, "sotdd"), threads.as_current():
+        same(sotdd.cluster.sketch(folder, projections), streamed)
+    assert "there is no Dask client" not in caplog.text
+
+
+def test_clients_that_cannot_be_used(folder, threads, projections):
+    closed = Client(threads.cluster, set_as_default=False)
+    closed.close()
+    for client, said in [(closed, "client is closed"), ("tcp://here:8786", "client is 'tcp://here:8786'")]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.cluster.sketch(folder, projections, client)
+
+
+# ------------------------------------------------------------------ processes
+
+
+def test_only_the_sketch_comes_to_the_client(folder, processes, projections, streamed, monkeypatch):
+    came = []
+    result = Future.result
+    monkeypatch.setattr(Future, "result", lambda future, *args: came.append(result(future, *args)) or came[-1])
+    monkeypatch.setattr(parquet_batches.ParquetPiece, "__iter__", None)  # here, not in the workers
+    same(sotdd.cluster.sketch(folder, projections, processes), streamed)
+    assert [type(thing) for thing in came] == [ParquetBatches, sotdd.Sketch]
+
+
+def test_a_worker_with_one_thread_uses_one_core(processes):
+    def threads():
+        from sotdd.engines.cpu.workers import Workers
+
+        with Workers() as workers:
+            return workers._running()._max_workers
+
+    assert set(processes.run(threads).values()) == {1}
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_a_worker_that_is_killed_costs_a_retry(
+    processes, projections, batches, streamed, passes, tmp_path, monkeypatch
+):
+    if passes == 2:
+        monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 0)
+        reference = two_passes(batches, projections)
+    else:
+        reference = streamed
+
+    def slow(place, part, folder):
+        import time
+        from pathlib import Path
+
+        with (Path(folder) / str(place)).open("a") as file:
+            file.write("x")
+        time.sleep(0.15)
+        return part
+
+    processes.wait_for_workers(2)
+    victims = []
+
+    def kill(done, total):
+        if done >= total - len(batches) // 2 and not victims:
+            worker, process = next(iter(processes.run(os.getpid).items()))
+            held = processes.has_what()[worker]
+            os.kill(process, signal.SIGKILL)
+            victims.append(held)
+
+    delayed = [dask.delayed(slow)(place, part, str(tmp_path)) for place, part in enumerate(batches)]
+    made = sotdd.cluster.sketch(delayed, projections, processes, progress=kill)
+    assert victims
+    assert any("sotdd-" in str(key) for key in victims[0])  # it had something to lose
+    began = sum(len((tmp_path / str(place)).read_text()) for place in range(len(batches)))
+    assert began > passes * len(batches)  # and it was done again
+    same(made, reference)
+
+
+def test_a_partition_that_kills_every_worker_is_given_up(processes, projections):
+    def fatal():
+        import os
+        import signal
+
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    scheduler = processes.cluster.scheduler
+    before, scheduler.allowed_failures = scheduler.allowed_failures, 0
+    try:
+        with pytest.raises(sotdd.SotddError, match="batch 0 was given up: workers died at it"):
+            sotdd.cluster.sketch([dask.delayed(fatal)()], projections, processes)
+    finally:
+        scheduler.allowed_failures = before
+
+
+# ------------------------------------------------------------------ bad input
+
+
+def test_a_class_may_be_in_one_partition_only(batches, threads, projections):
+    features, labels = batches[0]
+    shards = [(features[labels == label], labels[labels == label]) for label in range(3)]
+    made = sotdd.cluster.sketch([dask.delayed(part) for part in shards], projections, threads)
+    same(made, sotdd.sketch_stream(shards, projections))
+    assert made.classes == (0, 1, 2)
+
+
+def test_empty_partitions_add_nothing(batches, threads, projections, streamed):
+    whole = frame(batches, 4)
+    nothing = whole[whole.x0 > 1e9]
+    same(sotdd.cluster.sketch(dask.dataframe.concat([nothing, whole]), projections, threads), streamed)
+    empty = (np.empty((0, D), np.float32), np.empty(0, int))
+    same(sotdd.cluster.sketch([dask.delayed(part) for part in [empty, *batches]], projections, threads), streamed)
+    for source in (nothing, [dask.delayed(empty)]):
+        with pytest.raises(sotdd.SotddError, match="no points to sketch"):
+            sotdd.cluster.sketch(source, projections, threads)
+
+
+def test_numbers_of_other_types_are_numbers(tmp_path, batches, threads, projections):
+    parts = [(features.astype(kind), labels) for (features, labels), kind in zip(batches, "fdhe", strict=False)]
+    for place, part in enumerate(parts):
+        parquet.write_table(table(*part), tmp_path / f"{place}.parquet")
+    same(sotdd.cluster.sketch(tmp_path, projections, threads), sotdd.sketch_stream(parts, projections))
+
+
+def other_file(folder, made):
+    parquet.write_table(made, folder / "part-99.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "said"),
+    [
+        (lambda t: t, {"label": "species"}, "has no column 'species', only 'x0' "),
+        (lambda t: t, {"features": ["x0", "x9"]}, "has no column 'x9'"),
+        (lambda t: t, {"features": []}, "features is a list"),
+        (lambda t: t, {"label": None}, "has 6 features but the projections are for 5"),
+        (lambda t: t.rename_columns(["x0", "x1", "x2", "x3", "x4", "kind"]), {}, r"99.parquet has no column 'label'"),
+        (lambda t: t.drop_columns("x3"), {}, r"part-99.parquet has no column 'x3', which .*empty.parquet has"),
+        (lambda t: t.append_column("x5", t["x0"]), {}, r"part-99.parquet has a column 'x5', which .* has not"),
+        (
+            lambda t: t.set_column(5, "label", pa.array(["a"] * len(t))),
+            {},
+            r"column 'label' holds text in .*99.parquet but numbers in .*empty.parquet",
+        ),
+        (
+            lambda t: t.set_column(0, "x0", pa.array(["a"] * len(t))),
+            {},
+            r"column 'x0' holds text in .*99.parquet but numbers in",
+        ),
+        (
+            lambda t: t.set_column(0, "x0", pa.array([None, *t["x0"].to_pylist()[1:]], pa.float32())),
+            {},
+            r"column 'x0' of .*part-99.parquet has 1 missing values",
+        ),
+        (
+            lambda t: t.set_column(5, "label", pa.array([None, *t["label"].to_pylist()[1:]])),
+            {},
+            r"label column 'label' of .*part-99.parquet has 1 missing values",
+        ),
+        (
+            lambda t: t.set_column(0, "x0", pa.array([np.inf, *t["x0"].to_pylist()[1:]], pa.float32())),
+            {},
+            r"part-99.parquet \(row group 0\): dataset 'batch' has 1 value that is NaN or infinite",
+        ),
+    ],
+)
+def test_files_that_do_not_go_together(folder, threads, projections, change, settings, said):
+    other_file(folder, change(table(*batch(5))))
+    with pytest.raises(sotdd.SotddError, match=said) as caught:
+        sotdd.cluster.sketch(folder, projections, threads, **settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("point", "said"),
+    [
+        ([[1.0, 2.0], [1.0]], "have 1 to 2 entries"),
+        ([[1.0, 2.0], None], "has 1 missing lists"),
+        ([[1.0, 2.0], [1.0, None]], "has 1 missing values"),
+        ([[[1.0]], [[2.0]]], "has 1 features but the projections are for 5"),
+        ([["a"], ["b"]], "expected columns of numbers"),
+        ([[1.0, 2.0], [3.0, 4.0]], "has 2 features but the projections are for 5"),
+    ],
+)
+def test_lists_that_are_no_points(tmp_path, threads, projections, point, said):
+    parquet.write_table(pa.table({"point": point, "label": [0, 1]}), tmp_path / "lists.parquet")
+    with pytest.raises(sotdd.SotddError, match=said) as caught:
+        sotdd.cluster.sketch(tmp_path, projections, threads)
+    assert "lists.parquet" in str(caught.value)
+
+
+def test_files_that_cannot_be_read(folder, threads, projections):
+    damaged = folder / "part-03.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    with pytest.raises(sotdd.SotddError, match=r"cannot read .*part-03.parquet"):
+        sotdd.cluster.sketch(folder, projections, threads)
+    whole = (folder / "part-04.parquet").read_bytes()
+    damaged.write_bytes(whole[:4] + b"\xff" * 3000 + whole[3004:])
+    with pytest.raises(sotdd.SotddError, match=r"part-03.parquet"):
+        sotdd.cluster.sketch(folder, projections, threads)
+    for source, said in [
+        (folder / "none", "there is no file or folder"),
+        (f"{folder}/none*.parquet", "there are no Parquet files"),
+        (f"{folder.as_uri()}/none", "there is no file or folder"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.cluster.sketch(source, projections, threads)
+
+
+def test_frames_with_bad_columns(batches, threads, projections):
+    whole = frame(batches[:2], 2)
+    for source, settings, said in [
+        (whole, {"label": "species"}, "the frame has no column 'species'"),
+        (whole.rename(columns={"label": "kind"}), {}, "none is named label"),
+        (whole.assign(note="a"), {}, "columns that are not numbers, 'note'"),
+        (whole[["label"]], {}, "no column beside the labels"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.cluster.sketch(source, projections, threads, **settings)
+
+
+def test_partitions_of_a_frame_with_mixed_types(batches, threads, projections):
+    def changed(part, partition_info=None):
+        if partition_info is not None and partition_info["number"] == 1:
+            return part.assign(label=part["label"].map(str))
+        return part
+
+    mixed = frame(batches[:2], 2).map_partitions(changed, meta=frame(batches[:1], 1)._meta)
+    with pytest.raises(sotdd.SotddError, match=r"partition \d does not go with partition \d: labels are text"):
+        sotdd.cluster.sketch(mixed, projections, threads)
+    objects = frame(batches[:1], 1).map_partitions(
+        lambda part: part.astype({"label": object}).assign(label=[1, "a"] * (len(part) // 2)),
+        meta=frame(batches[:1], 1)._meta,
+    )
+    with pytest.raises(sotdd.SotddError, match="partition 0 cannot be read as a table"):
+        sotdd.cluster.sketch(objects, projections, threads)
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ((np.ones((4, 3)), [0, 1, 0, 1]), "batch 11: dataset 'batch' has 3 features but the projections are for 5"),
+        ((np.ones((4, D)), [0, 1, 0]), "batch 11: labels"),
+        ((np.ones((4, D)), ["a", "b", "a", "b"]), "labels are text in one batch"),
+        ("nothing", "batch 11: there is no file nothing"),
+    ],
+)
+def test_bad_batches(batches, threads, projections, part, said):
+    delayed = [dask.delayed(each) for each in [*batches, part]]
+    with pytest.raises(sotdd.SotddError, match=said):
+        sotdd.cluster.sketch(delayed, projections, threads)
+
+
+def test_an_error_of_a_batch_itself_is_told_and_the_rest_cancelled(batches, threads, projections, tmp_path):
+    def broken():
+        raise RuntimeError("the disk is\non fire")
+
+    def slow(place):
+        (Path(tmp_path) / str(place)).touch()
+        time.sleep(0.05)
+        return batches[0]
+
+    delayed = [dask.delayed(broken)(), *(dask.delayed(slow)(place) for place in range(60))]
+    with pytest.raises(sotdd.SotddError, match=r"batch 0 could not be computed \(RuntimeError: the disk is\)"):
+        sotdd.cluster.sketch(delayed, projections, threads)
+    time.sleep(0.3)
+    assert len(list(tmp_path.iterdir())) < 60
+    assert not [key for key in threads.cluster.scheduler.tasks if "sotdd" in str(key)]
+
+
+def test_sources_that_are_none(batches, threads, projections):
+    for source, settings, said in [
+        (batches[0], {}, "source is a tuple"),
+        ([], {}, "source is a list"),
+        (7, {}, "source is 7"),
+        ([dask.delayed(batches[0])], {"label": "y"}, "needs neither"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.cluster.sketch(source, projections, threads, **settings)
+    for settings, said in [({"n_quantiles": 0}, "n_quantiles is 0"), ({"progress": 3}, "progress is 3")]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.cluster.sketch([dask.delayed(batches[0])], projections, threads, **settings)
+    with pytest.raises(sotdd.SotddError, match="projections is a NoneType"):
+        sotdd.cluster.sketch([dask.delayed(batches[0])], None, threads)
+
+
+def test_merging_leaves_what_is_merged_as_it_was(batches, projections):
+    begin = tasks.Begin(projections, 512, 1 << 30)
+    parts = [tasks.gather(begin, part, str(place), None) for place, part in enumerate(batches[:3])]
+    once, again = (tasks.finish(tasks.merge(begin, parts), "data") for _ in range(2))
+    np.testing.assert_array_equal(once.quantiles, again.quantiles)
+    assert once.counts.tolist() == again.counts.tolist()
+    refusal = tasks.Refusal("no")
+    assert tasks.merge(begin, [parts[0], refusal]) is refusal
+    assert tasks.finish(refusal, "data") is refusal

@@ -1,0 +1,359 @@
+"""Sketches from batches: against sorted data, in any order and grouping, in one pass and in two."""
+
+import itertools
+import logging
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sotdd
+from sotdd.sketches import statistics as gathering
+from sotdd.sketches.histograms import BINS, Histograms, quantiles_of
+
+
+def labelled(rng, n, d=6, classes=4):
+    labels = rng.integers(classes, size=n)
+    return rng.normal(size=(n, d)) + 0.7 * labels[:, None], labels
+
+
+@pytest.fixture
+def data(rng):
+    return labelled(rng, 20_000)
+
+
+@pytest.fixture
+def projections(data):
+    return sotdd.Projections.fit([data], n_projections=100, seed=3)
+
+
+def in_batches(data, edges):
+    x, y = data
+    return [(x[a:b], y[a:b]) for a, b in itertools.pairwise([0, *edges, len(x)])]
+
+
+def two_passes(batches, projections):
+    statistics = sotdd.ClassStatistics(projections)
+    for batch in batches:
+        statistics.add(*batch)
+    builder = sotdd.SketchBuilder(projections, statistics)
+    for batch in batches:
+        builder.add(*batch)
+    return builder.finish()
+
+
+# ------------------------------------------------------------------ counts
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=300),
+    st.lists(st.integers(0, 300), max_size=3),
+    st.randoms(use_true_random=False),
+)
+def test_counts_depend_on_the_values_alone(values, cuts, random):
+    whole = Histograms.empty(1)
+    whole.count(slice(0, 1), np.array([values], np.float32), 0, len(values))
+    shuffled = values.copy()
+    random.shuffle(shuffled)
+    parts = []
+    for a, b in itertools.pairwise([0, *sorted(cuts), 300]):
+        part = Histograms.empty(1)
+        row = np.array([shuffled[a:b]], np.float32).reshape(1, -1)
+        assert part.count(slice(0, 1), row, 0, row.shape[1]) == -1
+        parts.append(part)
+    random.shuffle(parts)
+    merged = Histograms.empty(1)
+    for part in parts:
+        merged.merge(part)
+    np.testing.assert_array_equal(merged.counts, whole.counts)
+    assert merged.low == whole.low == np.float32(min(values))
+    assert merged.high == whole.high == np.float32(max(values))
+    assert whole.counts.sum() == len(values)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=300), st.floats(-3, 3), st.floats(-5, 5))
+def test_quantiles_of_counts_are_within_a_bin_of_the_sorted_values(values, weight, shift):
+    row = np.array([values], np.float32)
+    counted = Histograms.empty(1)
+    counted.expect(row.shape[1])
+    counted.count(slice(0, 1), row, 0, row.shape[1])
+    (found,), (lost,) = quantiles_of([counted], slice(0, 1), np.array([weight]), np.array([[shift]]), 16)
+    parts = np.repeat(np.sort(weight * row[0].astype(np.float64) + shift), 16).reshape(16, -1)
+    exact = parts.mean(axis=1)
+    reach = abs(weight) * float(np.ptp(row))
+    rounding = 2e-7 * float(np.abs(parts).max()) + 1e-6
+    assert np.abs(found - exact).max() <= 2.5 * reach / BINS + rounding
+    # What is said to be lost is at least what lies between the values and what is kept of them.
+    gaps = np.abs(parts - found[:, None])
+    assert gaps.mean() <= lost[0] + lost[2] + rounding
+    assert np.sqrt(np.mean(gaps**2)) <= lost[1] + lost[2] + rounding
+
+
+def test_values_that_are_not_finite_are_found():
+    rows = np.zeros((3, 5), np.float32)
+    rows[1, 2] = np.nan
+    assert Histograms.empty(3).count(slice(0, 3), rows, 0, 5) == 1
+    rows[1, 2] = np.inf
+    assert Histograms.empty(3).count(slice(0, 3), rows, 0, 5) == 1
+    assert Histograms.empty(3).count(slice(0, 3), rows, 0, 2) == -1
+
+
+def test_more_points_than_32_bits_count():
+    full = Histograms.empty(1)
+    full.expect(2**32 - 10)
+    full.counts[0, 0] = 2**32 - 10
+    full.low[0] = full.high[0] = 0.0
+    full.expect(20)
+    assert full.count(slice(0, 1), np.zeros((1, 20), np.float32), 0, 20) == -1
+    assert full.counts.sum() == 2**32 + 10
+
+
+# ------------------------------------------------------------------ builders
+
+
+def test_streams_agree_with_sorted_data(data, projections, rng):
+    other = labelled(rng, 15_000, classes=3)
+    exact = sotdd.distance(data, other, projections=projections).value
+    there = sotdd.sketch(other, projections)
+    batches = in_batches(data, [1, 500, 9000])
+    for made in (sotdd.sketch_stream(batches, projections), two_passes(batches, projections)):
+        assert made.n_points == 20_000
+        assert made.distance(there).value == pytest.approx(exact, rel=2e-3)
+        sorted_sketch = sotdd.sketch(data, projections)
+        assert made.distance(sorted_sketch).value < 2e-3
+        np.testing.assert_allclose(made.class_terms, sorted_sketch.class_terms, rtol=1e-4, atol=1e-4)
+        assert made.classes == sorted_sketch.classes
+        assert made.counts.tolist() == sorted_sketch.counts.tolist()
+
+
+def test_any_order_and_grouping_gives_the_same(data, projections, rng):
+    first = sotdd.sketch_stream(in_batches(data, [5000, 10_000, 15_000]), projections)
+    order = rng.permutation(20_000)
+    shuffled = data[0][order], data[1][order]
+    parts = [sotdd.SketchBuilder(projections).add(*batch) for batch in in_batches(shuffled, [10, 7000, 7001, 12_000])]
+    left = parts[3].merge(parts[1])
+    right = parts[0].merge(parts[4]).merge(parts[2])
+    second = left.merge(right).finish()
+    np.testing.assert_allclose(first.quantiles, second.quantiles, atol=2e-6)
+    assert first.distance(second).value < 1e-5
+
+
+def test_a_class_may_be_in_one_shard_only(data, projections):
+    x, y = data
+    shards = [sotdd.SketchBuilder(projections).add(x[y == label], y[y == label]) for label in range(4)]
+    merged = shards[2].merge(shards[0]).merge(shards[3]).merge(shards[1]).finish()
+    assert merged.classes == (0, 1, 2, 3)
+    assert merged.distance(sotdd.sketch(data, projections)).value < 2e-3
+
+
+@pytest.mark.parametrize(
+    "settings_",
+    [
+        {"shared_directions": False},
+        {"directions": sotdd.Orthogonal()},
+        {"scale": None},
+        {"label": "quantiles"},
+        {"label": sotdd.ClassQuantiles(5, 0.3), "shared_directions": False},
+    ],
+)
+def test_other_laws_stream_too(data, settings_):
+    projections = sotdd.Projections.fit([data], n_projections=70, **settings_)
+    exact = sotdd.sketch(data, projections)
+    batches = in_batches(data, [3000, 12_345])
+    spread = float(np.abs(exact.quantiles).max())
+    for made in (sotdd.sketch_stream(batches, projections), two_passes(batches, projections)):
+        assert made.distance(exact).value < 2e-3 * max(1.0, spread / 10)
+
+
+def test_clamped_and_given_projections_stream_too(data, rng):
+    import reference
+
+    projections = sotdd.Projections.from_arrays(**reference.draw(rng, 80, 6), clamp=1.5)
+    exact = sotdd.sketch(data, projections)
+    assert sotdd.sketch_stream([data], projections).distance(exact).value < 2e-3
+
+
+def test_many_classes_take_two_passes_and_say_so(rng, caplog, monkeypatch):
+    monkeypatch.setattr(gathering, "CLASS_BYTES", 40 * 64 * BINS * 4)
+    data = labelled(rng, 5000, classes=50)
+    projections = sotdd.Projections.fit([data], n_projections=64)
+    batches = in_batches(data, [1000])
+    with caplog.at_level(logging.INFO, "sotdd"):
+        made = sotdd.sketch_stream(batches, projections)
+        sotdd.sketch_stream(lambda: iter(batches), projections)
+        few = sotdd.sketch_stream([labelled(rng, 500)], projections)
+    assert [record.message.split(":")[0] for record in caplog.records] == [
+        "sketching stream in two passes",
+        "sketching stream in two passes",
+        "sketched stream in one pass",
+    ]
+    assert made.distance(sotdd.sketch(data, projections)).value < 5e-3
+    assert few.n_points == 500
+    with pytest.raises(sotdd.SotddError, match="gone over twice"):
+        sotdd.sketch_stream(iter(batches), projections)
+
+
+def test_large_datasets_are_counted_rather_than_sorted(data, projections, caplog, monkeypatch):
+    monkeypatch.setattr("sotdd.sketches.making._MOST_SORTED", 10_000)
+    monkeypatch.setattr("sotdd.sketches.making._BATCH_VALUES", 6 * 7000)
+    with caplog.at_level(logging.INFO, "sotdd"):
+        made = sotdd.sketch(data, projections, name="large")
+    assert "sketched large in one pass" in caplog.text
+    monkeypatch.undo()
+    assert made.distance(sotdd.sketch(data, projections)).value < 2e-3
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize("label", ["moments", "quantiles"])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_parties_exchange_files(tmp_path, data, label, passes):
+    projections = sotdd.Projections.fit([data], n_projections=70, label=label)
+    parts = in_batches(data, [7000])
+    expected = two_passes(parts, projections) if passes == 2 else sotdd.sketch_stream(parts, projections)
+    known = None
+    if passes == 2:
+        for k, part in enumerate(parts):
+            sotdd.ClassStatistics(projections).add(*part).save(tmp_path / f"statistics {k}")
+        known = sotdd.ClassStatistics.load(tmp_path / "statistics 0")
+        known.merge(sotdd.ClassStatistics.load(tmp_path / "statistics 1"))
+    for k, part in enumerate(parts):
+        sotdd.SketchBuilder(projections, known).add(*part).save(tmp_path / f"builder {k}")
+    merged = sotdd.SketchBuilder.load(tmp_path / "builder 1")
+    found = merged.merge(sotdd.SketchBuilder.load(tmp_path / "builder 0")).finish()
+    np.testing.assert_allclose(found.quantiles, expected.quantiles, atol=1e-5)
+    assert found.counts.tolist() == expected.counts.tolist()
+    more = sotdd.SketchBuilder.load(tmp_path / "builder 0", projections)
+    if passes == 1:
+        more.add(*parts[1])
+        np.testing.assert_allclose(more.finish().quantiles, expected.quantiles, atol=1e-5)
+
+
+def test_files_of_other_kinds_are_refused(tmp_path, data, projections):
+    sotdd.SketchBuilder(projections).add(*data).save(tmp_path / "builder")
+    sotdd.SketchBuilder(projections).save(tmp_path / "empty")
+    assert sotdd.SketchBuilder.load(tmp_path / "empty").n_points == 0
+    other = sotdd.Projections.fit([data], n_projections=100, seed=4)
+    for load, said in [
+        (lambda: sotdd.Sketch.load(tmp_path / "builder"), "holds a sketch builder: expected a sketch"),
+        (lambda: sotdd.ClassStatistics.load(tmp_path / "builder"), "expected a class statistics"),
+        (lambda: sotdd.SketchBuilder.load(tmp_path / "builder", other), "other projections"),
+        (lambda: sotdd.SketchBuilder.load(tmp_path / "missing"), "cannot read"),
+        (lambda: sotdd.ClassStatistics(projections).add(data[0][:2], [(1, 2), (3, 4)]).save(tmp_path / "x"), "label"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            load()
+    assert not (tmp_path / "x").exists()
+
+
+# ------------------------------------------------------------------ bad input
+
+
+def test_an_empty_batch_adds_nothing(data, projections):
+    builder = sotdd.SketchBuilder(projections).add(*data)
+    builder.add(np.empty((0, 6)), np.empty(0)).add(np.empty((0, 6)))
+    assert builder.n_points == 20_000
+    with pytest.raises(sotdd.SotddError, match="labels but no features"):
+        builder.add(np.empty((0, 6)), [1])
+    with pytest.raises(sotdd.SotddError, match="no points to sketch"):
+        sotdd.SketchBuilder(projections).finish()
+
+
+def test_bad_batches_are_refused_and_nothing_is_lost(data, projections):
+    x, y = data
+    builder = sotdd.SketchBuilder(projections).add(x, y)
+    for features, labels, said in [
+        (x[:5, :3], y[:5], "has 3 features but the projections are for 6"),
+        (x[:5], y[:4], "labels"),
+        (x[:5] * np.nan, y[:5], "NaN"),
+        (x[:5], ["1", "2", "1", "1", "1"], "text in one batch"),
+        (x[:5].astype(str), y[:5], "dtype"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            builder.add(features, labels)
+    assert builder.finish().distance(sotdd.sketch(data, projections)).value < 2e-3
+    with pytest.raises(sotdd.SotddError, match="too large"):
+        builder.add(x * 1e39, y)
+    with pytest.raises(sotdd.SotddError, match="start again"):
+        builder.finish()
+
+
+def test_what_does_not_belong_together_is_not_merged(data, projections):
+    other = sotdd.Projections.fit([data], n_projections=100, seed=4)
+    statistics = sotdd.ClassStatistics(projections).add(*data)
+    builder = sotdd.SketchBuilder(projections).add(*data)
+    for merge, said in [
+        (lambda: builder.merge(sotdd.SketchBuilder(other)), "seed is 3 and 4"),
+        (lambda: statistics.merge(sotdd.ClassStatistics(other)), "seed is 3 and 4"),
+        (lambda: builder.merge(statistics), "cannot be merged"),
+        (lambda: builder.merge(sotdd.SketchBuilder(projections, statistics)), "not of the same pass"),
+        (lambda: sotdd.SketchBuilder(other, statistics), "seed is 4 and 3"),
+        (lambda: sotdd.SketchBuilder(projections, sotdd.ClassStatistics(projections)), "empty"),
+        (lambda: sotdd.SketchBuilder(projections, n_quantiles=0), "n_quantiles is 0"),
+        (lambda: sotdd.sketch_stream("no", projections), "batches is 'no'"),
+        (lambda: sotdd.sketch_stream([data], None), "projections is a NoneType"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            merge()
+
+
+def test_both_passes_must_see_the_same_data(data, projections):
+    x, y = data
+    statistics = sotdd.ClassStatistics(projections).add(x, y)
+    with pytest.raises(sotdd.SotddError, match="both must go over the same data"):
+        sotdd.SketchBuilder(projections, statistics).add(x[:-1], y[:-1]).finish()
+    with pytest.raises(sotdd.SotddError, match="class 9 was not there in the first pass"):
+        sotdd.SketchBuilder(projections, statistics).add(x[:1], [9])
+
+
+def test_laws_that_do_not_add_up_are_refused(data):
+    class Medians:
+        def describe(self):
+            return {"law": "medians"}
+
+        def draw(self, rng, n_projections):
+            angle = rng.uniform(0, 2 * np.pi, n_projections)
+            return sotdd.projections.Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
+
+        @staticmethod
+        def summary(values, parameters):
+            return parameters[:, 0] * np.median(values, axis=1)
+
+    projections = sotdd.Projections.fit([data], n_projections=64, label=Medians())
+    assert sotdd.sketch(data, projections).n_points == 20_000
+    with pytest.raises(sotdd.SotddError, match="does not add up"):
+        sotdd.sketch_stream([data], projections)
+
+
+# ------------------------------------------------------------------ real data
+
+
+def test_streams_of_real_data_are_within_one_percent(real_data):
+    mnist, fashion = real_data("mnist"), real_data("fashion_mnist")
+    sets = {
+        name: (data["X_train"][k:20_000:step].reshape(-1, 784), data["y_train"][k:20_000:step])
+        for name, data, k, step in [("half", mnist, 0, 2), ("other half", mnist, 1, 2), ("fashion", fashion, 0, 4)]
+    }
+    projections = sotdd.Projections.fit(sets, n_projections=200)
+    streamed = {
+        name: sotdd.sketch_stream(in_batches(data, [1000, 4000]), projections, name=name) for name, data in sets.items()
+    }
+    found, exact = sotdd.pairwise(streamed), sotdd.pairwise(sets, projections=projections)
+    np.testing.assert_allclose(found.values, exact.values, rtol=0.01)
+
+
+def test_the_federated_example_agrees_with_data_in_one_place(capsys):
+    import runpy
+    from pathlib import Path
+
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "federated.py"), run_name="__main__")
+    said = capsys.readouterr().out.splitlines()
+    exchanged, in_one_place = (
+        float(next(line for line in said if line.startswith(start)).split(":")[1].split()[0])
+        for start in ("study to laboratory", "the same with all data")
+    )
+    assert exchanged == pytest.approx(in_one_place, rel=0.01)

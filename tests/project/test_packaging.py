@@ -78,7 +78,7 @@ def test_the_sdist_holds_the_tests_and_the_pages(built):
     with tarfile.open(built[0]) as source:
         names = {name.partition("/")[2] for name in source.getnames()}
     assert names >= {f"src/{name}" for name in SHIPPED}
-    assert names >= {"pyproject.toml", "README.md", "LICENSE", "tests/test_packaging.py", "docs/conf.py"}
+    assert names >= {"pyproject.toml", "README.md", "LICENSE", "tests/project/test_packaging.py", "docs/conf.py"}
 
 
 @needs("build", "hatchling", "pip")

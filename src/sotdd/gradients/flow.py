@@ -20,8 +20,8 @@ from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import matched
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.directions import DirectionLaw
+from sotdd.projections.drawing import LabelChoice
 from sotdd.projections.draws import Laws
-from sotdd.projections.label_choice import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale

@@ -15,7 +15,7 @@ from sotdd.engines.comparison import compare
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.label_choice import LabelChoice
+from sotdd.projections.drawing import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale

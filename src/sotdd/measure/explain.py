@@ -22,7 +22,7 @@ from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.distance import estimator_for, projections_for
 from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.label_choice import LabelChoice
+from sotdd.projections.drawing import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale

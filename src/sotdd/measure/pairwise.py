@@ -17,7 +17,7 @@ from sotdd.inputs import labelled, named
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.distance import estimator_for, projections_for, refuse_settings
 from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.label_choice import LabelChoice
+from sotdd.projections.drawing import LabelChoice
 from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale

@@ -98,7 +98,7 @@ def sliced(
 ) -> Found:
     """Distances through projections of what is given as the features."""
     drawing = {"scale": None, **drawing}
-    projections = Projections.fit(list(projected), label=FeaturesOnly(), **drawing)  # type: ignore[arg-type]
+    projections = Projections.fit(list(projected), label_law=FeaturesOnly(), **drawing)  # type: ignore[arg-type]
     found = compare(projected, pairs, projections, p, report, method=method)
     return {
         (i, j): replace(

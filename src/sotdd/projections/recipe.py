@@ -7,22 +7,23 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_count, check_law, check_positive, check_seed, described
+from sotdd.basics.checks import check_positive
 from sotdd.basics.errors import SotddError
 from sotdd.inputs import labelled
 from sotdd.inputs.column_names import Names, in_order
-from sotdd.inputs.data import Dataset, LabelledData, same_features
-from sotdd.projections.directions import DirectionLaw, Directions, Sphere
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.projections.directions import Directions, Sphere
 from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source, join_blocks
-from sotdd.projections.label_choice import LabelChoice, label_law
 from sotdd.projections.labels import check_orders
-from sotdd.projections.moments import MomentLaw
-from sotdd.projections.scaler import Scale, Scaler, scaler_for
+from sotdd.projections.scaler import Scaler
+
+if TYPE_CHECKING:
+    from sotdd.projections.drawing import DrawingSettings
 from sotdd.projections.tilt import Tilted
 
 # Directions up to this size together are drawn once and kept, for comparisons that share projections.
@@ -73,15 +74,8 @@ class Projections:
         cls,
         datasets: Sequence[Dataset] | Mapping[str, Dataset],
         *,
-        n_projections: int = 1000,
-        n_moments: int | None = None,
-        moments: MomentLaw | Sequence[float] | None = None,
-        label: LabelChoice | None = None,
-        directions: DirectionLaw | None = None,
-        shared_directions: bool = True,
-        scale: Scale = "auto",
-        seed: int | np.random.Generator = 0,
         tilt: bool = False,
+        **drawing: Unpack[DrawingSettings],
     ) -> Projections:
         """Learn the number of features and the scaler from datasets; the rest is given.
 
@@ -96,7 +90,7 @@ class Projections:
         moments
             The law of their orders: `ZeroTruncatedPoisson`, `UniformOrders`, or plain rates.
             By default zero-truncated Poisson with rates 1, …, k.
-        label
+        label_law
             How a class enters: "moments" (default), the paper's, cut at five spreads where features are
             scaled; "paper", without the cut; "quantiles" for `ClassQuantiles`; or a label law. With the
             last two, neither of the two above may be given.
@@ -117,25 +111,9 @@ class Projections:
             datasets, with weights that put it right; see `sotdd.projections.Tilted`. Other laws of
             directions, and directions of the labels' own, are never tilted.
         """
-        data = labelled(datasets)
-        n_features = same_features(data)
-        law = Sphere() if directions is None else directions
-        check_law(
-            law,
-            {"describe": 0, "draw": 3},
-            "directions must be Sphere(), Orthogonal(), Convolution(...) or an object with their methods",
-        )
-        if not isinstance(shared_directions, (bool, np.bool_)):
-            raise SotddError(f"shared_directions is {described(shared_directions)}: expected True or False.")
-        scaler = scaler_for(scale, data)
-        if tilt and shared_directions and isinstance(law, Sphere):
-            law = Tilted.fit(data, scaler, law)
-        chosen = label_law(label, n_moments, moments, scaled=scaler is not None)
-        laws = Laws(n_features, law, chosen, bool(shared_directions), check_seed(seed))
-        for part in data:
-            laws.check_points(part.point_shape, part.name)
-        columns = next((part.columns for part in data if part.columns is not None), None)
-        return cls(n_features, check_count(n_projections, "n_projections"), laws, scaler, columns)
+        from sotdd.projections.drawing import DRAWING
+
+        return DRAWING.but(drawing, call="Projections.fit").fit(labelled(datasets), tilt=tilt)
 
     @classmethod
     def from_arrays(

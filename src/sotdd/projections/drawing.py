@@ -1,0 +1,195 @@
+"""How projections are drawn: the settings that `sotdd.distance` and its relatives share, with their defaults."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, cast
+
+import numpy as np
+
+from sotdd.basics.checks import check_count, check_law, check_seed, described
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.data import LabelledData, same_features
+from sotdd.projections.class_quantiles import ClassQuantiles
+from sotdd.projections.directions import DirectionLaw, Sphere
+from sotdd.projections.draws import Laws
+from sotdd.projections.labels import CUT, LabelLaw, Moments
+from sotdd.projections.moments import MomentLaw, ZeroTruncatedPoisson
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scale, scaler_for
+from sotdd.projections.tilt import Tilted
+
+if TYPE_CHECKING:
+    _Call = TypeVar("_Call", bound=Callable[..., object])
+
+LabelChoice: TypeAlias = Literal["moments", "quantiles", "paper"] | LabelLaw
+
+_LABEL_LAWS = ("moments", "quantiles", "paper")
+
+
+class DrawingSettings(TypedDict, total=False):
+    """What a caller may say of how projections are drawn; `Drawing` says what each setting is."""
+
+    n_projections: int
+    n_moments: int | None
+    moments: MomentLaw | Sequence[float] | None
+    label_law: LabelChoice | None
+    directions: DirectionLaw | None
+    shared_directions: bool
+    scale: Scale
+    seed: int | np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """The settings that projections are drawn by.
+
+    Attributes
+    ----------
+    n_projections
+        How many projections, L. The error falls with its square root.
+    n_moments
+        How many moments of a class enter, k; None for 5, or for as many as ``moments`` has rates.
+    moments
+        The law of their orders: `ZeroTruncatedPoisson`, `UniformOrders`, or plain rates. None for
+        zero-truncated Poisson with rates 1, …, k.
+    label_law
+        How a class enters: "moments", the paper's, cut at five spreads where features are scaled, which is also what
+        None stands for; "paper", without the cut; "quantiles" for `ClassQuantiles`; or a label law.
+    directions
+        The law of directions; None for `Sphere`.
+    shared_directions
+        Whether one direction serves features and labels, or labels get one of their own.
+    scale
+        How features are brought to one scale; see `Scaler.fit`.
+    seed
+        An integer, or a NumPy Generator from which one is drawn.
+    """
+
+    n_projections: int = 1000
+    n_moments: int | None = None
+    moments: MomentLaw | Sequence[float] | None = None
+    label_law: LabelChoice | None = None
+    directions: DirectionLaw | None = None
+    shared_directions: bool = True
+    scale: Scale = "auto"
+    seed: int | np.random.Generator = 0
+
+    def but(self, settings: Mapping[str, Any], *, call: str) -> Drawing:
+        """These settings, but for those that the caller of ``call`` gave."""
+        return replace(self, **current_names(settings, call))
+
+    def fit(self, data: Sequence[LabelledData], *, tilt: bool = False) -> Projections:
+        """Draw projections for these datasets, which the scaler is learnt from."""
+        n_features = same_features(data)
+        law = Sphere() if self.directions is None else self.directions
+        check_law(
+            law,
+            {"describe": 0, "draw": 3},
+            "directions must be Sphere(), Orthogonal(), Convolution(...) or an object with their methods",
+        )
+        if not isinstance(self.shared_directions, (bool, np.bool_)):
+            raise SotddError(f"shared_directions is {described(self.shared_directions)}: expected True or False.")
+        scaler = scaler_for(self.scale, data)
+        if tilt and self.shared_directions and isinstance(law, Sphere):
+            law = Tilted.fit(data, scaler, law)
+        label_law = self._label_law(scaled=scaler is not None)
+        laws = Laws(n_features, law, label_law, bool(self.shared_directions), check_seed(self.seed))
+        for part in data:
+            laws.check_points(part.point_shape, part.name)
+        columns = next((part.columns for part in data if part.columns is not None), None)
+        return Projections(n_features, check_count(self.n_projections, "n_projections"), laws, scaler, columns)
+
+    def _label_law(self, *, scaled: bool) -> LabelLaw:
+        """The law by its name or as given; moments unless another is asked for.
+
+        Moments are cut at five spreads where features are scaled. Features as they are have no known spread to
+        cut at, so nothing is cut there, nor by the name "paper".
+        """
+        law = self.label_law
+        if isinstance(law, str) and law not in _LABEL_LAWS:
+            names = ", ".join(map(repr, _LABEL_LAWS))
+            raise SotddError(f"label_law is {described(law)}: expected {names} or a label law.")
+        if law is None or (isinstance(law, str) and law in ("moments", "paper")):
+            return self._moments(CUT if scaled and law != "paper" else None)
+        if self.n_moments is not None or self.moments is not None:
+            raise SotddError("label_law is given together with n_moments or moments: give one or the other.")
+        if isinstance(law, str):
+            return ClassQuantiles()
+        check_law(
+            law,
+            {"describe": 0, "draw": 2},
+            "label_law must be 'moments', 'quantiles', 'paper', Moments(...), ClassQuantiles(...) or an object like "
+            "those",
+        )
+        return law
+
+    def _moments(self, cut: float | None) -> Moments:
+        orders = self.moments if hasattr(self.moments, "orders") else ZeroTruncatedPoisson(self.moments)
+        count = self.n_moments
+        if count is None:
+            rates = getattr(orders, "rates", None)
+            count = 5 if rates is None else len(rates)
+        return Moments(count, cast("MomentLaw", orders), cut)
+
+
+# What calls draw unless they are told otherwise.
+DRAWING = Drawing()
+
+
+def current_names(settings: Mapping[str, Any], call: str) -> dict[str, Any]:
+    """The settings by the names of today, or refuse what is none; the old name of one is warned about."""
+    known = dict(settings)
+    if "label" in known:
+        if "label_law" in known:
+            raise SotddError("label is the old name of label_law, and both are given: leave label out.")
+        warnings.warn("label= is called label_law= now, and will go: please rename it.", FutureWarning, stacklevel=4)
+        known["label_law"] = known.pop("label")
+    names = {field.name for field in fields(Drawing)}
+    for name in known:
+        if name not in names:  # in the words of Python, which has no other way to say it here
+            raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
+    return known
+
+
+def shows_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) -> Callable[[_Call], _Call]:
+    """Show the settings of a drawing, with their defaults, in the signature of a call that takes them as keywords.
+
+    They stand after ``p``, or first among what is given by name.
+    """
+
+    def decorate(call: _Call) -> _Call:
+        shown = inspect.signature(call)
+        own = [part for part in shown.parameters.values() if part.kind is not inspect.Parameter.VAR_KEYWORD]
+        rest = [part for part in shown.parameters.values() if part.kind is inspect.Parameter.VAR_KEYWORD]
+        types = {field.name: field.type for field in fields(Drawing)}
+        settings = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=types[name])
+            for name, value in _plain(drawing).items()
+            if name not in without
+        ]
+        names = [part.name for part in own]
+        place = names.index("p") + 1 if "p" in names else _first_keyword(own)
+        extra = [part for part in rest if part.name not in ("drawing", "settings")]
+        call.__signature__ = shown.replace(  # type: ignore[attr-defined]  # as `inspect` looks it up
+            parameters=[*own[:place], *settings, *own[place:], *extra]
+        )
+        return call
+
+    return decorate
+
+
+def _plain(drawing: Drawing) -> dict[str, Any]:
+    return {field.name: getattr(drawing, field.name) for field in fields(drawing)}
+
+
+def _first_keyword(parameters: Sequence[inspect.Parameter]) -> int:
+    kinds = [part.kind is inspect.Parameter.KEYWORD_ONLY for part in parameters]
+    return kinds.index(True) if True in kinds else len(parameters)
+
+
+# Their settings show in the signature of `Projections.fit` too, which lies below them.
+shows_drawing()(Projections.fit.__func__)  # type: ignore[attr-defined]  # the function behind the class method

@@ -135,7 +135,7 @@ def _sobol(pair: Pair, seed: int, count: int, *, directions: bool) -> sotdd.Dist
     scaler = sotdd.Scaler.fit(data)
     law = SobolSphere(Tilted.fit(data, scaler, sotdd.Sphere())) if directions else sotdd.Sphere()
     recipe = sotdd.Projections.fit(
-        data, n_projections=count, seed=seed, label=SobolMoments(), directions=law, scale=scaler
+        data, n_projections=count, seed=seed, label_law=SobolMoments(), directions=law, scale=scaler
     )
     return compare(data, [(0, 1)], recipe, 2.0)[0, 1]
 

@@ -54,12 +54,12 @@ DEFAULT = "cut at 5"
 
 # Moments unless said otherwise; data are scaled before, so every cut is in spreads.
 TERMS: dict[str, dict[str, Any]] = {
-    "no cut (paper)": {"label": Moments(cut=None)},
-    DEFAULT: {"label": Moments()},
-    "cut at 5, feature too": {"label": Moments(cut=None), "directions": CutSphere()},
-    "cut at 3": {"label": Moments(cut=3.0)},
-    "λ ≤ 3, no cut": {"label": Moments(orders=sotdd.ZeroTruncatedPoisson(max_order=3), cut=None)},
-    "quantiles": {"label": ClassQuantiles()},
+    "no cut (paper)": {"label_law": Moments(cut=None)},
+    DEFAULT: {"label_law": Moments()},
+    "cut at 5, feature too": {"label_law": Moments(cut=None), "directions": CutSphere()},
+    "cut at 3": {"label_law": Moments(cut=3.0)},
+    "λ ≤ 3, no cut": {"label_law": Moments(orders=sotdd.ZeroTruncatedPoisson(max_order=3), cut=None)},
+    "quantiles": {"label_law": ClassQuantiles()},
 }
 
 
@@ -257,7 +257,7 @@ def values(n_points: int, n_projections: int) -> str:
     rows = {}
     for name, pair in known_pairs(n_points).items():
         found = [
-            sotdd.distance(*pair, label=Moments(cut=cut), n_projections=n_projections, estimator="plain")
+            sotdd.distance(*pair, label_law=Moments(cut=cut), n_projections=n_projections, estimator="plain")
             for cut in CUTS.values()
         ]
         rows[name] = [repr(one).partition(" (")[0].removesuffix(", rough") for one in found]

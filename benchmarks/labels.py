@@ -97,7 +97,7 @@ def cost(law: LabelLaw, n: int = 10_000, n_projections: int = 512, repeats: int 
     from benchmarks.peers import digits
 
     data = [digits(n, seed) for seed in (0, 1)]
-    recipe = sotdd.Projections.fit(data, n_projections=n_projections, label=law)
+    recipe = sotdd.Projections.fit(data, n_projections=n_projections, label_law=law)
     taken = []
     for _ in range(repeats + 1):
         began = time.perf_counter()

@@ -199,7 +199,7 @@ def tolerance_row(
     name: str, label: str, estimator: str, rel_tol: float, pair: estimators.Pair, truth: float, seeds: int
 ) -> str:
     """Runs to a tolerance: whether stopping early spoils the interval or the value."""
-    runs = Runs.of(pair, seeds, rel_tol=rel_tol, max_projections=8192, label=label, estimator=estimator)
+    runs = Runs.of(pair, seeds, rel_tol=rel_tol, max_projections=8192, label_law=label, estimator=estimator)
     drawn = [one.n_projections or 0 for one in runs.found]
     kept = np.array([one.stderr <= rel_tol * one.value and one.reliable for one in runs.found])
     above = f"{100 * (runs.values.mean() / truth - 1):+.1f} %".replace("-", "−")
@@ -214,10 +214,10 @@ def report(seeds: int, fewer: int, *, pictures: bool = True) -> Iterator[str]:
     by_label: dict[str, dict[str, Both]] = {}
     for label, header, row in (("moments", DEFAULT_HEADER, default_row), ("paper", PAPER_HEADER, paper_row)):
         found = by_label[label] = {}
-        yield f"**label={label!r}**\n\n{header}"
+        yield f"**label_law={label!r}**\n\n{header}"
         for name, pair in pairs.items():
             count = seeds if label == "moments" and name not in PICTURES else fewer
-            found[name] = Both.of(pair, count, label=label)
+            found[name] = Both.of(pair, count, label_law=label)
             yield row(name, found[name])
         yield f"\n{summary(found)}\n"
     yield f"**Runs to a tolerance**\n\n{TOLERANCE_HEADER}"

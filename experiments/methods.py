@@ -87,7 +87,7 @@ def _settings(method: Method, n_features: int, seed: int, device: str) -> dict[s
         shape = method.image_shape
         return {
             "n_projections": method.n_projections,
-            "label": sotdd.Moments(method.n_moments, sotdd.ZeroTruncatedPoisson(rates), cut=None),
+            "label_law": sotdd.Moments(method.n_moments, sotdd.ZeroTruncatedPoisson(rates), cut=None),
             "directions": sotdd.Sphere() if shape is None else sotdd.Convolution(shape, "auto", method.clamp, "last"),
             "scale": method.scale if isinstance(method.scale, str) else _scaler(n_features, *method.scale),
             "p": 2.0,

@@ -53,7 +53,7 @@ generators = {
 # would rule. Of each the distance, its noise floor, and how much of the squared distance
 # would be left without labels.
 
-matrix = sotdd.pairwise({"real": real, **generators}, label="quantiles", noise_floor=True)
+matrix = sotdd.pairwise({"real": real, **generators}, label_law="quantiles", noise_floor=True)
 ranking = matrix.ranking("real")
 for line in ranking:
     print(f"{line.name:<33} {line.distance}")
@@ -65,7 +65,7 @@ scaler = matrix.projections.scaler
 for row, line in enumerate(ranking):
     share = np.clip(
         sotdd.explain(
-            generators[line.name], real, label="quantiles", scale=scaler
+            generators[line.name], real, label_law="quantiles", scale=scaler
         ).features,
         0,
         1,

@@ -25,6 +25,7 @@ from sotdd.measure.explain import explain
 from sotdd.measure.pairwise import pairwise
 from sotdd.measure.paper import paper
 from sotdd.measure.permutation import test
+from sotdd.measure.rank import rank
 from sotdd.pictures.report import report
 from sotdd.projections import (
     ClassQuantiles,
@@ -44,6 +45,7 @@ from sotdd.results.explanation import Explanation
 from sotdd.results.flow import Flow
 from sotdd.results.matrix import DistanceMatrix
 from sotdd.results.noise import NoiseFloor
+from sotdd.results.ranking import Ranked, Ranking
 from sotdd.results.two_sample import TwoSampleTest
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.catalog.catalog import Catalog
@@ -71,6 +73,8 @@ __all__ = [
     "NoiseFloor",
     "Orthogonal",
     "Projections",
+    "Ranked",
+    "Ranking",
     "ScaleStatistics",
     "Scaler",
     "Sketch",
@@ -92,6 +96,7 @@ __all__ = [
     "paper",
     "peers",
     "projections",
+    "rank",
     "report",
     "sketch",
     "sketch_stream",

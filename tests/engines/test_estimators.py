@@ -209,12 +209,12 @@ def test_weights_and_costs_make_up_the_plain_mean(pair):
     ("settings", "name"),
     [
         ({}, "controlled (labels and tilted directions)"),
-        ({"label": Medians()}, "controlled (tilted directions)"),
+        ({"label_law": Medians()}, "controlled (tilted directions)"),
         ({"directions": sotdd.Orthogonal()}, "controlled (labels)"),
         ({"directions": sotdd.Convolution((4, 5))}, "controlled (labels)"),
         ({"moments": sotdd.UniformOrders(4)}, "controlled (labels and tilted directions)"),
         ({"shared_directions": False}, "plain"),
-        ({"shared_directions": False, "label": Medians()}, "plain"),
+        ({"shared_directions": False, "label_law": Medians()}, "plain"),
     ],
 )
 def test_what_cannot_be_controlled_is_left_plain_and_said(pair, settings, name):
@@ -260,7 +260,7 @@ def test_pairwise_uses_one_tilt_for_all(pair):
 
 
 def test_unknown_estimators_are_refused(pair):
-    with pytest.raises(sotdd.SotddError, match="estimator is 'best': expected 'controlled' or 'plain'"):
+    with pytest.raises(sotdd.SotddError, match="estimator is 'best': expected 'auto', 'controlled' or 'plain'"):
         sotdd.distance(*pair, estimator="best")
 
 

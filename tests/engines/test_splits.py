@@ -95,7 +95,7 @@ def test_any_label_law_and_any_law_of_directions(rng, pair):
             return lambda points: np.linalg.norm(points[None] - centres[:, None], axis=2)
 
     data = labelled_pair(*pair)
-    projections = sotdd.Projections.fit(data, n_projections=70, label=Spreads(), directions=Radii(), scale=None)
+    projections = sotdd.Projections.fit(data, n_projections=70, label_law=Spreads(), directions=Radii(), scale=None)
     splits = Splits.of(data, (23, 17), 4, 0)
     block = projections.draw(0, 70)
     x, y = np.concatenate([pair[0][0], pair[1][0]]), np.array([*pair[0][1], *pair[1][1]])

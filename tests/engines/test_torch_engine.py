@@ -73,9 +73,9 @@ SETTINGS = {
     "orthogonal": {"directions": sotdd.Orthogonal()},
     "convolution": {"directions": sotdd.Convolution((4, 5), clamp=0.7)},
     "not linear": {"directions": Circles()},
-    "label law": {"label": Medians()},
-    "quantiles": {"label": "quantiles"},
-    "separate quantiles": {"label": sotdd.ClassQuantiles(5), "shared_directions": False},
+    "label law": {"label_law": Medians()},
+    "quantiles": {"label_law": "quantiles"},
+    "separate quantiles": {"label_law": sotdd.ClassQuantiles(5), "shared_directions": False},
     "small chunk": {"chunk": 64},
 }
 
@@ -91,7 +91,7 @@ def test_it_agrees_with_the_cpu_engine(pair, device, settings):
 @pytest.mark.parametrize("label", ["moments", "quantiles"])
 def test_it_agrees_for_equal_sizes_and_many_classes(rng, device, label):
     datasets = [LabelledData.of((rng.normal(size=(700, 5)), rng.integers(0, 300, size=700)), n) for n in "ab"]
-    ours, theirs = both(datasets, device, label=label)
+    ours, theirs = both(datasets, device, label_law=label)
     np.testing.assert_allclose(theirs, ours, rtol=1e-4)
 
 

@@ -153,7 +153,7 @@ def test_without_a_cut_heavy_tails_are_called_rough():
     """Never more certain where the tail was missed: no run of the paper's moments is relied on here."""
     a, b = grid()["Student t3, one law"]
     for estimator in ("plain", "controlled"):
-        found = [sotdd.distance(a, b, label="paper", estimator=estimator, seed=seed) for seed in range(20)]
+        found = [sotdd.distance(a, b, label_law="paper", estimator=estimator, seed=seed) for seed in range(20)]
         assert not any(one.reliable for one in found)
         assert all(", rough" in repr(one) and one.unreliable in repr(one) for one in found)
         assert all(one.value > 0 for one in found)
@@ -161,8 +161,8 @@ def test_without_a_cut_heavy_tails_are_called_rough():
 
 def test_a_cut_beyond_all_values_is_no_cut(rng):
     a, b = (rng.uniform(size=(80, 4)), np.arange(80) % 3), (rng.uniform(size=(60, 4)), np.arange(60) % 2)
-    wide = sotdd.distance(a, b, label=sotdd.Moments(cut=100.0), estimator="plain")
-    none = sotdd.distance(a, b, label="paper", estimator="plain")
+    wide = sotdd.distance(a, b, label_law=sotdd.Moments(cut=100.0), estimator="plain")
+    none = sotdd.distance(a, b, label_law="paper", estimator="plain")
     np.testing.assert_array_equal(wide.per_projection, none.per_projection)
     assert wide.fingerprint != none.fingerprint
 
@@ -171,8 +171,8 @@ def test_nothing_is_cut_where_features_are_not_scaled(rng):
     """There is no spread to cut at: raw features keep the paper's definition."""
     a, b = rng.normal(8, 1, size=(50, 2)), rng.normal(9, 1, size=(50, 2))
     raw = sotdd.distance(a, b, scale=None, estimator="plain")
-    paper = sotdd.distance(a, b, scale=None, estimator="plain", label=sotdd.Moments(cut=None))
-    cut = sotdd.distance(a, b, scale=None, estimator="plain", label=sotdd.Moments())
+    paper = sotdd.distance(a, b, scale=None, estimator="plain", label_law=sotdd.Moments(cut=None))
+    cut = sotdd.distance(a, b, scale=None, estimator="plain", label_law=sotdd.Moments())
     assert raw.value == paper.value
     assert cut.value < raw.value
 
@@ -239,5 +239,5 @@ def test_few_projections_cannot_tell_their_tail(rng):
 
 def test_a_tolerance_is_met_by_reliable_runs_only():
     a, b = grid()["breast cancer, halves"]
-    found = sotdd.distance(a, b, label="paper", rel_tol=0.3, max_projections=4096, n_projections=64)
+    found = sotdd.distance(a, b, label_law="paper", rel_tol=0.3, max_projections=4096, n_projections=64)
     assert found.reliable or (found.n_projections == 4096 and "relied on" in repr(found))

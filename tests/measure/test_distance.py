@@ -13,6 +13,7 @@ from scipy import stats
 
 import reference
 import sotdd
+from sotdd.results.estimators import estimated_distance
 
 # ------------------------------------------------------------------ the authors' outputs
 
@@ -259,7 +260,7 @@ def test_intervals_cover(rng):
 def test_interval_is_students(rng):
     w = np.array([1.0, 2.0, 3.0, 6.0])
     point = sotdd.LabelledData.of([[0.0]])
-    low, high = sotdd.Distance.from_projections(point, point, w, 1.0).interval(0.9)
+    low, high = estimated_distance(point, point, w, 1.0).interval(0.9)
     expected = stats.t.interval(0.9, 3, loc=3, scale=stats.sem(w))
     np.testing.assert_allclose([low, high], expected)
     assert w.flags.writeable
@@ -279,7 +280,7 @@ def test_repr_reads_well():
         spread = 2 * relative_error * value**2 * math.sqrt(999 / 1000) * math.sqrt(1000)
         w = value**2 + spread * np.tile([1.0, -1.0], 500)
         point = sotdd.LabelledData.of([[0.0]])
-        return repr(sotdd.Distance.from_projections(point, point, w, 2.0))
+        return repr(estimated_distance(point, point, w, 2.0))
 
     assert shown(0.507, 0.0237) == "0.507 ± 0.012 (s-OTDD, p=2, 1,000 projections)"
     assert shown(12345.6, 0.001) == "12346 ± 12 (s-OTDD, p=2, 1,000 projections)"
@@ -311,7 +312,7 @@ def test_signature_shows_the_defaults():
     for call in (sotdd.distance, sotdd.pairwise):
         shown = {name: repr(argument.default) for name, argument in inspect.signature(call).parameters.items()}
         assert shown["n_projections"] == "1000"
-        assert shown["n_moments"] == "5"
+        assert shown["n_moments"] == "None"
         assert shown["scale"] == "'auto'"
         assert shown["seed"] == "0"
 
@@ -359,8 +360,8 @@ def test_other_settings_are_checked():
         ({"moments": "poisson"}, "rates"),
         ({"moments": [1.0, -2.0]}, "rates"),
         ({"moments": [1.0, 2.0], "n_moments": 3}, "2 rates for 3 moments"),
-        ({"label": 3}, "label must be .*, not 3"),
-        ({"label": sotdd.Moments(), "n_moments": 3}, "label is given together"),
+        ({"label_law": 3}, "label_law must be .*, not 3"),
+        ({"label_law": sotdd.Moments(), "n_moments": 3}, "label_law is given together"),
         ({"progress": "bar"}, "progress is 'bar'"),
         ({"projections": "mine"}, "projections is a str"),
         ({"scale": sotdd.Scaler(np.zeros(3), 1.0)}, "scaler is for 3 features"),
@@ -425,7 +426,7 @@ def test_rounding_that_matters_is_told(rng):
     b = a.copy()
     b[1:] += 0.05 * rng.normal(size=(499, 5))
     labels = rng.integers(3, size=500)
-    assert "float32 rounding" in sotdd.distance((a, labels), (b, labels), label="paper").remarks[0]
+    assert "float32 rounding" in sotdd.distance((a, labels), (b, labels), label_law="paper").remarks[0]
     assert not any("float32" in said for said in sotdd.distance((a, labels), (b, labels)).remarks)  # moments are cut
     assert sotdd.distance((a[1:], labels[1:]), (b[1:], labels[1:])).remarks == ()
     assert not any("float32" in said for said in sotdd.distance((a, labels), (a, labels)).remarks)

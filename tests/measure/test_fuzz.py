@@ -106,14 +106,14 @@ few = st.integers(1, 6)
 # Values that there are, so that odd ones meet calls that get somewhere.
 KNOWN = {
     "n_projections": [1, 2, 33], "n_moments": [1, 3], "moments": [(1.0, 2.5), sotdd.UniformOrders(4)],
-    "label": ["moments", "quantiles", sotdd.ClassQuantiles(), 0, None],
+    "label_law": ["moments", "quantiles", sotdd.ClassQuantiles(), None], "label": [0, "y", None],
     "directions": [sotdd.Orthogonal(), sotdd.Sphere()], "shared_directions": [True, False],
     "scale": ["pooled", "features", "auto", None], "seed": [0, 7], "p": [1, 1.5, 2, 3, 50],
-    "device": ["cpu", "auto"], "precision": ["float32", "tf32"], "estimator": ["plain", "controlled"],
+    "device": ["cpu", "auto"], "precision": ["float32", "tf32"], "estimator": ["plain", "controlled", "auto"],
     "rel_tol": [0.5], "noise_floor": [True, 2], "n_permutations": [1, 9], "statistic": ["distance", "balanced"],
-    "method": ["otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd", "sotdd"], "max_samples": [2, 3],
-    "max_points": [1, 3], "tilt": [True], "n_quantiles": [None, 1, 2], "name": ["é"], "bins": [2],
-    "drop_missing": [True], "max_rows": [2], "broken": ["skip"],
+    "method": ["otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd", "sotdd"],
+    "max_points": [1, 2, 3], "tilt": [True], "n_quantiles": [None, 1, 2], "name": ["é"], "bins": [2],
+    "drop_missing": [True], "broken": ["skip"],
 }  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def mixed(usual, strange):
     return st.integers(0, 3).flatmap(lambda dice: usual if dice else strange)
 
 
-DRAWING = ("n_projections", "n_moments", "moments", "label", "directions", "shared_directions", "scale", "seed")
+DRAWING = ("n_projections", "n_moments", "moments", "label_law", "directions", "shared_directions", "scale", "seed")
 MEASURING = ("p", "projections", "device", "precision")
 odd_sources = mixed(good, datasets)
 
@@ -160,7 +160,7 @@ def test_distance(a, b, chosen):
         st.one_of(st.lists(datasets, max_size=3), st.dictionaries(st.text(max_size=2), odd_sources, max_size=3), odd),
     ),
     settings_of(
-        *DRAWING, *MEASURING, "method", "estimator", "noise_floor", "max_samples", "nonsense", n_projections=few
+        *DRAWING, *MEASURING, "method", "estimator", "noise_floor", "max_points", "nonsense", n_projections=few
     ),
 )
 def test_pairwise(sources, chosen):
@@ -208,14 +208,14 @@ def test_projections_and_sketches(sources, drawing, data, chosen, p):
     odd_sources,
     settings_of(
         "label", "features", "image_size", "image_mode", "transform", "encoder", "encoder_name", "bins", "drop_missing",
-        "max_rows", "seed", "broken", "split", "name",
+        "max_points", "seed", "broken", "split", "name",
     ),
 )  # fmt: skip
 def test_open_dataset(source, chosen):
     data = outcome(sotdd.open_dataset, source, **chosen)
     if data is not None:
-        for block in data.blocks():
-            outcome(data.rows, block)
+        assert sum(len(data.rows(block)) for block in data.blocks()) == data.n_points == len(data.codes)
+        assert repr(data)
 
 
 def test_features_far_out_of_range_beside_others_that_are_not():

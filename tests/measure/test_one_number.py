@@ -10,8 +10,8 @@ SETTINGS = {
     "plain": {"estimator": "plain"},
     "seed": {"seed": 7},
     "p": {"p": 1.5},
-    "quantiles": {"label": "quantiles"},
-    "class quantiles": {"label": sotdd.ClassQuantiles(4, 0.5)},
+    "quantiles": {"label_law": "quantiles"},
+    "class quantiles": {"label_law": sotdd.ClassQuantiles(4, 0.5)},
     "moments": {"n_moments": 3, "moments": sotdd.ZeroTruncatedPoisson(max_order=4)},
     "uniform orders": {"moments": sotdd.UniformOrders(2)},
     "orthogonal": {"directions": sotdd.Orthogonal()},
@@ -72,7 +72,7 @@ def test_the_distance_of_a_test_is_the_plain_one_of_its_projections(pair):
 
 def test_the_report_explains_the_number_of_the_matrix(pair, monkeypatch, tmp_path):
     data = {"a": pair[0], "b": pair[1], "c": (pair[1][0] + 1, pair[1][1])}
-    for settings in ({}, {"estimator": "plain"}, {"label": "quantiles"}):
+    for settings in ({}, {"estimator": "plain"}, {"label_law": "quantiles"}):
         matrix = sotdd.pairwise(data, n_projections=128, **settings)
         shown = []
         monkeypatch.setattr("sotdd.pictures.page.page", lambda _, found, *rest, shown=shown: shown.append(found) or "")

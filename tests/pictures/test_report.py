@@ -205,12 +205,12 @@ def executed(code, datasets=None, **filled):
     "settings",
     [
         {},
-        {"label": "quantiles"},
-        {"label": sotdd.ClassQuantiles(8, 0.5), "seed": 5},
+        {"label_law": "quantiles"},
+        {"label_law": sotdd.ClassQuantiles(8, 0.5), "seed": 5},
         {"n_moments": 2},
         {"moments": [0.5, 1.5, 2.5]},
         {"moments": sotdd.UniformOrders(3), "n_moments": 4},
-        {"label": sotdd.Moments(3, sotdd.ZeroTruncatedPoisson(max_order=4))},
+        {"label_law": sotdd.Moments(3, sotdd.ZeroTruncatedPoisson(max_order=4))},
         {"seed": np.int64(11)},
         {"seed": np.random.default_rng(4)},
         {"p": 1.5, "scale": None},
@@ -232,7 +232,7 @@ def test_the_python_on_the_page_measures_the_same(datasets, tmp_path, settings):
 
 
 @pytest.mark.parametrize(
-    "drawing", [{}, {"tilt": True}, {"label": "quantiles", "scale": None}, {"shared_directions": False, "seed": 3}]
+    "drawing", [{}, {"tilt": True}, {"label_law": "quantiles", "scale": None}, {"shared_directions": False, "seed": 3}]
 )
 @pytest.mark.parametrize("settings", [{}, {"p": 1, "estimator": "controlled"}])
 def test_the_python_on_the_page_fits_given_projections_again(datasets, tmp_path, drawing, settings):

@@ -85,7 +85,7 @@ def test_the_benchmark_of_label_terms_measures_the_distance(real_data):
     for name, law in laws.items():
         (i, j), costs = trial.real[0], by_seed[1][name].real[0]
         a, b = trial.sides[i].pair, trial.sides[j].pair
-        direct = sotdd.distance(a, b, label=law, n_projections=64, scale=trial.scaler, seed=1, estimator="plain")
+        direct = sotdd.distance(a, b, label_law=law, n_projections=64, scale=trial.scaler, seed=1, estimator="plain")
         np.testing.assert_allclose(direct.per_projection, costs, rtol=1e-4, atol=1e-8)
         lines = labels.judge(trial, name, by_seed)
         assert len(lines) == (3 if name in labels.AGGREGATED else 1)

@@ -60,7 +60,7 @@ def brute_force(a, b, projections, p, clamp=None):
 @pytest.mark.parametrize("settings", [{}, {"shared_directions": False}, {"directions": Clamped()}])
 def test_engines_agree_with_the_brute_force(pair, levels, settings):
     projections = sotdd.Projections.fit(
-        list(pair), n_projections=40, label=sotdd.ClassQuantiles(levels), scale=None, **settings
+        list(pair), n_projections=40, label_law=sotdd.ClassQuantiles(levels), scale=None, **settings
     )
     clamp = 0.8 if "directions" in settings else None
     expected = brute_force(*pair, projections, 2, clamp)
@@ -93,13 +93,13 @@ def test_classes_are_sorted_and_summarised(rng, sizes):
 def test_many_classes_on_both_engines(rng, n_classes):
     a = rng.normal(size=(3000, 5)), np.arange(3000) % n_classes
     b = rng.normal(size=(2000, 5)), rng.integers(0, n_classes, size=2000)
-    found = [sotdd.distance(a, b, label="quantiles", n_projections=64, device=device) for device in ("cpu", "cpu:0")]
+    found = [sotdd.distance(a, b, label_law="quantiles", n_projections=64, device=device) for device in ("cpu", "cpu:0")]
     np.testing.assert_allclose(found[0].per_projection, found[1].per_projection, rtol=2e-3, atol=1e-6)
 
 
 def test_chunks_and_threads_do_not_matter_bit_for_bit(rng):
     data = [sotdd.LabelledData.of(blobs(rng, n, 30), str(n)) for n in (3000, 500)]
-    projections = sotdd.Projections.fit(data, n_projections=300, label="quantiles")
+    projections = sotdd.Projections.fit(data, n_projections=300, label_law="quantiles")
     first, second = (
         sotdd.engines.comparison.compare(data, [(0, 1)], projections, 2, engine=CpuEngine(threads, chunk))[0, 1]
         for threads, chunk in ((1, 64), (2, 256))
@@ -111,7 +111,7 @@ def test_values_beyond_float32_are_told():
     huge = np.array([[1e39], [2e39]]), [0, 1]
     for device in ("cpu", "cpu:0"):
         with pytest.raises(sotdd.SotddError, match="too large for float32"):
-            sotdd.distance(huge, huge, label="quantiles", scale=None, device=device)
+            sotdd.distance(huge, huge, label_law="quantiles", scale=None, device=device)
 
 
 # ---------------------------------------------------------------- bins
@@ -169,8 +169,8 @@ def test_bins_never_exceed_the_wasserstein_distance_and_approach_it(rng, sizes):
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_it_is_a_metric_for_fixed_projections(rng, law, p):
     data = {name: blobs(rng, n, classes) for name, n, classes in (("a", 60, 2), ("b", 45, 3), ("c", 80, 5))}
-    values = sotdd.pairwise(data, n_projections=128, p=p, label=law).values
-    projections = sotdd.Projections.fit(data, n_projections=128, label=law)
+    values = sotdd.pairwise(data, n_projections=128, p=p, label_law=law).values
+    projections = sotdd.Projections.fit(data, n_projections=128, label_law=law)
     (x, y), order = data["c"], rng.permutation(80)
     again = sotdd.distance((x, y), (x[order], [f"class {label}" for label in y[order]]), projections=projections, p=p)
     assert again.value < 1e-5  # points in another order under other names are the same dataset
@@ -185,8 +185,8 @@ def test_labels_are_seen(rng, law):
     x = rng.normal(size=(600, 4))
     labels = (x[:, 0] > 0).astype(int)
     half, other = slice(0, 300), slice(300, None)
-    chance = sotdd.distance((x[half], labels[half]), (x[other], labels[other]), label=law).value
-    permuted = sotdd.distance((x[half], labels[half]), (x[half], rng.permutation(labels[half])), label=law).value
+    chance = sotdd.distance((x[half], labels[half]), (x[other], labels[other]), label_law=law).value
+    permuted = sotdd.distance((x[half], labels[half]), (x[half], rng.permutation(labels[half])), label_law=law).value
     assert permuted > 1.3 * chance
 
 
@@ -194,7 +194,7 @@ def test_quantiles_scale_as_features_do(rng):
     """As OTDD does, and moments of higher orders do not."""
     a, b = blobs(rng, 50, 3), blobs(rng, 60, 4)
     once, tenfold = (
-        sotdd.distance(*((factor * x, y) for x, y in (a, b)), label="quantiles", scale=None).value
+        sotdd.distance(*((factor * x, y) for x, y in (a, b)), label_law="quantiles", scale=None).value
         for factor in (1.0, 10.0)
     )
     np.testing.assert_allclose(tenfold, 10 * once, rtol=1e-4)
@@ -202,7 +202,7 @@ def test_quantiles_scale_as_features_do(rng):
 
 def test_without_weight_it_is_sliced_wasserstein(rng):
     a, b = blobs(rng, 50, 3), blobs(rng, 60, 4)
-    found = sotdd.distance(a, b, label=sotdd.ClassQuantiles(weight=0), scale=None, estimator="plain", n_projections=200)
+    found = sotdd.distance(a, b, label_law=sotdd.ClassQuantiles(weight=0), scale=None, estimator="plain", n_projections=200)
     assert found.value == sotdd.peers.sliced_wasserstein(a, b, n_projections=200).value
 
 
@@ -213,22 +213,22 @@ def test_laws_by_name():
     def mark(**settings):
         return sotdd.Projections.fit([np.eye(2)], **settings).fingerprint
 
-    assert mark(label="moments") == mark(label=sotdd.Moments()) == mark(n_moments=5)
-    assert mark(label="moments", n_moments=3) == mark(n_moments=3)
-    assert mark(label="paper") == mark(label=sotdd.Moments(cut=None)) != mark(label="moments")
-    assert mark(scale=None) == mark(scale=None, label="paper")  # there is no spread to cut at
-    assert mark(label="quantiles") == mark(label=sotdd.ClassQuantiles())
+    assert mark(label_law="moments") == mark(label_law=sotdd.Moments()) == mark(n_moments=5)
+    assert mark(label_law="moments", n_moments=3) == mark(n_moments=3)
+    assert mark(label_law="paper") == mark(label_law=sotdd.Moments(cut=None)) != mark(label_law="moments")
+    assert mark(scale=None) == mark(scale=None, label_law="paper")  # there is no spread to cut at
+    assert mark(label_law="quantiles") == mark(label_law=sotdd.ClassQuantiles())
     apart = [sotdd.ClassQuantiles(), sotdd.ClassQuantiles(8), sotdd.ClassQuantiles(weight=2.0), sotdd.Moments()]
-    assert len({mark(label=label) for label in apart}) == len(apart)
+    assert len({mark(label_law=label) for label in apart}) == len(apart)
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"label": "medians"}, "label is 'medians': expected 'moments', 'quantiles', 'paper' or a label law"),
-        ({"label": "quantiles", "n_moments": 3}, "label is given together with n_moments"),
-        ({"label": "quantiles", "moments": [1.0]}, "label is given together with n_moments"),
-        ({"label": sotdd.ClassQuantiles}, "not the class ClassQuantiles itself"),
+        ({"label_law": "medians"}, "label_law is 'medians': expected 'moments', 'quantiles', 'paper' or a label law"),
+        ({"label_law": "quantiles", "n_moments": 3}, "label_law is given together with n_moments"),
+        ({"label_law": "quantiles", "moments": [1.0]}, "label_law is given together with n_moments"),
+        ({"label_law": sotdd.ClassQuantiles}, "not the class ClassQuantiles itself"),
     ],
 )
 def test_wrong_labels_are_told(settings, said):
@@ -253,7 +253,7 @@ def tensors(rng, n, classes, d=3):
 @pytest.mark.parametrize(("n", "m"), [(30, 30), (41, 27)])
 def test_the_loss_agrees_with_the_brute_force(rng, n, m):
     (x, y), (x2, y2) = tensors(rng, n, 4), tensors(rng, m, 3)
-    projections = sotdd.Projections.fit([x, x2], n_projections=70, label="quantiles", scale=None)
+    projections = sotdd.Projections.fit([x, x2], n_projections=70, label_law="quantiles", scale=None)
     expected = brute_force((x.numpy(), y.numpy()), (x2.numpy(), y2.numpy()), projections, 2).mean()
     found = sotdd.torch.sotdd_loss(x, y, x2, y2, projections)
     np.testing.assert_allclose(found.item(), expected, rtol=1e-6)
@@ -267,7 +267,7 @@ def test_soft_labels_by_their_definition(rng):
     x, x2 = rng.normal(size=(6, 2)), rng.normal(size=(6, 2))
     parts = rng.integers(1, 5, size=(6, 2))
     members = parts / parts.sum(axis=1, keepdims=True)
-    projections = sotdd.Projections.fit([x, x2], n_projections=10, label=sotdd.ClassQuantiles(5), scale=None)
+    projections = sotdd.Projections.fit([x, x2], n_projections=10, label_law=sotdd.ClassQuantiles(5), scale=None)
     block = projections.draw(0, 10)
     expected = []
     for theta, c in zip(block.features.theta.astype(np.float64), block.terms.coefficients, strict=True):
@@ -285,7 +285,7 @@ def test_soft_labels_by_their_definition(rng):
 def test_gradients_are_those_of_finite_differences(rng, soft):
     (x, y), (x2, y2) = tensors(rng, 9, 2), tensors(rng, 7, 3)
     projections = sotdd.Projections.fit(
-        [x, x2], n_projections=8, label=sotdd.ClassQuantiles(4), scale=None, shared_directions=False
+        [x, x2], n_projections=8, label_law=sotdd.ClassQuantiles(4), scale=None, shared_directions=False
     )
     x.requires_grad_()
     if not soft:
@@ -299,5 +299,5 @@ def test_gradients_are_those_of_finite_differences(rng, soft):
 
 def test_a_flow_by_quantiles_gets_nearer(rng):
     a, b = blobs(rng, 40, 2), blobs(rng, 40, 2)
-    flow = sotdd.flow(a, (b[0] + 2, b[1]), steps=20, n_projections=64, label="quantiles", seed=0)
+    flow = sotdd.flow(a, (b[0] + 2, b[1]), steps=20, n_projections=64, label_law="quantiles", seed=0)
     assert flow.distances[-1] < 0.7 * flow.distances[0]

@@ -193,7 +193,7 @@ def test_fingerprints_tell_settings_apart(rng):
         mark(seed=1),
         mark(n_projections=999),
         mark(n_moments=4),
-        mark(label="quantiles"),
+        mark(label_law="quantiles"),
         mark(moments=sotdd.ZeroTruncatedPoisson(max_order=4)),
         mark(moments=sotdd.UniformOrders(4)),
         mark(directions=sotdd.Orthogonal()),
@@ -310,7 +310,7 @@ def test_a_label_law_of_ones_own(rng, shared):
 
     a = rng.normal(size=(1100, 3)), rng.integers(0, 3, size=1100)
     b = rng.normal(1, 1, size=(50, 3)), rng.integers(0, 2, size=50)
-    settings = {"label": Medians(), "n_projections": 70, "scale": None, "shared_directions": shared}
+    settings = {"label_law": Medians(), "n_projections": 70, "scale": None, "shared_directions": shared}
     result = sotdd.distance(a, b, **settings, estimator="plain")
     block = sotdd.Projections.fit([a, b], **settings).draw(0, 70)
     sides = []
@@ -385,12 +385,12 @@ def test_laws_are_held_to_their_promises(directions, said):
             "same cut or summary function",
         ),
         (sotdd.Moments, "not the class Moments itself"),
-        (sotdd.Sphere(), "label must be"),
+        (sotdd.Sphere(), "label_law must be"),
     ],
 )
 def test_label_laws_are_held_to_their_promises(label, said):
     with pytest.raises((sotdd.SotddError, TypeError), match=said):
-        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label=label)
+        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label_law=label)
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_label_laws_are_held_to_their_promises(label, said):
 def test_summaries_are_held_to_their_promises(summary, said):
     label = law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), summary))
     with pytest.raises((sotdd.SotddError, ValueError), match=said):
-        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label=label)
+        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label_law=label)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 171, 1.5, 10**9])

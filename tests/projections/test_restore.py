@@ -44,8 +44,8 @@ def laws_with_settings():
 def settings_of(law):
     """What `Projections.fit` is told to use this law."""
     if isinstance(law, ORDERS):
-        return {"label": sotdd.Moments(5, law)}
-    return {"label": law} if isinstance(law, LABELS) else {"directions": law}
+        return {"label_law": sotdd.Moments(5, law)}
+    return {"label_law": law} if isinstance(law, LABELS) else {"directions": law}
 
 
 def numbers(block):

@@ -255,7 +255,7 @@ def scaled_by_hand(*parts):
 def test_engines_scale_every_feature(rng, device):
     a, b = mixed(rng, 400)[:, :6], mixed(rng, 300)[:, :6]
     found = sotdd.Projections.fit([a, b], n_projections=128, scale="features")
-    plain = sotdd.Projections.fit([a, b], n_projections=128, scale=None, label=sotdd.Moments())
+    plain = sotdd.Projections.fit([a, b], n_projections=128, scale=None, label_law=sotdd.Moments())
     if device == "cpu":
         one = sotdd.distance(a, b, projections=found).value
         other = sotdd.distance(*scaled_by_hand(a, b), projections=plain).value

@@ -79,7 +79,7 @@ def test_the_bound_holds(rng, case, ways, label):
 @pytest.mark.parametrize("way", ["whole", "stream"])
 def test_nearly_identical_sets_come_with_a_remark(rng, case, way):
     a, b = case(rng)
-    projections = sotdd.Projections.fit([a, b], n_projections=128, label="quantiles")
+    projections = sotdd.Projections.fit([a, b], n_projections=128, label_law="quantiles")
     found = sketched(a, projections, way, 64).distance(sketched(b, projections, way, 64))
     assert found.sketch_error > 0.05 * found.value
     said = found.remarks[-1]

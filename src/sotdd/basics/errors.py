@@ -24,6 +24,10 @@ class OutOfRange(SotddError):  # noqa: N818  # it says what is wrong, as its par
     """Values or powers of them that leave the range of floating-point numbers: too far apart to measure."""
 
 
+class UnknownSetting(SotddError, TypeError):  # noqa: N818  # as above; a TypeError too, as Python has it for keywords
+    """A setting by a name that there is not."""
+
+
 def require(module: str, purpose: str, install: str) -> ModuleType:
     """Import an optional dependency, or say what it is for and how to install it."""
     try:

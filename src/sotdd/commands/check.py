@@ -80,13 +80,17 @@ def check_command(
     sides = [opened(source, features, label, quiet) for source in (reference, current)]
     _refuse_sketches(sides[0], sides[1], tests)
     bar = bar_wanted(quiet)
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
     found = _distance(sides, drawing, o.given(p=p), device, bar)
     where = f"from {reference} to {current}"
     outcomes = [] if fail_above is None else [_by_limit(found, fail_above, where)]
     tested = None
     if tests:
-        shuffling = {**o.given(seed=seed, label=label_law, max_points=max_points), **o.scaling(scale), **o.given(p=p)}
+        shuffling = {
+            **o.given(seed=seed, label_law=label_law, max_points=max_points),
+            **o.scaling(scale),
+            **o.given(p=p),
+        }
         tested = _tested(sides, n_permutations, bar, label_names=label_names, **shuffling)
         outcomes.append(_by_chance(tested, _LEVEL if p_value is None else p_value))
     drifted = any(outcome.failed for outcome in outcomes)
@@ -175,7 +179,7 @@ def _by_chance(tested: TwoSampleTest, level: float) -> Outcome:
 
 
 def _far(found: Distance | OutOfRange, where: str) -> str:
-    from sotdd.results.distance import with_error
+    from sotdd.basics.text import with_error
 
     if isinstance(found, OutOfRange):
         return f"farther than can be measured {where}"

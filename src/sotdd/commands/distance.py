@@ -6,12 +6,13 @@ import math
 import time
 
 from sotdd.commands import options as o
-from sotdd.commands.sources import described, opened
+from sotdd.commands.sources import opened, sizes_by_line
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 
 EXAMPLES = o.examples(
     "sotdd distance train.parquet test.parquet",
     "sotdd distance photos/::image_size=28 digits.npz --noise-floor",
+    "sotdd distance a.csv b.csv --label kind --rel-tol 0.01",
     "sotdd distance table.csv::label=species other.csv::label=kind --json",
 )
 
@@ -27,8 +28,10 @@ def distance_command(
     label_law: o.LabelLaw = None,
     scale: o.Scale = None,
     estimator: o.Estimator = None,
+    rel_tol: o.RelTol = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
+    max_points: o.SampledPoints = None,
     max_samples: o.MaxSamples = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
@@ -39,16 +42,16 @@ def distance_command(
     datasets = [opened(source, features, label, quiet) for source in (a, b)]
     import sotdd
 
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
-    settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
-    matrix = sotdd.pairwise(
-        datasets, method=method, noise_floor=noise_floor, device=device, progress=bar_wanted(quiet), **settings
-    )
-    result = matrix.distances[0, 1]
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
+    settings = {**drawing, **o.given(p=p, estimator=estimator), **o.sampling(max_points, max_samples)}
+    result = sotdd.distance(
+        *datasets, method=method, rel_tol=rel_tol, noise_floor=noise_floor, device=device,
+        progress=bar_wanted(quiet), **settings,
+    )  # fmt: skip
     if as_json:
         print_json({"a": a, "b": b, **result.to_dict()})
         return
-    say_note(described(datasets), quiet)
+    say_note(sizes_by_line(datasets), quiet)
     say(repr(result), "bold")
     last = f"{time.perf_counter() - began:.1f} s"
     low, high = result.interval(0.95)

@@ -40,7 +40,7 @@ def explain_command(
     import sotdd
     from sotdd.results.explanation_text import as_rich
 
-    settings = o.given(n_projections=n_projections, seed=seed, p=p, label=label_law, estimator=estimator)
+    settings = o.given(n_projections=n_projections, seed=seed, p=p, label_law=label_law, estimator=estimator)
     settings |= o.scaling(scale)
     why = sotdd.explain(one, other, device=device, progress=bar_wanted(quiet), **settings)
     if as_json:

@@ -46,6 +46,7 @@ def matrix_command(
     estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
+    max_points: o.SampledPoints = None,
     max_samples: o.MaxSamples = None,
     device: o.Device = "auto",
     as_csv: o.Csv = False,
@@ -64,8 +65,8 @@ def matrix_command(
     import sotdd
     from sotdd.results.distance import remarks_of
 
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
-    settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
+    settings = {**drawing, **o.given(p=p, estimator=estimator), **o.sampling(max_points, max_samples)}
     bar = bar_wanted(quiet)
     matrix = sotdd.pairwise(datasets, method=method, noise_floor=noise_floor, device=device, progress=bar, **settings)
     if report is not None:

@@ -59,7 +59,7 @@ def _cells(matrix: DistanceMatrix, errors: bool) -> dict[tuple[int, int], Text]:
     """The text of every pair of places (i, j) with i < j."""
     from rich.text import Text
 
-    from sotdd.results.distance import with_error
+    from sotdd.basics.text import with_error
 
     largest = max(found.value for found in matrix.distances.values()) or 1.0
     room = " " * len(NOISE_MARK) if any(found.within_noise for found in matrix.distances.values()) else ""

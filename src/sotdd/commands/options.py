@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
+from sotdd.commands.terminal import say_note
 
 _READING = "How sources are read"
 _MEASURING = "How it is measured"
@@ -84,9 +85,20 @@ Method = Annotated[
         autocompletion=_words("sotdd", "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd"),
     ),
 ]
-MaxSamples = Annotated[
-    int | None, _option(_MEASURING, help="Sample so many points of each dataset, for methods that cannot take all.")
+RelTol = Annotated[
+    float | None,
+    _option(
+        _MEASURING,
+        "--rel-tol",
+        metavar="SHARE",
+        help="Draw projections until the error is at most this share of the value, such as 0.01.",
+    ),
 ]
+SampledPoints = Annotated[
+    int | None,
+    _option(_MEASURING, "--max-points", help="Sample this many points of each, for methods that cannot take all."),
+]
+MaxSamples = Annotated[int | None, typer.Option("--max-samples", hidden=True)]  # the old name of --max-points
 LabelNames = Annotated[
     str, typer.Option(help="ignore, or match: whether the names of labels count, or only how classes lie.")
 ]
@@ -96,7 +108,7 @@ NoiseFloor = Annotated[
 Permutations = Annotated[
     int, _option(_MEASURING, "--n-permutations", help="How many times points are shuffled between the two.")
 ]
-MaxPoints = Annotated[int | None, _option(_MEASURING, help="Test samples of so many points of each, to save time.")]
+MaxPoints = Annotated[int | None, _option(_MEASURING, help="Test samples of this many points of each, to save time.")]
 Device = Annotated[
     str,
     _option(
@@ -115,6 +127,16 @@ Quiet = Annotated[bool, _option(_OUTPUT, "--quiet", "-q", help="No progress bar,
 def given(**settings: Any) -> dict[str, Any]:  # noqa: ANN401  # settings of any kind
     """Those settings that were given; the others are the library's to choose."""
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def sampling(max_points: int | None, max_samples: int | None) -> dict[str, Any]:
+    """The setting of a sample, where one was given; its old name is told about."""
+    if max_samples is None:
+        return given(max_points=max_points)
+    if max_points is not None:
+        raise SotddError("--max-samples is the old name of --max-points, and both are given: leave --max-samples out.")
+    say_note("--max-samples is called --max-points now, and will go.")
+    return {"max_points": max_samples}
 
 
 def scaling(scale: str | None) -> dict[str, Any]:

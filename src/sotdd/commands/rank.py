@@ -38,6 +38,7 @@ def rank_command(
     estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
     method: o.Method = "sotdd",
+    max_points: o.SampledPoints = None,
     max_samples: o.MaxSamples = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
@@ -46,44 +47,29 @@ def rank_command(
     """Bring datasets into order, the nearest to a target first: which source to start from."""
     began = time.perf_counter()
     datasets = [opened(source, features, label, quiet) for source in (target, *candidates)]
-    from sotdd.inputs import named
-    from sotdd.measure.pairwise import measured
-    from sotdd.results.distance import remarks_of
-    from sotdd.results.ranking import ranked, unequal_sizes
-    from sotdd.sketches.sketch import Sketch
+    import sotdd
 
-    sources = named(datasets, Sketch)
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
-    settings = {**drawing, **o.given(p=p, estimator=estimator, max_samples=max_samples)}
-    found, _ = measured(
-        sources,
-        [(0, place) for place in range(1, len(sources))],
-        method=method,
-        settings=settings,
-        noise_floor=noise_floor,
-        device=device,
-        progress=bar_wanted(quiet),
-    )
-    lines = ranked({sources[place][0]: distance for (_, place), distance in found.items()})
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
+    settings = {**drawing, **o.given(p=p, estimator=estimator), **o.sampling(max_points, max_samples)}
+    order = sotdd.rank(
+        datasets[0], datasets[1:], method=method, noise_floor=noise_floor, device=device,
+        progress=bar_wanted(quiet), **settings,
+    )  # fmt: skip
     if as_json:
-        print_json({"target": target, "ranking": [_as_json(line) for line in lines]})
+        print_json({**order.to_dict(), "target": target})
         return
+    lines = order.lines
     say_note(f"Nearest to {target}: {sizes_of(datasets[0])}", quiet)
     styles = ["bold" if line.rank == 1 else "" for line in lines]
     print_table(*(table_of(_rows(lines, sizes), left=(1,), styles=styles) for sizes in (True, False)))
-    distances = [line.distance for line in lines]
-    for remark in [*remarks_of(distances), *filter(None, [unequal_sizes(distances)])]:
+    for remark in order.remarks:
         say_note(remark, quiet)
     say_note(f"{_legend(lines)}; {time.perf_counter() - began:.1f} s", quiet)
 
 
-def _as_json(line: Ranked) -> dict[str, object]:
-    return {"rank": line.rank, "tied": line.tied, "name": line.name, **line.distance.to_dict()}
-
-
 def _rows(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
     """Texts of the table, with a header; intervals and noise floors only where there are some."""
-    from sotdd.results.distance import with_error
+    from sotdd.basics.text import with_error
 
     distances = [line.distance for line in lines]
     no_tie = " " if any(line.tied for line in lines) else ""

@@ -52,7 +52,7 @@ def sketch_command(
     began = time.perf_counter()
     if output.suffix != ".sotdd":
         raise SotddError(f"the output is {str(output)!r}: call it {output.with_suffix('.sotdd').name!r}.")
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
     if like is not None and drawing:
         raise SotddError(f"{', '.join(drawing)} cannot be chosen with --like, which brings its own: leave that out.")
     if data.endswith(".sotdd"):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.commands.terminal import working_on
 
 if TYPE_CHECKING:
@@ -59,12 +60,16 @@ def as_text(source: str, features: str | None, label: str | None) -> str:
 
 def sizes_of(data: LabelledData | Sketch) -> str:
     """Sizes, in words."""
-    classes = "1 class" if len(data.classes) == 1 else f"{len(data.classes):,} classes"
     features = data.recipe["n_features"] if hasattr(data, "recipe") else data.n_features
-    return f"{data.n_points:,} points, {features:,} features, {classes}"
+    sizes = (
+        counted(data.n_points, "point"),
+        counted(features, "feature"),
+        counted(len(data.classes), "class", "classes"),
+    )
+    return ", ".join(sizes)
 
 
-def described(datasets: Sequence[LabelledData | Sketch]) -> str:
+def sizes_by_line(datasets: Sequence[LabelledData | Sketch]) -> str:
     """Names and sizes, one dataset per line."""
     return "\n".join(f"{data.name}: {sizes_of(data)}" for data in datasets)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sotdd.commands import options as o
-from sotdd.commands.sources import described, opened_data
+from sotdd.commands.sources import opened_data, sizes_by_line
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_command(
     datasets = [opened_data(source, "to shuffle", features, label, quiet) for source in (a, b)]
     import sotdd
 
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label=label_law), **o.scaling(scale)}
+    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
     settings = {**drawing, **o.given(p=p, max_points=max_points)}
     found = sotdd.test(
         *datasets,
@@ -60,7 +60,7 @@ def test_command(
     if as_json:
         print_json({"a": a, "b": b, **found.to_dict()})
         return
-    say_note(described(datasets), quiet)
+    say_note(sizes_by_line(datasets), quiet)
     say(repr(found), "bold")
     say_note(f"{verdict(found)}, {time.perf_counter() - began:.1f} s", quiet)
 

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 
 from sotdd.basics.checks import check_count, check_order, check_positive
 from sotdd.basics.progress import Progress, reporting
-from sotdd.engines.comparison import conclude, measure, pools_of
+from sotdd.engines.comparison import conclude, controls_for, cost_table, pools_of
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
+from sotdd.results.estimators import Estimator
 
 if TYPE_CHECKING:
     from sotdd.engines.choice import Precision
     from sotdd.engines.protocol import Engine
 
-# So many are drawn before the first look, unless another number is asked for.
+# At most this many are drawn before the first look.
 FIRST = 512
 MOST = 100_000
 
@@ -36,7 +37,7 @@ def to_tolerance(
     max_projections: int,
     progress: Progress = None,
     *,
-    estimator: str = "controlled",
+    estimator: Estimator = "controlled",
     device: str = "auto",
     precision: Precision = "float32",
     engine: Engine | None = None,
@@ -51,18 +52,21 @@ def to_tolerance(
 
     p, wanted = check_order(p), check_positive(rel_tol, "rel_tol")
     most = check_count(max_projections, "max_projections")
-    total = _next_total(0, projections.n_projections, most)
+    total = _next_total(0, min(projections.n_projections, FIRST), most)
     chosen = engine or engine_for(device, datasets, total, precision)
     with reporting(progress, "Projecting") as report, chosen as active:
         pools = pools_of(datasets, [(0, 1)], projections, n_splits)
-        measured = measure(datasets, [(0, 1)], projections.from_block(0, total), p, active, report, estimator, pools)
+        drawn = projections.from_block(0, total)
+        controls = controls_for(drawn, datasets, active, estimator)
+        table = cost_table(datasets, [(0, 1)], drawn, p, active, report, controls, pools)
         while True:
-            found = conclude(datasets, (0, 1), measured, 0, projections.from_block(0, total), p)
+            found = conclude(datasets, (0, 1), table, 0, projections.from_block(0, total), p)
             if total >= most or _settled(found, wanted):
                 break
             before, total = total, _next_total(total, _needed(found, total, wanted), most)
             later = projections.from_block(before // BLOCK, total - before)
-            measured += measure(datasets, [(0, 1)], later, p, active, report, estimator)
+            further = None if controls is None else controls.through(later)
+            table += cost_table(datasets, [(0, 1)], later, p, active, report, further)
     if _settled(found, wanted):
         return found
     missed = f"max_projections={most:,} did not reach rel_tol={wanted:g}"

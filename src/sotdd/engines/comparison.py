@@ -17,6 +17,7 @@ from sotdd.inputs.column_names import by_position
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
+from sotdd.results.estimators import Estimator, estimated_distance
 from sotdd.results.noise import NoiseFloor
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from sotdd.engines.protocol import Engine
 
 # Controls of a pair, at most.
-_MOST_COLUMNS = 13
+_MOST_CONTROLS = 13
 
 # Half a unit in the last place of float32, in which projected points are sorted.
 _ROUNDING = 2.0**-24
@@ -36,8 +37,8 @@ _TOLERATED = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """Some projections of a comparison.
+class CostTable:
+    """What some projections cost in a comparison.
 
     Attributes
     ----------
@@ -65,9 +66,9 @@ class Measured:
     pools: Sequence[Pool]
     dealt: list[NDArray[np.float64]]
 
-    def __add__(self, later: Measured) -> Measured:
+    def __add__(self, later: CostTable) -> CostTable:
         """These projections and later ones, through which nothing is dealt out."""
-        return Measured(
+        return CostTable(
             np.concatenate([self.importance, later.importance]),
             _joined(self.reach, later.reach),
             _joined(self.costs, later.costs),
@@ -86,7 +87,7 @@ def compare(
     progress: Progress = None,
     *,
     method: str = "s-OTDD",
-    estimator: str = "plain",
+    estimator: Estimator = "plain",
     device: str = "auto",
     precision: Precision = "float32",
     engine: Engine | None = None,
@@ -95,81 +96,88 @@ def compare(
 ) -> dict[tuple[int, int], Distance]:
     """Distances of some pairs; each dataset is projected and sorted once for all of them.
 
-    With ``n_splits`` the pooled points of each pair are dealt out so many times, for its noise floor; with
+    With ``n_splits`` the pooled points of each pair are dealt out this many times, for its noise floor; with
     ``halves`` each dataset is halved a few times, for a rough one.
     """
     from sotdd.engines.choice import engine_for
 
     p = check_order(p)
     count = projections.n_projections
-    per_pair = 1 + n_splits + (0 if estimator == "plain" else _MOST_COLUMNS)
+    per_pair = 1 + n_splits + (0 if estimator == "plain" else _MOST_CONTROLS)
     _refuse_beyond_memory(count, len(pairs) * per_pair + 2 * len(datasets))
     chosen = engine or engine_for(device, datasets, count, precision)
     with reporting(progress, "Projecting") as report, chosen as active:
         pools = pools_of(datasets, pairs, projections, n_splits, halves)
-        measured = measure(datasets, pairs, projections, p, active, report, estimator, pools)
-    return {pair: conclude(datasets, pair, measured, place, projections, p, method) for place, pair in enumerate(pairs)}
+        controls = controls_for(projections, datasets, active, estimator)
+        table = cost_table(datasets, pairs, projections, p, active, report, controls, pools)
+    return {pair: conclude(datasets, pair, table, number, projections, p, method) for number, pair in enumerate(pairs)}
 
 
-def measure(
+def controls_for(
+    projections: Projections, datasets: Sequence[LabelledData], active: Engine, estimator: Estimator
+) -> Controls | None:
+    """What can be controlled; None for the plain estimator, and where nothing can be."""
+    if estimator == "plain":
+        return None
+    from sotdd.engines.controls import Controls
+
+    controls = Controls.of(projections, datasets, active)
+    return controls if controls.degree else None
+
+
+def cost_table(
     datasets: Sequence[LabelledData],
     pairs: Sequence[tuple[int, int]],
     projections: Projections,
     p: float,
     active: Engine,
     report: Report,
-    estimator: str,
+    controls: Controls | None,
     pools: Sequence[Pool] = (),
-) -> Measured:
-    """What every projection costs, with its controls where those are asked for."""
-    controls = None
-    if estimator != "plain":
-        from sotdd.engines.controls import Controls
-
-        controls = Controls.of(projections, datasets, active)
-        controls = controls if controls.degree else None
+) -> CostTable:
+    """What every projection costs, with its controls where there are some: the one loop over projections."""
     importance: list[NDArray[np.float64]] = []
     ends: list[list[Any]] = [[] for _ in datasets]
     costs: list[list[Any]] = [[] for _ in pairs]
     columns: list[list[NDArray[np.float64]]] = [[] for _ in pairs]
-    chance = Chance(pools, active, [p])
+    chance = Chance(pools, active, [p]) if pools else None
     degree = controls.degree if controls else 0
-    for view in active.views(datasets, projections, degree=degree, unplaced=chance.seen if pools else None):
+    for view in active.views(datasets, projections, degree=degree, unplaced=chance.seen if chance else None):
         importance.append(view.block.importance)
         for seen, kept in zip(view.rows, ends, strict=True):
             kept.append(active.ends(seen))
         for (i, j), kept in zip(pairs, costs, strict=True):
             kept.append(active.transport(view.rows[i], view.rows[j], p))
         if controls is not None:
-            for found, parts in zip(controls.columns(view, pairs, p, active), columns, strict=True):
-                parts.append(found)
+            for of_pair, kept in zip(controls.columns(view, pairs, p, active), columns, strict=True):
+                kept.append(of_pair)
         report(view.part.stop, projections.n_projections)
-    return Measured(
+    return CostTable(
         np.concatenate(importance),
         [active.collect(parts) for parts in ends],
         [active.collect(parts) for parts in costs],
         None if controls is None else [np.concatenate(parts) for parts in columns],
         controls,
         pools,
-        [costs[:, :, 0] for costs in chance.costs()],
+        [costs[:, :, 0] for costs in chance.costs()] if chance else [],
     )
 
 
 def conclude(
     datasets: Sequence[LabelledData],
     pair: tuple[int, int],
-    measured: Measured,
-    place: int,
+    table: CostTable,
+    number: int,
     projections: Projections,
     p: float,
     method: str = "s-OTDD",
 ) -> Distance:
-    """The distance of one pair, at ``place`` among those measured."""
+    """The distance of one pair, which is that ``number`` in the table."""
     i, j = pair
-    costs, first, second = measured.costs[place], measured.reach[i], measured.reach[j]
+    costs, first, second = table.costs[number], table.reach[i], table.reach[j]
     _refuse_lost_powers(costs, first, second, p)
     rounding = _ROUNDING * np.maximum(np.abs(first).max(axis=1), np.abs(second).max(axis=1))
-    found = Distance.from_projections(
+    result = estimated_distance(
         datasets[i],
         datasets[j],
         costs,
@@ -177,17 +185,19 @@ def conclude(
         method=method,
         fingerprint=projections.fingerprint,
         scaler=projections.scaler,
-        column_names=projections.columns,
+        columns=projections.columns,
         remarks=(
             *(_precision(costs, rounding, p) or _flattened(first, second)),
             *remarks_on_features([datasets[i], datasets[j]], projections),
         ),
-        weights=None if (measured.importance == 1).all() else measured.importance,
-        columns=None if measured.columns is None else measured.columns[place],
-        estimator="plain" if measured.controls is None else measured.controls.name,
-        fitted=measured.controls is not None and measured.controls.lengths is not None,
+        weights=None if (table.importance == 1).all() else table.importance,
+        controls=None if table.columns is None else table.columns[number],
+        estimator="plain" if table.controls is None else table.controls.name,
+        fitted=table.controls is not None and table.controls.lengths is not None,
     )
-    return replace(found, noise=_pooled(measured, pair, place, found), sampling=_by_halves(measured, pair, found))
+    if not table.pools:
+        return result
+    return replace(result, noise=_pooled(table, pair, number, result), sampling=_by_halves(table, pair, result))
 
 
 def remarks_on_features(sides: Sequence[LabelledData], projections: Projections) -> tuple[str, ...]:
@@ -204,28 +214,30 @@ def pools_of(
     halves: bool = False,
 ) -> list[Pool]:
     """What is dealt out beside the pairs: both of each, and the halves of every dataset."""
-    seed = seed_of(projections) if n_splits or halves else 0
+    if not (n_splits or halves):
+        return []
+    seed = seed_of(projections)
     pools = [Pool.of_pair(datasets, pair, n_splits, seed) for pair in pairs] if n_splits else []
-    halved = [Pool.of_halves(datasets, place, seed) for place in range(len(datasets))] if halves else []
+    halved = [Pool.of_halves(datasets, number, seed) for number in range(len(datasets))] if halves else []
     return pools + [pool for pool in halved if pool is not None]
 
 
-def _pooled(measured: Measured, pair: tuple[int, int], place: int, found: Distance) -> NoiseFloor | None:
-    """What splits of a pair's pooled points give, as the distance is measured."""
-    for pool, costs in zip(measured.pools, measured.dealt, strict=True):
+def _pooled(table: CostTable, pair: tuple[int, int], number: int, result: Distance) -> NoiseFloor | None:
+    """What splits of a pair's pooled points give, measured as the distance is."""
+    for pool, costs in zip(table.pools, table.dealt, strict=True):
         if pool.members == pair:
-            return pooled_floor(costs, measured.costs[place], measured.importance, found.p, found.value)
+            return pooled_floor(costs, table.costs[number], table.importance, result.p, result.value)
     return None
 
 
-def _by_halves(measured: Measured, pair: tuple[int, int], found: Distance) -> NoiseFloor | None:
+def _by_halves(table: CostTable, pair: tuple[int, int], result: Distance) -> NoiseFloor | None:
     """What halves of each dataset of a pair give, brought to the sizes of the two."""
     of_halves = [
         (sum(pool.splits.sizes), costs)
-        for pool, costs in zip(measured.pools, measured.dealt, strict=True)
+        for pool, costs in zip(table.pools, table.dealt, strict=True)
         if len(pool.members) == 1 and pool.members[0] in pair
     ]
-    return floor_of_halves(of_halves, measured.importance, found.n_points, found.p, found.value)
+    return floor_of_halves(of_halves, table.importance, result.n_points, result.p, result.value)
 
 
 def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:

@@ -15,20 +15,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.engines.cpu.engine import scaled
-from sotdd.engines.protocol import ClassMoments, Engine, View
+from sotdd.engines.protocol import ClassMoments, Engine, PointSums, View
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels import controls as kernels
-from sotdd.kernels.features import norm_sums
 from sotdd.projections.draws import BLOCK, Later, Laws
 from sotdd.projections.labels import Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scaler
 from sotdd.projections.tilt import Tilted
 
 Doubles = NDArray[np.float64]
@@ -108,9 +105,14 @@ class Controls:
         lengths = None
         if isinstance(laws.directions, Tilted):
             dimensions = laws.directions.ambient or projections.n_features
-            lengths = engine.each(lambda data: _lengths(data, projections.scaler, dimensions), datasets)
+            sums = engine.point_sums(datasets, projections.scaler)
+            lengths = [_lengths(data, of_data, dimensions) for data, of_data in zip(datasets, sums, strict=True)]
         wanted = -(-degree // 4) * 4 if label or lengths is not None else 0
         return cls(projections, wanted, label, lengths)
+
+    def through(self, projections: Projections) -> Controls:
+        """The same for other projections of the same laws, such as those that are drawn next."""
+        return replace(self, projections=projections)
 
     @property
     def name(self) -> str:
@@ -202,19 +204,16 @@ def _costs(a: ClassMoments, b: ClassMoments, rows: slice, terms: Polynomials, dr
     return out
 
 
-def _lengths(data: LabelledData, scaler: Scaler | None, dimensions: int) -> _Lengths:
-    """Sum the powers of |x| and the points of each class, in one pass over the scaled data."""
-    powers, sums = np.zeros(len(_EVEN)), np.zeros((len(data.classes), data.n_features))
-    for block in data.blocks():
-        norm_sums(scaled(data.rows(block), scaler, data.name), data.codes[block], powers, sums)
+def _lengths(data: LabelledData, sums: PointSums, dimensions: int) -> _Lengths:
+    """What the sums over a dataset's points say of the means over directions."""
     even = [
         power / data.n_points * _mean_power(k // 2, dimensions) / math.factorial(k)
-        for k, power in zip(_EVEN, powers, strict=True)
+        for k, power in zip(_EVEN, sums.lengths, strict=True)
     ]
     with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-        squares = np.einsum("cd,cd->c", sums, sums)
+        squares = np.einsum("cd,cd->c", sums.by_class, sums.by_class)
         between = float(np.sum(squares / data.counts)) / data.n_points / dimensions
-        mean = sums.sum(axis=0) / data.n_points
+        mean = sums.by_class.sum(axis=0) / data.n_points
     return _Lengths(np.array(even), between, mean)
 
 

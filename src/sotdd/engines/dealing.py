@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.progress import Report
+from sotdd.basics.streams import Stream, generator
 from sotdd.engines.splits import Side, Ways, pooled_codes
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
@@ -83,7 +84,7 @@ class HalfSamples:
 
     def draw(self, number: int) -> tuple[Side, Side]:
         """The two sides of one of them."""
-        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(self.seed, spawn_key=(number,))))
+        rng = generator(self.seed, Stream.HALF_SAMPLES, number)
         (n, m), (few, fewer) = self.n_points, self.sizes
         return self._side(rng.permutation(n)[:few]), self._side(n + rng.permutation(m)[:fewer])
 

@@ -14,6 +14,7 @@ from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import Block
 from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -39,6 +40,22 @@ class ClassMoments:
     mean: NDArray[np.float64]
     spread: NDArray[np.float64]
     even: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PointSums:
+    """Sums over the scaled points of a dataset.
+
+    Attributes
+    ----------
+    lengths
+        (3,) of |x|², |x|⁴ and |x|⁶.
+    by_class
+        (C, d) of the points of each class.
+    """
+
+    lengths: NDArray[np.float64]
+    by_class: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +101,17 @@ class Engine(Protocol):
         *,
         degree: int = 0,
         unplaced: Callable[[Any], None] | None = None,
+        by_class: bool = False,
     ) -> Iterator[View]:
         """See every dataset through one chunk of projections after another.
 
         Class moments are taken up to ``degree``, a multiple of four; 0 for none. Before each chunk is
-        handed out, ``unplaced`` is called with its feature projections, for ``pool``.
+        handed out, ``unplaced`` is called with its feature projections, for ``pool``. With ``by_class`` rows
+        hold class after class, each sorted on its own.
         """
+
+    def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
+        """Sums over the scaled points of each dataset, in float64."""
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Do one piece of work per item on the engine's threads."""

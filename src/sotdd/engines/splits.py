@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-
-# Draws of projections use the streams 0, 1 and 2 of a seed.
-_STREAM = 3
+from sotdd.basics.streams import Stream, generator
 
 
 class Labelled(Protocol):
@@ -123,9 +121,8 @@ class Splits:
         if self.actual and split == 0:
             left = self.grouped < self.sizes[0]
         else:
-            key = np.random.SeedSequence(self.seed, spawn_key=(split, _STREAM))
             left = np.zeros(len(self.grouped), np.bool_)
-            chosen = np.random.Generator(np.random.Philox(key)).permutation(len(left))[: self.sizes[0]]
+            chosen = generator(self.seed, Stream.SPLITS, split).permutation(len(left))[: self.sizes[0]]
             left[chosen] = True
         counts = np.add.reduceat(left, self.edges[:-1], dtype=np.int64)
         return self._side(left, counts), self._side(~left, np.diff(self.edges) - counts)

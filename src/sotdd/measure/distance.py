@@ -2,51 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sotdd.basics.defaults import default, given, value_of
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.progress import Progress
-from sotdd.engines.adaptive import FIRST, MOST, to_tolerance
+from sotdd.basics.progress import Progress, reporting
+from sotdd.engines.adaptive import MOST, to_tolerance
 from sotdd.engines.comparison import compare
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.drawing import LabelChoice
-from sotdd.projections.moments import MomentLaw
+from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scale
 from sotdd.results.distance import Distance
-from sotdd.results.estimators import check_estimator
-from sotdd.results.noise import check_splits
-from sotdd.sketches.making import Comparable, read_sketch, through_sketches
+from sotdd.results.estimators import Estimator
+from sotdd.results.noise import SPLITS
+from sotdd.sketches.making import SUFFIX, Comparable, through_sketches
 from sotdd.sketches.sketch import Sketch
 
+Precision: TypeAlias = Literal["float32", "tf32"]
 
+# The order of transport unless another is asked for.
+ORDER = 2.0
+
+
+class MethodSettings(DrawingSettings, total=False):
+    """How projections are drawn, and what else a peer takes: see `sotdd.peers`."""
+
+    max_points: int | None
+    inner: Literal["exact", "gaussian"]
+    outer: Literal["exact", "sinkhorn"]
+    regularisation: float | None
+    label_dimensions: int
+    n_reference: int
+    reference: NDArray[np.floating] | None
+    bandwidth: float | None
+
+
+@shows_drawing()
 def distance(
     a: Comparable,
     b: Comparable,
     *,
-    n_projections: int = default(1000),
-    p: float = 2,
-    n_moments: int = default(5),
-    moments: MomentLaw | Sequence[float] | None = default(None),
-    label: LabelChoice | None = default(None),
-    directions: DirectionLaw | None = default(None),
-    shared_directions: bool = default(True),
-    scale: Scale = default("auto"),
-    seed: int | np.random.Generator = default(0),
+    p: float = ORDER,
     projections: Projections | None = None,
-    estimator: str = default("controlled"),
+    estimator: Estimator = "auto",
+    method: str = "sotdd",
     rel_tol: float | None = None,
     max_projections: int = MOST,
     noise_floor: bool | int = False,
     device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
+    precision: Precision = "float32",
     progress: Progress = None,
+    **settings: Unpack[MethodSettings],
 ) -> Distance:
     """Say how far apart two labelled datasets are: the sliced optimal transport dataset distance.
 
@@ -58,11 +70,11 @@ def distance(
         Features are any array of shape (n, ...) of real numbers; labels are any hashable values. The
         label sets need not have anything in common. Or a `Sketch`, or the path of one: the other side
         is then seen through the same projections, and no setting that draws them is given.
-    n_projections
-        How many projections; the error falls with its square root.
     p
         The order of transport, any real number from 1.
-    n_moments, moments, label
+    n_projections
+        How many projections; the error falls with its square root.
+    n_moments, moments, label_law
         How a class enters: "moments" (how many, and by what law their orders are drawn), "quantiles",
         or a label law; see `Projections.fit`.
     directions, shared_directions
@@ -81,16 +93,20 @@ def distance(
         "controlled": directions lean towards the principal directions of the data, with weights that
         put it right, and control variates take away most of the variance: about a fifth of the error or
         less for the same time, between datasets that differ. "plain": the mean over projections, as in
-        the paper. Both are unbiased; through fixed projections only the plain one is a metric exactly,
-        so it is the default where ``projections`` are given. What cannot be controlled is left plain, and
-        the result's ``estimator`` says what was: label laws that do not draw polynomials, other laws of
-        directions than `Sphere`, directions of the labels' own.
+        the paper. Both are unbiased. "auto" is "controlled", but "plain" where ``projections`` are given: through
+        fixed projections only the plain mean is a metric exactly. What cannot be controlled is left plain, and
+        the result's ``estimator`` says what was controlled: label laws that do not draw polynomials cannot be,
+        nor other laws of directions than `Sphere`, nor directions of the labels' own.
+    method
+        "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd". A peer takes
+        the settings that it has in `sotdd.peers`, with the defaults that it has there: it does not scale
+        features unless it is told to.
     rel_tol, max_projections
         Draw until the standard error is at most ``rel_tol`` of the value, or there are
-        ``max_projections``; ``n_projections`` are then only the first, 512 by default.
+        ``max_projections``. The first look is after ``n_projections``, or after 512 if those are fewer.
     noise_floor
         Also say what two samples of the pooled data of these sizes would give: from 59 random splits of the
-        pooled points, or as many as given, through 128 of the projections. Labels are pooled by value. See
+        pooled points, or as many as you say, through 128 of the projections. Labels are pooled by value. See
         `Distance.within_noise`.
     device
         "cpu", "cuda" or such as "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
@@ -119,76 +135,140 @@ def distance(
     >>> sotdd.distance((x[:150], cats_and_dogs[:150]), (x[150:], cats_and_dogs[150:]), noise_floor=True)
     0.10176 ± 0.00063, within noise (floor 0.117) (s-OTDD, p=2, 1,000 projections)
     """
-    drawing = given(
-        n_projections=n_projections,
-        n_moments=n_moments,
-        moments=moments,
-        label=label,
-        directions=directions,
-        shared_directions=shared_directions,
-        scale=scale,
-        seed=seed,
-    )
     n_splits = check_splits(noise_floor)
     a, b = read_sketch(a), read_sketch(b)
     if isinstance(a, Sketch) or isinstance(b, Sketch):
-        asked = {**drawing, **given(estimator=estimator), **({} if rel_tol is None else {"rel_tol": rel_tol})}
-        refuse_settings(asked, projections, n_splits)
-        sides = [(getattr(side, "name", place), side) for place, side in (("a", a), ("b", b))]
-        return through_sketches(sides, [(0, 1)], p, device=device, precision=precision, progress=progress)[0, 1]
-    datasets = labelled_pair(a, b)
-    chosen = estimator_for(estimator, projections)
-    if rel_tol is not None and projections is not None:
-        raise SotddError("rel_tol is given together with projections, which are as many as they are: leave one out.")
-    if rel_tol is not None:
-        drawing.setdefault("n_projections", FIRST)
-    recipe, datasets = projections_for(datasets, projections, drawing, chosen)
-    if rel_tol is not None:
-        return to_tolerance(
-            datasets, recipe, p, rel_tol, max_projections, progress,
+        refuse_for_sketches(method, settings, estimator, projections, n_splits, rel_tol)
+        named = [(getattr(side, "name", name), side) for name, side in (("a", a), ("b", b))]
+        return through_sketches(named, [(0, 1)], p, device=device, precision=precision, progress=progress)[0, 1]
+    data = labelled_pair(a, b)
+    if method != "sotdd":
+        refuse_for_peers(method, estimator=(estimator, "auto"), rel_tol=(rel_tol, None))
+        return by_peer(method, data, [(0, 1)], p, settings, projections, n_splits, device, progress)[0, 1]
+    chosen = chosen_estimator(estimator, projections)
+    if rel_tol is None:
+        recipe, data = projections_for(data, projections, settings, chosen)
+        distances = compare(
+            data, [(0, 1)], recipe, p, progress,
             estimator=chosen, device=device, precision=precision, n_splits=n_splits,
         )  # fmt: skip
-    found = compare(
-        datasets, [(0, 1)], recipe, p, progress,
+        return distances[0, 1]
+    if projections is not None:
+        raise SotddError("rel_tol is given together with projections, which are as many as they are: leave one out.")
+    recipe, data = projections_for(data, None, settings, chosen)
+    return to_tolerance(
+        data, recipe, p, rel_tol, max_projections, progress,
         estimator=chosen, device=device, precision=precision, n_splits=n_splits,
     )  # fmt: skip
-    return found[0, 1]
 
 
-def estimator_for(estimator: str, projections: Projections | None) -> str:
-    """The estimator asked for; by default the plain one where projections are given."""
-    if projections is not None and not given(estimator=estimator):
-        return "plain"
-    return check_estimator(value_of(estimator))
+def read_sketch(source: Comparable) -> Comparable:
+    """The sketch in a file of that kind; anything else as it is."""
+    if isinstance(source, (str, PathLike)) and fspath(source).endswith(SUFFIX):
+        return Sketch.load(fspath(source))
+    return source
 
 
-def refuse_settings(drawing: dict[str, Any], projections: Projections | None, n_splits: int) -> None:
-    """Sketches are drawn already: refuse settings that would draw, projections beside theirs, and splits of points."""
-    if n_splits:
-        raise SotddError("a noise floor deals out points, which a sketch has none of: compare the data themselves.")
-    asked = [*drawing, *([] if projections is None else ["projections"])]
-    if asked:
-        raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which is made already: leave that out.")
+def check_splits(noise_floor: object) -> int:
+    """How many splits a ``noise_floor`` argument asks for, or refuse."""
+    if isinstance(noise_floor, (bool, np.bool_)):
+        return SPLITS if noise_floor else 0
+    if not isinstance(noise_floor, (int, np.integer)) or noise_floor < 2:
+        raise SotddError(
+            f"noise_floor is {described(noise_floor)}: expected True, False or a number of splits of at least 2."
+        )
+    return int(noise_floor)
+
+
+def chosen_estimator(estimator: object, projections: Projections | None) -> Literal["controlled", "plain"]:
+    """The estimator asked for; "auto" is the plain one where projections are given."""
+    if estimator == "auto":
+        return "controlled" if projections is None else "plain"
+    for known in ("controlled", "plain"):
+        if estimator == known:
+            return known
+    raise SotddError(f"estimator is {described(estimator)}: expected 'auto', 'controlled' or 'plain'.")
 
 
 def projections_for(
-    datasets: Sequence[LabelledData], projections: Projections | None, drawing: dict[str, Any], estimator: str = "plain"
+    data: Sequence[LabelledData],
+    projections: Projections | None,
+    settings: Mapping[str, Any],
+    estimator: str = "plain",
+    *,
+    drawing: Drawing = DRAWING,
 ) -> tuple[Projections, list[LabelledData]]:
-    """The given projections, or drawn as asked, not both; and the datasets with columns in their order."""
+    """The given projections, or those drawn as asked, not both; and the datasets with columns in their order."""
     if projections is None:
-        data = list(datasets)
+        drawing = drawing.but(settings)
         if estimator == "plain":
-            return Projections.fit(data, **drawing), data
+            return drawing.fit(data), list(data)
         from sotdd.engines.cpu.workers import Workers
 
         with Workers(1):  # BLAS is held to one thread, so that the tilt has the same bits for any number of them
-            return Projections.fit(data, **drawing, tilt=True), data
+            return drawing.fit(data, tilt=True), list(data)
     if not isinstance(projections, Projections):
         raise SotddError(
             f"projections is a {type(projections).__name__}: expected Projections.fit(...) or from_arrays(...)."
         )
-    if drawing:
+    if settings:
         raise SotddError(
-            f"projections are given together with {', '.join(drawing)}: they are drawn already, so leave that out."
+            f"projections are given together with {', '.join(settings)}: they are drawn already, so leave that out."
         )
-    return projections, [projections.aligned(data) for data in datasets]
+    return projections, [projections.aligned(part) for part in data]
+
+
+def refuse_for_sketches(
+    method: str,
+    settings: Mapping[str, Any],
+    estimator: str,
+    projections: Projections | None,
+    n_splits: int,
+    rel_tol: float | None = None,
+) -> None:
+    """Sketches are drawn already: refuse settings that would draw, projections beside theirs, and splits of points."""
+    if method != "sotdd":
+        raise SotddError(f"a sketch has no points for method {method!r}: give the data.")
+    if n_splits:
+        raise SotddError("a noise floor deals out points, and a sketch has none: compare the data themselves.")
+    also = {"estimator": (estimator, "auto"), "projections": (projections, None), "rel_tol": (rel_tol, None)}
+    asked = [*settings, *(name for name, (value, default) in also.items() if value != default)]
+    if asked:
+        raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which is made already: leave that out.")
+
+
+def refuse_for_peers(method: str, **settings: tuple[object, object]) -> None:
+    """Refuse settings that only s-OTDD has; each with its default."""
+    for name, (value, default) in settings.items():
+        if value != default:
+            raise SotddError(f"method {method!r} has no setting {name}: leave it out.")
+
+
+def by_peer(
+    method: str,
+    data: Sequence[LabelledData],
+    pairs: Sequence[tuple[int, int]],
+    p: float,
+    settings: Mapping[str, Any],
+    projections: Projections | None,
+    n_splits: int,
+    device: str,
+    progress: Progress,
+) -> dict[tuple[int, int], Distance]:
+    """Measure by another method, which may be told only what it knows."""
+    from sotdd.peers.methods import METHODS, settings_of
+
+    if not isinstance(method, str) or method not in METHODS:
+        raise SotddError(f"method is {described(method)}: expected one of sotdd, {', '.join(METHODS)}.")
+    if str(device) not in ("auto", "cpu"):
+        raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")
+    known = settings_of(method)
+    asked = dict(settings)
+    if p != ORDER or "p" in known:
+        asked["p"] = p
+    also = {"projections": projections is not None, "noise_floor": n_splits > 0}
+    unknown = [*(name for name in asked if name not in known), *(name for name, is_given in also.items() if is_given)]
+    if unknown:
+        raise SotddError(f"method {method!r} has no setting {', '.join(unknown)}: it takes {', '.join(known)}.")
+    with reporting(progress, f"Measuring by {method}") as report:
+        return METHODS[method](data, pairs, report, **asked)

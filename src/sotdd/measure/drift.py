@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_order, check_seed
-from sotdd.basics.errors import SotddError
+from sotdd.basics.checks import check_count, check_order
 from sotdd.basics.progress import Progress, reporting
+from sotdd.basics.streams import Stream, generator
 from sotdd.engines.splits import Splits
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position, taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.aspects import LabelNames, Looked, check_label_names
-from sotdd.measure.distance import projections_for
+from sotdd.measure.distance import ORDER, projections_for
 from sotdd.measure.drift_monitor import DriftMonitor
-from sotdd.measure.permutation import PROJECTIONS, sampled
+from sotdd.measure.permutation import DRAWING, sampled, seed_and_settings
 from sotdd.measure.projected import Projected
 from sotdd.measure.shuffling import Shuffles
+from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.two_sample import TwoSampleTest
 
@@ -76,16 +76,16 @@ class DriftReference:
     remarks: tuple[str, ...] = ()
 
     @classmethod
+    @shows_drawing(DRAWING)
     def fit(
         cls,
         data: Dataset,
         *,
-        max_points: int | None = 20_000,
-        label_names: LabelNames = "ignore",
+        p: float = ORDER,
         projections: Projections | None = None,
-        p: float = 2,
-        seed: int | np.random.Generator = 0,
-        **drawing: Any,  # noqa: ANN401  # what Projections.fit takes
+        label_names: LabelNames = "ignore",
+        max_points: int | None = 20_000,
+        **drawing: Unpack[DrawingSettings],
     ) -> DriftReference:
         """Project a reference, and keep that.
 
@@ -93,29 +93,25 @@ class DriftReference:
         ----------
         data
             The reference.
-        max_points
-            Keep a random sample of so many points, where there are more; None to keep all.
-        label_names
-            "match" if a class is the same only under the same name; see `sotdd.test`.
-        projections
-            What to see it through; by default 128 projections, drawn by ``seed``.
         p
             The order of transport of the distance; the test judges by 1 and 2.
+        n_projections, n_moments, moments, label_law, directions, shared_directions, scale
+            As in `sotdd.test`.
         seed
             Of shuffles and samples and, unless ``projections`` are given, of the projections.
-        drawing
-            What `Projections.fit` takes, such as ``n_projections`` or ``label``.
+        projections
+            What to see it through, in place of those settings.
+        label_names
+            "match" if a class is the same only under the same name; see `sotdd.test`.
+        max_points
+            Keep a random sample of this many points, where there are more; None to keep all.
         """
-        p, key, names = check_order(p), check_seed(seed), check_label_names(label_names)
-        unknown = [name for name in drawing if name not in inspect.signature(Projections.fit).parameters]
-        if unknown:
-            raise SotddError(f"there is no setting {', '.join(unknown)} of projections: check the spelling.")
-        [reference], remarks = sampled([open_dataset(data, name="reference")], max_points, key)
-        if projections is None:
-            drawing = {"n_projections": PROJECTIONS, "seed": key, **drawing}
-        projections, [reference] = projections_for([reference], projections, drawing)
-        projections.refuse_weighted("a reference")
-        return cls(Projected.of(reference, projections), projections, p, names, key, remarks)
+        p, names = check_order(p), check_label_names(label_names)
+        seed, settings = seed_and_settings(drawing, projections)
+        [reference], remarks = sampled([open_dataset(data, name="reference")], max_points, seed)
+        recipe, [reference] = projections_for([reference], projections, settings, drawing=DRAWING)
+        recipe.refuse_weighted("a reference")
+        return cls(Projected.of(reference, recipe), recipe, p, names, seed, remarks)
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -168,8 +164,8 @@ class DriftReference:
         enough = max(_ENOUGH, _ENOUGH_TIMES * batch_size)
         if self.n_points <= enough:
             return self.points
-        key = np.random.SeedSequence(self.seed, spawn_key=(batch_size, 6))
-        return self.points.take(np.sort(np.random.default_rng(key).choice(self.n_points, enough, replace=False)))
+        chosen = generator(self.seed, Stream.REFERENCE, batch_size).choice(self.n_points, enough, replace=False)
+        return self.points.take(np.sort(chosen))
 
     def _deal_out(self, kept: Projected, seen: Projected, shuffles: Shuffles) -> None:
         from sotdd.engines.cpu.splits import Pool

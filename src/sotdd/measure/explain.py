@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_order, described
-from sotdd.basics.defaults import default, given
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.engines.chance import seed_of
@@ -20,14 +19,12 @@ from sotdd.engines.comparison import compare
 from sotdd.engines.dealing import Deal, HalfSamples, deal_out
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.distance import estimator_for, projections_for
-from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.drawing import LabelChoice
-from sotdd.projections.moments import MomentLaw
+from sotdd.measure.distance import ORDER, Precision, chosen_estimator, projections_for
+from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scale
 from sotdd.results.class_comparison import ClassComparison
 from sotdd.results.class_matching import ClassMatches, match_classes, same_names
+from sotdd.results.estimators import Estimator
 from sotdd.results.explanation import Explanation
 from sotdd.results.noise import SPLITS
 
@@ -37,25 +34,19 @@ _HALF_SAMPLES = 24
 _FEWEST_SPLITS = 19
 
 
+@shows_drawing()
 def explain(
     a: Dataset,
     b: Dataset,
     *,
-    n_projections: int = default(1000),
-    p: float = 2,
-    n_moments: int = default(5),
-    moments: MomentLaw | Sequence[float] | None = default(None),
-    label: LabelChoice | None = default(None),
-    directions: DirectionLaw | None = default(None),
-    shared_directions: bool = default(True),
-    scale: Scale = default("auto"),
-    seed: int | np.random.Generator = default(0),
+    p: float = ORDER,
     projections: Projections | None = None,
-    estimator: str = default("controlled"),
+    estimator: Estimator = "auto",
     n_splits: int = SPLITS,
     device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
+    precision: Precision = "float32",
     progress: Progress = None,
+    **drawing: Unpack[DrawingSettings],
 ) -> Explanation:
     """Say why two labelled datasets are as far apart as they are.
 
@@ -65,7 +56,7 @@ def explain(
 
     Parameters
     ----------
-    a, b, n_projections, p, n_moments, moments, label, directions, shared_directions, scale, seed
+    a, b, p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
         As in `distance`, which with the same settings gives the same number, to the last bit.
     projections, estimator
         As in `distance`. Shares and class distances are means over the same projections, each counting
@@ -100,23 +91,8 @@ def explain(
     >>> why.without_counterpart
     (('owl',), ('owl',))
     """
-    datasets = labelled_pair(a, b)
-    order, chosen = check_order(p), estimator_for(estimator, projections)
-    recipe, datasets = projections_for(
-        datasets,
-        projections,
-        given(
-            n_projections=n_projections,
-            n_moments=n_moments,
-            moments=moments,
-            label=label,
-            directions=directions,
-            shared_directions=shared_directions,
-            scale=scale,
-            seed=seed,
-        ),
-        chosen,
-    )
+    order, chosen = check_order(p), chosen_estimator(estimator, projections)
+    recipe, datasets = projections_for(labelled_pair(a, b), projections, drawing, chosen)
     how: dict[str, Any] = {"estimator": chosen, "device": device, "precision": precision}
     how["n_splits"] = splits = _check_splits(n_splits)
     with reporting(progress, "Explaining") as report:

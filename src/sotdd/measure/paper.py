@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Unpack, cast
 
-import numpy as np
-
-from sotdd.basics.defaults import default, given
+from sotdd.basics.errors import UnknownSetting
 from sotdd.basics.progress import Progress
 from sotdd.inputs.data import Dataset
-from sotdd.measure.distance import distance
-from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.moments import MomentLaw
+from sotdd.measure.distance import ORDER, MethodSettings, Precision, distance
+from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 
+# What the paper leaves to whoever prepares the data, and the label term that is its own.
+_ITS_OWN: DrawingSettings = {"label_law": "paper", "scale": None}
 
+
+@shows_drawing(without=tuple(_ITS_OWN))
 def paper(
     a: Dataset,
     b: Dataset,
     *,
-    n_projections: int = default(1000),
-    p: float = 2,
-    n_moments: int = default(5),
-    moments: MomentLaw | Sequence[float] | None = default(None),
-    directions: DirectionLaw | None = default(None),
-    shared_directions: bool = default(True),
-    seed: int | np.random.Generator = default(0),
+    p: float = ORDER,
     projections: Projections | None = None,
     device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
+    precision: Precision = "float32",
     progress: Progress = None,
+    **drawing: Unpack[DrawingSettings],
 ) -> Distance:
     """Measure s-OTDD as the paper defines it: ``value ** p`` of the result is what its Algorithm 1 returns.
 
@@ -44,7 +39,7 @@ def paper(
     a, b
         As in `distance`. Scale features yourself, as the authors do with pictures: moments of order ten of
         values beyond a few units make the number, or overflow.
-    n_projections, p, n_moments, moments, directions, shared_directions, seed
+    p, n_projections, n_moments, moments, directions, shared_directions, seed
         As in `distance`.
     projections
         Explicit draws, from `Projections.from_arrays`, in place of those settings.
@@ -62,17 +57,13 @@ def paper(
     >>> bool(np.isclose(algorithm_1, r.per_projection.mean()))
     True
     """
-    drawing: dict[str, Any] = given(
-        n_projections=n_projections,
-        n_moments=n_moments,
-        moments=moments,
-        directions=directions,
-        shared_directions=shared_directions,
-        seed=seed,
-    )
-    if projections is None:
-        drawing |= {"label": "paper", "scale": None}
+    for name in _ITS_OWN:
+        if name in drawing:
+            raise UnknownSetting(
+                f"there is no setting {name} of the paper's definition: use sotdd.distance for others."
+            )
+    settings = drawing if projections is not None else {**drawing, **_ITS_OWN}
     return distance(
         a, b, p=p, projections=projections, estimator="plain", device=device, precision=precision, progress=progress,
-        **drawing,
+        **cast("MethodSettings", settings),
     )  # fmt: skip

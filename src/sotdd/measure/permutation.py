@@ -2,58 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Unpack
 
 import numpy as np
 
 from sotdd.basics.checks import check_count, check_order, check_seed
-from sotdd.basics.defaults import default, given
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress, reporting
+from sotdd.basics.streams import Stream, generator
 from sotdd.engines.comparison import remarks_on_features
 from sotdd.engines.splits import Splits
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.aspects import LabelNames, Looked, check_label_names, check_statistic
-from sotdd.measure.distance import projections_for
+from sotdd.measure.distance import ORDER, Precision, projections_for
 from sotdd.measure.shuffling import Shuffles, engine_of
-from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.labels import LabelLaw
-from sotdd.projections.moments import MomentLaw
+from sotdd.projections.drawing import Drawing, DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scale
 from sotdd.results.two_sample import Statistic, TwoSampleTest
 
 # Fewer than for a distance: the projections are the same for the data and for all shuffles, so their
 # choice is no source of error here, and every one of them costs as much as all shuffles together.
-PROJECTIONS = 128
-
-# Samples of points are drawn from a stream of their own; splits use 3.
-_SAMPLING = 4
+DRAWING = Drawing(n_projections=128)
 
 
+@shows_drawing(DRAWING)
 def test(
     a: Dataset,
     b: Dataset,
     *,
+    p: float = ORDER,
+    projections: Projections | None = None,
     n_permutations: int = 999,
-    n_projections: int = default(PROJECTIONS),
-    p: float = 2,
     statistic: Statistic = "combined",
     label_names: LabelNames = "ignore",
     max_points: int | None = None,
-    n_moments: int = default(5),
-    moments: MomentLaw | Sequence[float] | None = default(None),
-    label: LabelLaw | None = default(None),
-    directions: DirectionLaw | None = default(None),
-    shared_directions: bool = default(True),
-    scale: Scale = default("auto"),
-    seed: int | np.random.Generator = 0,
-    projections: Projections | None = None,
     device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
+    precision: Precision = "float32",
     progress: Progress = None,
+    **drawing: Unpack[DrawingSettings],
 ) -> TwoSampleTest:
     """Say whether two labelled datasets may be samples of one source: a permutation test.
 
@@ -75,12 +62,18 @@ def test(
     ----------
     a, b
         As in `sotdd.distance`.
-    n_permutations
-        How many shuffles; the smallest p-value is 1 / (n_permutations + 1).
-    n_projections
-        How many projections. Time grows with permutations × projections × points.
     p
         The order of transport.
+    n_projections
+        How many projections. Time grows with permutations × projections × points.
+    n_moments, moments, label_law, directions, shared_directions, scale
+        As in `sotdd.distance`. A scaler that is given must not come from one of the two alone.
+    seed
+        Of the shuffles and, unless ``projections`` are given, of the projections.
+    projections
+        As in `sotdd.distance`.
+    n_permutations
+        How many shuffles; the smallest p-value is 1 / (n_permutations + 1).
     statistic
         "combined": classes as they lie and features alone, each by p = 1 and by p = 2, and how far means differ
         beside the spread in every direction, points beyond three spreads brought that near; whatever stands
@@ -91,11 +84,9 @@ def test(
         "ignore": the names of labels never count, only how classes lie. "match": they do: means of classes of
         the same name are compared, and their shares, so that two classes that exchange their names differ.
     max_points
-        Use a random sample of so many points of each dataset, where there are more.
-    n_moments, moments, label, directions, shared_directions, scale, projections, device, precision
-        As in `sotdd.distance`. A scaler that is given must not come from one of the two alone.
-    seed
-        Of the shuffles and, unless ``projections`` are given, of the projections.
+        Use a random sample of this many points of each dataset, where there are more.
+    device, precision
+        As in `sotdd.distance`.
     progress
         True for a bar, or a function of (done, total).
 
@@ -112,32 +103,27 @@ def test(
     p = 0.025, most by labels, order 2: distance 0.136, by chance 0.0738 to 0.122 (199 draws, 128 projections)
     """
     check_count(n_permutations, "n_permutations")
-    p, judged_by, key = check_order(p), check_statistic(statistic), check_seed(seed)
-    names = check_label_names(label_names)
+    p, judged_by, names = check_order(p), check_statistic(statistic), check_label_names(label_names)
     if names == "match" and judged_by != "combined":
         raise SotddError(f"label_names='match' is given with statistic={judged_by!r}: only 'combined' sees names.")
-    data = labelled_pair(a, b)
-    data, remarks = sampled(data, max_points, key)
-    drawing = given(
-        n_projections=n_projections,
-        n_moments=n_moments,
-        moments=moments,
-        label=label,
-        directions=directions,
-        shared_directions=shared_directions,
-        scale=scale,
-    )
-    if projections is None:
-        drawing = {"n_projections": PROJECTIONS, "seed": key, **drawing}
-    recipe, data = projections_for(data, projections, drawing)
+    seed, settings = seed_and_settings(drawing, projections)
+    data, remarks = sampled(labelled_pair(a, b), max_points, seed)
+    recipe, data = projections_for(data, projections, settings, drawing=DRAWING)
     recipe.refuse_weighted("a test")
-    splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, key, actual=True)
+    splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, seed, actual=True)
     looked = Looked.at(splits.n_classes, names) if judged_by == "combined" else None
     with reporting(progress, "Shuffling") as report, engine_of(data, recipe, device, precision) as active:
         shuffles = Shuffles(splits, looked, p, recipe.n_projections, active, report)
         for _ in active.views(data, recipe, unplaced=lambda seen: shuffles.add(active.pool(seen, (0, 1)))):
             pass
         return shuffles.verdict(judged_by, recipe, (*remarks, *remarks_on_features(data, recipe)))
+
+
+def seed_and_settings(drawing: DrawingSettings, projections: Projections | None) -> tuple[int, dict[str, Any]]:
+    """The seed as a number, for shuffles and samples; and settings to draw projections by it, unless some are given."""
+    settings: dict[str, Any] = dict(drawing)
+    seed = check_seed(settings.pop("seed", DRAWING.seed))
+    return seed, settings if projections is not None else {**settings, "seed": seed}
 
 
 def sampled(data: list[LabelledData], max_points: int | None, seed: int) -> tuple[list[LabelledData], tuple[str, ...]]:
@@ -150,8 +136,7 @@ def sampled(data: list[LabelledData], max_points: int | None, seed: int) -> tupl
         if part.n_points <= most:
             result.append(part)
             continue
-        key = np.random.SeedSequence(seed, spawn_key=(place, _SAMPLING))
-        rows = np.sort(np.random.default_rng(key).choice(part.n_points, most, replace=False))
+        rows = np.sort(generator(seed, Stream.SAMPLE, place).choice(part.n_points, most, replace=False))
         result.append(part.take(rows))
         remarks.append(f"{most:,} of the {part.n_points:,} points of {part.name!r} were sampled")
     return result, tuple(remarks)

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import with_error
 from sotdd.pictures import style
-from sotdd.results.distance import Distance, with_error
+from sotdd.results.distance import Distance
 
 # The first projections say too little to draw an interval from.
 _FIRST = 10

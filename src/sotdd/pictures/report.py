@@ -17,6 +17,7 @@ from sotdd.basics.version import __version__
 from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset
 from sotdd.measure.explain import explain
+from sotdd.results.estimators import Estimator
 from sotdd.results.explanation import Explanation
 from sotdd.results.matrix import DistanceMatrix
 
@@ -113,7 +114,7 @@ def _explained(
     with reporting(progress, "Explaining") as told:
         for number, (i, j) in enumerate(pairs, 1):
             known = matrix.distances[i, j]
-            how = "plain" if known.estimator == "plain" else "controlled"
+            how: Estimator = "plain" if known.estimator == "plain" else "controlled"
             made[i, j] = explain(data[i], data[j], projections=matrix.projections, p=known.p, estimator=how)
             told(number, len(pairs))
     return made

@@ -52,7 +52,11 @@ def _fitted(projections: Projections) -> list[str]:
     if not isinstance(laws, Laws):
         return ["projections = sotdd.Projections.from_arrays(...)  # the arrays that were given"]
     tilted = isinstance(laws.directions, Tilted)
-    settings = {"n_projections": _code(projections.n_projections), "seed": _code(laws.seed), "label": _code(laws.label)}
+    settings = {
+        "n_projections": _code(projections.n_projections),
+        "seed": _code(laws.seed),
+        "label_law": _code(laws.label),
+    }
     if not tilted:
         settings["directions"] = _code(laws.directions)
     elif laws.directions.ambient is not None:  # type: ignore[attr-defined]  # tilted

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sotdd.basics.text import with_error
 from sotdd.pictures.scaling_map import ScalingMap
 from sotdd.pictures.tree import Tree
-from sotdd.results.distance import Distance, with_error
+from sotdd.results.distance import Distance
 from sotdd.results.explanation import Explanation
 from sotdd.results.matrix import DistanceMatrix
 

@@ -41,9 +41,9 @@ class ClassQuantiles:
     >>> import numpy as np, sotdd
     >>> x = np.random.default_rng(0).normal(size=(200, 4))
     >>> a, b = (x, x[:, 0] > 0), (x, x[:, 1] > 0)
-    >>> sotdd.distance(a, b, label="quantiles", n_projections=500).value > 0
+    >>> sotdd.distance(a, b, label_law="quantiles", n_projections=500).value > 0
     True
-    >>> sotdd.distance(a, b, label=sotdd.ClassQuantiles(weight=0.0), n_projections=500).value  # features alone
+    >>> sotdd.distance(a, b, label_law=sotdd.ClassQuantiles(weight=0.0), n_projections=500).value  # features alone
     0.0
     """
 

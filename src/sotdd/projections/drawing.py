@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, cast
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, c
 import numpy as np
 
 from sotdd.basics.checks import check_count, check_law, check_seed, described
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, UnknownSetting
+from sotdd.basics.renamed import renamed
 from sotdd.inputs.data import LabelledData, same_features
 from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.directions import DirectionLaw, Sphere
@@ -78,9 +78,16 @@ class Drawing:
     scale: Scale = "auto"
     seed: int | np.random.Generator = 0
 
-    def but(self, settings: Mapping[str, Any], *, call: str) -> Drawing:
-        """These settings, but for those that the caller of ``call`` gave."""
-        return replace(self, **current_names(settings, call))
+    def but(self, settings: Mapping[str, Any]) -> Drawing:
+        """These settings, but for those that a caller gave."""
+        known = renamed(settings, "label", "label_law")
+        names = {field.name for field in fields(self)}
+        unknown = [name for name in known if name not in names]
+        if unknown:
+            raise UnknownSetting(
+                f"there is no setting {', '.join(unknown)} of s-OTDD: check the spelling, or name a method."
+            )
+        return replace(self, **known)
 
     def fit(self, data: Sequence[LabelledData], *, tilt: bool = False) -> Projections:
         """Draw projections for these datasets, which the scaler is learnt from."""
@@ -138,21 +145,6 @@ class Drawing:
 
 # What calls draw unless they are told otherwise.
 DRAWING = Drawing()
-
-
-def current_names(settings: Mapping[str, Any], call: str) -> dict[str, Any]:
-    """The settings by the names of today, or refuse what is none; the old name of one is warned about."""
-    known = dict(settings)
-    if "label" in known:
-        if "label_law" in known:
-            raise SotddError("label is the old name of label_law, and both are given: leave label out.")
-        warnings.warn("label= is called label_law= now, and will go: please rename it.", FutureWarning, stacklevel=4)
-        known["label_law"] = known.pop("label")
-    names = {field.name for field in fields(Drawing)}
-    for name in known:
-        if name not in names:  # in the words of Python, which has no other way to say it here
-            raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
-    return known
 
 
 def shows_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) -> Callable[[_Call], _Call]:

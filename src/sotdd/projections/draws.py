@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.streams import Stream, generator
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, checked_draw
 from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms, moment_terms
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
 # same however many are drawn, in whatever portions, on however many threads.
 BLOCK = 64
-
-# The independent streams of one block.
-_THETA, _PHI, _LABEL, _MORE = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +48,11 @@ class Block:
         given = drawn.importance if isinstance(drawn, Directions) else None
         return np.ones(len(self)) if given is None else given
 
-    def frozen(self) -> Block:
-        """The same, with arrays that cannot be written to."""
-        terms = self.terms
+    def freeze(self) -> None:
+        """Make the arrays read-only, in place: they are kept, and handed out again and again."""
         arrays = [part.theta for part in (self.features, self.label_features) if isinstance(part, Directions)]
-        arrays += [terms.weights, terms.numbers]
-        for array in arrays:
+        for array in (*arrays, self.terms.weights, self.terms.numbers):
             array.flags.writeable = False
-        return self
 
     def part(self, rows: slice) -> Block:
         """Some consecutive projections."""
@@ -92,18 +87,18 @@ class Laws:
 
     def block(self, index: int) -> Block:
         """Draw block ``index``, from generators that depend on nothing else."""
-        second = None if self.shared_directions else self._project(index, _PHI)
-        terms = self.label.draw(self._rng(index, _LABEL), BLOCK)
+        second = None if self.shared_directions else self._project(index, Stream.LABEL_DIRECTIONS)
+        terms = self.label.draw(generator(self.seed, Stream.LABEL_TERMS, index), BLOCK)
         if not isinstance(terms, LabelTerms) or len(terms.weights) != BLOCK:
             raise SotddError(
                 f"the label law {type(self.label).__name__} must draw Polynomials, Quantiles or Summaries, one row for "
                 f"each of the {BLOCK} projections asked for: check its draw method."
             )
-        return Block(self._project(index, _THETA), second, terms)
+        return Block(self._project(index, Stream.DIRECTIONS), second, terms)
 
     def more_terms(self, index: int, count: int) -> LabelTerms:
         """Further draws of the label law for block ``index``, independent of those of any block."""
-        return self.label.draw(self._rng(index, _MORE), count)
+        return self.label.draw(generator(self.seed, Stream.MORE_LABEL_TERMS, index), count)
 
     def describe(self) -> Mapping[str, object]:
         """The laws and the seed."""
@@ -123,16 +118,12 @@ class Laws:
         if check is not None:
             check(point_shape, name)
 
-    def _project(self, index: int, stream: int) -> Drawn:
-        drawn = self.directions.draw(self._rng(index, stream), BLOCK, self.n_features)
+    def _project(self, index: int, stream: Stream) -> Drawn:
+        drawn = self.directions.draw(generator(self.seed, stream, index), BLOCK, self.n_features)
         checked = checked_draw(drawn, self.directions, BLOCK, self.n_features)
         if isinstance(checked, Directions):  # what products are made in, on every engine
             return Directions(checked.theta.astype(np.float32), checked.clamp, checked.importance)
         return checked
-
-    def _rng(self, index: int, stream: int) -> np.random.Generator:
-        key = np.random.SeedSequence(self.seed, spawn_key=(index, stream))
-        return np.random.Generator(np.random.Philox(key))
 
 
 @dataclass(frozen=True, eq=False)

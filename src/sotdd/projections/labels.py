@@ -44,7 +44,7 @@ class Polynomials:
 
     def __post_init__(self) -> None:
         """Check the shapes and the numbers."""
-        _freeze(self, "weights", "coefficients")
+        _check_draws(self, "weights", "coefficients")
         if self.cut is not None:
             object.__setattr__(self, "cut", check_positive(self.cut, "cut", "a positive number or None"))
 
@@ -84,7 +84,7 @@ class Quantiles:
 
     def __post_init__(self) -> None:
         """Check the shapes and the numbers."""
-        _freeze(self, "weights", "coefficients")
+        _check_draws(self, "weights", "coefficients")
 
     @property
     def numbers(self) -> NDArray[np.float64]:
@@ -133,7 +133,7 @@ class Summaries:
 
     def __post_init__(self) -> None:
         """Check the shapes and the numbers."""
-        _freeze(self, "weights", "parameters")
+        _check_draws(self, "weights", "parameters")
         if not callable(self.summary):
             raise SotddError(f"the summary of a label law is a {type(self.summary).__name__}: expected a function.")
 
@@ -175,7 +175,7 @@ class LabelLaw(Protocol):
     ...     def summary(values, parameters):
     ...         return parameters[:, 0] * np.median(values, axis=1)
     >>> x = np.array([[0.0], [1.0], [5.0], [6.0]])
-    >>> r = sotdd.distance((x, [0, 0, 1, 1]), (x, [0, 1, 0, 1]), label=Medians(), n_projections=64)
+    >>> r = sotdd.distance((x, [0, 0, 1, 1]), (x, [0, 1, 0, 1]), label_law=Medians(), n_projections=64)
     >>> r.value > 0
     True
     """
@@ -301,7 +301,7 @@ def join_terms(parts: Sequence[LabelTerms]) -> LabelTerms:
     return Quantiles(weights, numbers) if quantiles else Summaries(weights, numbers, summaries[0].summary)
 
 
-def _freeze(terms: LabelTerms, *names: str) -> None:
+def _check_draws(terms: LabelTerms, *names: str) -> None:
     """Hold drawn arrays to finite float64: weights (B,), the other (B, q) with q of at least one."""
     arrays = [np.asarray(getattr(terms, name)) for name in names]
     weights, drawn = arrays

@@ -113,7 +113,7 @@ class Projections:
         """
         from sotdd.projections.drawing import DRAWING
 
-        return DRAWING.but(drawing, call="Projections.fit").fit(labelled(datasets), tilt=tilt)
+        return DRAWING.but(drawing).fit(labelled(datasets), tilt=tilt)
 
     @classmethod
     def from_arrays(
@@ -189,7 +189,8 @@ class Projections:
         if 4 * self.n_projections * self.n_features > _KEPT_BYTES:
             return self.source.block(index)
         if index not in self._kept:
-            self._kept[index] = self.source.block(index).frozen()
+            self._kept[index] = self.source.block(index)
+            self._kept[index].freeze()
         return self._kept[index]
 
     @cached_property
@@ -223,7 +224,10 @@ class Projections:
     def refuse_weighted(self, what: str) -> None:
         """Refuse projections that do not count the same, where a mean over them is not what is kept."""
         if self.weighted:
-            raise SotddError(f"these projections count differently, which {what} cannot: use projections.evenly().")
+            raise SotddError(
+                f"these projections lean towards the data and have weights, which {what} cannot keep: use "
+                "projections.evenly()."
+            )
 
     def recipe(self) -> dict[str, object]:
         """Every setting in JSON values."""

@@ -5,32 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import as_number, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted, with_error
 from sotdd.projections.scaler import Scaler
 from sotdd.results.drawing import picture
-from sotdd.results.estimators import estimate
 from sotdd.results.noise import NoiseFloor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-class Compared(Protocol):
-    """What a distance says of each side: a dataset, or a sketch of one."""
-
-    @property
-    def n_points(self) -> int:
-        """How many points there are."""
-
-    @property
-    def classes(self) -> tuple[Hashable, ...]:
-        """The distinct labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,54 +103,6 @@ class Distance:
     sampling: NoiseFloor | None = None
     sketch_error: float | None = None
     columns: tuple[str, ...] | None = None
-
-    @classmethod
-    def from_projections(
-        cls,
-        a: Compared,
-        b: Compared,
-        per_projection: NDArray[np.float64],
-        p: float,
-        *,
-        method: str = "s-OTDD",
-        fingerprint: str | None = None,
-        scaler: Scaler | None = None,
-        remarks: tuple[str, ...] = (),
-        weights: NDArray[np.float64] | None = None,
-        columns: NDArray[np.float64] | None = None,
-        estimator: str = "plain",
-        fitted: bool = False,
-        column_names: tuple[str, ...] | None = None,
-    ) -> Distance:
-        """Take the root of the mean of W_p^p, and its standard error by the delta method.
-
-        Projections count as independent, which for orthogonal directions is usually cautious. The mean
-        is weighted and controlled as `sotdd.results.estimators.estimate` says.
-        """
-        kept = np.array(per_projection, np.float64)
-        kept.flags.writeable = False
-        found = estimate(kept if weights is None else kept * weights, columns, fitted=fitted)
-        if found.uncontrolled is not None:
-            remarks, estimator = (*remarks, found.uncontrolled), "plain"
-        value, stderr = found.rooted(p)
-        sizes, classes = (a.n_points, b.n_points), (a.classes, b.classes)
-        return cls(
-            value,
-            stderr,
-            float(p),
-            sizes,
-            classes,
-            method,
-            kept,
-            fingerprint,
-            scaler,
-            remarks=remarks,
-            estimator=estimator,
-            weights=weights,
-            contributions=found.contributions * found.unit,
-            unreliable=found.unreliable,
-            columns=column_names,
-        )
 
     @property
     def reliable(self) -> bool:
@@ -258,7 +198,7 @@ class Distance:
         """How it was measured, in a few words; of the scale only where features have their own."""
         said = [self.method, f"p={self.p:g}"]
         if self.n_projections is not None:
-            said.append("1 projection" if self.n_projections == 1 else f"{self.n_projections:,} projections")
+            said.append(counted(self.n_projections, "projection"))
         if self.scale == "features":
             said.append(f"each {'feature' if self.columns is None else 'column'} scaled")
         return ", ".join(said)
@@ -322,19 +262,6 @@ def remarks_of(distances: Collection[Distance]) -> list[str]:
         of_all = "the error is" if len(distances) == 1 else f"{rough} of {len(distances)} errors are"
         said.append(f"{of_all} rough, since few projections carry most of the cost: use more projections")
     return said
-
-
-def with_error(value: float, stderr: float) -> str:
-    """Write a value and its error with two digits of the error: 0.507 ± 0.012."""
-    if not math.isfinite(stderr):
-        return f"{value:.4g}"
-    if stderr == 0:
-        return f"{value:.4g} ± 0"
-    digits = 1 - math.floor(math.log10(stderr))
-    if digits <= 6 and value < 1e6:
-        shown = max(0, digits)
-        return f"{round(value, digits):.{shown}f} ± {round(stderr, digits):.{shown}f}"
-    return f"{value:.4g} ± {stderr:.2g}"
 
 
 def json_number(number: float) -> float | None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described
-from sotdd.basics.errors import SotddError
+from sotdd.projections.scaler import Scaler
+from sotdd.results.distance import Distance
 
 Doubles = NDArray[np.float64]
 
-ESTIMATORS = ("controlled", "plain")
+Estimator: TypeAlias = Literal["auto", "controlled", "plain"]
 
 # Coefficients are fitted on all folds but one and used on that one, so that they owe nothing to the costs
 # that they correct and the mean stays unbiased.
@@ -71,11 +73,62 @@ class Estimate:
         return 0.0, self.unit ** (1 / p) * self.stderr ** (1 / p)
 
 
-def check_estimator(name: object) -> str:
-    """Return the name of an estimator, or refuse another."""
-    if not isinstance(name, str) or name not in ESTIMATORS:
-        raise SotddError(f"estimator is {described(name)}: expected {' or '.join(map(repr, ESTIMATORS))}.")
-    return name
+class Compared(Protocol):
+    """What a distance says of each side: a dataset, or a sketch of one."""
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are."""
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The distinct labels."""
+
+
+def estimated_distance(
+    a: Compared,
+    b: Compared,
+    per_projection: Doubles,
+    p: float,
+    *,
+    method: str = "s-OTDD",
+    fingerprint: str | None = None,
+    scaler: Scaler | None = None,
+    remarks: tuple[str, ...] = (),
+    weights: Doubles | None = None,
+    controls: Doubles | None = None,
+    estimator: str = "plain",
+    fitted: bool = False,
+    columns: tuple[str, ...] | None = None,
+) -> Distance:
+    """The root of the mean of W_p^p, and its standard error by the delta method.
+
+    Projections count as independent, which for orthogonal directions is usually cautious. The mean is weighted, and
+    controlled by ``controls`` (L, q), as `estimate` says; ``columns`` are the names of the features.
+    """
+    kept = np.array(per_projection, np.float64)
+    kept.flags.writeable = False
+    mean = estimate(kept if weights is None else kept * weights, controls, fitted=fitted)
+    if mean.uncontrolled is not None:
+        remarks, estimator = (*remarks, mean.uncontrolled), "plain"
+    value, stderr = mean.rooted(p)
+    return Distance(
+        value=value,
+        stderr=stderr,
+        p=float(p),
+        n_points=(a.n_points, b.n_points),
+        classes=(a.classes, b.classes),
+        method=method,
+        per_projection=kept,
+        fingerprint=fingerprint,
+        scaler=scaler,
+        remarks=remarks,
+        estimator=estimator,
+        weights=weights,
+        contributions=mean.contributions * mean.unit,
+        unreliable=mean.unreliable,
+        columns=columns,
+    )
 
 
 def estimate(costs: Doubles, columns: Doubles | None = None, *, fitted: bool = False) -> Estimate:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sotdd.results.distance import Distance, json_label, json_number, with_error
+from sotdd.basics.text import aligned, listed, with_error
+from sotdd.results.distance import Distance, json_label, json_number
 from sotdd.results.explanation_parts import Parts
 
 if TYPE_CHECKING:
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
 
 _HEADER = ("class", "points", "share", "by chance", "nearest", "distance", "counterpart")
 _NUMBERS = (1, 2, 3)  # columns to the right
-
-# So many names are listed.
-_MOST_NAMES = 8
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ def lost_in_words(why: Explained, side: int) -> str:
     lost = why.without_counterpart[side]
     if not lost:
         return f"every class of {why.names[side]} has a counterpart"
-    return f"without a counterpart in {why.names[1 - side]}: {_listed([str(label) for label in lost])}"
+    return f"without a counterpart in {why.names[1 - side]}: {listed([str(label) for label in lost])}"
 
 
 def changes_in_words(why: Explained) -> list[str]:
@@ -138,20 +136,14 @@ def changes_in_words(why: Explained) -> list[str]:
     if why.moved:
         names = [str(one) if one == other else f"{one} ({other})" for one, other in why.moved]
         classes = "class" if len(names) == 1 else "classes"
-        said.append(f"moved beyond noise: {classes} {_listed(names)}")
+        said.append(f"moved beyond noise: {classes} {listed(names)}")
     if why.swapped:
-        said.append(_listed([f"{one} and {other}" for one, other in why.swapped]) + " have changed places")
+        said.append(listed([f"{one} and {other}" for one, other in why.swapped]) + " have changed places")
     exchanged = {*why.swapped, *((other, one) for one, other in why.swapped)}
     others = [f"{one} → {other}" for one, other in why.renamed if (one, other) not in exchanged]
     if others:
-        said.append(f"classes have changed names: {_listed(others)}")
+        said.append(f"classes have changed names: {listed(others)}")
     return said
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_MOST_NAMES]) + (
-        f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-    )
 
 
 def as_text(why: Explained, limit: int | None) -> str:
@@ -161,7 +153,7 @@ def as_text(why: Explained, limit: int | None) -> str:
     for side in (0, 1):
         lines = why.lines(side)
         shown = lines[:limit]
-        table = _aligned([_header(why, side), *(line.cells() for line in shown)])
+        table = aligned([_header(why, side), *(line.cells() for line in shown)], to_the_right=_NUMBERS)
         rest = [f"… and {len(lines) - len(shown):,} more"] if len(shown) < len(lines) else []
         blocks.append("\n".join([*table, *rest, lost_in_words(why, side)]))
     return "\n\n".join(blocks)
@@ -190,15 +182,3 @@ def as_rich(why: Explained, limit: int | None) -> Group:
 def _header(why: Explained, side: int) -> tuple[str, ...]:
     one, other = why.names[side], why.names[1 - side]
     return f"class of {one}", *_HEADER[1:4], f"nearest in {other}", *_HEADER[5:]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns of one width; numbers of points and shares to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column in _NUMBERS else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.text import aligned, with_error
 from sotdd.projections.recipe import Projections
-from sotdd.results.distance import Distance, json_number, remarks_of, with_error
+from sotdd.results.distance import Distance, json_number, remarks_of
 from sotdd.results.drawing import picture
 from sotdd.results.ranking import Ranked, ranked
 
@@ -155,10 +156,7 @@ class DistanceMatrix:
         for i, name in enumerate(self.names):
             row = ["0" if i == j else self._cell(i, j) for j in range(len(self))]
             cells.append([name, *row])
-        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-        ]
+        lines = aligned(cells)
         if any(found.within_noise for found in self.distances.values()):
             lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
         return "\n".join([*lines, *remarks_of(self.distances.values())])

@@ -158,17 +158,6 @@ class NoiseFloor:
         }
 
 
-def check_splits(noise_floor: object) -> int:
-    """How many splits a ``noise_floor`` argument asks for, or refuse."""
-    if isinstance(noise_floor, (bool, np.bool_)):
-        return SPLITS if noise_floor else 0
-    if not isinstance(noise_floor, (int, np.integer)) or noise_floor < 2:
-        raise SotddError(
-            f"noise_floor is {described(noise_floor)}: expected True, False or a number of splits of at least 2."
-        )
-    return int(noise_floor)
-
-
 def rooted_means(costs: NDArray[np.float64], p: float) -> NDArray[np.float64]:
     """Distances (S,) from W_p^p (L, S); powers are taken of numbers up to one."""
     largest = costs.max(axis=0)

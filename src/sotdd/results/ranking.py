@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from sotdd.results.distance import Distance
+from sotdd.basics.errors import SotddError
+from sotdd.basics.text import aligned, with_error
+from sotdd.results.distance import Distance, remarks_of
 
 # Differences of fewer standard errors than this are noise: a two-sided test at 5 %.
 _CLEAR = 1.96
@@ -37,6 +40,86 @@ class Ranked:
     distance: Distance
     rank: int
     tied: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Datasets in order, the nearest to a target first; what `sotdd.rank` returns.
+
+    Attributes
+    ----------
+    target
+        What the target is called.
+    lines
+        The candidates in order.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> here = rng.normal(size=(300, 3))
+    >>> order = sotdd.rank(here, {"far": here + 2, "near": here + 0.5})
+    >>> [(line.rank, line.name, line.tied) for line in order]
+    [(1, 'near', False), (2, 'far', False)]
+    >>> bool(order["far"].value > order["near"].value)
+    True
+    """
+
+    target: str
+    lines: tuple[Ranked, ...]
+
+    @property
+    def nearest(self) -> str:
+        """The name of the candidate that comes first; others may be tied with it."""
+        return self.lines[0].name
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader should know beside the numbers."""
+        distances = [line.distance for line in self.lines]
+        sizes = unequal_sizes(distances)
+        return [*remarks_of(distances), *([] if sizes is None else [sizes])]
+
+    def __len__(self) -> int:
+        """How many candidates there are."""
+        return len(self.lines)
+
+    def __iter__(self) -> Iterator[Ranked]:
+        """The candidates, the nearest first."""
+        return iter(self.lines)
+
+    def __getitem__(self, name: str) -> Distance:
+        """The distance of a candidate, by name."""
+        for line in self.lines:
+            if line.name == name:
+                return line.distance
+        raise SotddError(
+            f"there is no candidate {name!r} here: the names are {', '.join(line.name for line in self.lines)}."
+        )
+
+    def __repr__(self) -> str:
+        """A table of ranks and distances, and what to know of them."""
+        rows = [("rank", "candidate", "distance")]
+        for line in self.lines:
+            within = " ~" if line.distance.within_noise else ""
+            value = with_error(line.distance.value, line.distance.stderr)
+            rows.append((f"{line.rank}{'=' if line.tied else ''}", line.name, value + within))
+        notes = []
+        if any(line.tied for line in self.lines):
+            notes.append("= tied: noise does not tell them apart")
+        if any(line.distance.within_noise for line in self.lines):
+            notes.append("~ within noise: no farther from the target than two samples of the two together")
+        return "\n".join([*aligned(rows), *notes, *self.remarks])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON values."""
+        return {
+            "target": self.target,
+            "ranking": [
+                {"rank": line.rank, "tied": line.tied, "name": line.name, **line.distance.to_dict()}
+                for line in self.lines
+            ],
+        }
 
 
 def ranked(distances: Mapping[str, Distance]) -> list[Ranked]:

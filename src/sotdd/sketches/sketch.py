@@ -16,6 +16,7 @@ from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance, json_label
+from sotdd.results.estimators import estimated_distance
 from sotdd.sketches.agreement import refuse_other_recipes
 from sotdd.sketches.halves import Halves, floor_of_sketches
 from sotdd.sketches.losses import Lost, lost_by, most_off, nothing_lost, remark_of
@@ -148,14 +149,14 @@ class Sketch:
         if not np.isfinite(per_projection).all():
             raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
         scaled = () if self.scaler is None else self.scaler.remarks
-        found = Distance.from_projections(
+        found = estimated_distance(
             self,
             other,
             per_projection,
             order,
             fingerprint=self.fingerprint,
             scaler=self.scaler,
-            column_names=self.columns,
+            columns=self.columns,
             remarks=tuple(dict.fromkeys([*scaled, *self.remarks, *other.remarks])),
         )
         halves = [(one.n_points, one.halves) for one in (self, other)]

@@ -235,7 +235,7 @@ def refuse_beyond_memory(n_classes: int, n_projections: int) -> None:
     if n_classes * n_projections * BINS * 4 > CLASS_BYTES:
         raise ClassesDoNotFit(
             f"{n_classes:,} classes × {n_projections:,} projections do not fit the {CLASS_BYTES >> 20} MB for "
-            "histograms of each class: use fewer projections, or label='moments' in two passes (ClassStatistics, then "
+            "histograms of each class: use fewer projections, or label_law='moments' in two passes (ClassStatistics, then "
             "SketchBuilder)."
         )
 
@@ -250,7 +250,7 @@ def _kind_of_terms(projections: Projections) -> type:
     if kind not in (Polynomials, Quantiles):
         raise SotddError(
             "the label law of these projections does not add up over parts of a dataset: use sotdd.sketch on all of "
-            "it, or label='moments' or 'quantiles'."
+            "it, or label_law='moments' or 'quantiles'."
         )
     return kind
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.results.distance import with_error
+from sotdd.basics.text import with_error
 from sotdd.results.matrix import DistanceMatrix
 
 _Labelled = tuple[NDArray[Any], NDArray[Any]]

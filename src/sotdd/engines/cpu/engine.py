@@ -22,7 +22,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.engines.cpu.splits import Pool, Unplaced, pooled, split_costs
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM, degrees, summarised, too_large, unusable_term
-from sotdd.engines.protocol import ClassMoments, View
+from sotdd.engines.protocol import ClassMoments, PointSums, View
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels import classes as class_kernels
@@ -132,6 +132,10 @@ class CpuEngine:
             moments = [layout.view_of_moments(len(block)) for layout in layouts] if degree else []
             yield View(slice(start, start + len(block)), rows, block, terms, moments)
 
+    def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
+        """Sums over the scaled points of each dataset, one dataset to a thread."""
+        return self._workers.each(lambda data: _point_sums(data, scaler), datasets)
+
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
         """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
         n, m = a.shape[1], b.shape[1]
@@ -237,6 +241,14 @@ def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data")
     if result is not rows and rows.any() and not result.any():
         raise SotddError(f"features of dataset {name!r} are too small for float32 products: use scale='pooled'.")
     return result
+
+
+def _point_sums(data: LabelledData, scaler: Scaler | None) -> PointSums:
+    lengths, by_class = np.zeros(3), np.zeros((len(data.classes), data.n_features))
+    for block in data.blocks():
+        points = scaled(data.rows(block), scaler, data.name)
+        feature_kernels.norm_sums(points, data.codes[block], lengths, by_class)
+    return PointSums(lengths, by_class)
 
 
 def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM
-from sotdd.engines.protocol import View
+from sotdd.engines.protocol import PointSums, View
 from sotdd.engines.splits import Ways
 from sotdd.engines.torch import fused, verbs
 from sotdd.engines.torch.moments import summarise
@@ -125,11 +125,12 @@ class TorchEngine:
         *,
         degree: int = 0,
         unplaced: Callable[[Unplaced], None] | None = None,
+        by_class: bool = False,
     ) -> Iterator[View]:
         """See every dataset through one chunk of projections after another.
 
-        Rows of a view are the sorted data point projections (B, n). Before that ``unplaced`` is called
-        with the chunk's feature projections.
+        Rows of a view are the sorted data point projections (B, n), or those of class after class, each sorted
+        on its own. Before that ``unplaced`` is called with the chunk's feature projections.
         """
         layouts = self._layouts(datasets, projections.scaler)
         chunk = self._chunk or self._fitting_chunk(layouts)
@@ -141,7 +142,7 @@ class TorchEngine:
                 part = block.part(slice(done, done + size))
                 try:
                     placed, seen = self._begin(
-                        layouts, part, projections.scaler, start + done, degree, unplaced is not None
+                        layouts, part, projections.scaler, start + done, degree, unplaced is not None, by_class
                     )
                 except torch.OutOfMemoryError as error:
                     size = self._halved(size, error)
@@ -156,6 +157,11 @@ class TorchEngine:
                     unchecked.popleft().check()
         for placed in unchecked:
             placed.check()
+
+    @torch.no_grad()
+    def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
+        """Sums over the scaled points of each dataset, on the device."""
+        return [self._point_sums(data, scaler) for data in datasets]
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Do one piece of work per item on the threads that draw."""
@@ -298,13 +304,30 @@ class TorchEngine:
             points = ((raw.double() - centre) * inverse).to(torch.float32)
         return points
 
+    def _point_sums(self, data: LabelledData, scaler: Scaler | None) -> PointSums:
+        lengths = torch.zeros(3, dtype=torch.float64, device=self.device)
+        sums = torch.zeros((len(data.classes), data.n_features), dtype=torch.float64, device=self.device)
+        for block in verbs.row_blocks(data):
+            points = self._points(data, block, scaler).double()
+            squares = points.square().sum(dim=1)
+            lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])
+            sums.index_add_(0, torch.from_numpy(data.codes[block].astype(np.int64)).to(self.device), points)
+        return PointSums(lengths.cpu().numpy(), sums.cpu().numpy())
+
     def _begin(
-        self, layouts: list[Layout], block: Block, scaler: Scaler | None, start: int, degree: int, keep: bool
+        self,
+        layouts: list[Layout],
+        block: Block,
+        scaler: Scaler | None,
+        start: int,
+        degree: int,
+        keep: bool,
+        by_class: bool,
     ) -> tuple[Placed, Unplaced | None]:
         """Begin to place every dataset; the device works on while the next is prepared."""
         drawn = self._uploaded(block)
         kept = Unplaced(block.terms, drawn.weights, drawn.coefficients, layouts) if keep else None
-        placed = [self._place(layout, drawn, scaler, degree, kept) for layout in layouts]
+        placed = [self._place(layout, drawn, scaler, degree, kept, by_class) for layout in layouts]
         return Placed(slice(start, start + len(block)), placed, block), kept
 
     def _uploaded(self, block: Block) -> _Uploaded:
@@ -323,7 +346,13 @@ class TorchEngine:
         return (host.pin_memory() if small else host).to(self.device, non_blocking=small)
 
     def _place(
-        self, layout: Layout, drawn: _Uploaded, scaler: Scaler | None, degree: int, kept: Unplaced | None
+        self,
+        layout: Layout,
+        drawn: _Uploaded,
+        scaler: Scaler | None,
+        degree: int,
+        kept: Unplaced | None,
+        by_class: bool,
     ) -> PlacedRows:
         """Sorted data point projections of one dataset."""
         label_rows = None
@@ -340,8 +369,10 @@ class TorchEngine:
         largest = torch.linalg.vector_norm(by_labels, ord=float("inf"), dim=1)
         del label_rows, by_labels
         verbs.place(rows, layout.codes, drawn.weights, terms)
-        rows = verbs.sort(rows)
-        rows_fit = torch.isfinite(rows[:, 0]) & torch.isfinite(rows[:, -1])  # at the ends is what is not finite
+        rows = verbs.sort_classes(rows, layout) if by_class else verbs.sort(rows)
+        ends = layout.edges if by_class else layout.edges[[0, -1]]
+        # Sorted values carry anything that is not finite at their ends.
+        rows_fit = rows[:, ends[:-1]].isfinite().all(dim=1) & rows[:, ends[1:] - 1].isfinite().all(dim=1)
         return PlacedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
 
     def _projected(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, overload
 
-from sotdd.results.distance import Distance, with_error
+from sotdd.basics.text import with_error
+from sotdd.results.distance import Distance
 from sotdd.results.ranking import unequal_sizes
 from sotdd.sketches.catalog.metadata import Metadata
 

@@ -1,0 +1,94 @@
+"""Datasets in order, the nearest to a target first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+from sotdd.basics.errors import SotddError
+from sotdd.basics.progress import Progress
+from sotdd.inputs import named
+from sotdd.measure.distance import ORDER, MethodSettings, Precision
+from sotdd.measure.pairwise import distances_between
+from sotdd.projections.drawing import shows_drawing
+from sotdd.projections.recipe import Projections
+from sotdd.results.estimators import Estimator
+from sotdd.results.ranking import Ranking, ranked
+from sotdd.sketches.making import Comparable
+from sotdd.sketches.sketch import Sketch
+
+
+@shows_drawing()
+def rank(
+    target: Comparable,
+    candidates: Mapping[str, Comparable] | Sequence[Comparable],
+    *,
+    p: float = ORDER,
+    projections: Projections | None = None,
+    estimator: Estimator = "auto",
+    method: str = "sotdd",
+    noise_floor: bool | int = False,
+    device: str = "auto",
+    precision: Precision = "float32",
+    progress: Progress = None,
+    **settings: Unpack[MethodSettings],
+) -> Ranking:
+    """Bring datasets into order, the nearest to a target first: which source to start from.
+
+    Only the distances to the target are measured, all through the same projections. With two candidates or more
+    they are ranked by what lies beyond the noise of their sizes, so that a small sample of the target's own source
+    comes before a large one of another.
+
+    Parameters
+    ----------
+    target
+        A dataset, as in `distance`, or a `Sketch`.
+    candidates
+        Datasets by name, or a list of them, as in `pairwise`.
+    p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
+        As in `distance`.
+    projections, estimator, method, noise_floor, device, precision, progress
+        As in `pairwise`.
+
+    Returns
+    -------
+    Ranking
+        The candidates in order, each with its rank and its `Distance`; those that noise does not tell apart are tied.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> mine = rng.normal(size=(500, 4))
+    >>> others = {"near": rng.normal(0.1, 1, size=(500, 4)), "far": rng.normal(2, 1, size=(500, 4))}
+    >>> order = sotdd.rank(mine, others)
+    >>> order.nearest, [line.name for line in order]
+    ('near', ['near', 'far'])
+    >>> order
+    rank  candidate  distance
+    1     near       0.0989 ± 0.0012
+    2     far        0.9109 ± 0.0019
+    """
+    others = named(candidates, Sketch)
+    [(name, source)] = named([target], Sketch)
+    if name == "0":  # it has no name of its own
+        name = "target"
+    while any(name == other for other, _ in others):
+        name = f"{name} (target)"
+    if not others:
+        raise SotddError("there are no candidates: expected at least one.")
+    distances, _ = distances_between(
+        [(name, source), *others],
+        [(0, number) for number in range(1, len(others) + 1)],
+        p=p,
+        projections=projections,
+        estimator=estimator,
+        method=method,
+        noise_floor=noise_floor,
+        device=device,
+        precision=precision,
+        progress=progress,
+        settings=settings,
+    )
+    by_name = {other: distances[0, number] for number, (other, _) in enumerate(others, 1)}
+    return Ranking(name, tuple(ranked(by_name)))

@@ -27,7 +27,7 @@ from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import LabelledData
 from sotdd.projections import Polynomials, Tilted
 from sotdd.projections.directions import Directions, unit_rows
-from sotdd.projections.labels import CUT, moment_terms
+from sotdd.projections.moments import CUT, moment_terms
 
 Pair = tuple[tuple[NDArray[np.generic], NDArray[np.generic]], tuple[NDArray[np.generic], NDArray[np.generic]]]
 Measure = Callable[[Pair, int, int], sotdd.Distance]

@@ -119,7 +119,7 @@ def test_damaged_archives_are_refused_or_read(rng, tmp_path):
 
 
 def test_other_methods(files, run):
-    code, said, _ = run("distance", "a.npz", "b.npz", "--method", "otdd", "--max-samples", "30")
+    code, said, _ = run("distance", "a.npz", "b.npz", "--method", "otdd", "--max-points", "30")
     assert code == 0
     assert "(OTDD, exact labels, p=2); 30 of the 60 points of 'a.npz' were sampled" in said
     assert "interval" not in said
@@ -137,7 +137,7 @@ def test_label_laws(files, run):
     code, _, errors = run("distance", "a.npz", "b.npz", "--label-law", "medians")
     assert (code, errors.strip()) == (
         2,
-        "sotdd: label is 'medians': expected 'moments', 'quantiles', 'paper' or a label law.",
+        "sotdd: label_law is 'medians': expected 'moments', 'quantiles', 'paper' or a label law.",
     )
 
 
@@ -165,7 +165,7 @@ def test_label_laws(files, run):
         (["a.npz", "b.npz", "--method", "emd"], "method is 'emd'"),
         (["a.npz", "b.npz", "--device", "tpu"], "device is 'tpu'"),
         (["a.npz", "b.npz", "--method", "otdd", "--n-projections", "9"], "'otdd' has no setting n_projections"),
-        (["a.npz", "b.npz", "--max-samples", "9"], "no setting max_samples of s-OTDD"),
+        (["a.npz", "b.npz", "--max-points", "9"], "no setting max_points of s-OTDD"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(files, run, arguments, said):
@@ -193,7 +193,7 @@ def test_wrong_usage_has_no_traceback(run, arguments):
 
 
 def test_a_fault_of_the_program_is_not_taken_for_drift(files, run, monkeypatch):
-    monkeypatch.setattr(sotdd, "pairwise", lambda *_, **__: 1 // 0)
+    monkeypatch.setattr(sotdd, "distance", lambda *_, **__: 1 // 0)
     code, _, errors = run("distance", "a.npz", "b.npz")
     assert code == 70
     assert "ZeroDivisionError" in errors
@@ -203,7 +203,7 @@ def test_an_interruption_is_not_taken_for_drift(files, run, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sotdd, "pairwise", interrupted)
+    monkeypatch.setattr(sotdd, "distance", interrupted)
     assert run("distance", "a.npz", "b.npz")[0] == 130
 
 

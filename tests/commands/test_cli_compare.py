@@ -85,7 +85,7 @@ def test_matrix_as_csv(files, run):
 
 
 def test_matrix_by_a_peer_says_what_was_sampled(files, run):
-    said = run("matrix", "here.npz", "east.npz", "--method", "otdd-gaussian", "--max-samples", "40")[1]
+    said = run("matrix", "here.npz", "east.npz", "--method", "otdd-gaussian", "--max-points", "40")[1]
     assert "40 of the 300 points of 'here.npz' were sampled" in said
     assert "OTDD, gaussian labels, p=2; " in said
     assert "±" not in said
@@ -258,7 +258,7 @@ def test_explain(files, run):
         (["matrix", "here.npz", "missing.npz"], "there is no file missing.npz"),
         (["matrix", "here.npz", "east.npz", "--method", "emd"], "method is 'emd'"),
         (["rank", "here.npz", "missing.npz"], "there is no file missing.npz"),
-        (["rank", "here.npz", "east.npz", "--max-samples", "9"], "no setting max_samples of s-OTDD"),
+        (["rank", "here.npz", "east.npz", "--max-points", "9"], "no setting max_points of s-OTDD"),
         (["rank", "here.npz", "east.npz", "--method", "otdd", "--noise-floor"], "'otdd' has no setting noise_floor"),
         (["rank", "here.npz", "east.npz", "--seed", "-1"], "seed is -1"),
         (["rank", "s.sotdd", "east.npz", "--noise-floor"], "a noise floor deals out points"),

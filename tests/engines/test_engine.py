@@ -21,9 +21,8 @@ from sotdd.engines.comparison import compare
 from sotdd.engines.cpu import engine as cpu
 from sotdd.engines.cpu.engine import CpuEngine
 from sotdd.engines.cpu.workers import Workers, _libraries
-from sotdd.engines.faults import degrees
 from sotdd.kernels import rows as kernels
-from sotdd.projections import Polynomials
+from sotdd.projections.moments import Polynomials
 
 
 def blas_threads():
@@ -101,7 +100,8 @@ def test_class_means_of_polynomials(rng, degree):
 
 
 def test_degrees():
-    assert degrees(np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]])).tolist() == [0, 0, 1, 2]
+    drawn = Polynomials(np.ones(4), np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]]))
+    assert drawn.degrees.tolist() == [0, 0, 1, 2]
 
 
 # ------------------------------------------------------------------ manners

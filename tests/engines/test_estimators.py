@@ -12,7 +12,7 @@ from sotdd.engines.comparison import compare
 from sotdd.engines.controls import Controls, _mean_power
 from sotdd.engines.cpu.engine import CpuEngine
 from sotdd.inputs import labelled_pair
-from sotdd.kernels import controls as control_kernels
+from sotdd.kernels import moments as control_kernels
 from sotdd.projections import Summaries, Tilted
 from sotdd.results.estimators import FEWEST_FITTED, estimate
 

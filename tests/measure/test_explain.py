@@ -405,7 +405,9 @@ def test_other_laws_are_explained_too(rng, centres):
             return parameters[:, 0] * np.median(values, axis=1)
 
     x, y = blobs(rng, 200, centres, list("abcd"))
-    why = sotdd.explain((x, y), (x, rng.permutation(y)), label_law=Medians(), shared_directions=False, n_projections=128)
+    why = sotdd.explain(
+        (x, y), (x, rng.permutation(y)), label_law=Medians(), shared_directions=False, n_projections=128
+    )
     assert why.features == pytest.approx(0, abs=1e-9)
 
 

@@ -93,7 +93,9 @@ def test_classes_are_sorted_and_summarised(rng, sizes):
 def test_many_classes_on_both_engines(rng, n_classes):
     a = rng.normal(size=(3000, 5)), np.arange(3000) % n_classes
     b = rng.normal(size=(2000, 5)), rng.integers(0, n_classes, size=2000)
-    found = [sotdd.distance(a, b, label_law="quantiles", n_projections=64, device=device) for device in ("cpu", "cpu:0")]
+    found = [
+        sotdd.distance(a, b, label_law="quantiles", n_projections=64, device=device) for device in ("cpu", "cpu:0")
+    ]
     np.testing.assert_allclose(found[0].per_projection, found[1].per_projection, rtol=2e-3, atol=1e-6)
 
 
@@ -202,7 +204,9 @@ def test_quantiles_scale_as_features_do(rng):
 
 def test_without_weight_it_is_sliced_wasserstein(rng):
     a, b = blobs(rng, 50, 3), blobs(rng, 60, 4)
-    found = sotdd.distance(a, b, label_law=sotdd.ClassQuantiles(weight=0), scale=None, estimator="plain", n_projections=200)
+    found = sotdd.distance(
+        a, b, label_law=sotdd.ClassQuantiles(weight=0), scale=None, estimator="plain", n_projections=200
+    )
     assert found.value == sotdd.peers.sliced_wasserstein(a, b, n_projections=200).value
 
 

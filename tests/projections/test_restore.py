@@ -9,7 +9,6 @@ import pytest
 
 import sotdd
 from sotdd.projections import Directions
-from sotdd.projections.labels import cut_of
 from sotdd.projections.restore import restored
 
 # Of every law, values of each setting that differ from the default; a setting that is missing here fails a test.
@@ -52,7 +51,7 @@ def numbers(block):
     """All that was drawn of 64 projections."""
     drawn = [block.features, *([] if block.label_features is None else [block.label_features])]
     cut = [-1.0 if part.clamp is None else part.clamp for part in drawn]
-    cut.append(cut_of(block.terms))
+    cut.append(block.terms.limit)
     return [part.theta for part in drawn], cut, block.terms.weights, block.terms.numbers
 
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from sotdd.engines.protocol import ClassMoments, Engine, PointSums, View
 from sotdd.inputs.data import LabelledData
-from sotdd.kernels import controls as kernels
+from sotdd.kernels import moments as kernels
 from sotdd.projections.draws import BLOCK, Later, Laws
-from sotdd.projections.labels import Polynomials
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.tilt import Tilted
 

@@ -31,7 +31,7 @@ def unusable_term(name: str, largest: float, terms: LabelTerms, line: int, proje
             f"the label law's summary of dataset {name!r} is not finite in projection {projection:,}: check its "
             "summary function."
         )
-    order = int(degrees(terms.coefficients[line : line + 1])[0])
+    order = int(terms.degrees[line])
     return OutOfRange(
         f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "
         f"(projection {projection:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
@@ -50,10 +50,3 @@ def summarised(values: NDArray[np.float32], terms: Summaries) -> NDArray[np.floa
             f"{(len(values),)}, one per projection."
         )
     return result.astype(np.float64)
-
-
-def degrees(coefficients: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The degree of each polynomial, lowest order first: where its last non-zero coefficient is."""
-    used = coefficients != 0
-    last = coefficients.shape[1] - 1 - np.argmax(used[:, ::-1], axis=1)
-    return np.where(used.any(axis=1), last, 0)

@@ -1,4 +1,4 @@
-"""The loops over rows: everything that touches each projected value, and transport between sorted rows.
+"""The loops from points to distances: everything that touches each projected value, and transport between rows.
 
 A *row* is one projection of one dataset: n float32 values, stored contiguously, so that
 a row of 10,000 points fits the fastest caches. Each loop works on a few rows at a time,
@@ -21,6 +21,14 @@ _TILE = 1024
 _DIGIT_BITS = np.uint32(11)
 _DIGIT_MASK = np.uint32(2047)
 _SIGN = np.uint32(0x80000000)
+
+
+@kernel
+def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: Doubles, out: Floats) -> None:
+    """Write (block - centre) * inverse_scale as float32; the difference is taken in float64."""
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            out[i, j] = np.float32((np.float64(block[i, j]) - centre[j]) * inverse_scale[j])
 
 
 @kernel

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sotdd.peers.label_distances import distinct_labels
 from sotdd.peers.points import Doubles
 from sotdd.projections.directions import PointMap, unit_rows
-from sotdd.projections.labels import Polynomials
+from sotdd.projections.moments import Polynomials
 
 
 def busemann(label_points: Doubles, directions: Doubles) -> Doubles:

@@ -199,13 +199,13 @@ def compose(kernels: Sequence[NDArray[np.floating]], strides: Sequence[Pair], si
     layers = [
         Layer((kernel.shape[2], kernel.shape[3]), stride) for kernel, stride in zip(kernels, strides, strict=True)
     ]
-    from sotdd.kernels import features as loops
+    from sotdd.kernels import convolutions as loops
 
     sizes = _sizes(size, layers)
     reach = np.ones((len(kernels[0]), 1, 1, 1))  # (B, 1, 1, 1): the one output pixel
     for kernel, layer, (height, width) in zip(reversed(kernels), reversed(layers), reversed(sizes[:-1]), strict=True):
         earlier = np.zeros((len(kernel), kernel.shape[1], height, width))
-        loops.spread(reach[:, 0], np.ascontiguousarray(kernel, np.float64), *layer.stride, earlier)
+        loops.send_back(reach[:, 0], np.ascontiguousarray(kernel, np.float64), *layer.stride, earlier)
         reach = earlier
     return reach
 

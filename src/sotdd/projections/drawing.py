@@ -16,8 +16,8 @@ from sotdd.inputs.data import LabelledData, same_features
 from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.directions import DirectionLaw, Sphere
 from sotdd.projections.draws import Laws
-from sotdd.projections.labels import CUT, LabelLaw, Moments
-from sotdd.projections.moments import MomentLaw, ZeroTruncatedPoisson
+from sotdd.projections.labels import LabelLaw
+from sotdd.projections.moments import CUT, MomentLaw, Moments, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale, scaler_for
 from sotdd.projections.tilt import Tilted
@@ -80,7 +80,7 @@ class Drawing:
 
     def but(self, settings: Mapping[str, Any]) -> Drawing:
         """These settings, but for those that a caller gave."""
-        known = renamed(settings, "label", "label_law")
+        known = renamed(settings, "label", "label_law") if "label" in settings else dict(settings)
         names = {field.name for field in fields(self)}
         unknown = [name for name in known if name not in names]
         if unknown:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.streams import Stream, generator
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, checked_draw
-from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms, moment_terms
+from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms
+from sotdd.projections.moments import Polynomials, moment_terms
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
 # same however many are drawn, in whatever portions, on however many threads.
@@ -188,8 +189,15 @@ def join_blocks(blocks: list[Block]) -> Block:
     return Block(
         _join([block.features for block in blocks]),
         _join(second) if second else None,
-        join_terms([block.terms for block in blocks]),
+        _joined_terms([block.terms for block in blocks]),
     )
+
+
+def _joined_terms(parts: list[LabelTerms]) -> LabelTerms:
+    polynomials = [part for part in parts if isinstance(part, Polynomials)]
+    if len(polynomials) == len(parts) and len({part.cut for part in polynomials}) == 1:
+        return Polynomials.joined(polynomials)
+    return join_terms(parts)
 
 
 def _part(drawn: Drawn, rows: slice) -> Drawn:

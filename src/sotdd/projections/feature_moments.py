@@ -66,7 +66,7 @@ class FeatureMoments:
 
     @classmethod
     def _of_block(cls, data: LabelledData, block: slice, pivot: Doubles) -> FeatureMoments:
-        from sotdd.kernels import features as kernels
+        from sotdd.kernels import moments as kernels
 
         rows = data.rows(block)
         reach, mean, squares = np.ones(len(pivot)), np.empty(len(pivot)), np.empty(len(pivot))

@@ -19,7 +19,7 @@ from sotdd.inputs.column_names import Names, in_order
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.directions import Directions, Sphere
 from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source, join_blocks
-from sotdd.projections.labels import check_orders
+from sotdd.projections.moments import check_orders
 from sotdd.projections.scaler import Scaler
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK
-from sotdd.projections.labels import Polynomials, Quantiles
+from sotdd.projections.labels import Quantiles
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.histograms import BINS, Histograms, quantiles_of
 from sotdd.sketches.portions import Portion, for_each_portion

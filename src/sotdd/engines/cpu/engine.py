@@ -21,19 +21,19 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.engines.cpu.splits import Pool, Unplaced, pooled, split_costs
 from sotdd.engines.cpu.workers import Workers
-from sotdd.engines.faults import LARGEST_TERM, degrees, summarised, too_large, unusable_term
+from sotdd.engines.faults import LARGEST_TERM, summarised, too_large, unusable_term
 from sotdd.engines.protocol import ClassMoments, PointSums, View
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels import classes as class_kernels
-from sotdd.kernels import controls as control_kernels
-from sotdd.kernels import features as feature_kernels
+from sotdd.kernels import moments as moment_kernels
 from sotdd.kernels import rows as kernels
 from sotdd.kernels.quantiles import bin_losses, bin_means
 from sotdd.kernels.rows import Overlaps, transport_rows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles, cut_of
+from sotdd.projections.labels import LabelTerms, Quantiles
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
@@ -234,7 +234,7 @@ def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data")
     """Points (m, d) as float32, centred and scaled."""
     if scaler is not None:
         result = np.empty(rows.shape, np.float32)
-        feature_kernels.standardise(rows, scaler.centre, scaler.inverse, result)
+        kernels.standardise(rows, scaler.centre, scaler.inverse, result)
         return result
     with np.errstate(over="ignore"):  # found, and explained, where rows are placed
         result = rows.astype(np.float32, copy=False)
@@ -247,7 +247,7 @@ def _point_sums(data: LabelledData, scaler: Scaler | None) -> PointSums:
     lengths, by_class = np.zeros(3), np.zeros((len(data.classes), data.n_features))
     for block in data.blocks():
         points = scaled(data.rows(block), scaler, data.name)
-        feature_kernels.norm_sums(points, data.codes[block], lengths, by_class)
+        moment_kernels.norm_sums(points, data.codes[block], lengths, by_class)
     return PointSums(lengths, by_class)
 
 
@@ -272,7 +272,7 @@ def group(rows: Rows, position: NDArray[np.integer] | None, clamp: float | None)
 def class_sums(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
     """Sums (B, C) of each row's polynomial over each class; they add up over parts of a dataset."""
     sums = np.empty((len(rows), len(offsets) - 1))
-    kernels.class_sums(rows, offsets, terms.coefficients, degrees(terms.coefficients), terms.limit, sums)
+    kernels.class_sums(rows, offsets, terms.coefficients, terms.degrees, terms.limit, sums)
     return sums
 
 
@@ -291,7 +291,7 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
 
 def summarise(rows: Rows, offsets: NDArray[np.int64], cut: float, moments: ClassMoments, part: slice) -> None:
     """Write the class moments of some rows of grouped feature projections."""
-    control_kernels.summarise_rows(rows, offsets, cut, moments.mean[part], moments.spread[part], moments.even[part])
+    moment_kernels.summarise_rows(rows, offsets, cut, moments.mean[part], moments.spread[part], moments.even[part])
 
 
 def place(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubles) -> None:
@@ -375,7 +375,7 @@ def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, s
     rows = layout.rows[part]
     group(rows, layout.position, _clamp(block.features))
     if layout.moments is not None:
-        summarise(rows, layout.offsets, cut_of(block.terms), layout.moments, part)
+        summarise(rows, layout.offsets, block.terms.limit, layout.moments, part)
     if terms is None:
         terms = _checked_terms(rows, layout, block.terms.part(part), start + part.start)
     place(rows, layout.offsets, block.terms.weights[part], terms)

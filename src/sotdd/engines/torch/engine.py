@@ -35,7 +35,7 @@ from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import Summaries, cut_of
+from sotdd.projections.labels import Summaries
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
@@ -362,7 +362,7 @@ class TorchEngine:
         if kept is not None:
             kept.rows.append(rows.clone())
             kept.label_rows.extend([] if label_rows is None else [label_rows])
-        moments = summarise(rows, layout.edges, degree, cut_of(drawn.block.terms)) if degree else None
+        moments = summarise(rows, layout.edges, degree, drawn.block.terms.limit) if degree else None
         by_labels = rows if label_rows is None else label_rows
         terms = verbs.class_terms(by_labels, layout, drawn.block.terms, drawn.coefficients)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything

@@ -15,7 +15,8 @@ from sotdd.engines.torch import fused
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.labels import LabelTerms, Polynomials, Quantiles, Summaries
+from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
+from sotdd.projections.moments import Polynomials
 
 Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
 

@@ -1,12 +1,69 @@
-"""The compiled loops of control variates: class moments, and what a projection costs between Gaussians."""
+"""The loops that sum up moments of points and of classes, and what a projection costs between Gaussians with them."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel
+
+# --------------------------------------------------------------------------- points
+
+
+@kernel
+def block_reach(block: NDArray[np.generic], pivot: Doubles, reach: Doubles) -> None:
+    """Write the largest deviation of each feature from ``pivot`` over a block of points."""
+    reach[:] = 0.0
+    for i in range(block.shape[0]):
+        for j in range(reach.size):
+            reach[j] = max(reach[j], abs(np.float64(block[i, j]) - pivot[j]))
+
+
+@kernel
+def block_moments(block: NDArray[np.generic], pivot: Doubles, reach: Doubles, mean: Doubles, squares: Doubles) -> int:
+    """Write means and summed squared deviations of (features - pivot) / reach over a block of points.
+
+    Returns the row that lies farthest from the mean of the block.
+    """
+    rows, inverse, unit = block.shape[0], 1.0 / reach, reach / reach.max()
+    mean[:] = 0.0
+    squares[:] = 0.0
+    for i in range(rows):
+        for j in range(mean.size):
+            mean[j] += (np.float64(block[i, j]) - pivot[j]) * inverse[j]
+    for j in range(mean.size):
+        mean[j] /= rows
+    farthest, longest = 0, -1.0
+    for i in range(rows):
+        length = 0.0
+        for j in range(mean.size):
+            deviation = (np.float64(block[i, j]) - pivot[j]) * inverse[j] - mean[j]
+            squares[j] += deviation * deviation
+            length += (deviation * unit[j]) ** 2
+        if length > longest:
+            farthest, longest = i, length
+    return farthest
+
+
+@kernel
+def norm_sums(points: Floats, codes: Integers, powers: Doubles, class_sums: Doubles) -> None:
+    """Add Σ |x|^2, Σ |x|^4, … over points (m, d) to ``powers``, and each point to its class's row of ``class_sums``."""
+    for i in range(points.shape[0]):
+        square = 0.0
+        line = class_sums[codes[i]]
+        for j in range(points.shape[1]):
+            value = np.float64(points[i, j])
+            square += value * value
+            line[j] += value
+        power = 1.0
+        for k in range(powers.size):
+            power *= square
+            powers[k] += power
+
+
+# --------------------------------------------------------------------------- classes of projected points
 
 
 @kernel

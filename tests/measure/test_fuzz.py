@@ -111,7 +111,7 @@ KNOWN = {
     "scale": ["pooled", "features", "auto", None], "seed": [0, 7], "p": [1, 1.5, 2, 3, 50],
     "device": ["cpu", "auto"], "precision": ["float32", "tf32"], "estimator": ["plain", "controlled"],
     "rel_tol": [0.5], "noise_floor": [True, 2], "n_permutations": [1, 9], "statistic": ["distance", "balanced"],
-    "method": ["otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd", "sotdd"], "max_samples": [2, 3],
+    "method": ["otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd", "sotdd"],
     "max_points": [1, 3], "tilt": [True], "n_quantiles": [None, 1, 2], "name": ["é"], "bins": [2],
     "drop_missing": [True], "max_rows": [2], "broken": ["skip"],
 }  # fmt: skip
@@ -160,7 +160,7 @@ def test_distance(a, b, chosen):
         st.one_of(st.lists(datasets, max_size=3), st.dictionaries(st.text(max_size=2), odd_sources, max_size=3), odd),
     ),
     settings_of(
-        *DRAWING, *MEASURING, "method", "estimator", "noise_floor", "max_samples", "nonsense", n_projections=few
+        *DRAWING, *MEASURING, "method", "estimator", "noise_floor", "max_points", "nonsense", n_projections=few
     ),
 )
 def test_pairwise(sources, chosen):

@@ -74,7 +74,7 @@ def pairwise(
     projections, estimator, noise_floor, device, precision, progress
         As in `distance`; each pair has its own noise floor. A peer takes those of them that it has, see `sotdd.peers`.
     options
-        What else a peer takes, such as ``max_samples``.
+        What else a peer takes, such as ``max_points``.
 
     Examples
     --------
@@ -172,10 +172,12 @@ def _by_peer(
     progress: Progress,
 ) -> dict[tuple[int, int], Distance]:
     """Measure by another method, which may be told only what it knows."""
+    from sotdd.peers.call import current_names
     from sotdd.peers.methods import METHODS, settings_of
 
     if not isinstance(method, str) or method not in METHODS:
         raise SotddError(f"method is {method!r}: expected one of sotdd, {', '.join(METHODS)}.")
+    asked = current_names(asked, settings_of(method), stacklevel=5)  # the caller of `pairwise`
     unknown = [name for name in asked if name not in settings_of(method)]
     if unknown:
         raise SotddError(

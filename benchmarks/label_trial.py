@@ -13,7 +13,7 @@ import sotdd
 from benchmarks.label_pairs import Subset, halves, real_pairs, transfer_pairs
 from sotdd.engines.cpu import engine as cpu
 from sotdd.kernels.rows import transport_rows
-from sotdd.peers.chsw import FeaturesOnly
+from sotdd.peers.features_only import FeaturesOnly
 from sotdd.projections import LabelLaw
 from sotdd.projections.labels import LabelTerms
 from sotdd.projections.scaler import Scaler

@@ -53,7 +53,9 @@ generators = {
 # would rule. Of each the distance, its noise floor, and how much of the squared distance
 # would be left without labels.
 
-matrix = sotdd.pairwise({"real": real, **generators}, label_law="quantiles", noise_floor=True)
+matrix = sotdd.pairwise(
+    {"real": real, **generators}, label_law="quantiles", noise_floor=True
+)
 ranking = matrix.ranking("real")
 for line in ranking:
     print(f"{line.name:<33} {line.distance}")

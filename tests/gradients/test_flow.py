@@ -1,7 +1,9 @@
 """Flows: that they arrive, what they return, what they refuse; and the examples that draw them."""
 
+import inspect
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -214,6 +216,33 @@ def test_the_examples_draw(name, size, tmp_path):
     assert done.returncode == 0, done.stderr
     assert out.read_bytes().startswith(b"\x89PNG")
     assert "4 steps" in done.stdout
+
+
+def test_the_signature_shows_how_projections_are_drawn():
+    parameters = inspect.signature(sotdd.flow).parameters
+    assert [*parameters][:5] == ["source", "target", "p", "n_projections", "n_moments"]
+    assert [*parameters][-2:] == ["device", "progress"]
+    assert (parameters["n_projections"].default, parameters["device"].default) == (256, "auto")
+
+
+def test_the_old_name_of_the_label_law_is_warned_about():
+    new = sotdd.flow(ring(10), clouds(10), steps=2, snapshots=2, label_law="quantiles")
+    with pytest.warns(FutureWarning, match="label= is called label_law= now") as caught:
+        old = sotdd.flow(ring(10), clouds(10), steps=2, snapshots=2, label="quantiles")
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(old.features, new.features)
+    with pytest.raises(TypeError, match=r"flow\(\) got an unexpected keyword argument 'rate'"):
+        sotdd.flow(ring(10), clouds(10), rate=2)
+
+
+def test_sources_are_opened_once(monkeypatch):
+    opened = []
+    module = import_module("sotdd.gradients.flow")
+    true = module.open_dataset
+    monkeypatch.setattr(module, "open_dataset", lambda source, **how: opened.append(how["name"]) or true(source, **how))
+    monkeypatch.setattr("sotdd.inputs.several.open_dataset", lambda source, **how: pytest.fail("opened again"))
+    sotdd.flow(ring(10), clouds(10), steps=2, snapshots=2, scale=None)
+    assert opened == ["source", "target"]
 
 
 def test_auto_takes_what_there_is(rng):

@@ -246,7 +246,10 @@ def test_laws_without_a_gradient_are_refused():
         def draw(self, rng, n_projections, n_features):
             return lambda points: np.repeat(np.linalg.norm(points, axis=1)[None], n_projections, axis=0)
 
-    for setting, message in (({"label": Medians()}, "draws Summaries"), ({"directions": Norms()}, "draws point maps")):
+    for setting, message in (
+        ({"label_law": Medians()}, "draws Summaries"),
+        ({"directions": Norms()}, "draws point maps"),
+    ):
         projections = replace(sotdd.Projections.fit([ONES], **setting), n_projections=64)
         with pytest.raises(sotdd.SotddError, match=message):
             sotdd_loss(ONES, [0] * 4, ONES, [0] * 4, projections)

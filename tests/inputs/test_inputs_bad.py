@@ -445,7 +445,7 @@ def test_distances_of_streamed_data_are_those_of_arrays(folder, rng):
         for scale, value in expected.items():
             assert sotdd.distance(text, other, n_projections=256, scale=scale).value == value
         assert (
-            sotdd.peers.otdd(text, other, max_samples=50).value == sotdd.peers.otdd((x, y), other, max_samples=50).value
+            sotdd.peers.otdd(text, other, max_points=50).value == sotdd.peers.otdd((x, y), other, max_points=50).value
         )
     data = [open_dataset("x.npy::label=y.npy"), open_dataset("t.parquet"), open_dataset(other)]
     projections = sotdd.Projections.fit(data, n_projections=64)

@@ -274,7 +274,7 @@ def test_the_python_on_the_page_of_a_command_opens_files_as_it_did(rng, tmp_path
 
 def test_the_python_on_the_page_of_sketches_and_peers_and_many(datasets, rng, tmp_path):
     many = {str(place): rng.normal(size=(20, 2)) for place in range(6)}
-    matrix = sotdd.pairwise(many, method="mmd", max_samples=10)
+    matrix = sotdd.pairwise(many, method="mmd", max_points=10)
     page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))
     np.testing.assert_array_equal(executed(code_on(page), many).values, matrix.values)
     projections = sotdd.Projections.fit(datasets, n_projections=64)

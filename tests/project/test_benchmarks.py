@@ -43,7 +43,7 @@ def test_the_plain_reading_agrees(rng, m):
 
 def test_the_benchmark_of_peers_runs_at_a_small_size():
     assert {method for method, _ in peers.METHODS.values()} == {"sotdd", *METHODS}
-    found = peers.measure("otdd", {"max_samples": 50}, 100, patience=120)
+    found = peers.measure("otdd", {"max_points": 50}, 100, patience=120)
     assert re.fullmatch(r"[\d.e+-]+ s, -?[\d,]+ MB", found), found
     assert peers.measure("otdd", {}, 100, patience=0.01) == "over 0 s"
     assert peers.label_distances_ratio(100).endswith(" ×")

@@ -20,14 +20,14 @@ from sotdd.gradients.loss import sotdd_loss
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
 
-# What a point's own label starts with where labels move: nearer to 1, and softmax hardly moves them.
+# The probability of a point's own class at the start where labels move: much nearer to 1, softmax hardly moves.
 _FIRST_PROBABILITY = 0.9
 
-# No point moves farther in one step than this many times the spread of the data: where high moments
+# No point moves farther in one step than this many standard deviations of the data: where high moments
 # make the slope steep, its direction is followed and its length is not.
 _LONGEST_MOVE = 1.0
 
-# Weights of so many projections tell how much features enter.
+# The weights of this many projections tell how much features count.
 _SAMPLE = 256
 
 
@@ -37,15 +37,15 @@ class Descent:
     Parameters
     ----------
     source, target
-        What moves, and where to.
+        The dataset that moves, and where it moves to.
     projections
-        What distances are measured through; its scaler serves every step.
+        What `distance` measures through; its scaler serves every step.
     p
         The order of transport.
     labels_move
         Whether class probabilities move too.
     device
-        Where to compute.
+        Where to compute, as in `flow`.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class Descent:
         labels_move: bool,
         device: str | torch.device,
     ) -> None:
-        place = checked_device(device)
+        self.device = checked_device(device)
         self._source, self._scaler, self._p = source, projections.scaler, p
         self._yardstick = replace(projections, scaler=None)  # points are scaled already
-        self._points, self._target = (self._scaled(data).to(place) for data in (source, target))  # (n, d), (m, d)
-        self._codes, self._target_codes = (torch.tensor(data.codes, device=place) for data in (source, target))
-        self._longest = _LONGEST_MOVE * _spread(self._points, self._target)
+        self._points, self._target = (self._scaled(data).to(self.device) for data in (source, target))  # (n, d), (m, d)
+        self._codes, self._target_codes = (torch.tensor(data.codes, device=self.device) for data in (source, target))
+        self._longest = _LONGEST_MOVE * _standard_deviation(self._points, self._target)
         self._weights = projections.draw(0, _SAMPLE).terms.weights
         self._logits = _first_logits(self._codes, len(source.classes)).requires_grad_() if labels_move else None
         self._label_steps = None if self._logits is None else torch.optim.Adam([self._logits])
 
     def distance(self) -> float:
-        """How far the target is now, by the projections that measure."""
+        """How far away the target is now."""
         with torch.no_grad():
             loss = float(self._loss(self._points, self._yardstick))
         return math.pow(loss, 1 / self._p)
@@ -78,9 +78,9 @@ class Descent:
         points = self._points.cpu().double().numpy()
         if self._scaler is not None:
             points = points * self._scaler.scale + self._scaler.centre
-        given = self._source.features
-        dtype = given.dtype if given.dtype.kind == "f" else np.dtype(np.float64)
-        return points.reshape(given.shape).astype(dtype)
+        original = self._source.features
+        dtype = original.dtype if original.dtype.kind == "f" else np.dtype(np.float64)
+        return points.reshape(original.shape).astype(dtype)
 
     def probabilities(self) -> NDArray[np.float32] | None:
         """Class probabilities (n, C) now, or None where labels are kept."""
@@ -134,7 +134,7 @@ class Descent:
         return torch.tensor(points, dtype=torch.float32)
 
 
-def _spread(points: torch.Tensor, target: torch.Tensor) -> float:
+def _standard_deviation(points: torch.Tensor, target: torch.Tensor) -> float:
     """The standard deviation of all points together, averaged over coordinates; 1 if there is none."""
     pooled = torch.cat([points, target])
     return float((pooled - pooled.mean(0)).square().mean().sqrt()) or 1.0

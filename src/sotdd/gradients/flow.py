@@ -8,23 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_order, check_positive, check_seed, described
-from sotdd.basics.defaults import default, given
+from sotdd.basics.checks import check_count, check_order, check_positive, described
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Progress, reporting
+from sotdd.basics.streams import Stream, sequence
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import matched
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.projections.directions import DirectionLaw
-from sotdd.projections.drawing import LabelChoice
+from sotdd.projections.drawing import Drawing, DrawingSettings, shows_drawing
 from sotdd.projections.draws import Laws
-from sotdd.projections.moments import MomentLaw
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scale
 from sotdd.results.flow import Flow, Snapshot, label_array
 
 if TYPE_CHECKING:
@@ -32,31 +29,28 @@ if TYPE_CHECKING:
 
     from sotdd.gradients.descent import Descent
 
+# What a step sees unless the caller says otherwise.
+_DRAWING = Drawing(n_projections=256)
+
 # Distances along the way are measured by as many projections as `sotdd.distance` takes.
 _MEASURED_BY = 1000
 
 
+@shows_drawing(_DRAWING)
 def flow(
     source: Dataset,
     target: Dataset,
     *,
+    p: float = 2,
     steps: int = 200,
     learning_rate: float = 0.3,
     labels: Literal["keep", "move"] = "keep",
     label_learning_rate: float = 0.2,
     snapshots: int | Sequence[int] = 11,
-    p: float = 2,
-    n_projections: int = 256,
     fresh: bool = True,
-    n_moments: int = default(5),
-    moments: MomentLaw | Sequence[float] | None = default(None),
-    label: LabelChoice | None = default(None),
-    directions: DirectionLaw | None = default(None),
-    shared_directions: bool = default(True),
-    scale: Scale = default("auto"),
-    seed: int | np.random.Generator = 0,
+    device: str | torch.device = "auto",
     progress: Progress = None,
-    device: str | torch.device = "cpu",
+    **drawing: Unpack[DrawingSettings],
 ) -> Flow:
     """Move a labelled dataset towards another by gradient descent on the distance between them.
 
@@ -65,36 +59,37 @@ def flow(
     source, target
         ``(features, labels)`` or features alone, as for `sotdd.distance`. Only the source moves.
         Their sizes and label sets may differ.
-    steps
-        How many steps.
-    learning_rate
-        The length of a step, as a share of the one that would bring features to their place at
-        once if labels had no say. It falls to zero along half a cosine. Much above 0.5, high
-        moments throw points about.
-    labels
-        "keep" the label of every point; or let them "move": class probabilities over the source's
-        classes, which start at 0.9 for a point's own. Moving labels can mend class shares that
-        differ from the target's, which moving points alone cannot.
-    label_learning_rate
-        The step of Adam on the logits of moving labels.
-    snapshots
-        How many, evenly spaced from step 0 to the last; or the steps to take them at, to which
-        the last is added.
     p
-        The order of transport. Whatever it is, the squared distance is what descends.
+        The order of transport. Whatever it is, the flow descends the squared distance.
     n_projections
-        How many projections a step sees.
-    fresh
-        Whether every step draws its own projections, or one set serves all.
-    n_moments, moments, label, directions, shared_directions, scale
+        How many projections a step sees. The distances of the snapshots are by 1,000.
+    n_moments, moments, label_law, directions, shared_directions, scale
         How datasets are projected, as for `sotdd.distance`. One scaler, learnt at the start,
         serves all steps.
     seed
         An integer, or a NumPy Generator. Step s draws projections keyed by (seed, s).
+    steps
+        How many steps to take.
+    learning_rate
+        The length of a step, as a share of the one that would bring the features to the target at
+        once if labels had no say. It falls to zero along half a cosine. Much above 0.5, high
+        moments throw points about.
+    labels
+        "keep" the label of every point; or let labels "move": they become class probabilities over the
+        source's classes, which start at 0.9 for a point's own class. Moving labels can mend class shares
+        that differ from the target's, which moving points alone cannot.
+    label_learning_rate
+        The step of Adam on the logits of moving labels.
+    snapshots
+        How many snapshots to take, evenly spaced from step 0 to the last; or the steps to take them
+        at, to which the last is added.
+    fresh
+        Whether every step draws its own projections, or one set serves all.
+    device
+        Where to compute: "auto" for a GPU if there is one and the processor otherwise, "cpu", "cuda", or
+        a GPU by number such as "cuda:1".
     progress
         True for a bar, or a function of (done, total) steps.
-    device
-        Where to compute: "cpu", "cuda" or such as "cuda:1", or "auto" for a GPU if there is one.
 
     Returns
     -------
@@ -114,39 +109,32 @@ def flow(
     True
     """
     require("torch", "sotdd.flow", "'sotdd[torch]'")
+    settings = _DRAWING.but(drawing)
     datasets = matched([_named(source, "source"), _named(target, "target")])
     order = check_order(p)
-    pace = _Pace(steps, learning_rate, label_learning_rate, n_projections, fresh)
+    pace = _Pace(steps, learning_rate, label_learning_rate, settings.n_projections, fresh)
     stops = _stops(snapshots, pace.steps)
     if labels not in ("keep", "move"):
         raise SotddError(f"labels is {described(labels)}: expected 'keep' or 'move'.")
-    drawing: dict[str, Any] = given(
-        n_moments=n_moments,
-        moments=moments,
-        label=label,
-        directions=directions,
-        shared_directions=shared_directions,
-        scale=scale,
-    )
-    projections = Projections.fit(datasets, n_projections=_MEASURED_BY, seed=check_seed(seed), **drawing)
+    projections = replace(settings, n_projections=_MEASURED_BY).fit(datasets)
 
     from sotdd.gradients.descent import Descent
 
     moving = Descent(datasets[0], datasets[1], projections, order, labels == "move", device)
     taken = _travel(moving, datasets[0], projections, pace, stops, progress)
-    settings = {
+    how = {
         **asdict(pace),
         "labels": labels,
         "p": order,
-        "device": str(device),
+        "device": str(moving.device),
         "projections": projections.recipe(),
     }
-    return Flow(taken, datasets[0].classes, projections, settings)
+    return Flow(taken, datasets[0].classes, projections, how)
 
 
 @dataclass(frozen=True)
 class _Pace:
-    """How steps are made, checked."""
+    """How steps are taken: the settings of `flow`, checked."""
 
     steps: int
     learning_rate: float
@@ -165,12 +153,12 @@ class _Pace:
 
 
 def _named(data: Dataset, name: str) -> LabelledData:
-    """Check a dataset, called by its part in the flow unless it has a name of its own."""
+    """Open a dataset, named by its part in the flow unless it has a name of its own."""
     return open_dataset(data, name=None if isinstance(data, LabelledData) else name)
 
 
 def _stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
-    """The steps at which snapshots are taken; one is taken after the last in any case."""
+    """The steps before which snapshots are taken; one more is taken after the last step."""
     if isinstance(snapshots, (int, np.integer)) and not isinstance(snapshots, bool) and snapshots >= 2:
         return {round(stop) for stop in np.linspace(0, steps, min(int(snapshots), steps + 1)).tolist()}
     try:
@@ -204,13 +192,13 @@ def _travel(
 def _keyed(projections: Projections, count: int, step: int) -> Projections:
     """The projections of one step: the same laws, keyed by (seed, step)."""
     laws = projections.source
-    assert isinstance(laws, Laws)  # as `Projections.fit` makes them
-    key = np.random.SeedSequence(laws.seed, spawn_key=(step,)).generate_state(1, np.uint64)[0]
+    assert isinstance(laws, Laws)  # as `Drawing.fit` makes them
+    key = sequence(laws.seed, Stream.FLOW_STEPS, step).generate_state(1, np.uint64)[0]
     return replace(projections, n_projections=count, source=replace(laws, seed=int(key)))
 
 
 def _go(moving: Descent, projections: Projections, rate: float, label_rate: float, step: int) -> None:
-    """Take a step; one that cannot be taken says how far the flow came."""
+    """Take a step; an error says at which step the flow broke off."""
     try:
         moving.step(projections, rate, label_rate)
     except SotddError as error:

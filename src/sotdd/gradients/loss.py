@@ -1,43 +1,38 @@
 """The distance as a loss: differentiable in the features of both datasets, and in soft labels.
 
-A dataset is here a tensor of points and a matrix of memberships (n, C): the probability of every
-point to be of every class, zeros and ones for hard labels. A class's term is the mean of the
-projection's polynomial weighted by membership, or a functional of its weighted quantile function; a
-point is shifted by its expected term.
+Here a dataset is a tensor of points and a matrix of memberships (n, C): the probability that each
+point belongs to each class, zeros and ones for hard labels. The term of a class is the mean of the
+projection's polynomial weighted by membership, or a functional of the weighted quantile function of the
+class; each point is shifted by its expected term.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_order, described
 from sotdd.basics.errors import SotddError, require
+from sotdd.gradients.loss_inputs import check_alike, check_features, check_finite, memberships, standardised
 from sotdd.gradients.soft_quantiles import quantile_terms
-from sotdd.inputs.class_codes import class_codes
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.labels import Quantiles, Summaries
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scaler
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    Labels = Tensor | ArrayLike | Sequence[Hashable]
+    from sotdd.gradients.loss_inputs import Labels
 
 __all__ = ["sotdd_loss"]
 
 # Projected values that a chunk holds by default; polynomials keep a copy per order for the backward pass.
 _CHUNK_VALUES = 1 << 20
-
-# How far a row of probabilities may be from summing to one.
-_SUM_TOLERANCE = 1e-4
 
 
 def sotdd_loss(
@@ -50,9 +45,9 @@ def sotdd_loss(
     *,
     chunk: int | None = None,
 ) -> Tensor:
-    """Say how far apart two labelled datasets are, as a tensor that can be minimised.
+    """How far apart two labelled datasets are, as a tensor to minimise.
 
-    The mean over projections of W_p^p: ``sotdd.distance(..., projections=projections).value ** p``.
+    The loss is the mean over projections of W_p^p: ``sotdd.distance(..., projections=projections).value ** p``.
 
     Parameters
     ----------
@@ -62,15 +57,15 @@ def sotdd_loss(
     y, y2
         The labels of each: one per row, integers in a tensor or any hashable values in a sequence;
         or a floating-point tensor (n, C) of class probabilities whose rows sum to one, in which
-        the loss is differentiable too. The classes of one need have nothing to do with the other's.
+        the loss is differentiable too. The two datasets may have different classes.
     projections
-        What the datasets are seen through, scaler included. Directions must be linear and labels
-        enter by moments or quantiles, as in every law that comes with the package.
+        What the datasets are projected by, scaler included. Directions must be linear, and classes
+        must enter by moments or quantiles, as in every law that comes with the package.
     p
         The order of transport, any real number from 1.
     chunk
-        How many projections are in memory at a time, a multiple of 64. Beyond one chunk, each is
-        computed again in the backward pass instead of being kept.
+        How many projections are in memory at a time, a multiple of 64. If there are several chunks, each
+        is computed again in the backward pass instead of being kept.
 
     Returns
     -------
@@ -95,16 +90,16 @@ def sotdd_loss(
     p = check_order(p)
     if not isinstance(projections, Projections):
         raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
-    _check_features(x, "x", projections)
-    _check_features(x2, "x2", projections)
-    _check_alike(x, x2, "x2")
-    _check_finite(x, "x")
-    _check_finite(x2, "x2")
+    check_features(x, "x", projections)
+    check_features(x2, "x2", projections)
+    check_alike(x, x2, "x2")
+    check_finite(x, "x")
+    check_finite(x2, "x2")
     import torch
 
     with torch.autocast(x.device.type, enabled=False):  # products in half precision would lose the digits that matter
-        sides = [_standardised(features, projections.scaler) for features in (x, x2)]
-        members = [_memberships(y, x, "x", "y"), _memberships(y2, x2, "x2", "y2")]
+        sides = [standardised(features, projections.scaler) for features in (x, x2)]
+        members = [memberships(y, x, "x", "y"), memberships(y2, x2, "x2", "y2")]
         loss = _mean_transport(sides, members, projections, p, chunk)
     if not bool(loss.isfinite()):
         raise SotddError(
@@ -112,93 +107,6 @@ def sotdd_loss(
             "in, or take lower orders, such as moments=sotdd.UniformOrders(4)."
         )
     return loss.to(x.dtype)
-
-
-# ------------------------------------------------------------------ what was passed
-
-
-def _check_features(x: Tensor, name: str, projections: Projections) -> None:
-    import torch
-
-    if not isinstance(x, torch.Tensor):
-        raise SotddError(f"{name} is {described(x)}: expected a torch tensor of shape (n, ...).")
-    if not x.is_floating_point():
-        raise SotddError(f"{name} has dtype {x.dtype}: expected floating point, such as {name}.float().")
-    if x.ndim == 0 or x.numel() == 0:
-        raise SotddError(f"{name} has shape {tuple(x.shape)}: expected (n, ...), at least one point and one feature.")
-    n_features = x[0].numel()
-    if n_features != projections.n_features:
-        raise SotddError(
-            f"{name} has {n_features:,} features but the projections are for {projections.n_features:,}: fit them on "
-            "the datasets that are compared."
-        )
-    projections.source.check_points(tuple(x.shape[1:]), name)
-
-
-def _check_finite(x: Tensor, name: str) -> None:
-    bad = int((~x.detach().isfinite()).sum())
-    if bad:
-        raise SotddError(f"{name} has {bad:,} of {x.numel():,} values NaN or infinite: drop or impute them first.")
-
-
-def _check_alike(x: Tensor, other: Tensor, name: str) -> None:
-    """Refuse a tensor that is not on the device of x and of its dtype."""
-    if other.device != x.device:
-        raise SotddError(f"x is on {x.device} but {name} is on {other.device}: move both to one device.")
-    if other.dtype != x.dtype:
-        raise SotddError(f"x has dtype {x.dtype} but {name} has {other.dtype}: convert one to the other's.")
-
-
-def _standardised(x: Tensor, scaler: Scaler | None) -> Tensor:
-    """Points as a matrix (n, d), centred and scaled, in single precision at least."""
-    import torch
-
-    points = x.reshape(len(x), -1)
-    if points.dtype.itemsize < 4:
-        points = points.float()
-    if scaler is None:
-        return points
-    # What rounding the centre leaves is subtracted too: features far from zero keep their digits.
-    centre = torch.tensor(scaler.centre)
-    rounded = centre.to(points.dtype)
-    rest = (centre - rounded).to(points.dtype)
-    scales = torch.tensor(scaler.scales).to(points)
-    return ((points - rounded.to(points.device)) - rest.to(points.device)) / scales
-
-
-def _memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:
-    """The probability (n, C) of each point of x to be of each class."""
-    import torch
-
-    dtype = torch.promote_types(x.dtype, torch.float32)
-    if isinstance(y, torch.Tensor) and y.ndim == 2 and y.is_floating_point():
-        _check_alike(x, y, name)
-        _check_probabilities(y, len(x), name)
-        return y.to(dtype)
-    if isinstance(y, torch.Tensor):
-        y = y.detach().cpu()
-    classes, codes = class_codes(y, len(x), x_name)
-    index = torch.tensor(codes, dtype=torch.int64, device=x.device)
-    return torch.nn.functional.one_hot(index, len(classes)).to(dtype)
-
-
-def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
-    import torch
-
-    if len(y) != n_points or y.shape[1] == 0:
-        raise SotddError(
-            f"{name} has shape {tuple(y.shape)} but there are {n_points:,} points: expected one row of class "
-            "probabilities per point."
-        )
-    shown = y.detach()
-    if not bool(shown.isfinite().all()) or bool((shown < 0).any()):
-        raise SotddError(f"{name} holds probabilities that are negative or not finite: expected softmax(..., dim=1).")
-    off = float((shown.sum(1) - 1).abs().max())
-    if off > max(_SUM_TOLERANCE, 8 * torch.finfo(y.dtype).eps):
-        raise SotddError(f"rows of {name} sum to one only to within {off:.3g}: expected softmax(..., dim=1).")
-
-
-# ------------------------------------------------------------------ the arithmetic
 
 
 def _mean_transport(
@@ -239,8 +147,8 @@ def _sorted_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
     terms = block.terms
     if isinstance(terms, Summaries):
         raise SotddError(
-            "the label law draws Summaries, which have no gradient: expected Moments(...), ClassQuantiles(...) or what "
-            "draws as they do."
+            "the label law draws Summaries, which have no gradient: expected Moments(...), ClassQuantiles(...) or a "
+            "law that draws as they do."
         )
     values = _projected(points, block.features)  # (B, n)
     for_labels = values if block.label_features is None else _projected(points, block.label_features)

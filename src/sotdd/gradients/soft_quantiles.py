@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 def quantile_terms(values: Tensor, shares: Tensor, coefficients: Tensor) -> Tensor:
     """The terms (B, C) of classes by their weighted quantile functions.
 
-    values (B, n) are projected points, shares (n, C) what each point is of each class (columns sum to
-    one, or to zero for an empty class, whose term is zero), coefficients (B, K) of the bins.
+    values (B, n) are projected points. shares (n, C) say which share of each class each point makes up:
+    columns sum to one, or to zero for an empty class, whose term is zero. coefficients (B, K) are those of
+    the bins.
 
-    The mass of a class below a bin's end is K-th parts of one; the integral of the quantile function up
-    to there is the sum of what lies wholly below and a part of the value in which the bin ends. That
-    is differentiable in the values, whose order is locally fixed, and in the shares.
+    The k-th bin ends where the class has k/K of its mass below. The integral of the quantile function up
+    to there is the sum of the values wholly below, plus a part of the value in which the bin ends. It is
+    differentiable in the values, whose order is locally fixed, and in the shares.
     """
     import torch
 
     columns = []
     for share in shares.unbind(1):
-        # A point that is none of the class has no gradient through its value, and none through its share
-        # where that is fixed.
+        # A point outside the class has no gradient through its value, nor through its share if that is fixed.
         chosen = slice(None) if shares.requires_grad else share.nonzero()[:, 0]
         if share[chosen].numel() == 0:
             columns.append(values.new_zeros(len(values)))
@@ -43,7 +43,7 @@ def _one_class(values: Tensor, share: Tensor, coefficients: Tensor) -> Tensor:
     summed = torch.nn.functional.pad((masses * ordered).cumsum(1), (1, 0))
     inner = torch.arange(1, levels, dtype=filled.dtype, device=values.device) / levels * filled[:, -1:].detach()
     within = torch.searchsorted(filled[:, 1:].detach().contiguous(), inner).clamp(max=values.shape[1] - 1)
-    # Up to a bin's end: all before the value it ends in, and a part of that value.
+    # Up to the end of a bin: all values before the one it ends in, and a part of that one.
     before = summed.gather(1, within) + (inner - filled.gather(1, within)) * ordered.gather(1, within)
     ends = torch.cat([summed[:, :1], before, summed[:, -1:]], dim=1)  # (B, K + 1)
     return (ends.diff(dim=1) * levels * coefficients.double()).sum(1).to(values.dtype)

@@ -256,6 +256,7 @@ def by_peer(
     progress: Progress,
 ) -> dict[tuple[int, int], Distance]:
     """Measure by another method, which may be told only what it knows."""
+    from sotdd.peers.call import current_names
     from sotdd.peers.methods import METHODS, settings_of
 
     if not isinstance(method, str) or method not in METHODS:
@@ -263,7 +264,7 @@ def by_peer(
     if str(device) not in ("auto", "cpu"):
         raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")
     known = settings_of(method)
-    asked = dict(settings)
+    asked = current_names(settings, known)
     if p != ORDER or "p" in known:
         asked["p"] = p
     also = {"projections": projections is not None, "noise_floor": n_splits > 0}

@@ -1,4 +1,4 @@
-"""Datasets as the peers need them: whole, in float64, sampled where asked for."""
+"""Datasets as the peers need them: in memory, in float64, or a random sample of them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sotdd.projections.scaler import Scaler
 
 Doubles = NDArray[np.float64]
 
-# How much of the memory that is free may be asked for.
+# The share of free memory that a method may take.
 _SHARE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """A dataset in memory: features (n, d) in float64 and the class of every row."""
+    """A dataset in memory: features (n, d) in float64, and of every row the index of its class."""
 
     name: str
     features: Doubles
@@ -30,18 +30,17 @@ class Points:
     classes: tuple[Hashable, ...]
 
     @classmethod
-    def of(cls, data: LabelledData, max_samples: int | None = None, seed: int = 0) -> Points:
-        """Read a dataset, or a random sample of it without replacement.
+    def of(cls, data: LabelledData, max_points: int | None = None, seed: int = 0) -> Points:
+        """Read a dataset, or a random sample of at most ``max_points`` of its points.
 
-        The same seed takes the same rows of datasets of the same size, so that a dataset stays
-        at distance zero from itself. Classes that no row was drawn from are dropped.
+        With one seed, datasets of the same size are sampled at the same rows, so that a dataset stays
+        at distance zero from itself. Classes without a point in the sample are dropped.
         """
-        rows = _sampled(data.n_points, max_samples, seed)
-        count = data.n_points if rows is None else len(rows)
+        rows = _sampled_rows(data.n_points, max_points, seed)
         if rows is None:
             features = np.concatenate([data.rows(block).astype(np.float64) for block in data.blocks()])
             return cls(data.name, features, data.codes, data.classes)
-        features = np.asarray(data.features[rows]).reshape(count, -1).astype(np.float64)
+        features = np.asarray(data.features[rows]).reshape(len(rows), -1).astype(np.float64)
         present, codes = np.unique(data.codes[rows], return_inverse=True)
         return cls(data.name, features, codes, tuple(data.classes[code] for code in present))
 
@@ -72,29 +71,29 @@ def costs(a: Doubles, b: Doubles, p: float) -> Doubles:
     np.maximum(squares, 0, out=squares)
     if p == 2:
         return squares
-    with np.errstate(over="ignore"):  # found, and explained, where costs are used
+    with np.errstate(over="ignore"):  # `cost_unit` refuses infinite costs
         powered: Doubles = squares ** (p / 2)
     return powered
 
 
 def refuse_large_plans(n: int, m: int, copies: int, what: str) -> None:
-    """Before n × m numbers are allocated that many times over: say so if they do not fit."""
+    """Refuse to allocate this many copies of n × m numbers if they do not fit."""
     fitting = math.isqrt(int(_SHARE * available_bytes()) // (8 * copies))
     refuse_beyond_memory(8 * copies * n * m, f"{what} between {n:,} and {m:,} points", fitting)
 
 
 def refuse_beyond_memory(needed: int, what: str, fitting: int | None) -> None:
-    """Stop before memory runs out, with what would fit."""
+    """Refuse work that needs more bytes than are free, and say how many points of each dataset would fit."""
     free = available_bytes()
     if needed > _SHARE * free:
-        sample = "max_samples" if fitting is None else f"max_samples={fitting:,}"
+        sample = "max_points" if fitting is None else f"max_points={fitting:,}"
         raise SotddError(
             f"{what} needs about {needed / 1e9:,.1f} GB of memory and {free / 1e9:,.1f} GB are free: pass {sample}, or "
             "use method 'sotdd', whose memory does not grow this way."
         )
 
 
-def _sampled(n_points: int, max_samples: int | None, seed: int) -> NDArray[np.integer] | None:
-    if max_samples is None or max_samples >= n_points:
+def _sampled_rows(n_points: int, max_points: int | None, seed: int) -> NDArray[np.integer] | None:
+    if max_points is None or max_points >= n_points:
         return None
-    return np.sort(np.random.default_rng(seed).choice(n_points, max_samples, replace=False))
+    return np.sort(np.random.default_rng(seed).choice(n_points, max_points, replace=False))

@@ -1,4 +1,4 @@
-"""Datasets as points in the plane whose distances are near the measured ones: metric scaling."""
+"""Datasets as points in the plane whose distances are near the measured ones."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_STEPS = 1000
-_ENOUGH = 1e-9  # relative decrease of the stress at which majorisation has arrived
+from sotdd.basics.multidimensional_scaling import classical_scaling, raw_stress, smacof
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,35 +38,8 @@ class ScalingMap:
         """Begin with classical scaling, then majorise the stress (SMACOF); no randomness."""
         if not values.any():
             return cls(np.zeros((len(values), 2)), 0.0)
-        points = _classical(values)
-        stress = _squared_stress(values, points)
-        for _ in range(_MOST_STEPS):
-            drawn = _distances(points)
-            ratio = np.divide(values, drawn, out=np.zeros_like(values), where=drawn > 0)
-            points = (np.diag(ratio.sum(axis=1)) - ratio) @ points / len(values)  # Guttman's transform
-            before, stress = stress, _squared_stress(values, points)
-            if before - stress <= _ENOUGH * before:
-                break
-        return cls(_turned(points), float(np.sqrt(stress)))
-
-
-def _distances(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    gaps: NDArray[np.float64] = np.sqrt(np.sum((points[:, None] - points[None]) ** 2, axis=2))
-    return gaps
-
-
-def _squared_stress(values: NDArray[np.float64], points: NDArray[np.float64]) -> float:
-    return float(np.sum((values - _distances(points)) ** 2) / np.sum(values**2))
-
-
-def _classical(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The two leading coordinates of the doubly centred squared distances."""
-    centring = np.eye(len(values)) - 1 / len(values)
-    spread, axes = np.linalg.eigh(-0.5 * centring @ values**2 @ centring)
-    points = np.zeros((len(values), 2))
-    for column in range(min(2, len(values))):
-        points[:, column] = axes[:, -1 - column] * np.sqrt(max(float(spread[-1 - column]), 0.0))
-    return points
+        points = smacof(values, classical_scaling(values, 2))
+        return cls(_turned(points), float(np.sqrt(raw_stress(values, points) / np.sum(values**2))))
 
 
 def _turned(points: NDArray[np.float64]) -> NDArray[np.float64]:

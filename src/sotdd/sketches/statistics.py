@@ -236,8 +236,8 @@ def refuse_beyond_memory(n_classes: int, n_projections: int) -> None:
     if n_classes * n_projections * BINS * 4 > CLASS_BYTES:
         raise ClassesDoNotFit(
             f"{n_classes:,} classes × {n_projections:,} projections do not fit the {CLASS_BYTES >> 20} MB for "
-            "histograms of each class: use fewer projections, or label_law='moments' in two passes (ClassStatistics, then "
-            "SketchBuilder)."
+            "histograms of each class: use fewer projections, or label_law='moments' in two passes "
+            "(ClassStatistics, then SketchBuilder)."
         )
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from sotdd.basics.checks import check_positive
+from sotdd.basics.checks import check_order, check_positive
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.progress import Report
+from sotdd.inputs.data import LabelledData
+from sotdd.peers.call import Distances, Pairs, peer
 from sotdd.peers.label_distances import Inner, exact_transport, label_distances
+from sotdd.peers.loading import Loaded
 from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
+from sotdd.projections.scaler import Scale
 
 # Beyond this ratio of cost to regularisation, products of exp(-cost / regularisation) may leave float64.
 _DEEPEST = 100.0
@@ -18,22 +24,95 @@ _MOST_ITERATIONS = 20_000
 _TOLERANCE = 1e-7
 
 
+@peer
+def otdd(
+    datasets: Sequence[LabelledData],
+    pairs: Pairs,
+    report: Report,
+    *,
+    p: float = 2,
+    scale: Scale = None,
+    seed: int = 0,
+    inner: Inner = "exact",
+    outer: Literal["exact", "sinkhorn"] = "exact",
+    regularisation: float | None = None,
+    max_points: int | None = None,
+) -> Distances:
+    """OTDD, the optimal transport dataset distance that s-OTDD stands in for.
+
+    Transport with cost ‖x − x'‖^p + W_p^p(y, y'), where labels are as far apart as the features
+    of their classes. The value is rooted; ``label_distances`` of the result holds W_p^p between
+    classes. Time grows with the cube of the number of points, memory with its square.
+
+    Parameters
+    ----------
+    a, b
+        As in `sotdd.distance`.
+    p
+        The order of transport.
+    scale
+        How features are scaled, as in `sotdd.distance`: "auto", "features", "pooled" or a `Scaler`. The default
+        is None, features as they are, because that is how the method is defined.
+    seed
+        The seed of the sample that ``max_points`` asks for.
+    inner
+        How far apart two classes are: "exact" transport between their points, or "gaussian", the
+        Bures–Wasserstein distance of Gaussians fitted to them.
+    outer
+        How points are transported: "exact" by network simplex, or "sinkhorn", the debiased
+        entropic divergence, iterated until it converges; if it does not, a remark says so.
+    regularisation
+        Strength of the entropy, in units of the cost; None for a twentieth of the mean cost.
+    max_points
+        Take a random sample of at most this many points of each dataset.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> x = np.array([[0.0], [1.0]])
+    >>> r = sotdd.peers.otdd((x, ["a", "b"]), (x + 3, ["a", "b"]))
+    >>> r
+    4.243 (OTDD, exact labels, p=2)
+    >>> r.label_distances
+    array([[ 9., 16.],
+           [ 4.,  9.]])
+    """
+    p = check_order(p)
+    loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
+    method = f"OTDD, {inner} labels" + (", Sinkhorn" if outer == "sinkhorn" else "")
+    distances = {}
+    for done, (i, j) in enumerate(pairs, 1):
+        solution = transport_datasets(
+            loaded.points[i], loaded.points[j], inner=inner, outer=outer, regularisation=regularisation, p=p
+        )
+        distances[i, j] = loaded.distance(
+            (i, j),
+            solution.total ** (1 / p),
+            method,
+            p=p,
+            label_distances=solution.label_distances,
+            remarks=solution.remarks,
+        )
+        report(done, len(pairs))
+    return distances
+
+
 @dataclass(frozen=True, eq=False)
 class DatasetTransport:
-    """What the transport between two datasets came to.
+    """The solution of the transport problem between two datasets.
 
     Attributes
     ----------
     total
         The value of the transport problem: OTDD to the power p.
-    labels
+    label_distances
         (C, C') W_p^p between the classes of one and of the other.
     remarks
-        What a user should know of it.
+        What the user should know about the solution.
     """
 
     total: float
-    labels: Doubles
+    label_distances: Doubles
     remarks: tuple[str, ...] = ()
 
 
@@ -41,10 +120,10 @@ def transport_datasets(
     a: Points,
     b: Points,
     *,
-    inner: Inner = "exact",
-    outer: Literal["exact", "sinkhorn"] = "exact",
-    regularisation: float | None = None,
-    p: float = 2,
+    inner: Inner,
+    outer: Literal["exact", "sinkhorn"],
+    regularisation: float | None,
+    p: float,
 ) -> DatasetTransport:
     """Solve the transport problem with cost ‖x − x'‖^p + W_p^p(y, y')."""
     refuse_large_plans(len(a), len(b), copies=6, what="OTDD")
@@ -67,13 +146,13 @@ def _joint_cost(a: Points, b: Points, labels: Doubles, p: float) -> Doubles:
 def _debiased(
     a: Points, b: Points, labels: Doubles, inner: Inner, regularisation: float | None, p: float
 ) -> DatasetTransport:
-    """Sinkhorn's divergence: the entropic cost between a and b less half of each with itself."""
+    """Sinkhorn's divergence: the entropic cost between a and b, minus half the cost of each to itself."""
     if regularisation is not None:
         regularisation = check_positive(regularisation, "regularisation", "a positive number, in units of the cost")
     across = _joint_cost(a, b, labels, p)
     strength = regularisation or 0.05 * float(np.mean(across)) or 1.0
     value, error = _entropic(across, strength)
-    del across
+    del across  # n × m numbers that are not needed again
     errors = [error]
     for side in (a, b):
         groups = side.groups()

@@ -1,0 +1,79 @@
+"""A method written once, for pairs among several datasets, becomes a call on two datasets."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
+
+from sotdd.basics.progress import Report
+from sotdd.basics.renamed import renamed
+from sotdd.inputs import labelled_pair
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.results.distance import Distance
+
+Pairs: TypeAlias = Sequence[tuple[int, int]]
+Distances: TypeAlias = dict[tuple[int, int], Distance]
+
+# Takes datasets, pairs of their indices, a function to report (done, total) to, and settings by keyword.
+Method: TypeAlias = Callable[..., Distances]
+
+Settings = ParamSpec("Settings")
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+class Peer(Protocol[Settings]):
+    """A call on two datasets; ``of_pairs`` measures pairs among several that are open already."""
+
+    of_pairs: Callable[Concatenate[Sequence[LabelledData], Pairs, Report, Settings], Distances]
+
+    def __call__(self, a: Dataset, b: Dataset, *none: Settings.args, **settings: Settings.kwargs) -> Distance:
+        """Open two datasets and measure how far apart they are."""
+
+
+def peer(
+    method: Callable[Concatenate[Sequence[LabelledData], Pairs, Report, Settings], Distances],
+) -> Peer[Settings]:
+    """Make a call ``(a, b, *, settings)`` of a method ``(datasets, pairs, report, *, settings)``.
+
+    The docstring of the method describes the call. The datasets are opened here, and nowhere below.
+    """
+
+    def call(a: Dataset, b: Dataset, **settings: Any) -> Distance:  # noqa: ANN401  # as the method says
+        settings = current_names(settings, keywords_of(method))
+        return method(labelled_pair(a, b), [(0, 1)], silent, **settings)[0, 1]  # type: ignore[call-arg]
+
+    shown = cast("Peer[Settings]", showing_settings_of(method, call))
+    shown.of_pairs = method
+    return shown
+
+
+def showing_settings_of(method: Callable[..., object], call: _Function) -> _Function:
+    """Give a call the name, the docstring and the settings of the method that it passes them to."""
+    own = inspect.signature(call)
+    data = [part for part in own.parameters.values() if part.kind is not inspect.Parameter.VAR_KEYWORD]
+    settings = [inspect.signature(method).parameters[name] for name in keywords_of(method)]
+    shown = wraps(method, assigned=("__module__", "__name__", "__qualname__", "__doc__"))(call)
+    signature = own.replace(parameters=[*data, *settings])
+    shown.__signature__ = signature  # type: ignore[attr-defined]  # as `inspect` looks it up
+    shown.__annotations__ = {part.name: part.annotation for part in signature.parameters.values()}
+    shown.__annotations__["return"] = own.return_annotation
+    return cast("_Function", shown)
+
+
+def keywords_of(method: Callable[..., object]) -> list[str]:
+    """The names of what a method takes by keyword only: its settings."""
+    parameters = inspect.signature(method).parameters.values()
+    return [part.name for part in parameters if part.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def current_names(settings: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """The settings by their names of today, where the method knows those."""
+    if "max_points" not in known:
+        return dict(settings)
+    return renamed(settings, "max_samples", "max_points")
+
+
+def silent(done: int, total: int) -> None:
+    """Report to nobody."""

@@ -1,0 +1,185 @@
+"""WTE: the Wasserstein task embedding (Liu, Bai, Lu, Soltoggio and Kolouri, 2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Concatenate, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import check_count
+from sotdd.basics.errors import SotddError, require
+from sotdd.basics.progress import Report
+from sotdd.engines.cpu.workers import Workers
+from sotdd.inputs import labelled
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.peers.call import Distances, Method, Pairs, Settings, current_names, keywords_of, showing_settings_of
+from sotdd.peers.label_distances import Inner, cost_unit, label_coordinates, label_distances, refuse_unfinished
+from sotdd.peers.loading import Loaded
+from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
+from sotdd.projections.scaler import Scale
+from sotdd.results.matrix import DistanceMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class TaskEmbeddings:
+    """Datasets as vectors whose Euclidean distance is their WTE distance.
+
+    Attributes
+    ----------
+    vectors
+        (N, M × D) one row per dataset.
+    reference
+        (M, D) the points that every dataset was transported from: features, then label coordinates.
+    matrix
+        The distances between every two.
+    """
+
+    vectors: NDArray[np.float64]
+    reference: NDArray[np.float64]
+    matrix: DistanceMatrix
+
+
+class _Embedder(Protocol[Settings]):
+    """A call on several sources; ``of_pairs`` returns distances alone, as other methods do."""
+
+    of_pairs: Method
+
+    def __call__(
+        self,
+        datasets: Sequence[Dataset] | Mapping[str, Dataset],
+        *none: Settings.args,
+        **settings: Settings.kwargs,
+    ) -> TaskEmbeddings:
+        """Open datasets and embed them."""
+
+
+def _embedder(
+    method: Callable[Concatenate[Sequence[LabelledData], Pairs, Settings], TaskEmbeddings],
+) -> _Embedder[Settings]:
+    """What `peer` does for methods of two datasets, for the one that returns more than distances."""
+
+    def call(datasets: Sequence[Dataset] | Mapping[str, Dataset], **settings: Any) -> TaskEmbeddings:  # noqa: ANN401
+        settings = current_names(settings, keywords_of(method))
+        opened = labelled(datasets)
+        return method(opened, list(combinations(range(len(opened)), 2)), **settings)  # type: ignore[call-arg]
+
+    def of_pairs(datasets: Sequence[LabelledData], pairs: Pairs, report: Report, **settings: Any) -> Distances:  # noqa: ANN401
+        distances = dict(method(datasets, pairs, **settings).matrix.distances)  # type: ignore[call-arg]
+        report(len(pairs), len(pairs))
+        return distances
+
+    shown = cast("_Embedder[Settings]", showing_settings_of(method, call))
+    shown.of_pairs = showing_settings_of(method, of_pairs)
+    return shown
+
+
+@_embedder
+def wte(
+    datasets: Sequence[LabelledData],
+    pairs: Pairs,
+    *,
+    scale: Scale = None,
+    seed: int = 0,
+    inner: Inner = "gaussian",
+    label_dimensions: int = 10,
+    n_reference: int = 500,
+    reference: NDArray[np.floating] | None = None,
+    max_points: int | None = None,
+) -> TaskEmbeddings:
+    """WTE, the Wasserstein task embedding: datasets as vectors.
+
+    Labels get coordinates in R^m by multidimensional scaling of their distances, which are appended to
+    the points; each dataset is transported from one reference, and the displacement is its vector.
+
+    Parameters
+    ----------
+    datasets
+        Datasets by name, or a list of them. They are embedded together: the coordinates of labels come
+        from the distances between all classes of all datasets.
+    scale, seed, max_points
+        As in `otdd`. The seed also draws the reference.
+    inner
+        How far apart two classes are, as in `otdd`.
+    label_dimensions
+        How many coordinates a label gets.
+    n_reference
+        How many points the reference has, which is drawn from a Gaussian with the mean and the standard
+        deviation of the data.
+    reference
+        A reference to use instead, (M, n_features + label_dimensions).
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> x = np.random.default_rng(0).normal(size=(40, 2))
+    >>> y = np.arange(40) % 2
+    >>> embedded = sotdd.peers.wte({"here": (x, y), "there": (x + 5, y)}, n_reference=20)
+    >>> embedded.vectors.shape
+    (2, 240)
+    """
+    loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
+    check_count(label_dimensions, "label_dimensions")
+    check_count(n_reference, "n_reference")
+    clouds = join_label_coordinates(loaded.points, inner, label_dimensions)
+    if reference is None:
+        origin = gaussian_reference(clouds, n_reference, seed)
+    else:
+        origin = _checked_reference(reference, clouds[0].shape[1])
+    refuse_large_plans(len(origin), max(map(len, clouds)), copies=6, what="WTE")
+    with Workers() as workers:
+        vectors = np.stack(workers.each(lambda cloud: embed(cloud, origin), clouds))  # (N, M, D)
+    distances = {
+        (i, j): loaded.distance((i, j), float(np.linalg.norm(vectors[i] - vectors[j])), "WTE") for i, j in pairs
+    }
+    matrix = DistanceMatrix(tuple(data.name for data in datasets), distances)
+    return TaskEmbeddings(vectors.reshape(len(datasets), -1), origin, matrix)
+
+
+def embed(points: Doubles, reference: Doubles) -> Doubles:
+    """Embed a point cloud (n, D) by transport from a reference (M, D): its barycentric displacement.
+
+    The Euclidean distance between two embeddings (M, D) stands for W_2 between the clouds.
+    """
+    transport = require("ot", "exact transport", "'sotdd[peers]'")
+    size = len(reference)
+    cost = costs(reference, points, 2)
+    plan, log = transport.emd([], [], cost / cost_unit(cost), numItermax=50_000_000, log=True)
+    refuse_unfinished(log)
+    displacement: Doubles = (size * plan @ points - reference) / np.sqrt(size)
+    return displacement
+
+
+def join_label_coordinates(datasets: Sequence[Points], inner: Inner, dimensions: int) -> list[Doubles]:
+    """Points (n, d + m) of each dataset: their features, then the coordinates of their label."""
+    groups = [group for points in datasets for group in points.groups()]
+    of_all = label_coordinates(np.sqrt(label_distances(groups, groups, inner)), dimensions)  # (ΣC, m)
+    edges = np.cumsum([len(points.classes) for points in datasets])[:-1]
+    return [
+        np.concatenate([points.features, coordinates[points.codes]], axis=1)
+        for points, coordinates in zip(datasets, np.split(of_all, edges), strict=True)
+    ]
+
+
+def gaussian_reference(clouds: Sequence[Doubles], size: int, seed: int) -> Doubles:
+    """Points from a Gaussian with the mean and the standard deviation of all clouds in every coordinate."""
+    pooled = np.concatenate(clouds)
+    noise = np.random.default_rng(seed).standard_normal((size, pooled.shape[1]))
+    reference: Doubles = pooled.mean(axis=0) + pooled.std(axis=0) * noise
+    return reference
+
+
+def _checked_reference(reference: object, n_coordinates: int) -> Doubles:
+    try:
+        points = np.asarray(reference, np.float64)
+    except (TypeError, ValueError) as error:
+        raise SotddError("reference does not form an array: expected numbers, one row per point.") from error
+    if points.ndim != 2 or not len(points) or points.shape[1] != n_coordinates or not np.isfinite(points).all():
+        raise SotddError(
+            f"reference has shape {points.shape}: expected finite numbers of shape (M, {n_coordinates}), features and "
+            "then label coordinates."
+        )
+    return points

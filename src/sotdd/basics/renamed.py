@@ -33,4 +33,4 @@ def warn_of(old: str, new: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "sotdd":
         frame, level = frame.f_back, level + 1
-    warnings.warn(f"{old}= is called {new}= now, and will go: please rename it.", FutureWarning, stacklevel=level - 1)
+    warnings.warn(f"{old}= is called {new}= now, and will go: please rename it.", FutureWarning, stacklevel=level)

@@ -7,6 +7,7 @@ import math
 from numbers import Real
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 
@@ -56,6 +57,15 @@ def check_law(law: object, methods: dict[str, int], expected: str) -> None:
             inspect.signature(method).bind(*range(count))
         except (TypeError, ValueError):
             raise SotddError(f"{expected}, not {described(law)}.") from None
+
+
+def refuse_beyond_float64(reach: NDArray[np.float64]) -> None:
+    """Refuse features whose differences are not even numbers."""
+    if not np.isfinite(reach).all():
+        raise SotddError(
+            f"features that differ by {np.max(reach):.3g} cannot be scaled in float64: bring them to a usual range "
+            "first."
+        )
 
 
 def as_number(value: object) -> float | None:

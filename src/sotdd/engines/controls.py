@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from sotdd.engines.protocol import ClassMoments, Engine, PointSums, View
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels import moments as kernels
+from sotdd.projections.directions import Tilted
 from sotdd.projections.draws import BLOCK, Later, Laws
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.projections.tilt import Tilted
 
 Doubles = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from sotdd.projections.directions import Tilted
 from sotdd.projections.draws import Later, Laws
 from sotdd.projections.recipe import Projections
-from sotdd.projections.tilt import Tilted
 from sotdd.results.matrix import DistanceMatrix
 
 # Stands for what a page cannot hold, such as the data.

@@ -2,11 +2,11 @@
 
 from sotdd.projections.class_quantiles import ClassQuantiles, bin_means
 from sotdd.projections.convolution import Convolution, Layer
-from sotdd.projections.directions import DirectionLaw, Directions, Orthogonal, PointMap, Sphere
+from sotdd.projections.directions import DirectionLaw, Directions, PointMap, Sphere, Tilted
 from sotdd.projections.labels import ClassSummary, LabelLaw, Quantiles, Summaries
 from sotdd.projections.moments import MomentLaw, Moments, Polynomials, UniformOrders, ZeroTruncatedPoisson
+from sotdd.projections.orthogonal import Orthogonal
 from sotdd.projections.recipe import Projections
-from sotdd.projections.tilt import Tilted
 
 __all__ = [
     "ClassQuantiles",

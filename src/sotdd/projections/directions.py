@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_positive
 from sotdd.basics.errors import SotddError
+from sotdd.inputs.data import LabelledData
 from sotdd.projections.restorable import Settings
+
+if TYPE_CHECKING:
+    from sotdd.projections.scaler import Scaler
+
+# Points that the principal directions are learnt from. They need not be exact: whatever they are, the
+# weights keep every mean what it is.
+_SAMPLE = 512
+_STEPS = 3
+
+# How many principal directions, and how far each is stretched per share of the variance that it carries.
+_DIRECTIONS = 6
+_STRETCH = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,42 +155,96 @@ class Sphere:
         return Directions(theta / np.sqrt(np.einsum("ij,ij->i", theta, theta) + unseen)[:, None])
 
 
-@dataclass(frozen=True)
-class Orthogonal:
-    """Directions uniform on the sphere that are orthogonal to their neighbours.
+@dataclass(frozen=True, eq=False)
+class Tilted:
+    """Directions that lean towards the principal directions of the data.
 
-    Every draw is cut into blocks of at most ``n_features`` rows, each the first rows of a
-    Haar-distributed rotation: every single direction is exactly uniform, and together they
-    cover the sphere more evenly than independent ones.
+    Projections along the directions in which data vary most are the large ones, whose moments make the
+    tail of the distance. Here a Gaussian vector is stretched along a few directions v_j by s_j before it
+    is brought to length one, so large projections come often. Each direction then counts by
+    ``Π s_j · (|g|² / |stretched g|²)^(d/2)``, the density of the uniform law over that of this one (an
+    angular central Gaussian), which is at most Π s_j. So weighted means have the expectation that plain
+    means have under `Sphere`.
+
+    Attributes
+    ----------
+    basis
+        (r, d) orthonormal rows, v_j.
+    stretch
+        (r,) s_j, at least 1.
+    ambient
+        As in `Sphere`.
 
     Examples
     --------
-    >>> import numpy as np, sotdd
-    >>> theta = sotdd.Orthogonal().draw(np.random.default_rng(0), 3, 3).theta
-    >>> bool(np.allclose(theta @ theta.T, np.eye(3)))
-    True
+    >>> import numpy as np
+    >>> from sotdd.projections import Tilted
+    >>> law = Tilted(np.eye(1, 20), np.array([1.5]))
+    >>> drawn = law.draw(np.random.default_rng(0), 4000, 20)
+    >>> squares = drawn.theta[:, 0] ** 2  # of mean 1 / 20 under the uniform law
+    >>> bool(np.mean(squares) > 0.09), round(float(np.mean(drawn.importance * squares)), 2)
+    (True, 0.05)
     """
 
-    law: ClassVar[str] = "orthogonal"
+    basis: NDArray[np.float64]
+    stretch: NDArray[np.float64]
+    ambient: int | None = None
 
-    def describe(self) -> Mapping[str, object]:
-        """Name the law."""
-        return {"law": self.law}
+    def __post_init__(self) -> None:
+        """Check the shapes."""
+        basis, stretch = np.asarray(self.basis, np.float64), np.asarray(self.stretch, np.float64)
+        if basis.ndim != 2 or stretch.shape != basis.shape[:1] or not (stretch >= 1).all():
+            raise SotddError(
+                f"the basis of a tilt has shape {basis.shape} and its stretch {stretch.shape}: expected one row and "
+                "one number of at least 1 per direction."
+            )
+        for name, array in (("basis", basis), ("stretch", stretch)):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @classmethod
-    def restore(cls, _settings: Settings) -> Self:
-        """The law that describes itself so."""
-        return cls()
+    def fit(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, law: Sphere) -> Tilted:
+        """Learn the principal directions of the pooled data; ``law`` is the uniform one they stand in for."""
+        n_features = datasets[0].n_features
+        if law.ambient is not None and law.ambient < n_features:
+            raise SotddError(f"ambient is {law.ambient:,} but there are {n_features:,} features: expected no fewer.")
+        with np.errstate(over="ignore", invalid="ignore"):
+            samples = [_sampled(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets]
+            samples.sort(key=lambda points: (len(points), float(points.sum())))  # whatever order they are given in
+        points = np.concatenate(samples)
+        if not np.isfinite(points).all():  # nothing can be learnt from them; the engine says what is wrong
+            return cls(np.eye(1, n_features), np.ones(1), law.ambient)
+        vectors, shares = _principal(points, _DIRECTIONS + 1)
+        # Beside the next direction: data that vary alike in all directions are not tilted at all.
+        rest = shares[_DIRECTIONS] if len(shares) > _DIRECTIONS else shares[-1]
+        squares = (1 + _STRETCH * shares[:_DIRECTIONS]) / (1 + _STRETCH * rest)
+        return cls(vectors[:_DIRECTIONS], np.sqrt(np.maximum(squares, 1.0)), law.ambient)
+
+    def describe(self) -> Mapping[str, object]:
+        """Name the law; the basis is told by a hash of its rounded numbers."""
+        rounded = np.round(self.basis, 4) + 0.0
+        settings: dict[str, object] = {
+            "law": "tilted sphere",
+            "stretch": [round(float(factor), 6) for factor in self.stretch],
+            "basis": hashlib.sha256(rounded.tobytes()).hexdigest()[:16],
+        }
+        return settings if self.ambient is None else {**settings, "ambient": int(self.ambient)}
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
-        """Orthonormalise Gaussian blocks; the signs of R make the factor Haar (Mezzadri 2007)."""
-        blocks = []
-        for start in range(0, n_projections, n_features):
-            rows = min(n_features, n_projections - start)
-            basis, triangle = np.linalg.qr(rng.standard_normal((rows, n_features)).T)
-            signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
-            blocks.append((basis * signs).T)
-        return Directions(np.concatenate(blocks))
+        """Stretch Gaussian vectors and bring them to length one."""
+        if self.basis.shape[1] != n_features:
+            raise SotddError(f"the tilt is for {self.basis.shape[1]:,} features but there are {n_features:,}.")
+        theta = rng.standard_normal((n_projections, n_features))
+        squares = np.einsum("ij,ij->i", theta, theta)
+        dimensions = n_features if self.ambient is None else self.ambient
+        if dimensions > n_features:
+            squares += rng.chisquare(dimensions - n_features, n_projections)
+        along = theta @ self.basis.T
+        theta += (along * (self.stretch - 1)) @ self.basis
+        stretched = squares + along**2 @ (self.stretch**2 - 1)
+        theta /= np.sqrt(stretched)[:, None]
+        logs = np.log(self.stretch).sum() + 0.5 * dimensions * np.log(squares / stretched)
+        return Directions(theta, importance=np.exp(logs))
 
 
 def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -227,3 +295,28 @@ class _CheckedMap:
 
 def _name(law: object) -> str:
     return f"the direction law {type(law).__name__}"
+
+
+# ------------------------------------------------------------------ the principal directions of data
+
+
+def _sampled(data: LabelledData, scaler: Scaler | None, count: int) -> NDArray[np.float64]:
+    """Points at even steps, scaled; at most ``count``."""
+    points = data.rows(slice(0, data.n_points, max(1, -(-data.n_points // count)))).astype(np.float64)
+    return points if scaler is None else (points - scaler.centre) / scaler.scale
+
+
+def _principal(wide: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Leading directions (r, d) of second moments about zero and their shares, by subspace iteration."""
+    points = (wide / (np.abs(wide).max() or 1.0)).astype(np.float32)
+    count = min(count, *points.shape)
+    total = float(np.einsum("ij,ij->", points, points)) or 1.0
+    start = np.random.default_rng(0).standard_normal((points.shape[1], min(count + 4, points.shape[1])))
+    basis, _ = np.linalg.qr(start)
+    for _ in range(_STEPS):
+        # In float64, for rows of the basis that are orthonormal to the last digit.
+        basis, _ = np.linalg.qr((points.T @ (points @ basis.astype(np.float32))).astype(np.float64))
+    _, sizes, turn = np.linalg.svd((points @ basis.astype(np.float32)).astype(np.float64), full_matrices=False)
+    vectors = (turn @ basis.T)[:count]
+    signs = np.sign(vectors[np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)])
+    return vectors * signs[:, None], sizes[:count] ** 2 / total

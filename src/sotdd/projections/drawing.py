@@ -14,13 +14,12 @@ from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.basics.renamed import renamed
 from sotdd.inputs.data import LabelledData, same_features
 from sotdd.projections.class_quantiles import ClassQuantiles
-from sotdd.projections.directions import DirectionLaw, Sphere
+from sotdd.projections.directions import DirectionLaw, Sphere, Tilted
 from sotdd.projections.draws import Laws
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import CUT, MomentLaw, Moments, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale, scaler_for
-from sotdd.projections.tilt import Tilted
 
 if TYPE_CHECKING:
     _Call = TypeVar("_Call", bound=Callable[..., object])

@@ -24,7 +24,7 @@ from sotdd.projections.scaler import Scaler
 
 if TYPE_CHECKING:
     from sotdd.projections.drawing import DrawingSettings
-from sotdd.projections.tilt import Tilted
+from sotdd.projections.directions import Tilted
 
 # Directions up to this size together are drawn once and kept, for comparisons that share projections.
 _KEPT_BYTES = 64 << 20

@@ -5,10 +5,11 @@ from __future__ import annotations
 from sotdd.basics.errors import SotddError
 from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.convolution import Convolution
-from sotdd.projections.directions import DirectionLaw, Orthogonal, Sphere
+from sotdd.projections.directions import DirectionLaw, Sphere
 from sotdd.projections.draws import Later, Laws
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import Moments
+from sotdd.projections.orthogonal import Orthogonal
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restorable import Settings, restored_law
 from sotdd.projections.scaler import Scaler

@@ -12,8 +12,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import refuse_beyond_float64
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.feature_moments import Doubles, refuse_beyond_float64
+
+Doubles = NDArray[np.float64]
 
 # What a sample holds: tables of 20 columns are kept whole up to 200,000 rows.
 MOST_VALUES = 1 << 22
@@ -77,6 +79,17 @@ class RowSample:
     def weight(self) -> float:
         """How many points each row stands for."""
         return self.n_points / len(self.rows)
+
+
+def spreads(samples: Sequence[RowSample], means: Doubles, deviations: Doubles) -> tuple[Doubles, Doubles]:
+    """Centre and robust spread (d,) of every feature; 0 for constant ones.
+
+    Features that are nearly always the same, such as rare flags and sparse counts, have their plain means and
+    standard deviations.
+    """
+    centre, spread = winsorised(samples)
+    rare = spread == 0
+    return np.where(rare, means, centre), np.where(rare, deviations, spread)
 
 
 def winsorised(samples: Sequence[RowSample]) -> tuple[Doubles, Doubles]:

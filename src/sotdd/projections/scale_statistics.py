@@ -1,21 +1,170 @@
-"""What a scaler is made of, gathered from data that come in batches or lie in several places."""
+"""What a scaler is made of: moments of features and a sample of rows, which add up over batches, shards and parties."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import os
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from sotdd.basics.checks import refuse_beyond_float64
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import in_order, places_of
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.projections.feature_moments import FeatureMoments
-from sotdd.projections.row_samples import RowSample
+from sotdd.inputs.tensors import DeviceFeatures
+from sotdd.projections.row_samples import Doubles, RowSample
 
 if TYPE_CHECKING:
     from sotdd.projections.scaler import Kind, Scaler
+
+# Fewer blocks than this are not worth the threads.
+_FEW_BLOCKS = 8
+
+# A reach smaller than this is not divided by, so that its inverse stays in float64.
+_SMALLEST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMoments:
+    """Counts, means and squared deviations of points.
+
+    Deviations are from a point among the data, so that constant features have none at all, whatever their
+    value; and in units of the largest one, so that no square leaves float64.
+
+    Attributes
+    ----------
+    n_points
+        How many points there are.
+    pivot, reach
+        (d,) the origin and the unit of each feature.
+    mean, squares
+        (d,) mean and summed squared deviations of (x - pivot) / reach.
+    farthest
+        (d,) the point farthest from the mean, or nearly so.
+    name_of_farthest
+        What messages call that point.
+    """
+
+    n_points: int
+    pivot: Doubles
+    reach: Doubles
+    mean: Doubles
+    squares: Doubles
+    farthest: Doubles
+    name_of_farthest: str
+
+    @classmethod
+    def of(cls, data: LabelledData) -> FeatureMoments:
+        """Go over a dataset once, block by block."""
+        pivot = data.rows(slice(0, 1))[0].astype(np.float64)
+        if isinstance(data.features, DeviceFeatures):
+            reach, mean, squares, row = data.features.moments(pivot)
+            farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
+            return cls(data.n_points, pivot, reach, mean, squares, farthest, _place(row, data))
+        parts = _side_by_side(lambda block: cls._of_block(data, block, pivot), data.blocks())
+        return reduce(lambda found, part: cls.pooled([found, part]), parts)  # in order: the same for any threads
+
+    @classmethod
+    def _of_block(cls, data: LabelledData, block: slice, pivot: Doubles) -> FeatureMoments:
+        from sotdd.kernels import moments as kernels
+
+        rows = data.rows(block)
+        reach, mean, squares = np.ones(len(pivot)), np.empty(len(pivot)), np.empty(len(pivot))
+        if rows.dtype == np.float64:  # squares of what is narrower stay in float64 as they are
+            kernels.block_reach(rows, pivot, reach)
+            refuse_beyond_float64(reach)
+            reach = np.maximum(np.where(reach > 0, reach, 1.0), _SMALLEST)
+        row = kernels.block_moments(rows, pivot, reach, mean, squares)
+        farthest = rows[row].astype(np.float64)
+        return cls(len(rows), pivot, reach, mean, squares, farthest, _place(block.start + row, data))
+
+    @classmethod
+    def pooled(cls, parts: Sequence[FeatureMoments]) -> FeatureMoments:
+        """Those of all points together, the same for parts in any order (Chan, Golub and LeVeque)."""
+        if len(parts) == 1:
+            return parts[0]
+        n_points = sum(part.n_points for part in parts)
+        pivot = np.min([part.pivot for part in parts], axis=0)
+        with np.errstate(over="ignore"):
+            shifts = [part.pivot - pivot for part in parts]
+        reach = np.max([*(part.reach for part in parts), *shifts], axis=0)
+        refuse_beyond_float64(reach)
+        means = [shift / reach + part.mean * (part.reach / reach) for part, shift in zip(parts, shifts, strict=True)]
+        mean = _sum([own * (part.n_points / n_points) for part, own in zip(parts, means, strict=True)])
+        squares = _sum(
+            [
+                part.squares * (part.reach / reach) ** 2 + part.n_points * (own - mean) ** 2
+                for part, own in zip(parts, means, strict=True)
+            ]
+        )
+        whole = cls(n_points, pivot, reach, mean, squares, parts[0].farthest, parts[0].name_of_farthest)
+        first = max(parts, key=lambda part: (whole.share_of(part.farthest), part.name_of_farthest))
+        return replace(whole, farthest=first.farthest, name_of_farthest=first.name_of_farthest)
+
+    @property
+    def centre(self) -> Doubles:
+        """(d,) the means of the features."""
+        return self.pivot + self.mean * self.reach
+
+    @property
+    def deviations(self) -> Doubles:
+        """(d,) the standard deviations of the features."""
+        return np.sqrt(self.squares / self.n_points) * self.reach
+
+    @property
+    def spread(self) -> float:
+        """The root of the mean variance of the features: the spread of a projection, averaged over directions."""
+        return float(np.sqrt(self._lengths.sum() / (self.n_points * self.mean.size)) * self._unit)
+
+    @property
+    def shares(self) -> Doubles:
+        """(d,) what each feature contributes to the squared spread; zeros where nothing does."""
+        return self._lengths / (self._lengths.sum() or 1.0)
+
+    def share_of(self, point: Doubles) -> float:
+        """What one point contributes to the squared spread."""
+        with np.errstate(over="ignore"):
+            deviation = ((point - self.pivot) / self.reach - self.mean) * (self.reach / self._unit)
+            return float(deviation @ deviation) / (float(self._lengths.sum()) or 1.0)
+
+    def reordered(self, order: list[int]) -> FeatureMoments:
+        """The same with features in another order."""
+        names = ("pivot", "reach", "mean", "squares", "farthest")
+        return replace(self, **{name: getattr(self, name)[order] for name in names})
+
+    @property
+    def _unit(self) -> float:
+        return float(self.reach.max())
+
+    @property
+    def _lengths(self) -> Doubles:
+        """(d,) summed squared deviations in one unit for all features."""
+        return self.squares * (self.reach / self._unit) ** 2
+
+
+def _side_by_side(work: Callable[[slice], FeatureMoments], blocks: Sequence[slice]) -> Iterable[FeatureMoments]:
+    """Blocks on all cores, where there are more than a few; the loops do not hold Python's lock."""
+    if len(blocks) < _FEW_BLOCKS:
+        return map(work, blocks)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
+        return list(threads.map(work, blocks))
+
+
+def _sum(parts: Sequence[Doubles]) -> Doubles:
+    """Add up in an order that does not depend on that of the parts."""
+    total: Doubles = np.sort(np.stack(parts), axis=0).sum(axis=0)
+    return total
+
+
+def _place(row: int, data: LabelledData) -> str:
+    return f"row {row:,} of {data.name!r}"
 
 
 class ScaleStatistics:
@@ -63,7 +212,7 @@ class ScaleStatistics:
     def __repr__(self) -> str:
         """Sizes, for people."""
         features = 0 if self.moments is None else self.moments.mean.size
-        return f"ScaleStatistics({self.n_points:,} points, {features:,} features)"
+        return f"ScaleStatistics({counted(self.n_points, 'point')}, {counted(features, 'feature')})"
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; labels are of no account."""

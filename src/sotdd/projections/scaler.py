@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias, Union
@@ -16,12 +17,21 @@ from sotdd.basics.errors import SotddError
 from sotdd.inputs import labelled, named
 from sotdd.inputs.column_names import Names, places_of
 from sotdd.inputs.data import Dataset, LabelledData, same_features
-from sotdd.projections.feature_moments import FeatureMoments
-from sotdd.projections.scale_statistics import ScaleStatistics
+from sotdd.projections.row_samples import Doubles, spreads
+from sotdd.projections.scale_statistics import FeatureMoments, ScaleStatistics
 
 Kind: TypeAlias = Literal["auto", "features", "pooled"]
 # What calls take as ``scale``.
 Scale: TypeAlias = Union[Kind, "Scaler", None]
+
+
+# More than this share of the squared spread is most of it.
+_MOST = 0.5
+# A point stands out if it has more than this share, and so many times its fair one: among normal points one in a
+# thousand million has.
+_MUCH, _TIMES = 0.03, 40
+# A dataset makes the scale if others would lie this many times as far apart without it.
+_FARTHER = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +101,11 @@ class Scaler:
             nearly always the same, such as rare flags. Constant features, and constant data, get scale 1.
             "auto": "features" where a dataset has columns with names, "pooled" otherwise.
         """
-        kind, parts = _gathered(datasets, scale)
-        return _fitted(cls, parts, kind == "features")
+        kind = _checked_kind(scale)
+        sources = list(datasets.values()) if isinstance(datasets, Mapping) else datasets
+        if isinstance(sources, list) and sources and all(isinstance(part, ScaleStatistics) for part in sources):
+            return _fitted(*_of_statistics(datasets, kind))
+        return _fitted(*_of_data(labelled(datasets), kind))  # type: ignore[arg-type]  # refuses what is no dataset
 
     @property
     def kind(self) -> Literal["features", "pooled"]:
@@ -148,25 +161,29 @@ def scaler_for(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
                 f"the scaler is for {scale.centre.size:,} features but the data have {data[0].n_features:,}."
             )
         return scale.in_order(_names(data))
-    return Scaler.fit(list(data), scale)  # type: ignore[arg-type]  # checked there
+    return _fitted(*_of_data(data, _checked_kind(scale)))
 
 
-def _gathered(datasets: object, scale: object) -> tuple[str, list[ScaleStatistics]]:
-    """Which scale is meant, and what it is made of."""
+def _of_data(data: Sequence[LabelledData], scale: str) -> tuple[list[ScaleStatistics], bool]:
+    """What the scale of these datasets is made of, and whether each feature has its own."""
+    same_features(data)
+    by_feature = _chosen(scale, _names(data)) == "features"
+    return [ScaleStatistics.of(part, sampled=by_feature) for part in data], by_feature
+
+
+def _of_statistics(statistics: object, scale: str) -> tuple[list[ScaleStatistics], bool]:
+    """The same of statistics that were gathered before."""
+    parts = [ScaleStatistics(name).merge(part) for name, part in named(statistics, ScaleStatistics)]
+    if any(part.moments is None for part in parts):
+        raise SotddError("there are statistics of no points: add some first.")
+    columns = _names(parts)
+    return [part.in_order(columns, "the first dataset") for part in parts], _chosen(scale, columns) == "features"
+
+
+def _checked_kind(scale: object) -> str:
     if not isinstance(scale, str) or scale not in ("auto", "features", "pooled"):
         raise SotddError(f"scale is {described(scale)}: expected 'auto', 'features', 'pooled', None or a Scaler.")
-    sources = list(datasets.values()) if isinstance(datasets, Mapping) else datasets
-    if isinstance(sources, list) and sources and all(isinstance(part, ScaleStatistics) for part in sources):
-        parts = [ScaleStatistics(name).merge(part) for name, part in named(datasets, ScaleStatistics)]
-        if any(part.moments is None for part in parts):
-            raise SotddError("there are statistics of no points: add some first.")
-        columns = _names(parts)
-        parts = [part.in_order(columns, "the first dataset") for part in parts]
-        return _chosen(scale, columns), parts
-    data = labelled(datasets)  # type: ignore[arg-type]  # which refuses what is none
-    same_features(data)
-    kind = _chosen(scale, _names(data))
-    return kind, [ScaleStatistics.of(part, sampled=kind == "features") for part in data]
+    return scale
 
 
 def _chosen(scale: str, columns: Names | None) -> str:
@@ -175,13 +192,11 @@ def _chosen(scale: str, columns: Names | None) -> str:
     return "pooled" if columns is None else "features"
 
 
-def _fitted(cls: type[Scaler], parts: Sequence[ScaleStatistics], by_feature: bool) -> Scaler:
-    from sotdd.projections.scale_remarks import remarks_on, spreads
-
+def _fitted(parts: Sequence[ScaleStatistics], by_feature: bool) -> Scaler:
     whole = FeatureMoments.pooled([part.moments for part in parts if part.moments is not None])
     if by_feature:
         samples = [part.sample for part in parts if part.sample is not None]
-        centre, spread = spreads(whole, samples)
+        centre, spread = spreads(samples, whole.centre, whole.deviations)
         scale: float | NDArray[np.float64] = np.where(spread > 0, spread, 1.0)
     else:
         centre, scale = whole.centre, whole.spread or 1.0
@@ -192,7 +207,7 @@ def _fitted(cls: type[Scaler], parts: Sequence[ScaleStatistics], by_feature: boo
                 f"features that differ by {scales.min():.3g} cannot be scaled in float64: bring them to a usual range "
                 "first."
             )
-    return cls(centre, scale, _names(parts), remarks_on(parts, whole, scales, by_feature))
+    return Scaler(centre, scale, _names(parts), remarks_on(parts, whole, scales, by_feature))
 
 
 def _names(parts: Sequence[LabelledData | ScaleStatistics]) -> Names | None:
@@ -220,3 +235,71 @@ def _checked_scale(scale: object, n_features: int) -> float | NDArray[np.float64
     each = each.astype(np.float64)
     each.flags.writeable = False
     return each
+
+
+# ------------------------------------------------------------------ what a reader should know of a scale
+
+
+def remarks_on(
+    parts: Sequence[ScaleStatistics], whole: FeatureMoments, scale: Doubles, by_feature: bool
+) -> tuple[str, ...]:
+    """What there is to say of a scale (d,) that was made of these statistics."""
+    alone = () if by_feature else (*_one_feature(whole, parts[0].columns), *_one_point(whole))
+    return (*alone, *_one_dataset(parts, whole, scale, by_feature))
+
+
+def _one_feature(whole: FeatureMoments, columns: tuple[str, ...] | None) -> Iterator[str]:
+    shares = whole.shares
+    place = int(np.argmax(shares))
+    if len(shares) < 3 or shares[place] <= _MOST:
+        return
+    which = f"feature {place:,}" if columns is None else f"column {columns[place]!r}"
+    yield f"{which} carries {_percent(shares[place])} of the spread: scale='features' weighs all alike"
+
+
+def _one_point(whole: FeatureMoments) -> Iterator[str]:
+    share = whole.share_of(whole.farthest)
+    if share <= max(_MUCH, _TIMES / whole.n_points):
+        return
+    what = "makes the scale" if share > _MOST else "stands out"
+    yield f"one point {what}: {whole.name_of_farthest} carries {_percent(share)} of the spread"
+
+
+def _one_dataset(
+    parts: Sequence[ScaleStatistics], whole: FeatureMoments, scale: Doubles, by_feature: bool
+) -> Iterator[str]:
+    """With two datasets there are no others that could lie farther apart."""
+    if len(parts) < 3:
+        return
+    shares = [_share(part.moments, whole, scale) for part in parts if part.moments is not None]
+    place = int(np.argmax(shares))
+    if shares[place] <= _MOST * sum(shares):  # the scale would not halve without it
+        return
+    others = [part for number, part in enumerate(parts) if number != place]
+    without = _scale_of(others, by_feature)
+    # How much shorter differences become that are as large as the spread of each feature.
+    shrunk = math.sqrt(float(np.mean((without / scale) ** 2)))
+    if 0 < shrunk < 1 / _FARTHER:
+        farther = 1 / shrunk
+        name, times = parts[place].name, f"about {farther:,.2g} ×" if farther < 100 else f"about {farther:,.0f} ×"
+        yield f"dataset {name!r} makes the scale: without it the others would be {times} farther apart"
+
+
+def _share(part: FeatureMoments, whole: FeatureMoments, scale: Doubles) -> float:
+    """What a dataset contributes to the squared spread, features in units of their scale."""
+    with np.errstate(over="ignore"):
+        gap = (part.pivot - whole.pivot) + (part.mean * part.reach - whole.mean * whole.reach)
+        return float(part.n_points * np.sum((part.deviations / scale) ** 2 + (gap / scale) ** 2))
+
+
+def _scale_of(parts: Sequence[ScaleStatistics], by_feature: bool) -> Doubles:
+    """The scale (d,) of some of the datasets; 0 for constant features."""
+    whole = FeatureMoments.pooled([part.moments for part in parts if part.moments is not None])
+    if not by_feature:
+        return np.full(whole.mean.size, whole.spread)
+    samples = [part.sample for part in parts if part.sample is not None]
+    return spreads(samples, whole.centre, whole.deviations)[1]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share < 0.995 else "nearly all"

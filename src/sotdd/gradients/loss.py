@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.basics.checks import check_count, check_order, described
 from sotdd.basics.errors import SotddError, require
 from sotdd.gradients.soft_quantiles import quantile_terms
-from sotdd.inputs.class_codes import class_codes
+from sotdd.inputs.labels import class_codes
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block

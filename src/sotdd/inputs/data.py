@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.class_codes import class_codes
+from sotdd.inputs.labels import Labels
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
 
@@ -82,16 +82,16 @@ class LabelledData:
         `sotdd.open_dataset` opens much else.
         """
         if isinstance(source, LabelledData):
-            return replace(source, name=name or source.name)
+            return source if name in (None, source.name) else replace(source, name=name)
         name = name or "data"
-        features, labels = split(source, name)
+        features, values = split(source, name)
         array = checked_features(features, name)
-        if labels is None:
-            classes: tuple[Hashable, ...] = ("all",)
-            codes: NDArray[np.integer] = np.zeros(len(array), np.int32)
+        if values is None:
+            labels = Labels.one_class(len(array))
         else:
-            classes, codes = class_codes(labels, len(array), name)
-        return cls(name, array, classes, codes)
+            labels = Labels.of(values, len(array), name).as_classes(None, name)
+            labels.refuse_missing(name)
+        return cls(name, array, labels.classes, labels.codes)
 
     def __repr__(self) -> str:
         """Name and size, for people."""
@@ -234,6 +234,10 @@ def checked_features(features: object, name: str) -> Features:
 
 
 def _checked_kind(features: object, name: str) -> Features:
+    if isinstance(features, np.ndarray):
+        if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
+            raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
+        return _checked_array(np.asarray(features), features, name)
     if features is None:
         raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
     if hasattr(features, "tocsr"):
@@ -242,8 +246,6 @@ def _checked_kind(features: object, name: str) -> Features:
         return _checked_array(features, features, name)
     if is_tensor(features):
         return _checked_array(from_tensor(features, name), features, name)
-    if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
-        raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
     try:
         array = np.asarray(features)
         if array.ndim == 0 and hasattr(features, "__dlpack_device__"):

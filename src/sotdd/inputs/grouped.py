@@ -15,10 +15,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from sotdd.inputs.streamed import StreamedFeatures
 
-# Decoded groups of all datasets together take at most so much, the last one aside.
+# The decoded groups of all datasets together take at most this much, except that the last one is always kept.
 HELD_BYTES = 256 << 20
 
-# The groups used last, which threads may still be reading from.
+# This many groups were used last, and threads may still be reading from them.
 _AT_WORK = 2
 
 _Key = tuple[int, int]

@@ -15,7 +15,6 @@ from sotdd.basics.checks import check_seed, described
 from sotdd.basics.defaults import default, given
 from sotdd.basics.errors import SotddError
 from sotdd.inputs import settings as check
-from sotdd.inputs.chosen import ChosenRows
 from sotdd.inputs.data import Dataset, Features, LabelledData, checked_features
 from sotdd.inputs.encode import Encoder
 from sotdd.inputs.items import Found, Items
@@ -26,7 +25,7 @@ from sotdd.inputs.loaders.torch import is_indexed, is_torch_data, open_torch
 from sotdd.inputs.prepare import Preparation, prepared
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.sources import SourceText, open_source
-from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.inputs.streamed import ChosenRows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
 
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.mapped import MappedRows
-from sotdd.inputs.streamed import refuse_non_finite
+from sotdd.inputs.streamed import MappedRows, refuse_non_finite
 
 # What is kept in memory.
 HELD_BYTES = 512 << 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -81,17 +80,7 @@ def labels_of(parts: Sequence[Column], name: str) -> Labels:
         raise SotddError(f"{name} has no rows: expected at least one.")
     codes = np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in coded.chunks])
     filled = next((chunk for chunk in coded.chunks if len(chunk)), None)
-    return sorted_labels([] if filled is None else filled.dictionary.to_pylist(), codes)
-
-
-def sorted_labels(values: list[Any], codes: NDArray[np.integer]) -> Labels:
-    """Labels whose classes are in their natural order, where they have one; NaN is missing."""
-    known = [place for place, value in enumerate(values) if value is not None and value == value]  # noqa: PLR0124
-    with suppress(TypeError):  # values of several kinds have no order
-        known.sort(key=lambda place: values[place])
-    position = np.full(len(values) + 1, -1, np.int32)  # the last is for -1
-    position[known] = np.arange(len(known))
-    return Labels(tuple(values[place] for place in known), position[codes])
+    return Labels.in_natural_order([] if filled is None else filled.dictionary.to_pylist(), codes)
 
 
 class ArrowTexts(Items):

@@ -10,7 +10,6 @@ import numpy as np
 
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.items import Found
-from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, kind_of, labels_of
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.reading import reading
@@ -36,7 +35,7 @@ def open_csv(path: Path, name: str, settings: Settings) -> Found:
                 spool.add(block_of(batch, columns, np.dtype(np.float64), name))
             if columns.label is not None:
                 labels.append(batch.column(columns.label))
-        found = None if columns.label is None or not labels else _typed(labels_of(labels, name))
+        found = None if columns.label is None or not labels else labels_of(labels, name).as_numbers()
         if columns.kind == "text" and texts:
             return Found(ArrowTexts(arrow().chunked_array(texts), name), found)
         return Found(spool.features(), found, columns=columns.names)
@@ -76,23 +75,3 @@ def _reader(path: Path, convert: dict[str, Any]) -> Any:  # noqa: ANN401  # Arro
         parse_options=csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
         convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert),
     )
-
-
-def _typed(labels: Labels) -> Labels:
-    """Labels as integers where all are written as such, as floats where all are numbers, as texts otherwise."""
-    texts = [str(value) for value in labels.classes]
-    try:
-        numbers: list[Any] = [int(text) for text in texts]
-        if [str(number) for number in numbers] != texts:  # such as 007, which is a name
-            return labels
-    except ValueError:
-        try:
-            numbers = [float(text) for text in texts]
-        except ValueError:
-            return labels
-    if len(set(numbers)) < len(numbers):  # 1.0 and 1.00
-        values, codes = np.unique(np.array(numbers), return_inverse=True)
-        return Labels(tuple(values.tolist()), np.append(codes, -1)[labels.codes].astype(np.int32))
-    order = np.argsort(np.array(numbers, np.float64), kind="stable")
-    position = np.append(np.argsort(order), -1)
-    return Labels(tuple(numbers[place] for place in order), position[labels.codes].astype(np.int32))

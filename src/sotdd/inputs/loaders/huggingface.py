@@ -15,7 +15,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.grouped import GroupedRows
 from sotdd.inputs.items import Found, Items
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.loaders.arrow_columns import block_of, dtype_of, kind_of, labels_of, sorted_labels
+from sotdd.inputs.loaders.arrow_columns import block_of, dtype_of, kind_of, labels_of
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.loaders.images import BATCH
 from sotdd.inputs.loaders.torch import open_torch, read_stream, stacked
@@ -110,7 +110,7 @@ def _named(labels: Labels, feature: Any) -> Labels:  # noqa: ANN401
     if type(feature).__name__ != "ClassLabel":
         return labels
     values = [None if value == -1 or value is None else feature.int2str(value) for value in labels.classes]
-    return sorted_labels(values, labels.codes)
+    return Labels.in_natural_order(values, labels.codes)
 
 
 def _mapped(source: Any, columns: Columns, name: str) -> GroupedRows:  # noqa: ANN401

@@ -12,9 +12,9 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import available_bytes
 from sotdd.inputs.items import Found
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.mapped import MappedRows, WholeMap
 from sotdd.inputs.reading import reading
 from sotdd.inputs.settings import Settings
+from sotdd.inputs.streamed import MappedColumns, MappedRows
 
 _EXPECTED = "an .npy file of numbers, as numpy.save writes it"
 
@@ -36,7 +36,7 @@ def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = No
     return Found(features, None if labels is None else Labels.of(_labels(labels), len(features), name))
 
 
-def _mapped(path: Path, name: str) -> MappedRows | WholeMap:
+def _mapped(path: Path, name: str) -> MappedRows | MappedColumns:
     file = path.open("rb")
     try:
         shape, fortran_order, dtype = read_header(file, str(path))
@@ -50,7 +50,7 @@ def _mapped(path: Path, name: str) -> MappedRows | WholeMap:
         file.close()
         raise
     file.close()
-    return WholeMap(name, np.load(path, mmap_mode="r", allow_pickle=False))
+    return MappedColumns(name, np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _labels(path: Path) -> NDArray[Any]:

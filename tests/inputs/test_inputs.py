@@ -301,10 +301,10 @@ def test_loaders_that_do_not_batch(xy):
 
 def test_streams_need_an_end(caplog):
     for source in (Stream(), torch.utils.data.DataLoader(Stream(), batch_size=8)):
-        with pytest.raises(sotdd.SotddError, match="a stream whose end cannot be seen: pass max_rows="):
+        with pytest.raises(sotdd.SotddError, match="a stream whose end cannot be seen: pass max_points="):
             open_dataset(source)
         with caplog.at_level(logging.INFO, "sotdd.inputs"):
-            opened = open_dataset(source, max_rows=11)
+            opened = open_dataset(source, max_points=11)
         assert opened.rows(slice(None))[:, 0].tolist() == list(range(11))
         assert "the first 11 rows of the stream are taken" in caplog.text
 
@@ -345,8 +345,8 @@ def test_huggingface(xy, folder, hub):
         open_dataset("hf:splits")
     with pytest.raises(sotdd.SotddError, match="and no 'dev'"):
         open_dataset("hf:splits::split=dev")
-    same(open_dataset(data.to_iterable_dataset(), max_rows=20), (x[:20], y[:20]))
-    with pytest.raises(sotdd.SotddError, match="pass max_rows="):
+    same(open_dataset(data.to_iterable_dataset(), max_points=20), (x[:20], y[:20]))
+    with pytest.raises(sotdd.SotddError, match="pass max_points="):
         open_dataset(data.to_iterable_dataset())
     doubled = data.with_transform(lambda rows: {"v": [np.array(v) * 2 for v in rows["v"]], "label": rows["animal"]})
     assert open_dataset(doubled).rows(slice(0, 1))[0].tolist() == (2 * x[0]).tolist()
@@ -358,7 +358,7 @@ def test_huggingface_columns(xy, hub):
     data = hub.Dataset.from_dict({"a": x[:, 0], "b": x[:, 1], "kind": y.tolist()})
     same(open_dataset(data, label="kind"), (x[:, :2], y))
     same(open_dataset(data, label="kind", features=["b"]), (x[:, 1:2], y))
-    same(open_dataset(data.to_iterable_dataset(), label="kind", max_rows=N), (x[:, :2], y))
+    same(open_dataset(data.to_iterable_dataset(), label="kind", max_points=N), (x[:, :2], y))
     grid = hub.Dataset.from_dict(
         {"m": x.reshape(N, 2, 2), "label": y.tolist()},
         features=hub.Features({"m": hub.Array2D((2, 2), "float64"), "label": hub.Value("string")}),
@@ -371,7 +371,7 @@ def test_huggingface_columns(xy, hub):
 def test_unknown_class_labels_are_missing(hub):
     schema = hub.Features({"x": hub.Value("float32"), "label": hub.ClassLabel(names=["a", "b"])})
     data = hub.Dataset.from_dict({"x": [1, 2, 3, 4], "label": [0, -1, 1, None]}, features=schema)
-    for source, more in [(data, {}), (data.to_iterable_dataset(), {"max_rows": 4})]:
+    for source, more in [(data, {}), (data.to_iterable_dataset(), {"max_points": 4})]:
         with pytest.raises(sotdd.SotddError, match="2 labels that are missing"):
             open_dataset(source, **more)
         assert open_dataset(source, drop_missing=True, **more).rows(slice(None))[:, 0].tolist() == [1, 3]
@@ -403,7 +403,7 @@ def test_the_command_line_takes_the_same_sources(xy, folder, hub):
 def test_real_texts(real_files):
     path = real_files("ag_news.csv.gz")
     seen = []
-    data = open_dataset(path, features="text", label="label_name", max_rows=300, seed=1,
+    data = open_dataset(path, features="text", label="label_name", max_points=300, seed=1,
                         encoder=lambda texts: [[seen.append(text) or len(text)] for text in texts])  # fmt: skip
     assert data.n_points == len(seen) == 300  # what is not in the sample is not encoded
     assert set(data.classes) == {"World", "Sports", "Business", "Sci/Tech"}
@@ -412,7 +412,7 @@ def test_real_texts(real_files):
 # ------------------------------------------------------------------ rows and labels
 
 
-def test_max_rows_is_a_seeded_sample(xy, folder, hub):
+def test_max_points_is_a_seeded_sample(xy, folder, hub):
     x, y = xy
     frame_of(xy).to_parquet("t.parquet")
     frame_of(xy).to_csv("t.csv", index=False)
@@ -420,7 +420,7 @@ def test_max_rows_is_a_seeded_sample(xy, folder, hub):
     np.save("y.npy", y)
     sources = [(x, y), "t.parquet::label=species", "t.csv::label=species", "x.npy::label=y.npy", Pairs(x, y),
                torch.utils.data.DataLoader(Pairs(x, y), batch_size=32)]  # fmt: skip
-    samples = [open_dataset(source, max_rows=40, seed=3) for source in sources]
+    samples = [open_dataset(source, max_points=40, seed=3) for source in sources]
     taken = [np.concatenate([data.rows(block) for block in data.blocks()]) for data in samples]
     place = {tuple(row): number for number, row in enumerate(x)}
     for data, rows in zip(samples, taken, strict=True):
@@ -429,14 +429,14 @@ def test_max_rows_is_a_seeded_sample(xy, folder, hub):
         assert numbers == sorted(set(numbers))
         assert [data.classes[code] for code in data.codes] == y[numbers].tolist()
     assert max(numbers) > 200  # not the head
-    other = open_dataset((x, y), max_rows=40, seed=4)
+    other = open_dataset((x, y), max_points=40, seed=4)
     assert not np.array_equal(other.rows(slice(None)), taken[0])
-    assert open_dataset((x, y), max_rows=10**6).n_points == N
-    assert open_dataset("t.csv::label=species,max_rows=40,seed=3").n_points == 40
+    assert open_dataset((x, y), max_points=10**6).n_points == N
+    assert open_dataset("t.csv::label=species,max_points=40,seed=3").n_points == 40
 
 
 def test_a_sample_drops_classes_that_it_lacks():
-    opened = open_dataset((np.arange(1000.0), np.arange(1000)), max_rows=5)
+    opened = open_dataset((np.arange(1000.0), np.arange(1000)), max_points=5)
     assert len(opened.classes) == 5
     assert opened.counts.tolist() == [1] * 5
 

@@ -175,7 +175,7 @@ def test_parquet_files_that_do_not_belong_together(folder):
     pq.write_table(pa.table({"z": [1.0], "y": [1]}), "p-2.parquet")
     assert "p-2.parquet has no column 'x', which p-1.parquet has" in refusal("p-*.parquet")
     pq.write_table(pa.table({"x": ["a"], "y": [1]}), "p-2.parquet")
-    assert "column 'x' is string in p-2.parquet but double in p-1.parquet" in refusal("p-*.parquet")
+    assert "column 'x' holds text in p-2.parquet but numbers in p-1.parquet" in refusal("p-*.parquet")
     pq.write_table(pa.table({"x": pa.array([2], pa.int8()), "y": pa.array([2], pa.int16())}), "p-2.parquet")
     assert open_dataset("p-*.parquet").rows(slice(None)).tolist() == [[1.0], [2.0]]  # one dtype for all
     pq.write_table(pa.table({"v": [[1.0, 2.0]], "y": [1]}), "q-1.parquet")
@@ -208,7 +208,7 @@ def test_streamed_values_that_are_not_finite_are_found_when_read(folder):
     data = open_dataset("x.npy", label=None)
     with pytest.raises(sotdd.SotddError, match=r"the first \(nan\) in row 700, feature 1"):
         sotdd.distance(data, np.zeros((5, 3)), n_projections=64)
-    sample = open_dataset("x.npy", label=None, max_rows=999)
+    sample = open_dataset("x.npy", label=None, max_points=999)
     with pytest.raises(sotdd.SotddError, match="in row 700"):
         np.asarray(sample.features)
 
@@ -323,7 +323,7 @@ data = open_dataset("huge.npy", label=None)
 opened = peak() - before
 for block in data.blocks()[:: 5]:
     data.rows(block)
-sample = open_dataset("huge.npy", label=None, max_rows=100_000)
+sample = open_dataset("huge.npy", label=None, max_points=100_000)
 for block in sample.blocks():
     sample.rows(block)
 print(data.n_points, opened, peak() - before)
@@ -451,7 +451,7 @@ def test_distances_of_streamed_data_are_those_of_arrays(folder, rng):
     projections = sotdd.Projections.fit(data, n_projections=64)
     both = [compare(data, [(0, 1), (1, 2)], projections, 2, engine=engine) for engine in (None, TorchEngine("cpu"))]
     assert both[0][1, 2].value == pytest.approx(both[1][1, 2].value, rel=1e-5)
-    span = sotdd.onto_span({"a": open_dataset("x.npy::label=y.npy", max_rows=2), "b": x[:3]})
+    span = sotdd.onto_span({"a": open_dataset("x.npy::label=y.npy", max_points=2), "b": x[:3]})
     assert span.datasets["a"].n_points == 2
 
 
@@ -508,8 +508,8 @@ def test_torch_items_that_are_no_points(items, said):
         ({"image_mode": "CMYK"}, "image_mode is 'CMYK'"),
         ({"transform": 3}, "transform is 3"),
         ({"bins": 0}, "bins is 0"),
-        ({"max_rows": 0}, "max_rows is 0"),
-        ({"max_rows": 2.5}, "max_rows is 2.5"),
+        ({"max_points": 0}, "max_points is 0"),
+        ({"max_points": 2.5}, "max_points is 2.5"),
         ({"seed": -1}, "seed is -1"),
         ({"drop_missing": "yes"}, "drop_missing is 'yes'"),
         ({"encoder_name": "x"}, "no encoder"),
@@ -526,7 +526,7 @@ def test_options_that_mean_nothing(options, said):
         ("::label=y", "has no path"),
         ("x.csv::label", "cannot read 'label'"),
         ("x.csv::colour=red", "write options as FILE::features=NAME,label=NAME"),
-        ("x.csv::max_rows=many", "expected a whole number"),
+        ("x.csv::max_points=many", "expected a whole number"),
         ("x.csv::image_size=3xy", "expected a whole number"),
         ("x.csv::drop_missing=maybe", "expected true or false"),
         ("nowhere.csv", "there is no file nowhere.csv"),

@@ -109,7 +109,7 @@ def test_arrays_of_images_are_resized_in_their_layout(rng):
 
 
 def test_a_sample_of_a_folder(photos):
-    data = open_dataset("grey", max_rows=3, seed=1)
+    data = open_dataset("grey", max_points=3, seed=1)
     assert data.n_points == 3
     whole = of(photos, "grey")
     assert all(any((image == other).all() for other in whole) for image in data.features)
@@ -197,7 +197,7 @@ def test_huggingface_images_are_decoded(photos):
     )
     np.testing.assert_array_equal(open_dataset(data).features, whole)
     assert open_dataset(data, image_size=2, image_mode="L").point_shape == (2, 2)
-    streamed = open_dataset(data.to_iterable_dataset(), max_rows=5)
+    streamed = open_dataset(data.to_iterable_dataset(), max_points=5)
     np.testing.assert_array_equal(streamed.features, whole[:5])
 
 
@@ -234,7 +234,7 @@ def test_texts_are_encoded(tmp_path, monkeypatch):
         with pytest.raises(sotdd.SotddError, match="encoder="):
             open_dataset(source)
     stream = hub.Dataset.from_pandas(frame).to_iterable_dataset()
-    np.testing.assert_array_equal(open_dataset(stream, encoder=lengths, max_rows=30).features, lengths(TEXTS[:30]))
+    np.testing.assert_array_equal(open_dataset(stream, encoder=lengths, max_points=30).features, lengths(TEXTS[:30]))
 
 
 def test_images_are_encoded(photos):

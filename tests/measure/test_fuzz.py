@@ -113,7 +113,7 @@ KNOWN = {
     "rel_tol": [0.5], "noise_floor": [True, 2], "n_permutations": [1, 9], "statistic": ["distance", "balanced"],
     "method": ["otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd", "sotdd"], "max_samples": [2, 3],
     "max_points": [1, 3], "tilt": [True], "n_quantiles": [None, 1, 2], "name": ["é"], "bins": [2],
-    "drop_missing": [True], "max_rows": [2], "broken": ["skip"],
+    "drop_missing": [True], "broken": ["skip"],
 }  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def test_projections_and_sketches(sources, drawing, data, chosen, p):
     odd_sources,
     settings_of(
         "label", "features", "image_size", "image_mode", "transform", "encoder", "encoder_name", "bins", "drop_missing",
-        "max_rows", "seed", "broken", "split", "name",
+        "max_points", "seed", "broken", "split", "name",
     ),
 )  # fmt: skip
 def test_open_dataset(source, chosen):

@@ -16,8 +16,8 @@ from distributed import Client, Future, LocalCluster
 from pyarrow import parquet
 
 import sotdd
+from sotdd.inputs import ParquetBatches
 from sotdd.inputs.loaders import parquet_batches
-from sotdd.inputs.loaders.parquet_batches import ParquetBatches
 from sotdd.sketches.cluster import sketching, tasks
 
 D = 5

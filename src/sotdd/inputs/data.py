@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
@@ -38,7 +39,7 @@ Features: TypeAlias = NDArray[Any] | DeviceFeatures | StreamedFeatures
 _BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 512
 
-_REAL_KINDS = "biuf"
+REAL_KINDS = "biuf"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class LabelledData:
         `sotdd.open_dataset` opens much else.
         """
         if isinstance(source, LabelledData):
-            return source if name in (None, source.name) else replace(source, name=name)
+            return source if not name or name == source.name else replace(source, name=name)
         name = name or "data"
         features, values = split(source, name)
         array = checked_features(features, name)
@@ -95,10 +96,8 @@ class LabelledData:
 
     def __repr__(self) -> str:
         """Name and size, for people."""
-        return (
-            f"LabelledData({self.name!r}: {self.n_points:,} points, {self.n_features:,} features, "
-            f"{len(self.classes):,} classes)"
-        )
+        points, features = counted(self.n_points, "point", "points"), counted(self.n_features, "feature", "features")
+        return f"LabelledData({self.name!r}: {points}, {features}, {counted(len(self.classes), 'class', 'classes')})"
 
     @property
     def n_points(self) -> int:
@@ -195,8 +194,8 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
                     f"{shapes[1]}: open both with sotdd.open_dataset(..., image_size=..., image_mode=...)."
                 )
             raise SotddError(
-                f"dataset {other.name!r} has {_features(other)} but dataset {first.name!r} has "
-                f"{first.n_features:,}: every dataset needs the same features."
+                f"dataset {other.name!r} has {counted(other.n_features, 'feature', 'features')} but dataset "
+                f"{first.name!r} has {first.n_features:,}: every dataset needs the same features."
             )
         if other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape:
             raise SotddError(
@@ -204,10 +203,6 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
                 f"{first.point_shape}: bring both to the same order of axes."
             )
     return first.n_features
-
-
-def _features(data: LabelledData) -> str:
-    return f"{data.n_features:,} feature" + ("s" if data.n_features != 1 else "")
 
 
 def split(source: object, name: str) -> tuple[object, object | None]:
@@ -265,7 +260,7 @@ def _checked_array(array: Features, features: object, name: str) -> Features:
         raise SotddError(
             f"features of dataset {name!r} are {described(features)}: expected an array of shape (n, ...)."
         )
-    if array.dtype.kind not in _REAL_KINDS:
+    if array.dtype.kind not in REAL_KINDS:
         raise SotddError(
             f"features of dataset {name!r} have dtype {array.dtype}, {_kind(array)}: "
             "expected real numbers; turn them into numbers first, such as by sotdd.open_dataset(..., encoder=...)."

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.tensors import host_labels, is_tensor
+from sotdd.inputs.tensors import host_array
 
 _log = logging.getLogger("sotdd.inputs")
 
@@ -85,8 +85,8 @@ class Encoder:
         _keep(path, vectors)
         return vectors
 
-    def tell(self, name: str) -> None:
-        """Say what was encoded and what came from the cache."""
+    def log_use(self, name: str) -> None:
+        """Log how many batches were encoded and how many came from the cache."""
         if self._key is None:
             where = "not cached, since the encoder has no cache_key and no encoder_name was given"
         else:
@@ -103,21 +103,21 @@ class Encoder:
                     f"cannot load the sentence-transformers model {self._model!r} ({type(error).__name__}): check the "
                     "name, or pass the encoder itself."
                 ) from error
-        found = self._call(batch)
-        vectors: NDArray[Any] = host_labels(found) if is_tensor(found) else np.asarray(found)
+        encoded = self._call(batch)
+        vectors = host_array(encoded)
         if vectors.ndim == 0 or len(vectors) != len(batch) or vectors.dtype.kind not in "biuf":
             raise SotddError(
-                f"the encoder made {described(found)} of shape {vectors.shape} and dtype {vectors.dtype} from a batch "
-                f"of {len(batch):,}: expected one vector of real numbers per item."
+                f"the encoder made {described(encoded)} of shape {vectors.shape} and dtype {vectors.dtype} from a "
+                f"batch of {len(batch):,}: expected one vector of real numbers per item."
             )
         return vectors
 
 
 def cache_folder() -> Path:
     """Where encoded batches are: ``SOTDD_CACHE``, or the usual place of this system. It may be deleted any time."""
-    given = os.environ.get("SOTDD_CACHE")
-    if given:
-        return Path(given)
+    folder = os.environ.get("SOTDD_CACHE")
+    if folder:
+        return Path(folder)
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "sotdd" / "cache"
     if sys.platform == "darwin":

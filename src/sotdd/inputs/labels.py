@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.tensors import host_labels, is_tensor
+from sotdd.inputs.tensors import host_array
 
 _log = logging.getLogger("sotdd.inputs")
 
@@ -189,7 +189,7 @@ def _label_array(labels: object, name: str) -> NDArray[Any]:
         return np.asarray(labels)
     if hasattr(labels, "__array__"):
         try:
-            return host_labels(labels) if is_tensor(labels) else np.asarray(labels)
+            return host_array(labels)
         except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
             raise SotddError(f"labels of dataset {name!r} do not form an array ({first_line(error)}).") from error
     if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__iter__"):

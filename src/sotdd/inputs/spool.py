@@ -12,7 +12,7 @@ from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.streamed import MappedRows, refuse_non_finite
 
-# What is kept in memory.
+# Rows that take more than this go to a temporary file.
 HELD_BYTES = 512 << 20
 
 
@@ -97,7 +97,7 @@ class Spool:
         except OSError as error:
             raise SotddError(
                 f"dataset {self._name!r} takes {self._bytes / 1e9:,.1f} GB so far and there is no room for it in "
-                f"{tempfile.gettempdir()} ({first_line(error)}): set TMPDIR to a larger disk, or pass max_rows."
+                f"{tempfile.gettempdir()} ({first_line(error)}): set TMPDIR to a larger disk, or pass max_points."
             ) from error
 
     def _joined(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

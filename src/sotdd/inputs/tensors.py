@@ -1,6 +1,7 @@
 """Torch tensors as features: those on the processor become arrays, those on a device stay there.
 
-Torch is never imported here; a tensor brings its own methods.
+Torch is never imported here; a tensor brings its own methods. Torch datasets and loaders, which yield points
+one by one or in batches, are another thing: `loaders.torch_datasets` opens them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sotdd.basics.errors import SotddError, require
 # DLPack's number for the processor.
 _HOST = 1
 
-# Rows on a device that are widened to float64 at a time.
+# This many rows on a device are widened to float64 at a time.
 _ROWS = 8192
 # Deviations smaller than this are not divided by, so that their inverse stays in float64.
 _SMALLEST = 1e-300
@@ -61,11 +62,13 @@ def from_dlpack(array: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa
         ) from error
 
 
-def host_labels(tensor: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optional
-    """Labels held in a tensor, wherever it is."""
-    tensor = tensor.detach().cpu()
-    labels: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-    return labels
+def host_array(values: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optional
+    """Whatever forms an array as one of NumPy's; tensors are brought to the host."""
+    if not is_tensor(values):
+        return np.asarray(values)
+    tensor = values.detach().cpu()
+    array: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    return array
 
 
 class DeviceFeatures:
@@ -114,7 +117,7 @@ class DeviceFeatures:
         for start in starts:
             deviations = (gaps(start) / reach - mean) ** 2
             squares += deviations.sum(0)
-            length, place = (deviations @ (reach / reach.max()) ** 2).max(0)
+            length, row = (deviations @ (reach / reach.max()) ** 2).max(0)
             if length.item() > longest:
-                farthest, longest = start + int(place.item()), length.item()
+                farthest, longest = start + int(row.item()), length.item()
         return reach.cpu().numpy(), mean.cpu().numpy(), squares.cpu().numpy(), farthest

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.items import Items
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaded import Items
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.spool import stored_dtype
 
 # Arrow's own types are not checked, since it is optional.
+Schema = Any
 Type = Any
 Table = Any
 Column = Any
@@ -25,7 +26,7 @@ def arrow() -> Any:  # noqa: ANN401  # a module
     return require("pyarrow", "reading Parquet, Arrow and CSV files", "'sotdd[inputs]'")
 
 
-def kinds_of(schema: Any) -> dict[str, Kind]:  # noqa: ANN401
+def kinds_of(schema: Schema) -> dict[str, Kind]:
     """What each column of a schema holds."""
     return {field.name: kind_of(field.type) for field in schema}
 

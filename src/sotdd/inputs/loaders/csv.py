@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.items import Found
+from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, kind_of, labels_of
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.reading import reading
@@ -21,7 +21,7 @@ _EXPECTED = "a CSV file with a header and the same columns in every line"
 _BLOCK_BYTES = 4 << 20
 
 
-def open_csv(path: Path, name: str, settings: Settings) -> Found:
+def open_csv(path: Path, name: str, settings: Settings) -> Loaded:
     """Read the columns that are wanted; numbers beyond a size go to a temporary file."""
     settings.refuse("CSV files have no splits and hold no image files", "split", "broken")
     require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
@@ -37,8 +37,8 @@ def open_csv(path: Path, name: str, settings: Settings) -> Found:
                 labels.append(batch.column(columns.label))
         found = None if columns.label is None or not labels else labels_of(labels, name).as_numbers()
         if columns.kind == "text" and texts:
-            return Found(ArrowTexts(arrow().chunked_array(texts), name), found)
-        return Found(spool.features(), found, columns=columns.names)
+            return Loaded(ArrowTexts(arrow().chunked_array(texts), name), found)
+        return Loaded(spool.features(), found, columns=columns.names)
 
 
 def _kinds(path: Path) -> dict[str, Kind]:

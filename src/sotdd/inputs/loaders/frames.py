@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.data import checked_features
-from sotdd.inputs.items import Found, ListItems
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaded import ListItems, Loaded
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import stored_dtype
@@ -30,7 +30,7 @@ def is_frame(source: object) -> bool:
     return kind.__module__.split(".")[0].lstrip("_") in _LIBRARIES and kind.__name__ in _FRAMES
 
 
-def open_frame(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401  # of any library
+def open_frame(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # of any library
     """Take the columns of a table."""
     settings.refuse("a table has no splits and holds no image files", "split", "broken")
     frame = _frame(source, name)
@@ -45,10 +45,10 @@ def open_frame(source: Any, name: str, settings: Settings) -> Found:  # noqa: AN
                 f"column {column!r} of {name} has {missing:,} missing values: drop or impute those rows first."
             )
     if columns.kind == "text":
-        return Found(ListItems(frame[columns.features[0]].to_list()), labels)
+        return Loaded(ListItems(frame[columns.features[0]].to_list()), labels)
     features = _lists(frame[columns.features[0]], name) if columns.kind == "list" else _numbers(frame, columns)
     names = columns.names if _has_names(source) else None
-    return Found(checked_features(features, name), labels, columns=names)
+    return Loaded(checked_features(features, name), labels, columns=names)
 
 
 def names_of(features: Any, held: Any) -> tuple[str, ...] | None:  # noqa: ANN401  # of any library

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.grouped import GroupedRows
-from sotdd.inputs.items import Found, Items
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.arrow_columns import block_of, dtype_of, kind_of, labels_of
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.loaders.images import BATCH
-from sotdd.inputs.loaders.torch import open_torch, read_stream, stacked
+from sotdd.inputs.loaders.torch_datasets import open_torch, read_stream, stacked
 from sotdd.inputs.settings import Settings
 
 # Rows that are read from the mapped file together.
@@ -40,10 +40,10 @@ def is_saved(folder: Path) -> bool:
     )
 
 
-def open_saved(folder: Path, name: str, settings: Settings) -> Found:
+def open_saved(folder: Path, name: str, settings: Settings) -> Loaded:
     """Open a folder written by ``save_to_disk``; its files are mapped, not read."""
     if not is_saved(folder):
-        raise SotddError(f"{folder} is no folder saved by datasets: expected one written by save_to_disk.")
+        raise SotddError(f"{folder} is not a folder saved by datasets: expected one written by save_to_disk.")
     library = require("datasets", f"reading {folder}", "datasets")
     try:
         source = library.load_from_disk(str(folder))
@@ -54,9 +54,9 @@ def open_saved(folder: Path, name: str, settings: Settings) -> Found:
     return open_huggingface(source, name, settings)
 
 
-def open_huggingface(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401  # the library is optional
+def open_huggingface(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # the library is optional
     """Take columns of a dataset; numbers stay in the mapped file, images are decoded once."""
-    settings.refuse("a dataset of datasets holds no image files", "broken")
+    settings.refuse("a Hugging Face dataset holds no image files", "broken")
     if isinstance(source, dict):
         source = _split(source, name, settings)
     elif settings.split is not None:
@@ -70,8 +70,8 @@ def open_huggingface(source: Any, name: str, settings: Settings) -> Found:  # no
     columns = _columns(source.features, name, settings)
     labels = None if columns.label is None else _labels(source, columns.label, name)
     if columns.kind in ("text", "image"):
-        return Found(_Rows(source, columns.features[0], name), labels)
-    return Found(_mapped(source, columns, name), labels, columns=columns.names)
+        return Loaded(_Rows(source, columns.features[0], name), labels)
+    return Loaded(_mapped(source, columns, name), labels, columns=columns.names)
 
 
 def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noqa: ANN401
@@ -87,8 +87,8 @@ def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noq
 def _columns(features: Any, name: str, settings: Settings) -> Columns:  # noqa: ANN401
     """Choose columns; a single column of class labels is the label, whatever it is called."""
     coded = [column for column, kind in features.items() if type(kind).__name__ == "ClassLabel"]
-    if len(coded) == 1 and not settings.label_given:
-        settings = replace(settings, label=coded[0], label_given=True)
+    if len(coded) == 1 and settings.label_is_auto:
+        settings = replace(settings, label=coded[0])
     return Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name)
 
 
@@ -158,7 +158,7 @@ class _Rows(Items):
         return found
 
 
-def _streamed(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401
+def _streamed(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401
     """The first rows of a stream."""
     if source.features is None:
         return open_torch(source, name, settings)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import available_bytes
-from sotdd.inputs.items import Found
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.reading import reading
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.streamed import MappedColumns, MappedRows
@@ -19,11 +19,11 @@ from sotdd.inputs.streamed import MappedColumns, MappedRows
 _EXPECTED = "an .npy file of numbers, as numpy.save writes it"
 
 
-def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = None) -> Found:
+def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = None) -> Loaded:
     """Map features where they are; read labels, which are in the file that ``label`` names."""
     settings.refuse("an .npy file holds one array", "features", "split", "broken")
-    if labels is None and settings.label is not None:
-        labels = Path(str(settings.label))
+    if labels is None and settings.label_column is not None:
+        labels = Path(str(settings.label_column))
         if not labels.is_absolute() and not labels.exists():
             labels = path.parent / labels
     if labels is None and not settings.unlabelled:
@@ -33,7 +33,7 @@ def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = No
         )
     with reading(path, _EXPECTED):
         features = _mapped(path, name)
-    return Found(features, None if labels is None else Labels.of(_labels(labels), len(features), name))
+    return Loaded(features, None if labels is None else Labels.of(_labels(labels), len(features), name))
 
 
 def _mapped(path: Path, name: str) -> MappedRows | MappedColumns:

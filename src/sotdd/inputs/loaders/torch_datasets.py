@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.items import Found
 from sotdd.inputs.labels import Labels, sampled
+from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.columns import LABEL_NAMES
 from sotdd.inputs.loaders.images import BATCH, is_image
 from sotdd.inputs.prepare import Preparation
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import Spool
-from sotdd.inputs.tensors import host_labels, is_tensor
+from sotdd.inputs.tensors import host_array, is_tensor
 
 _log = logging.getLogger("sotdd.inputs")
 
@@ -44,7 +44,7 @@ def is_indexed(source: object) -> bool:
     )
 
 
-def open_torch(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401  # torch is optional
+def open_torch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # torch is optional
     """Read a Dataset or a DataLoader once; beyond a size, by way of a temporary file."""
     settings.refuse("a torch dataset has no splits and holds no image files", "split", "broken")
     if hasattr(source, "batch_sampler") and hasattr(source, "dataset"):
@@ -55,8 +55,8 @@ def open_torch(source: Any, name: str, settings: Settings) -> Found:  # noqa: AN
     if count is None:
         return read_stream(_batched(iter(source), settings, name), name, settings, head=True)
     rows: NDArray[np.integer] = np.arange(count)
-    if settings.max_rows is not None and settings.max_rows < count:
-        rows = sampled(rows, settings.max_rows, settings.seed)
+    if settings.max_points is not None and settings.max_points < count:
+        rows = sampled(rows, settings.max_points, settings.seed)
     items = (source[int(row)] for row in rows)
     return read_stream(_batched(items, settings, name), name, settings, sampled_already=True)
 
@@ -68,29 +68,29 @@ def read_stream(
     *,
     head: bool = False,
     sampled_already: bool = False,
-) -> Found:
-    """Read batches of points and labels as they come, up to ``max_rows`` where no end can be seen."""
-    if head and settings.max_rows is None:
+) -> Loaded:
+    """Read batches of points and labels as they come, up to ``max_points`` where no end can be seen."""
+    if head and settings.max_points is None:
         raise SotddError(
-            f"dataset {name!r} is a stream whose end cannot be seen: pass max_rows=, of which the first are taken."
+            f"dataset {name!r} is a stream whose end cannot be seen: pass max_points= to take its first points."
         )
     prepare = Preparation(name, settings)
     spool = Spool(name)
     labels: list[Any] = []
     count = 0
     for points, classes in batches:
-        room = settings.max_rows - count if head and settings.max_rows is not None else len(points)
+        room = settings.max_points - count if head and settings.max_points is not None else len(points)
         if len(points):
             spool.add(prepare(points[:room]))
         labels.extend([] if classes is None else classes[:room])
         count += min(room, len(points))
-        if head and count == settings.max_rows:
+        if head and count == settings.max_points:
             _log.info("%s: the first %s rows of the stream are taken.", name, f"{count:,}")
             break
-    prepare.tell()
+    prepare.log_encoding()
     features = spool.features()
-    found = None if settings.unlabelled or not labels else Labels.of(labels, len(features), name)
-    return Found(features, found, sampled=head or sampled_already, prepared=True)
+    numbered = None if settings.unlabelled or not labels else Labels.of(labels, len(features), name)
+    return Loaded(features, numbered, sampled=head or sampled_already, prepared=True)
 
 
 def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
@@ -111,10 +111,10 @@ def _unbatched(loader: Iterable[Any], settings: Settings, name: str) -> Iterator
     start = 0
     for batch in loader:
         points, labels = _pair(batch, settings, name)
-        points = _array(points) if is_tensor(points) else points
+        points = host_array(points) if is_tensor(points) else points
         if not isinstance(points, np.ndarray):
             points = stacked(list(points), start, name)
-        classes = None if settings.unlabelled else list(_array(labels) if is_tensor(labels) else labels)
+        classes = None if settings.unlabelled else list(host_array(labels) if is_tensor(labels) else labels)
         yield points, classes
         start += len(points)
 
@@ -131,9 +131,9 @@ def _pair(item: Any, settings: Settings, name: str) -> tuple[Any, Any]:  # noqa:
         )
     point, label = 0, 1
     if settings.features is not None:
-        point = _place(settings.features, item, name)
-    if settings.label is not None:
-        label = _place((settings.label,), item, name)
+        point = _part_number(settings.features, item, name)
+    if settings.label_column is not None:
+        label = _part_number((settings.label_column,), item, name)
     elif len(item) != 2 and not settings.unlabelled:
         raise SotddError(
             f"items of dataset {name!r} have {len(item)} parts: expected (point, label); say which with features=0, "
@@ -142,7 +142,7 @@ def _pair(item: Any, settings: Settings, name: str) -> tuple[Any, Any]:  # noqa:
     return item[point], None if settings.unlabelled else item[label]
 
 
-def _place(names: tuple[str | int, ...], item: tuple[Any, ...] | list[Any], name: str) -> int:
+def _part_number(names: tuple[str | int, ...], item: tuple[Any, ...] | list[Any], name: str) -> int:
     if len(names) != 1 or not str(names[0]).isdigit() or int(names[0]) >= len(item):
         raise SotddError(
             f"items of dataset {name!r} have {len(item)} parts: expected a number from 0 to {len(item) - 1}, not "
@@ -154,7 +154,7 @@ def _place(names: tuple[str | int, ...], item: tuple[Any, ...] | list[Any], name
 def _fields(item: Mapping[Any, Any], settings: Settings, name: str) -> tuple[Any, Any]:
     """Two fields of a mapping, named or found by their usual names."""
     usual = [key for key in item if str(key).lower() in LABEL_NAMES]
-    label = settings.label if settings.label is not None else usual[0] if len(usual) == 1 else None
+    label = settings.label_column if settings.label_column is not None else usual[0] if len(usual) == 1 else None
     if label is None and not settings.unlabelled:
         raise SotddError(f"items of dataset {name!r} have {', '.join(map(repr, item))}: name the labels with label=.")
     rest = [key for key in item if key != label]
@@ -174,7 +174,7 @@ def stacked(points: list[Any], start: int, name: str) -> list[Any] | NDArray[Any
     if points and all(is_image(point) for point in points):
         return points
     try:
-        arrays = [_array(point) for point in points]
+        arrays = [host_array(point) for point in points]
     except (ValueError, TypeError) as error:
         raise SotddError(f"points of dataset {name!r} are {described(points[0])}: expected numbers.") from error
     for place, array in enumerate(arrays):
@@ -189,10 +189,6 @@ def stacked(points: list[Any], start: int, name: str) -> list[Any] | NDArray[Any
                 f"point {start + place:,} of dataset {name!r} is {described(points[place])}: expected numbers."
             )
     return np.stack(arrays)
-
-
-def _array(value: Any) -> NDArray[Any]:  # noqa: ANN401
-    return host_labels(value) if is_tensor(value) else np.asarray(value)
 
 
 def _length(source: Any) -> int | None:  # noqa: ANN401

@@ -161,8 +161,8 @@ def test_frames_with_one_name_twice():
         ("x,x,y\n1,2,3\n", "two columns named 'x'"),
         ("\n\n\n", "cannot read t.csv"),
         ("1,2\n3,4\n", "name the labels with label="),
-        ("x,y\n1,2\n,3\n", "column 'x' of t.csv has 1 missing values"),
-        ("x,y\nnan,2\n4,3\n", "column 'x' of t.csv has 1 missing values"),
+        ("x,y\n1,2\n,3\n", "column 'x' of t.csv has 1 missing value"),
+        ("x,y\nnan,2\n4,3\n", "column 'x' of t.csv has 1 missing value"),
     ],
 )
 def test_bad_tables_as_text(folder, text, said):

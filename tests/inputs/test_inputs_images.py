@@ -128,7 +128,7 @@ def test_broken_images_are_named_or_skipped(photos, tmp_path, caplog, damage):
         data = open_dataset("grey", broken="skip")
     assert data.counts.tolist() == [3, 4]
     np.testing.assert_array_equal(data.features, np.delete(of(photos, "grey"), 2, axis=0))
-    assert "1 broken images are skipped" in caplog.text
+    assert "1 broken image is skipped" in caplog.text
     assert open_dataset("grey::broken=skip").n_points == 7
 
 
@@ -153,7 +153,7 @@ def test_folders_without_images(tmp_path, kind):
 def test_folders_where_all_is_broken(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.jpg").write_text("no")
-    with pytest.raises(sotdd.SotddError, match="none of the 1 images"):
+    with pytest.raises(sotdd.SotddError, match="has 1 image and none can be read"):
         open_dataset(tmp_path, broken="skip")
 
 

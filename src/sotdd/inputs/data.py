@@ -1,4 +1,4 @@
-"""Labelled datasets, checked once at the edge and read in blocks of rows afterwards."""
+"""Labelled datasets: checked once, when they come in, and read in blocks of rows afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_te
 
 
 class Indexed(Protocol):
-    """Rows by number, such as a torch Dataset has."""
+    """What has rows by number, such as a torch Dataset."""
 
     def __getitem__(self, row: int, /) -> Any: ...  # noqa: ANN401  # a row is whatever the source makes of it
 
@@ -35,21 +35,22 @@ Dataset: TypeAlias = (
 # Where features are: an array in memory, a tensor on a device, or something that is read in blocks.
 Features: TypeAlias = NDArray[Any] | DeviceFeatures | StreamedFeatures
 
-# A block of rows is converted, checked or projected at a time; this many values of it.
+# Rows are converted, checked and projected in blocks of at most this many values and this many rows.
 _BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 512
 
+# NumPy's letters for dtypes of real numbers.
 REAL_KINDS = "biuf"
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledData:
-    """Features and labels that were checked and agree; the features stay where they are.
+    """Features and labels that were checked and belong together; the features stay where they are.
 
     Attributes
     ----------
     name
-        What messages call it.
+        What messages call the dataset.
     features
         The array as given, of shape (n, ...) and any real dtype, never copied whole; or a tensor on
         a device, which stays there; or `StreamedFeatures`, which are read in blocks.
@@ -58,7 +59,7 @@ class LabelledData:
     codes
         For every row, the index of its label in ``classes``.
     columns
-        The names of the features, where they have names: those of a table's columns.
+        The names of the features where they are columns of a table; None otherwise.
 
     Examples
     --------
@@ -78,9 +79,9 @@ class LabelledData:
 
     @classmethod
     def of(cls, source: Dataset, name: str | None = None) -> LabelledData:
-        """Check ``(features, labels)`` or ``features`` alone, which is one class.
+        """Check arrays: ``(features, labels)``, or ``features`` alone, which are one class.
 
-        `sotdd.open_dataset` opens much else.
+        `sotdd.open_dataset` does the same with arrays, and opens much else.
         """
         if isinstance(source, LabelledData):
             return source if not name or name == source.name else replace(source, name=name)
@@ -111,7 +112,7 @@ class LabelledData:
 
     @property
     def n_features(self) -> int:
-        """How many numbers a point has, whatever its shape."""
+        """How many numbers make up a point, whatever its shape."""
         return int(np.prod(self.point_shape, dtype=np.int64))
 
     @property
@@ -134,7 +135,7 @@ class LabelledData:
         return offsets, position.astype(np.int32) if self.n_points < 2**31 else position
 
     def blocks(self) -> list[slice]:
-        """Cut the rows into blocks small enough to convert without noticing the memory."""
+        """Cut the rows into blocks so small that converting one takes little memory."""
         rows = max(1, min(_MOST_ROWS, _BLOCK_VALUES // self.n_features))
         edges = [*range(0, self.n_points, rows), self.n_points]
         return [slice(start, stop) for start, stop in neighbours(edges)]
@@ -142,20 +143,20 @@ class LabelledData:
     def rows(self, block: slice) -> NDArray[Any]:
         """One block of points as a matrix (rows, n_features), in the dtype it came in.
 
-        Dtypes that the compiled loops do not read become float64, this block only.
+        If the compiled loops cannot read that dtype, this block is converted to float64.
         """
         matrix = np.asarray(self.features[block]).reshape(-1, self.n_features)
         if matrix.dtype.isnative and matrix.dtype in (np.uint8, np.float32, np.float64):
             return np.ascontiguousarray(matrix)
         return matrix.astype(np.float64)
 
-    def take(self, places: NDArray[np.integer]) -> LabelledData:
-        """Some of the points, copied; classes without a point among them are left out."""
+    def take(self, rows: NDArray[np.integer]) -> LabelledData:
+        """The points of some rows, copied; classes without a point among them are left out."""
         if isinstance(self.features, DeviceFeatures):
-            features: Features = DeviceFeatures(self.features.tensor[places])
+            features: Features = DeviceFeatures(self.features.tensor[rows])
         else:
-            features = self.features[places]
-        present, codes = np.unique(self.codes[places], return_inverse=True)
+            features = self.features[rows]
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
         classes = tuple(self.classes[code] for code in present)
         return replace(self, features=features, classes=classes, codes=codes.astype(np.int32))
 
@@ -178,12 +179,12 @@ class LabelledData:
                 first = f"the first ({part[row, feature]}) in row {block.start + row:,}, feature {feature:,}"
             bad += int(finite.size - np.count_nonzero(finite))
         if bad:
-            values = "1 value that is" if bad == 1 else f"{bad:,} values that are"
+            values = counted(bad, "value that is", "values that are")
             raise SotddError(f"dataset {self.name!r} has {values} NaN or infinite, {first}: drop or impute them first.")
 
 
 def same_features(datasets: Sequence[LabelledData]) -> int:
-    """Return the number of features that all datasets share, or refuse."""
+    """Return the number of features of all datasets, or refuse datasets that do not agree."""
     first = datasets[0]
     for other in datasets[1:]:
         if other.n_features != first.n_features:
@@ -222,7 +223,7 @@ def split(source: object, name: str) -> tuple[object, object | None]:
 
 
 def checked_features(features: object, name: str) -> Features:
-    """Features as an array of finite numbers (n, ...), wherever it is, or refuse."""
+    """Features as an array of finite real numbers (n, ...), left where they are; anything else is refused."""
     array = _checked_kind(features, name)
     LabelledData(name, array, ("all",), np.zeros(0, np.int32))._refuse_non_finite()
     return array

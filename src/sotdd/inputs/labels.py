@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs.tensors import host_array
 
 _log = logging.getLogger("sotdd.inputs")
@@ -51,9 +52,9 @@ class Labels:
                 f"labels of dataset {name!r} have shape {array.shape}: expected one label per row, in one dimension."
             )
         if len(array) != n_points:
+            entries, rows = counted(len(array), "entry", "entries"), counted(n_points, "row", "rows")
             raise SotddError(
-                f"labels of dataset {name!r} have {len(array):,} entries but features have {n_points:,} rows: "
-                "pass one label per row."
+                f"labels of dataset {name!r} have {entries} but features have {rows}: pass one label per row."
             )
         if array.dtype.kind not in "biuUSVfcMm":
             return cls(*_codes_of_objects(array, name))
@@ -125,7 +126,7 @@ class Labels:
         """Refuse labels of which some are missing, and say how many."""
         count = int(np.count_nonzero(self.codes < 0))
         if count:
-            labels = "1 label that is" if count == 1 else f"{count:,} labels that are"
+            labels = counted(count, "label that is", "labels that are")
             raise SotddError(
                 f"dataset {name!r} has {labels} missing (NaN or None): drop those rows, as sotdd.open_dataset(..., "
                 "drop_missing=True) does, or name the class."
@@ -140,7 +141,7 @@ class Labels:
             return None
         known = np.flatnonzero(self.codes >= 0)
         if dropped:
-            _log.info("%s: %s rows without a label are dropped.", name, f"{dropped:,}")
+            _log.info("%s: %s dropped.", name, counted(dropped, "row without a label is", "rows without a label are"))
         if not len(known):
             raise SotddError(f"dataset {name!r} has no rows with a label: expected at least one.")
         if most is not None and most < len(known):

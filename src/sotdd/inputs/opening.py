@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs.column_names import matched
 from sotdd.inputs.data import REAL_KINDS, Dataset, Features, LabelledData, checked_features
 from sotdd.inputs.labels import Labels
@@ -201,9 +202,8 @@ def _completed(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
         checked_features(loaded.features, name)  # their shape and dtype; arrays were checked when they were read
     labels = loaded.labels or Labels.one_class(len(loaded.features))
     if len(labels) != len(loaded.features):
-        raise SotddError(
-            f"dataset {name!r} has {len(labels):,} labels but {len(loaded.features):,} points: expected one label each."
-        )
+        several = counted(len(labels), "label", "labels"), counted(len(loaded.features), "point", "points")
+        raise SotddError(f"dataset {name!r} has {' but '.join(several)}: expected one label each.")
     if settings.bins is not None and loaded.labels is None:
         raise SotddError(f"bins is given but dataset {name!r} has no labels: leave it out.")
     labels = labels.as_classes(settings.bins, name)

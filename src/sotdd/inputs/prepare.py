@@ -1,4 +1,4 @@
-"""Batches of texts, images or numbers turned into the numbers that are compared."""
+"""Batches of texts, images or arrays turned into the numbers that are compared."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import Spool
 from sotdd.inputs.tensors import host_array
 
-# Items that are prepared together.
+# This many rows of numbers are prepared at a time; items say themselves how many.
 BATCH = 256
 
 
 class Preparation:
-    """What is done to every batch: images made uniform, then the encoder, then the transform."""
+    """What is done to every batch: images are made uniform, then the encoder and then the transform are applied."""
 
     def __init__(self, name: str, settings: Settings) -> None:
         self._name = name
@@ -30,7 +30,7 @@ class Preparation:
         self._uniform = Uniform(name, settings.image_size, settings.image_mode)
 
     def __call__(self, batch: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-        """Numbers (m, ...) of a batch of m."""
+        """The numbers (m, ...) that a batch of m items or rows becomes."""
         encoder, transform = self._settings.encoder, self._settings.transform
         count = len(batch)
         ready = self._as_images(batch)

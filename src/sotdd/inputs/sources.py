@@ -1,4 +1,4 @@
-"""Sources as texts: a path, and after two colons how it is to be opened."""
+"""Sources as text: a path, and after two colons how to open it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class SourceText:
-    """A path and the options that come with it.
+    """A path and the options that follow it.
 
     Examples
     --------

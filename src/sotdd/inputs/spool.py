@@ -1,4 +1,4 @@
-"""Blocks of rows that come once, kept in memory or, beyond a size, in a temporary file."""
+"""Blocks of rows that can be read only once, kept in memory or, beyond a size, in a temporary file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def stored_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 
 
 class Spool:
-    """Takes blocks of rows one after another and gives them back as features.
+    """Takes blocks of rows one after another, and returns all of them as features.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Spool:
         self._keep(np.ascontiguousarray(block, dtype))
 
     def features(self) -> NDArray[Any] | MappedRows:
-        """All rows, once every block is there."""
+        """All rows, once every block was added."""
         if self._kind is None or not self._rows:
             raise SotddError(f"dataset {self._name!r} has no points: expected at least one.")
         shape, dtype = (self._rows, *self._kind[0]), self._kind[1]

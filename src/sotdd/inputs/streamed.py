@@ -24,19 +24,19 @@ _RUN = 4096
 class StreamedFeatures(ABC):
     """Points outside memory that read like an array (n, ...): by slices and by arrays of row numbers.
 
-    Several threads may read at the same time. Values that are not finite are found when they are
-    read, since looking for them before would mean reading everything.
+    Several threads may read at the same time. Values that are not finite are refused when they are
+    read, since finding them any earlier would mean reading everything.
 
     Parameters
     ----------
     name
-        What messages call it.
+        What messages call the dataset.
     shape
-        Of all points, (n, ...).
+        The shape (n, ...) of all points together.
     dtype
-        Of every block.
+        The dtype of every block.
     finite
-        Whether the values are known to be finite.
+        Whether the values are known to be finite, so that blocks need no check.
     """
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, *, finite: bool = False) -> None:
@@ -49,14 +49,14 @@ class StreamedFeatures(ABC):
 
     @abstractmethod
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """The rows from ``start`` up to ``stop``; what is returned is not written to."""
+        """The rows from ``start`` up to ``stop``; callers do not write to them."""
 
     def __len__(self) -> int:
         """How many points there are."""
         return self.shape[0]
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
-        """Some points, in memory."""
+        """Some points as an array in memory."""
         if not isinstance(rows, slice):
             return self._picked(np.asarray(rows))
         start, stop, step = rows.indices(len(self))
@@ -68,7 +68,7 @@ class StreamedFeatures(ABC):
         return block
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        """All points, in memory: for those who can afford it."""
+        """All points as an array in memory, for those who have the room."""
         return np.asarray(self[:], dtype=dtype)
 
     def _picked(self, rows: NDArray[np.integer]) -> NDArray[Any]:
@@ -91,15 +91,15 @@ class StreamedFeatures(ABC):
 
 
 def refuse_non_finite(block: NDArray[Any], rows: range | NDArray[np.integer], name: str) -> None:
-    """Refuse a block that holds NaN or infinities, and say in which of its rows the first is."""
+    """Refuse a block that holds NaN or infinities, and say where the first of them is; ``rows`` numbers its rows."""
     finite = np.isfinite(block)
     if finite.all():
         return
-    place = np.argwhere(~finite.reshape(len(block), -1))[0]
-    value = block.reshape(len(block), -1)[tuple(place)]
+    row, feature = np.argwhere(~finite.reshape(len(block), -1))[0]
+    value = block.reshape(len(block), -1)[row, feature]
     raise SotddError(
-        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {rows[place[0]]:,}, "
-        f"feature {place[1]:,}: drop or impute them first."
+        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {rows[row]:,}, "
+        f"feature {feature:,}: drop or impute them first."
     )
 
 

@@ -28,7 +28,7 @@ def is_tensor(value: object) -> bool:
 
 
 def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa: ANN401  # torch is optional
-    """Features held in a tensor: an array that shares its memory, or the tensor where it is."""
+    """Features held in a tensor: an array that shares its memory, or the tensor itself if it is on a device."""
     tensor = tensor.detach()
     if str(tensor.layout) != "torch.strided":
         raise SotddError(f"features of dataset {name!r} are a sparse tensor: pass features.to_dense().")
@@ -49,7 +49,7 @@ def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noq
 
 
 def from_dlpack(array: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa: ANN401  # of whatever library
-    """Features of a library that shares its memory by DLPack, such as CuPy: where they are, if torch can hold them."""
+    """Features of a library that shares memory by DLPack, such as CuPy; on a device they stay there, held by torch."""
     on_host = array.__dlpack_device__()[0] == _HOST
     try:
         if on_host:
@@ -72,7 +72,7 @@ def host_array(values: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optiona
 
 
 class DeviceFeatures:
-    """A tensor on a device that reads like an array: blocks of rows come to the host when asked for."""
+    """A tensor on a device that reads like an array: rows are copied to the host when they are asked for."""
 
     def __init__(self, tensor: Any) -> None:  # noqa: ANN401
         self.tensor = tensor
@@ -86,20 +86,21 @@ class DeviceFeatures:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
-        """Some points, on the host."""
+        """Some points as an array on the host."""
         host: NDArray[Any] = self.tensor[rows].cpu().numpy()
         return host
 
     def all_finite(self) -> bool:
-        """Whether nothing is NaN or infinite, found on the device."""
+        """Whether no value is NaN or infinite, which is found out on the device."""
         return not self.tensor.is_floating_point() or bool(self.tensor.isfinite().all().item())
 
     def moments(
         self, pivot: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], int]:
-        """Reach, mean and summed squared deviations of features, and the farthest row; in float64 on the device.
+        """Reach, mean and summed squared deviations of every feature, and the farthest row.
 
-        The reach (d,) is the largest deviation from ``pivot``; the others are of (x - pivot) / reach.
+        The reach (d,) is the largest deviation from ``pivot``; mean and deviations are those of
+        (x - pivot) / reach. All are computed on the device, in float64.
         """
         flat = self.tensor.reshape(len(self), -1)
         origin = flat.new_tensor(pivot, dtype=flat.new_empty(0).double().dtype)

@@ -21,7 +21,7 @@ _WHY = "the source is an array, or (features, labels)"
 
 
 def open_arrays(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # anything
-    """Take ``(features, labels)``, features alone, or a dataset that is open already."""
+    """Open ``(features, labels)``, features alone, or a dataset that is open already."""
     if isinstance(source, LabelledData):
         settings.refuse("the dataset is open already", "features", "label", "split", "broken")
         return Loaded(source.features, Labels(source.classes, source.codes), columns=source.columns)
@@ -38,12 +38,12 @@ def open_arrays(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: 
 
 
 def is_bunch(source: object) -> bool:
-    """Whether a source is what scikit-learn's loaders return."""
+    """Whether a source is a Bunch, as the loaders of scikit-learn return it."""
     return isinstance(source, Mapping) and hasattr(source, "data") and hasattr(source, "target")
 
 
 def open_bunch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # scikit-learn is optional
-    """Take data and target of a scikit-learn Bunch; integer targets are called by their names."""
+    """Open the data and target of a scikit-learn Bunch; integer targets go by their names."""
     loaded = open_arrays((source.data, source.target), name, settings)
     names = getattr(source, "target_names", None)
     if loaded.labels is None or names is None or isinstance(names, str):
@@ -57,7 +57,7 @@ def open_bunch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: A
 
 
 def _items(features: object) -> ListItems | None:
-    """Texts and images in a list, or texts in an array; None for numbers."""
+    """Texts or images in a list, or texts in an array; None for anything else."""
     if type(features).__name__ == "Series" and hasattr(features, "to_list"):
         values = features.to_list()
         return ListItems(values) if _all_texts(values) else None

@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
@@ -21,7 +20,7 @@ _EXPECTED = "an Arrow file"
 
 
 def open_arrow(path: Path, name: str, settings: Settings) -> Loaded:
-    """Open a file or a stream of record batches; numbers stay in the file."""
+    """Open a file or a stream of record batches; numbers stay in the file until they are read."""
     settings.refuse("Arrow files have no splits and hold no image files", "split", "broken")
     require("pyarrow", "reading Arrow files", "'sotdd[inputs]'")
     with reading(path, _EXPECTED):
@@ -41,10 +40,7 @@ def open_arrow(path: Path, name: str, settings: Settings) -> Loaded:
 
     def decode(number: int) -> NDArray[Any]:
         with reading(path, _EXPECTED):
-            block = block_of(batches.get(number), columns, np.dtype(dtype), name)
-        if block.shape[1:] != shape:
-            raise SotddError(f"lists in {path} have shape {block.shape[1:]} but {shape} before: expected one length.")
-        return block
+            return block_of(batches.get(number), columns, dtype, name, shape)
 
     return Loaded(GroupedRows(name, batches.sizes, shape, dtype, decode), labels, columns=columns.names)
 

@@ -1,4 +1,4 @@
-"""CSV files, plain or compressed, read once and some rows at a time."""
+"""CSV files, plain or compressed, read once, a few rows at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BLOCK_BYTES = 4 << 20
 
 
 def open_csv(path: Path, name: str, settings: Settings) -> Loaded:
-    """Read the columns that are wanted; numbers beyond a size go to a temporary file."""
+    """Read the columns that are wanted; beyond a size, numbers go to a temporary file."""
     settings.refuse("CSV files have no splits and hold no image files", "split", "broken")
     require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
     with reading(path, _EXPECTED):
@@ -35,14 +35,14 @@ def open_csv(path: Path, name: str, settings: Settings) -> Loaded:
                 spool.add(block_of(batch, columns, np.dtype(np.float64), name))
             if columns.label is not None:
                 labels.append(batch.column(columns.label))
-        found = None if columns.label is None or not labels else labels_of(labels, name).as_numbers()
+        numbered = labels_of(labels, name).as_numbers() if labels else None
         if columns.kind == "text" and texts:
-            return Loaded(ArrowTexts(arrow().chunked_array(texts), name), found)
-        return Loaded(spool.features(), found, columns=columns.names)
+            return Loaded(ArrowTexts(arrow().chunked_array(texts), name), numbered)
+        return Loaded(spool.features(), numbered, columns=columns.names)
 
 
 def _kinds(path: Path) -> dict[str, Kind]:
-    """What the first rows hold."""
+    """What each column holds, judging by the first rows."""
     with _reader(path, {}) as reader:
         names = reader.schema.names
         twice = sorted({column for column in names if names.count(column) > 1})
@@ -54,8 +54,8 @@ def _kinds(path: Path) -> dict[str, Kind]:
 def _batches(path: Path, columns: Columns) -> Iterator[Any]:
     """Rows of the columns that are wanted.
 
-    Types are asked for rather than guessed from the first rows: numbers may get a fraction and
-    labels a letter further down.
+    The reader is told the types rather than left to guess them from the first rows: further down, numbers may
+    get a fraction and labels a letter.
     """
     library = arrow()
     numbers = columns.kind != "text"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.text import counted
 from sotdd.inputs.labels import Labels, sampled
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.images import BATCH, fitted, is_grey, other_sizes
@@ -39,7 +40,8 @@ def open_folder(folder: Path, name: str, settings: Settings) -> Loaded:
     headers = [_header(path, skip) for path in paths]
     seen = [header for header in headers if header is not None]
     if not seen:
-        raise SotddError(f"none of the {len(paths):,} images of {folder} can be read: expected at least one.")
+        images = counted(len(paths), "image", "images")
+        raise SotddError(f"{folder} has {images} and none can be read: expected at least one.")
     kept = [row for row, header in enumerate(headers) if header is not None]
     paths, classes = [paths[row] for row in kept], [classes[row] for row in kept]
     if settings.image_size is None and settings.encoder is None:
@@ -63,11 +65,11 @@ class FolderImages(Items):
         self.broken = broken
 
     def __len__(self) -> int:
-        """How many there are."""
+        """How many images there are."""
         return len(self._paths)
 
     def read(self, rows: NDArray[np.integer]) -> list[Any]:
-        """Decoded images; None for those that are broken, where they may be skipped."""
+        """The decoded images of some rows; None for broken ones, where these may be skipped."""
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
             images = list(threads.map(self._decoded, [self._paths[row] for row in rows]))
         self.broken += sum(image is None for image in images)
@@ -76,7 +78,8 @@ class FolderImages(Items):
     def log_skipped(self, name: str) -> None:
         """Log how many images were skipped."""
         if self.broken:
-            _log.info("%s: %s broken images are skipped.", name, f"{self.broken:,}")
+            images = counted(self.broken, "broken image is", "broken images are")
+            _log.info("%s: %s skipped.", name, images)
 
     def _decoded(self, path: Path) -> Any:  # noqa: ANN401  # Pillow is optional
         pillow = require("PIL.Image", "reading images", "'sotdd[inputs]'")
@@ -90,7 +93,7 @@ class FolderImages(Items):
 
 
 def _images(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
-    """Paths and class names, in the order of their names."""
+    """Paths and their class names, sorted by class and then by path."""
     if unlabelled:
         paths = _below(folder)
         classes = ["all"] * len(paths)
@@ -115,7 +118,7 @@ def _below(folder: Path) -> list[Path]:
 
 
 def _header(path: Path, skip: bool) -> tuple[tuple[int, int], str] | None:
-    """Size and mode of an image, from its first bytes; None for one that is broken and may be skipped."""
+    """Size and mode of an image, from its first bytes; None for a broken one, where these may be skipped."""
     pillow = require("PIL.Image", "reading images", "'sotdd[inputs]'")
     try:
         with warnings.catch_warnings():

@@ -22,7 +22,7 @@ _log = logging.getLogger("sotdd.inputs")
 
 _ADVICE = "name arrays as FILE::features=NAME,label=NAME"
 
-# Arrays beyond this size that are squeezed by more than this are taken for a bomb: data never are.
+# Arrays beyond this many bytes that compress by more than this factor are taken for a zip bomb: data never do.
 _LARGE = 1 << 30
 _SQUEEZED = 100
 
@@ -51,7 +51,7 @@ def open_npz(path: Path, name: str, settings: Settings) -> Loaded:
 
 
 def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
-    """One array, whose size is known and fits before it is read."""
+    """One array, whose size is checked before it is read."""
     if f"{name}.npy" not in archive.namelist():
         names = [member.removesuffix(".npy") for member in archive.namelist()]
         raise SotddError(f"{path} has no array {name!r}, only {', '.join(names) or 'none'}: {_ADVICE}.")

@@ -57,12 +57,7 @@ def _features(tables: Sequence[ParquetTable], columns: Columns, name: str) -> Fe
 
     def decode(number: int) -> NDArray[Any]:
         table, group = groups[number]
-        block = block_of(table.group(group, columns.features), columns, dtype, table.path)
-        if block.shape[1:] != shape:
-            raise SotddError(
-                f"lists in {table.path} have shape {block.shape[1:]} but {shape} before: expected one length."
-            )
-        return block
+        return block_of(table.group(group, columns.features), columns, dtype, table.path, shape)
 
     return GroupedRows(name, sizes, shape, dtype, decode)
 

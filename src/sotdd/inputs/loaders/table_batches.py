@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.loaders.arrow_columns import Column, Schema, Table, block_of, dtype_of, kind_of, kinds_of
 from sotdd.inputs.loaders.columns import Columns
@@ -79,10 +80,8 @@ def batch_of(table: Table, columns: Columns, name: str) -> Dataset:
 
 def _labels(column: Column, title: str, name: str) -> NDArray[Any]:
     if column.null_count:
-        raise SotddError(
-            f"label column {title!r} of {name} has {column.null_count:,} missing values: drop those rows or name the "
-            "class."
-        )
+        missing = counted(column.null_count, "missing value", "missing values")
+        raise SotddError(f"label column {title!r} of {name} has {missing}: drop those rows or name the class.")
     if kind_of(column.type) == "list":
         raise SotddError(f"label column {title!r} of {name} holds lists: expected one label per row.")
     if hasattr(column, "dictionary_decode"):

@@ -1,6 +1,7 @@
-"""Torch datasets and loaders, and whatever else gives one item per row number.
+"""Torch datasets and loaders, and any object that yields one item per row number.
 
-Torch is not imported: its objects are known by what they are called and by what they can do.
+Torch is not imported: its objects are recognised by the names of their types and by what they can do. Tensors,
+which hold all points at once, are another thing: `inputs.tensors` reads them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs.labels import Labels, sampled
 from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.columns import LABEL_NAMES
@@ -28,12 +30,12 @@ _log = logging.getLogger("sotdd.inputs")
 
 
 def is_torch_data(source: object) -> bool:
-    """Whether a source is a Dataset or a DataLoader of torch's, or of a class made from them."""
+    """Whether a source is a torch Dataset or DataLoader, or of a class derived from them."""
     return any(kind.__module__.startswith("torch.utils.data") for kind in type(source).__mro__)
 
 
 def is_indexed(source: object) -> bool:
-    """Whether a source has items by number, without being an array."""
+    """Whether a source yields items by number, and is not an array, a list or a mapping."""
     return (
         hasattr(source, "__getitem__")
         and hasattr(source, "__len__")
@@ -45,7 +47,7 @@ def is_indexed(source: object) -> bool:
 
 
 def open_torch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # torch is optional
-    """Read a Dataset or a DataLoader once; beyond a size, by way of a temporary file."""
+    """Read a Dataset or a DataLoader once; beyond a size, its points go to a temporary file."""
     settings.refuse("a torch dataset has no splits and holds no image files", "split", "broken")
     if hasattr(source, "batch_sampler") and hasattr(source, "dataset"):
         endless = _length(source) is None
@@ -69,7 +71,7 @@ def read_stream(
     head: bool = False,
     sampled_already: bool = False,
 ) -> Loaded:
-    """Read batches of points and labels as they come, up to ``max_points`` where no end can be seen."""
+    """Read batches of points and labels as they come; with ``head``, only the first ``max_points`` points."""
     if head and settings.max_points is None:
         raise SotddError(
             f"dataset {name!r} is a stream whose end cannot be seen: pass max_points= to take its first points."
@@ -94,7 +96,7 @@ def read_stream(
 
 
 def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
-    """Single items put together."""
+    """Batches made of single items."""
     start = 0
     while part := list(islice(items, BATCH)):
         pairs = [_pair(item, settings, name) for item in part]
@@ -104,7 +106,7 @@ def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[tu
 
 
 def _unbatched(loader: Iterable[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
-    """Batches of a loader; one that does not put items together hands them out one by one."""
+    """The batches of a loader, or batches of its items if it yields them one by one."""
     if getattr(loader, "batch_size", 1) is None and getattr(loader, "batch_sampler", None) is None:
         yield from _batched(iter(loader), settings, name)
         return
@@ -136,8 +138,8 @@ def _pair(item: Any, settings: Settings, name: str) -> tuple[Any, Any]:  # noqa:
         label = _part_number((settings.label_column,), item, name)
     elif len(item) != 2 and not settings.unlabelled:
         raise SotddError(
-            f"items of dataset {name!r} have {len(item)} parts: expected (point, label); say which with features=0, "
-            "label=1."
+            f"items of dataset {name!r} have {counted(len(item), 'part', 'parts')}: expected (point, label); say "
+            "which with features=0, label=1."
         )
     return item[point], None if settings.unlabelled else item[label]
 
@@ -145,14 +147,14 @@ def _pair(item: Any, settings: Settings, name: str) -> tuple[Any, Any]:  # noqa:
 def _part_number(names: tuple[str | int, ...], item: tuple[Any, ...] | list[Any], name: str) -> int:
     if len(names) != 1 or not str(names[0]).isdigit() or int(names[0]) >= len(item):
         raise SotddError(
-            f"items of dataset {name!r} have {len(item)} parts: expected a number from 0 to {len(item) - 1}, not "
-            f"{', '.join(map(repr, names))}."
+            f"items of dataset {name!r} have {counted(len(item), 'part', 'parts')}: expected a number from 0 to "
+            f"{len(item) - 1}, not {', '.join(map(repr, names))}."
         )
     return int(names[0])
 
 
 def _fields(item: Mapping[Any, Any], settings: Settings, name: str) -> tuple[Any, Any]:
-    """Two fields of a mapping, named or found by their usual names."""
+    """The point and the label of a mapping: the fields that were named, or those with the usual names."""
     usual = [key for key in item if str(key).lower() in LABEL_NAMES]
     label = settings.label_column if settings.label_column is not None else usual[0] if len(usual) == 1 else None
     if label is None and not settings.unlabelled:
@@ -168,7 +170,7 @@ def _fields(item: Mapping[Any, Any], settings: Settings, name: str) -> tuple[Any
 
 
 def stacked(points: list[Any], start: int, name: str) -> list[Any] | NDArray[Any]:
-    """Points of one shape as an array; texts and images as they are."""
+    """Points of one shape as an array (m, ...); texts and images stay as they are."""
     if points and all(isinstance(point, str) for point in points):
         return points
     if points and all(is_image(point) for point in points):
@@ -177,16 +179,16 @@ def stacked(points: list[Any], start: int, name: str) -> list[Any] | NDArray[Any
         arrays = [host_array(point) for point in points]
     except (ValueError, TypeError) as error:
         raise SotddError(f"points of dataset {name!r} are {described(points[0])}: expected numbers.") from error
-    for place, array in enumerate(arrays):
+    for position, array in enumerate(arrays):
         if array.shape != arrays[0].shape:
             advice = ", or pass image_size= to a dataset that yields images" if array.ndim > 1 else ""
             raise SotddError(
-                f"point {start + place:,} of dataset {name!r} has shape {array.shape} but others {arrays[0].shape}: "
+                f"point {start + position:,} of dataset {name!r} has shape {array.shape} but others {arrays[0].shape}: "
                 f"expected one shape; bring them to it in the dataset's transform{advice}."
             )
         if array.dtype.kind not in "biuf":
             raise SotddError(
-                f"point {start + place:,} of dataset {name!r} is {described(points[place])}: expected numbers."
+                f"point {start + position:,} of dataset {name!r} is {described(points[position])}: expected numbers."
             )
     return np.stack(arrays)
 

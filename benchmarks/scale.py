@@ -24,7 +24,7 @@ from pyarrow import parquet
 
 import sotdd
 from benchmarks.core import Line, table
-from sotdd.inputs.loaders.parquet_batches import ParquetBatches
+from sotdd.inputs import ParquetBatches
 from sotdd.sketches.cluster import sketching
 
 FEATURES = 64
@@ -33,7 +33,7 @@ FILE_ROWS = 250_000
 
 _STREAM = """
 import re, sys, time, sotdd
-from sotdd.inputs.loaders.parquet_batches import ParquetBatches
+from sotdd.inputs import ParquetBatches
 count, *paths = sys.argv[1:]
 batches = ParquetBatches.open(paths)
 projections = sotdd.Projections.fit([next(iter(batches))], n_projections=int(count))

@@ -157,9 +157,9 @@ def test_bunches_of_frames_and_hugging_face_columns_have_names(frame):
 
 
 def test_names_stay_with_samples_and_choices(frame):
-    opened = sotdd.open_dataset(frame, features=["visits", "age"], max_rows=50)
+    opened = sotdd.open_dataset(frame, features=["visits", "age"], max_points=50)
     assert opened.columns == ("visits", "age")
-    assert sotdd.open_dataset(opened, max_rows=10).columns == ("visits", "age")
+    assert sotdd.open_dataset(opened, max_points=10).columns == ("visits", "age")
     assert opened.take(np.arange(3)).columns == ("visits", "age")
     np.testing.assert_array_equal(opened.rows(slice(0, 3))[:, 1], opened.features[:3, 1])
 
@@ -252,7 +252,7 @@ def test_streams_match_every_batch_by_name(folder, frame):
 
 
 def test_parquet_batches_know_their_columns(folder, frame):
-    from sotdd.inputs.loaders.parquet_batches import ParquetBatches
+    from sotdd.inputs import ParquetBatches
 
     written(frame, "a.parquet")
     written(turned(frame), "b.parquet")

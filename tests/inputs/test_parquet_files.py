@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 import sotdd
-from sotdd.inputs.loaders.parquet_batches import ParquetBatches
+from sotdd.inputs import ParquetBatches
 from sotdd.inputs.loaders.parquet_files import parquet_files
 
 DATA = {

@@ -264,7 +264,7 @@ def test_the_python_on_the_page_of_a_command_opens_files_as_it_did(rng, tmp_path
         rows = np.column_stack([rng.normal(size=(size, 3)), rng.integers(2, size=size)])
         np.savetxt(name, rows, delimiter=",", header="u,v,w,kind", comments="")
     code, out, said = run(
-        "matrix", "a.csv", "b.csv::max_rows=30", "--label", "kind", "--features", "u+v", "--p", 1.5, "--seed", 4,
+        "matrix", "a.csv", "b.csv::max_points=30", "--label", "kind", "--features", "u+v", "--p", 1.5, "--seed", 4,
         "--report", "r.html", "--json",
     )  # fmt: skip
     assert code == 0, said

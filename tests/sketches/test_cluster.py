@@ -16,8 +16,8 @@ from distributed import Client, Future, LocalCluster
 from pyarrow import parquet
 
 import sotdd
+from sotdd.inputs import ParquetBatches
 from sotdd.inputs.loaders import parquet_batches
-from sotdd.inputs.loaders.parquet_batches import ParquetBatches
 from sotdd.sketches.cluster import sketching, tasks
 
 D = 5
@@ -369,12 +369,12 @@ def other_file(folder, made):
         (
             lambda t: t.set_column(0, "x0", pa.array([None, *t["x0"].to_pylist()[1:]], pa.float32())),
             {},
-            r"column 'x0' of .*part-99.parquet has 1 missing values",
+            r"column 'x0' of .*part-99.parquet has 1 missing value",
         ),
         (
             lambda t: t.set_column(5, "label", pa.array([None, *t["label"].to_pylist()[1:]])),
             {},
-            r"label column 'label' of .*part-99.parquet has 1 missing values",
+            r"label column 'label' of .*part-99.parquet has 1 missing value",
         ),
         (
             lambda t: t.set_column(0, "x0", pa.array([np.inf, *t["x0"].to_pylist()[1:]], pa.float32())),
@@ -394,8 +394,8 @@ def test_files_that_do_not_go_together(folder, threads, projections, change, set
     ("point", "said"),
     [
         ([[1.0, 2.0], [1.0]], "have 1 to 2 entries"),
-        ([[1.0, 2.0], None], "has 1 missing lists"),
-        ([[1.0, 2.0], [1.0, None]], "has 1 missing values"),
+        ([[1.0, 2.0], None], "has 1 missing list"),
+        ([[1.0, 2.0], [1.0, None]], "has 1 missing value"),
         ([[[1.0]], [[2.0]]], "has 1 features but the projections are for 5"),
         ([["a"], ["b"]], "expected columns of numbers"),
         ([[1.0, 2.0], [3.0, 4.0]], "has 2 features but the projections are for 5"),

@@ -45,8 +45,8 @@ def opened_data(source: str, purpose: str, features: str | None, label: str | No
 def as_text(source: str, features: str | None, label: str | None) -> str:
     """The source with the options of the command line in it, as Python would be given it.
 
-    >>> as_text("a.csv::max_rows=9", None, "kind")
-    'a.csv::label=kind,max_rows=9'
+    >>> as_text("a.csv::max_points=9", None, "kind")
+    'a.csv::label=kind,max_points=9'
     """
     from sotdd.sketches.making import SUFFIX
 

@@ -203,7 +203,8 @@ def conclude(
 def remarks_on_features(sides: Sequence[LabelledData], projections: Projections) -> tuple[str, ...]:
     """What there is to say of how features were scaled and matched."""
     scaled = () if projections.scaler is None else projections.scaler.remarks
-    return (*scaled, *by_position(sides, projections.columns))
+    has_names = projections.columns is not None or any(side.columns is not None for side in sides)
+    return (*scaled, *by_position(sides, projections.columns)) if has_names else scaled
 
 
 def pools_of(

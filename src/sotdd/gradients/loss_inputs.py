@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.class_codes import class_codes
+from sotdd.inputs.labels import class_codes
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 

@@ -1,6 +1,6 @@
 """Data as people have it, opened as labelled datasets."""
 
-from sotdd.inputs.opening import open_dataset
-from sotdd.inputs.several import labelled, labelled_pair, named
+from sotdd.inputs.loaders.parquet_batches import ParquetBatches
+from sotdd.inputs.opening import labelled, labelled_pair, named, open_dataset
 
-__all__ = ["labelled", "labelled_pair", "named", "open_dataset"]
+__all__ = ["ParquetBatches", "labelled", "labelled_pair", "named", "open_dataset"]

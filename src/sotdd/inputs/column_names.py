@@ -1,4 +1,4 @@
-"""Columns that have names are matched by them, in whatever order each dataset has them."""
+"""Columns that have names are matched by name, whatever their order in each dataset."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sotdd.inputs.tensors import DeviceFeatures
 
 Names = tuple[str, ...]
 
-# So many columns are listed in a message.
+# Messages list this many columns.
 _SHOWN = 6
 
 
 def matched(datasets: Sequence[LabelledData]) -> list[LabelledData]:
-    """The datasets with their columns in one order: that of the first one whose columns have names.
+    """The datasets with their columns in one order, that of the first dataset whose columns have names.
 
-    What has no names is taken by position.
+    Datasets without names are taken by position.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def matched(datasets: Sequence[LabelledData]) -> list[LabelledData]:
 
 
 def in_order(data: LabelledData, columns: Names | None, owner: str) -> LabelledData:
-    """A dataset with its columns in this order, or an error that names the columns which the two do not share."""
+    """A dataset with its columns in this order; refuse one that has other columns than ``owner``, and name them."""
     if columns is None or data.columns is None or data.columns == columns:
         return data
     order = places_of(columns, data.columns, f"dataset {data.name!r}", owner)
@@ -49,7 +49,7 @@ def in_order(data: LabelledData, columns: Names | None, owner: str) -> LabelledD
 
 
 def places_of(wanted: Names, own: Names, who: str, owner: str) -> list[int]:
-    """Where each wanted column lies among one's own, or refuse other names."""
+    """The position of each wanted column among the ``own`` columns of ``who``; refuse other names."""
     places = {column: place for place, column in enumerate(own)}
     missing = [column for column in wanted if column not in places]
     known = set(wanted)
@@ -62,7 +62,7 @@ def places_of(wanted: Names, own: Names, who: str, owner: str) -> list[int]:
 
 
 def by_position(sides: Sequence[LabelledData], columns: Names | None) -> tuple[str, ...]:
-    """Say which datasets have no names, beside projections, or others, that have."""
+    """Remarks on the datasets whose columns have no names, where the projections or other datasets have names."""
     if columns is None and all(data.columns is None for data in sides):
         return ()
     unnamed = dict.fromkeys(data.name for data in sides if data.columns is None)
@@ -70,12 +70,12 @@ def by_position(sides: Sequence[LabelledData], columns: Names | None) -> tuple[s
 
 
 def meets_by_position(data: LabelledData, columns: Names | None) -> bool:
-    """Whether a dataset or the projections that it is seen through have names, and the other has not."""
+    """Whether only one of a dataset and the projections it is seen through has named columns."""
     return (data.columns is None) != (columns is None)
 
 
 def taken_by_position(name: str, projections_have_names: bool) -> str:
-    """The remark on a dataset whose columns cannot be matched by name."""
+    """The remark on a dataset whose columns are matched by position for want of names."""
     if projections_have_names:
         return f"the columns of {name!r} have no names and are matched by position"
     return f"the projections were fitted on columns without names, so those of {name!r} are matched by position"
@@ -87,8 +87,8 @@ def _difference(missing: Sequence[str], extra: Sequence[str], owner: str) -> str
     if not missing:
         article = "a " if len(extra) == 1 else ""
         return f"has {article}{_listed(extra)}, which {owner} has not"
-    found = ", ".join(map(repr, extra[:_SHOWN])) + _more(extra)
-    return f"has no {_listed(missing)} and has {found}, which {owner} has not"
+    others = ", ".join(map(repr, extra[:_SHOWN])) + _more(extra)
+    return f"has no {_listed(missing)} and has {others}, which {owner} has not"
 
 
 def _listed(columns: Sequence[str]) -> str:
@@ -101,7 +101,7 @@ def _more(columns: Sequence[str]) -> str:
 
 
 def _reordered(features: Features, order: list[int]) -> Features:
-    """The columns in another order: a copy of arrays and tensors, nothing yet of what is read in blocks."""
+    """Features with their columns in another order; arrays and tensors are copied, the rest is reordered when read."""
     if isinstance(features, StreamedFeatures):
         return ReorderedColumns(features, order)
     if isinstance(features, DeviceFeatures):

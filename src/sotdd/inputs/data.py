@@ -1,4 +1,4 @@
-"""Labelled datasets, checked once at the edge and read in blocks of rows afterwards."""
+"""Labelled datasets: checked once, when they come in, and read in blocks of rows afterwards."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.class_codes import class_codes
+from sotdd.basics.text import counted
+from sotdd.inputs.labels import Labels
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
 
 
 class Indexed(Protocol):
-    """Rows by number, such as a torch Dataset has."""
+    """What has rows by number, such as a torch Dataset."""
 
     def __getitem__(self, row: int, /) -> Any: ...  # noqa: ANN401  # a row is whatever the source makes of it
 
@@ -34,21 +35,22 @@ Dataset: TypeAlias = (
 # Where features are: an array in memory, a tensor on a device, or something that is read in blocks.
 Features: TypeAlias = NDArray[Any] | DeviceFeatures | StreamedFeatures
 
-# A block of rows is converted, checked or projected at a time; this many values of it.
+# Rows are converted, checked and projected in blocks of at most this many values and this many rows.
 _BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 512
 
-_REAL_KINDS = "biuf"
+# NumPy's letters for dtypes of real numbers.
+REAL_KINDS = "biuf"
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledData:
-    """Features and labels that were checked and agree; the features stay where they are.
+    """Features and labels that were checked and belong together; the features stay where they are.
 
     Attributes
     ----------
     name
-        What messages call it.
+        What messages call the dataset.
     features
         The array as given, of shape (n, ...) and any real dtype, never copied whole; or a tensor on
         a device, which stays there; or `StreamedFeatures`, which are read in blocks.
@@ -57,7 +59,7 @@ class LabelledData:
     codes
         For every row, the index of its label in ``classes``.
     columns
-        The names of the features, where they have names: those of a table's columns.
+        The names of the features where they are columns of a table; None otherwise.
 
     Examples
     --------
@@ -77,28 +79,26 @@ class LabelledData:
 
     @classmethod
     def of(cls, source: Dataset, name: str | None = None) -> LabelledData:
-        """Check ``(features, labels)`` or ``features`` alone, which is one class.
+        """Check arrays: ``(features, labels)``, or ``features`` alone, which are one class.
 
-        `sotdd.open_dataset` opens much else.
+        `sotdd.open_dataset` does the same with arrays, and opens much else.
         """
         if isinstance(source, LabelledData):
-            return replace(source, name=name or source.name)
+            return source if not name or name == source.name else replace(source, name=name)
         name = name or "data"
-        features, labels = split(source, name)
+        features, values = split(source, name)
         array = checked_features(features, name)
-        if labels is None:
-            classes: tuple[Hashable, ...] = ("all",)
-            codes: NDArray[np.integer] = np.zeros(len(array), np.int32)
+        if values is None:
+            labels = Labels.one_class(len(array))
         else:
-            classes, codes = class_codes(labels, len(array), name)
-        return cls(name, array, classes, codes)
+            labels = Labels.of(values, len(array), name).as_classes(None, name)
+            labels.refuse_missing(name)
+        return cls(name, array, labels.classes, labels.codes)
 
     def __repr__(self) -> str:
         """Name and size, for people."""
-        return (
-            f"LabelledData({self.name!r}: {self.n_points:,} points, {self.n_features:,} features, "
-            f"{len(self.classes):,} classes)"
-        )
+        points, features = counted(self.n_points, "point", "points"), counted(self.n_features, "feature", "features")
+        return f"LabelledData({self.name!r}: {points}, {features}, {counted(len(self.classes), 'class', 'classes')})"
 
     @property
     def n_points(self) -> int:
@@ -112,7 +112,7 @@ class LabelledData:
 
     @property
     def n_features(self) -> int:
-        """How many numbers a point has, whatever its shape."""
+        """How many numbers make up a point, whatever its shape."""
         return int(np.prod(self.point_shape, dtype=np.int64))
 
     @property
@@ -135,7 +135,7 @@ class LabelledData:
         return offsets, position.astype(np.int32) if self.n_points < 2**31 else position
 
     def blocks(self) -> list[slice]:
-        """Cut the rows into blocks small enough to convert without noticing the memory."""
+        """Cut the rows into blocks so small that converting one takes little memory."""
         rows = max(1, min(_MOST_ROWS, _BLOCK_VALUES // self.n_features))
         edges = [*range(0, self.n_points, rows), self.n_points]
         return [slice(start, stop) for start, stop in neighbours(edges)]
@@ -143,20 +143,20 @@ class LabelledData:
     def rows(self, block: slice) -> NDArray[Any]:
         """One block of points as a matrix (rows, n_features), in the dtype it came in.
 
-        Dtypes that the compiled loops do not read become float64, this block only.
+        If the compiled loops cannot read that dtype, this block is converted to float64.
         """
         matrix = np.asarray(self.features[block]).reshape(-1, self.n_features)
         if matrix.dtype.isnative and matrix.dtype in (np.uint8, np.float32, np.float64):
             return np.ascontiguousarray(matrix)
         return matrix.astype(np.float64)
 
-    def take(self, places: NDArray[np.integer]) -> LabelledData:
-        """Some of the points, copied; classes without a point among them are left out."""
+    def take(self, rows: NDArray[np.integer]) -> LabelledData:
+        """The points of some rows, copied; classes without a point among them are left out."""
         if isinstance(self.features, DeviceFeatures):
-            features: Features = DeviceFeatures(self.features.tensor[places])
+            features: Features = DeviceFeatures(self.features.tensor[rows])
         else:
-            features = self.features[places]
-        present, codes = np.unique(self.codes[places], return_inverse=True)
+            features = self.features[rows]
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
         classes = tuple(self.classes[code] for code in present)
         return replace(self, features=features, classes=classes, codes=codes.astype(np.int32))
 
@@ -179,12 +179,12 @@ class LabelledData:
                 first = f"the first ({part[row, feature]}) in row {block.start + row:,}, feature {feature:,}"
             bad += int(finite.size - np.count_nonzero(finite))
         if bad:
-            values = "1 value that is" if bad == 1 else f"{bad:,} values that are"
+            values = counted(bad, "value that is", "values that are")
             raise SotddError(f"dataset {self.name!r} has {values} NaN or infinite, {first}: drop or impute them first.")
 
 
 def same_features(datasets: Sequence[LabelledData]) -> int:
-    """Return the number of features that all datasets share, or refuse."""
+    """Return the number of features of all datasets, or refuse datasets that do not agree."""
     first = datasets[0]
     for other in datasets[1:]:
         if other.n_features != first.n_features:
@@ -195,8 +195,8 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
                     f"{shapes[1]}: open both with sotdd.open_dataset(..., image_size=..., image_mode=...)."
                 )
             raise SotddError(
-                f"dataset {other.name!r} has {_features(other)} but dataset {first.name!r} has "
-                f"{first.n_features:,}: every dataset needs the same features."
+                f"dataset {other.name!r} has {counted(other.n_features, 'feature', 'features')} but dataset "
+                f"{first.name!r} has {first.n_features:,}: every dataset needs the same features."
             )
         if other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape:
             raise SotddError(
@@ -204,10 +204,6 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
                 f"{first.point_shape}: bring both to the same order of axes."
             )
     return first.n_features
-
-
-def _features(data: LabelledData) -> str:
-    return f"{data.n_features:,} feature" + ("s" if data.n_features != 1 else "")
 
 
 def split(source: object, name: str) -> tuple[object, object | None]:
@@ -227,13 +223,17 @@ def split(source: object, name: str) -> tuple[object, object | None]:
 
 
 def checked_features(features: object, name: str) -> Features:
-    """Features as an array of finite numbers (n, ...), wherever it is, or refuse."""
+    """Features as an array of finite real numbers (n, ...), left where they are; anything else is refused."""
     array = _checked_kind(features, name)
     LabelledData(name, array, ("all",), np.zeros(0, np.int32))._refuse_non_finite()
     return array
 
 
 def _checked_kind(features: object, name: str) -> Features:
+    if isinstance(features, np.ndarray):
+        if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
+            raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
+        return _checked_array(np.asarray(features), features, name)
     if features is None:
         raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
     if hasattr(features, "tocsr"):
@@ -242,8 +242,6 @@ def _checked_kind(features: object, name: str) -> Features:
         return _checked_array(features, features, name)
     if is_tensor(features):
         return _checked_array(from_tensor(features, name), features, name)
-    if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
-        raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
     try:
         array = np.asarray(features)
         if array.ndim == 0 and hasattr(features, "__dlpack_device__"):
@@ -263,7 +261,7 @@ def _checked_array(array: Features, features: object, name: str) -> Features:
         raise SotddError(
             f"features of dataset {name!r} are {described(features)}: expected an array of shape (n, ...)."
         )
-    if array.dtype.kind not in _REAL_KINDS:
+    if array.dtype.kind not in REAL_KINDS:
         raise SotddError(
             f"features of dataset {name!r} have dtype {array.dtype}, {_kind(array)}: "
             "expected real numbers; turn them into numbers first, such as by sotdd.open_dataset(..., encoder=...)."

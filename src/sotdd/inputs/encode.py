@@ -1,8 +1,7 @@
 """Encoders: whatever turns a batch of texts or images into vectors, with a cache on disk.
 
-A batch is cached under a hash of what is in it and of the encoder's name. An encoder without a
-name that is known to stand for it alone is never cached: another one under the same name would
-get vectors that are not its own.
+A batch is cached under a hash of its content and of the encoder's name. The vectors of an encoder without
+a name of its own are not cached: another encoder would be handed vectors that are not its own.
 """
 
 from __future__ import annotations
@@ -22,13 +21,14 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.tensors import host_labels, is_tensor
+from sotdd.basics.text import counted
+from sotdd.inputs.tensors import host_array
 
 _log = logging.getLogger("sotdd.inputs")
 
 Batch = Sequence[Any] | NDArray[Any]
 
-# Part of every key: a change of how vectors are made or stored makes all of them new.
+# Part of every key: change it when vectors are made or stored in another way, and none are taken from the cache.
 _FORMAT = "sotdd-encoded-1"
 
 
@@ -38,10 +38,10 @@ class Encoder:
     Parameters
     ----------
     encoder
-        What encodes.
+        The callable, the object or the name.
     name
-        A name that stands for this encoder and no other, under which its vectors are cached; by
-        default the encoder's ``cache_key``, or the name of a model given by name.
+        A name for this encoder and no other, under which its vectors are cached. By default the
+        encoder's ``cache_key``, or the name of the model if it was passed by name.
 
     Examples
     --------
@@ -68,30 +68,30 @@ class Encoder:
                 "of a sentence-transformers model."
             )
         self._from_cache = 0
-        self._anew = 0
+        self._encoded_anew = 0
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
-        """Vectors of a batch, one per item."""
+        """The vectors of a batch, one per item."""
         if self._key is None:
-            self._anew += 1
+            self._encoded_anew += 1
             return self._encoded(batch)
         path = cache_folder() / "encoded" / f"{_digest(self._key, batch)}.npy"
         held = _held(path, len(batch))
         if held is not None:
             self._from_cache += 1
             return held
-        self._anew += 1
+        self._encoded_anew += 1
         vectors = self._encoded(batch)
         _keep(path, vectors)
         return vectors
 
-    def tell(self, name: str) -> None:
-        """Say what was encoded and what came from the cache."""
+    def log_use(self, name: str) -> None:
+        """Log how many batches were encoded and how many came from the cache."""
         if self._key is None:
             where = "not cached, since the encoder has no cache_key and no encoder_name was given"
         else:
             where = f"{self._from_cache:,} from the cache in {cache_folder()}"
-        _log.info("%s: %s batches encoded anew, %s.", name, f"{self._anew:,}", where)
+        _log.info("%s: %s encoded anew, %s.", name, counted(self._encoded_anew, "batch", "batches"), where)
 
     def _encoded(self, batch: Batch) -> NDArray[Any]:
         if self._call is None:
@@ -103,21 +103,21 @@ class Encoder:
                     f"cannot load the sentence-transformers model {self._model!r} ({type(error).__name__}): check the "
                     "name, or pass the encoder itself."
                 ) from error
-        found = self._call(batch)
-        vectors: NDArray[Any] = host_labels(found) if is_tensor(found) else np.asarray(found)
+        encoded = self._call(batch)
+        vectors = host_array(encoded)
         if vectors.ndim == 0 or len(vectors) != len(batch) or vectors.dtype.kind not in "biuf":
             raise SotddError(
-                f"the encoder made {described(found)} of shape {vectors.shape} and dtype {vectors.dtype} from a batch "
-                f"of {len(batch):,}: expected one vector of real numbers per item."
+                f"the encoder made {described(encoded)} of shape {vectors.shape} and dtype {vectors.dtype} from a "
+                f"batch of {len(batch):,}: expected one vector of real numbers per item."
             )
         return vectors
 
 
 def cache_folder() -> Path:
-    """Where encoded batches are: ``SOTDD_CACHE``, or the usual place of this system. It may be deleted any time."""
-    given = os.environ.get("SOTDD_CACHE")
-    if given:
-        return Path(given)
+    """Where encoded batches are cached: ``SOTDD_CACHE``, or this system's usual folder. It may be deleted any time."""
+    folder = os.environ.get("SOTDD_CACHE")
+    if folder:
+        return Path(folder)
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "sotdd" / "cache"
     if sys.platform == "darwin":
@@ -126,7 +126,7 @@ def cache_folder() -> Path:
 
 
 def _encoding(model: Any) -> Callable[[Any], Any]:  # noqa: ANN401  # of whatever library
-    """The ``encode`` of a model; sentence-transformers' draws a bar unless told not to."""
+    """The ``encode`` of a model; that of sentence-transformers draws a progress bar unless told not to."""
     if type(model).__module__.split(".")[0] == "sentence_transformers":
         return lambda batch: model.encode(list(batch), show_progress_bar=False, convert_to_numpy=True)
     encode: Callable[[Any], Any] = model.encode
@@ -134,7 +134,7 @@ def _encoding(model: Any) -> Callable[[Any], Any]:  # noqa: ANN401  # of whateve
 
 
 def _model_key(model: str) -> str:
-    """A model by name and version of the library; one in a folder by its files as well."""
+    """The key of a model: its name and the version of the library; for a model in a folder also its files."""
     try:
         library = version("sentence-transformers")
     except PackageNotFoundError:
@@ -146,7 +146,7 @@ def _model_key(model: str) -> str:
 
 
 def _digest(key: str, batch: Batch) -> str:
-    """A hash of the encoder's name and of every item, each with its length so that none run together."""
+    """A hash of the encoder's key and of every item; each goes in with its length, so that none run together."""
     sha = hashlib.sha256(_FORMAT.encode())
     for part in [key.encode(), *_parts(batch)]:
         sha.update(len(part).to_bytes(8, "little"))
@@ -169,7 +169,7 @@ def _parts(batch: Batch) -> Iterator[bytes]:
 
 
 def _held(path: Path, count: int) -> NDArray[Any] | None:
-    """A cached batch; None where there is none or the file is damaged."""
+    """A batch from the cache; None if it is not there or its file is damaged."""
     try:
         vectors: NDArray[Any] = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -178,7 +178,7 @@ def _held(path: Path, count: int) -> NDArray[Any] | None:
 
 
 def _keep(path: Path, vectors: NDArray[Any]) -> None:
-    """Write a batch under another name first, so that nobody ever reads half of it."""
+    """Write a batch to the cache, under another name first, so that nobody ever reads half of it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:

@@ -1,4 +1,4 @@
-"""Rows that can only be decoded many at a time, such as the row groups of a Parquet file."""
+"""Rows that can only be decoded a group at a time, such as the row groups of a Parquet file."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from numpy.typing import DTypeLike, NDArray
 
 from sotdd.inputs.streamed import StreamedFeatures
 
-# Decoded groups of all datasets together take at most so much, the last one aside.
+# The decoded groups of all datasets together take at most this much, except that the last one is always kept.
 HELD_BYTES = 256 << 20
 
-# The groups used last, which threads may still be reading from.
+# This many groups were used last, and threads may still be reading from them.
 _AT_WORK = 2
 
 _Key = tuple[int, int]
 
 
 class GroupCache:
-    """Decoded groups within a budget; one that several threads want is decoded once."""
+    """Decoded groups within a budget of bytes; a group that several threads want is decoded once."""
 
     def __init__(self, budget: int = HELD_BYTES) -> None:
         self._budget = budget
@@ -34,7 +34,7 @@ class GroupCache:
         self._bytes = 0
 
     def get(self, key: _Key, decode: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """The group of that key, decoded now if it is not held."""
+        """The group of that key, decoded now unless it is in the cache."""
         with self._lock:
             held = self._groups.get(key)
             if held is not None:
@@ -65,10 +65,10 @@ class GroupCache:
                 self._drop(key)
 
     def _shrink(self) -> None:
-        """Drop what will be wanted last.
+        """Drop the groups that will be wanted last.
 
-        Engines go through all rows again and again, so that is what was just read, the few groups
-        aside that threads are at; dropping the oldest first would leave nothing for the next round.
+        Engines go through all rows again and again. So these are the groups that were just read, except for the
+        few that threads are working on. Dropping the oldest first would leave nothing for the next round.
         """
         oldest_first = list(self._groups)
         for key in [*oldest_first[-_AT_WORK - 1 :: -1], *oldest_first[-_AT_WORK:-1]]:
@@ -88,14 +88,14 @@ _owners = count()
 
 
 class GroupedRows(StreamedFeatures):
-    """Rows that come in groups; those decoded last are kept.
+    """Rows that come in groups, some of which are kept once they are decoded.
 
     Parameters
     ----------
     sizes
         How many rows each group has.
     decode
-        From the number of a group to its rows (m, ...); called from several threads.
+        A function of the number of a group that returns its rows (m, ...). Several threads call it.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class GroupedRows(StreamedFeatures):
         weakref.finalize(self, _cache.forget, self._owner)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Rows of one group as they are held, or of several joined."""
+        """A view of the rows if they are in one group, or a copy if they are in several."""
         first = int(np.searchsorted(self._edges, start, side="right")) - 1
         parts = []
         for group in range(first, len(self._edges) - 1):

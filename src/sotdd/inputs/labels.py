@@ -1,28 +1,36 @@
-"""Labels as they were found: some missing, some of them measurements rather than classes."""
+"""Labels of any kind turned into class numbers: what is missing, what is a measurement, which rows are kept."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.class_codes import codes_with_gaps, refuse_gaps
+from sotdd.basics.text import counted
+from sotdd.inputs.tensors import host_array
 
 _log = logging.getLogger("sotdd.inputs")
 
-# Floats with more values than this, fractions among them or hardly a value twice, are measurements.
+Classes = tuple[Hashable, ...]
+Codes = NDArray[np.integer]
+
+# Float labels with more distinct values than this are measurements rather than classes, if any of them is
+# a fraction or if the values repeat fewer than _RARE times on average.
 _MOST_VALUES = 20
 _RARE = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The distinct labels, and for every row the index of its own; -1 where it is missing.
+    """The distinct labels, and for every row the index of its label among them; -1 where it is missing.
 
     Examples
     --------
@@ -32,17 +40,45 @@ class Labels:
     (('cat', 'dog'), [0, -1, 1, 0])
     """
 
-    classes: tuple[Hashable, ...]
-    codes: NDArray[np.integer]
+    classes: Classes
+    codes: Codes
 
     @classmethod
     def of(cls, values: object, n_points: int, name: str) -> Labels:
-        """Number labels of any kind."""
-        return cls(*codes_with_gaps(values, n_points, name))
+        """Number the labels of dataset ``name``, one for each of its ``n_points`` rows."""
+        array = _label_array(values, name)
+        if array.ndim != 1:
+            raise SotddError(
+                f"labels of dataset {name!r} have shape {array.shape}: expected one label per row, in one dimension."
+            )
+        if len(array) != n_points:
+            entries, rows = counted(len(array), "entry", "entries"), counted(n_points, "row", "rows")
+            raise SotddError(
+                f"labels of dataset {name!r} have {entries} but features have {rows}: pass one label per row."
+            )
+        if array.dtype.kind not in "biuUSVfcMm":
+            return cls(*_codes_of_objects(array, name))
+        known = ~np.isnan(array) if array.dtype.kind in "fcMm" else np.ones(len(array), bool)
+        if isinstance(values, np.ma.MaskedArray):
+            known &= ~np.ma.getmaskarray(values)
+        codes = np.full(len(array), -1, np.int32)
+        distinct, codes[known] = np.unique(array[known], return_inverse=True)
+        is_date = array.dtype.kind in "Mm"  # tolist() would turn some dates into integers
+        return cls(tuple(distinct if is_date else distinct.tolist()), codes)
+
+    @classmethod
+    def in_natural_order(cls, values: list[Any], codes: Codes) -> Labels:
+        """Labels from distinct values and codes, with the classes sorted if they can be; None and NaN are missing."""
+        known = [code for code, value in enumerate(values) if not _is_missing(value)]
+        with suppress(TypeError):  # values of several types have no order
+            known.sort(key=lambda code: values[code])
+        position = np.full(len(values) + 1, -1, np.int32)  # codes of -1 read the last entry
+        position[known] = np.arange(len(known))
+        return cls(tuple(values[code] for code in known), position[codes])
 
     @classmethod
     def one_class(cls, n_points: int) -> Labels:
-        """Labels for points that have none."""
+        """Labels for points that have none: one class, called "all"."""
         return cls(("all",), np.zeros(n_points, np.int32))
 
     def __len__(self) -> int:
@@ -50,7 +86,7 @@ class Labels:
         return len(self.codes)
 
     def take(self, rows: NDArray[np.integer] | None) -> Labels:
-        """The labels of some rows; classes that none of them has are dropped."""
+        """The labels of some rows, or of all for None; classes without a row are dropped."""
         codes = self.codes if rows is None else self.codes[rows]
         present = np.bincount(codes, minlength=len(self.classes)) > 0
         if present.all():
@@ -69,20 +105,47 @@ class Labels:
             )
         return self
 
-    def wanted_rows(self, drop_missing: bool, max_rows: int | None, seed: int, name: str) -> NDArray[np.integer] | None:
-        """The rows to keep, ascending: those with a label, or a sample of them; None for all."""
+    def as_numbers(self) -> Labels:
+        """Labels read as text: integers if all are written as such, floats if all are numbers, or text as they are."""
+        texts = [str(value) for value in self.classes]
+        try:
+            numbers: list[Any] = [int(text) for text in texts]
+            if [str(number) for number in numbers] != texts:  # such as 007, which is a name
+                return self
+        except ValueError:
+            try:
+                numbers = [float(text) for text in texts]
+            except ValueError:
+                return self
+        classes = tuple(sorted(set(numbers)))  # 1.0 and 1.00 are one class
+        position = {number: code for code, number in enumerate(classes)}
+        codes = np.array([*(position[number] for number in numbers), -1], np.int32)  # codes of -1 read the last entry
+        return Labels(classes, codes[self.codes])
+
+    def refuse_missing(self, name: str) -> None:
+        """Refuse labels of which some are missing, and say how many."""
+        count = int(np.count_nonzero(self.codes < 0))
+        if count:
+            labels = counted(count, "label that is", "labels that are")
+            raise SotddError(
+                f"dataset {name!r} has {labels} missing (NaN or None): drop those rows, as sotdd.open_dataset(..., "
+                "drop_missing=True) does, or name the class."
+            )
+
+    def wanted_rows(self, drop_missing: bool, most: int | None, seed: int, name: str) -> NDArray[np.integer] | None:
+        """The rows to keep, ascending: those with a label, or a sample of ``most`` of them; None for all rows."""
         if not drop_missing:
-            refuse_gaps(self.codes, name)
+            self.refuse_missing(name)
         dropped = int(np.count_nonzero(self.codes < 0))
-        if not dropped and (max_rows is None or max_rows >= len(self) > 0):
+        if not dropped and (most is None or most >= len(self) > 0):
             return None
         known = np.flatnonzero(self.codes >= 0)
         if dropped:
-            _log.info("%s: %s rows without a label are dropped.", name, f"{dropped:,}")
+            _log.info("%s: %s dropped.", name, counted(dropped, "row without a label is", "rows without a label are"))
         if not len(known):
             raise SotddError(f"dataset {name!r} has no rows with a label: expected at least one.")
-        if max_rows is not None and max_rows < len(known):
-            return sampled(known, max_rows, seed)
+        if most is not None and most < len(known):
+            return sampled(known, most, seed)
         return known
 
     def _are_measurements(self) -> bool:
@@ -95,7 +158,7 @@ class Labels:
         """Classes of about equal size, by quantiles."""
         if not all(isinstance(value, (int, float)) for value in self.classes):
             raise SotddError(f"labels of dataset {name!r} are not numbers: bins are for numbers only, leave it out.")
-        values = np.array([*self.classes, np.nan], np.float64)[self.codes]  # -1 takes the last
+        values = np.array([*self.classes, np.nan], np.float64)[self.codes]  # codes of -1 read the last entry
         known = self.codes >= 0
         if not np.isfinite(values[known]).all():
             raise SotddError(f"labels of dataset {name!r} hold infinite numbers: drop those rows first.")
@@ -109,6 +172,63 @@ class Labels:
         return Labels(classes or (f"{edges[0]:g}",), np.where(known, codes, -1).astype(np.int32))
 
 
+def class_codes(labels: object, n_points: int, name: str) -> tuple[Classes, Codes]:
+    """The distinct labels of dataset ``name`` and the class number of every row; missing labels are refused."""
+    numbered = Labels.of(labels, n_points, name)
+    numbered.refuse_missing(name)
+    return numbered.classes, numbered.codes
+
+
 def sampled(rows: NDArray[np.integer], count: int, seed: int) -> NDArray[np.integer]:
     """A sample without replacement, in the order of the rows."""
     return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
+
+
+def _label_array(labels: object, name: str) -> NDArray[Any]:
+    """Labels as an array that keeps each label as it is: [1, "a"] must not become strings."""
+    if isinstance(labels, np.ndarray):
+        return np.asarray(labels)
+    if hasattr(labels, "__array__"):
+        try:
+            return host_array(labels)
+        except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
+            raise SotddError(f"labels of dataset {name!r} do not form an array ({first_line(error)}).") from error
+    if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__iter__"):
+        raise SotddError(f"labels of dataset {name!r} are {described(labels)}: expected one label per row.")
+    entries = list(labels)
+    array = np.empty(len(entries), object)
+    for i, entry in enumerate(entries):
+        array[i] = entry
+    return array
+
+
+def _codes_of_objects(array: NDArray[Any], name: str) -> tuple[Classes, Codes]:
+    seen: dict[Hashable, int] = {}
+    codes = np.full(len(array), -1, np.int32)
+    for i, entry in enumerate(array):
+        label = _plain(entry)
+        if hasattr(label, "__array__") or isinstance(label, (list, set, dict)):
+            kind = type(label).__name__
+            raise SotddError(f"labels of dataset {name!r} hold a {kind}: expected one label per row, in one dimension.")
+        if _is_missing(label):
+            continue
+        try:
+            codes[i] = seen.setdefault(label, len(seen))
+        except TypeError as error:
+            raise SotddError(
+                f"labels of dataset {name!r} hold a {type(label).__name__} in row {i:,}, which is not hashable: "
+                "expected numbers, strings or other hashable labels."
+            ) from error
+    return tuple(seen), codes
+
+
+def _plain(label: Any) -> Any:  # noqa: ANN401  # a label may be anything
+    """Scalars of arrays and arrays of no dimension, such as a torch Dataset yields, as plain values."""
+    return label.item() if getattr(label, "ndim", None) == 0 and hasattr(label, "item") else label
+
+
+def _is_missing(label: object) -> bool:
+    """Whether a label is None, pandas' NA, or not equal to itself, as NaN and NaT of any kind are."""
+    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
+        return True
+    return bool(label != label)  # noqa: PLR0124  # this is how NaN is told

@@ -1,39 +1,39 @@
-"""The one way in: whatever holds points and labels, opened as `LabelledData`."""
+"""The one way in: whatever holds points and labels, opened as `LabelledData`, one dataset or several at once.
+
+Plain NumPy arrays go straight to `LabelledData.of`. Everything else is read by a loader, which `objects` or
+`sources` chooses, and then completed here: rows are chosen, and items become numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_seed, described
-from sotdd.basics.defaults import default, given
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.inputs import settings as check
-from sotdd.inputs.chosen import ChosenRows
-from sotdd.inputs.data import Dataset, Features, LabelledData, checked_features
-from sotdd.inputs.encode import Encoder
-from sotdd.inputs.items import Found, Items
+from sotdd.basics.text import counted
+from sotdd.inputs.column_names import matched
+from sotdd.inputs.data import REAL_KINDS, Dataset, Features, LabelledData, checked_features
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
-from sotdd.inputs.loaders.frames import is_frame, open_frame
-from sotdd.inputs.loaders.torch import is_indexed, is_torch_data, open_torch
+from sotdd.inputs.loaded import Items, Loaded
+from sotdd.inputs.objects import open_object
 from sotdd.inputs.prepare import Preparation, prepared
-from sotdd.inputs.settings import Settings
-from sotdd.inputs.sources import SourceText, open_source
-from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.inputs.settings import AUTO, DEFAULTS, NOTHING_ASKED, Settings, checked_settings, renamed
+from sotdd.inputs.sources import SourceText, open_path
+from sotdd.inputs.streamed import ChosenRows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
 
 
 def open_dataset(
     source: Dataset,
     *,
-    label: str | int | None = default("auto"),
+    label: str | int | None = AUTO,
     features: str | int | Sequence[str | int] | None = None,
     image_size: int | tuple[int, int] | None = None,
     image_mode: Literal["L", "RGB"] | None = None,
@@ -42,16 +42,17 @@ def open_dataset(
     encoder_name: str | None = None,
     bins: int | None = None,
     drop_missing: bool = False,
-    max_rows: int | None = None,
+    max_points: int | None = None,
     seed: int = 0,
     broken: Literal["refuse", "skip"] = "refuse",
     split: str | None = None,
     name: str | None = None,
+    max_rows: int | None = None,
 ) -> LabelledData:
     """Open data as people have it: arrays, frames, files, image folders, torch and Hugging Face datasets.
 
-    Every call that takes a dataset opens it this way; call it yourself to say how. Files are read in
-    blocks, not whole.
+    Every call that takes a dataset opens it this way. Call this function yourself to say how: which column
+    holds the labels, to what size images are brought, and so on. Files are read in blocks, not whole.
 
     Parameters
     ----------
@@ -59,140 +60,161 @@ def open_dataset(
         ``(features, labels)``, features alone, a frame, a scikit-learn Bunch, a torch Dataset or
         DataLoader, a Hugging Face dataset, or a path: ``.npz``, ``.npy``, ``.csv``, ``.parquet`` (a
         file, a folder or a pattern), ``.arrow``, a folder of images with one sub-folder per class, a
-        folder saved by ``datasets``. Options may follow the path: ``"table.csv::label=species"``;
-        they come before the arguments.
+        folder saved by ``datasets``. Options may follow the path, as in ``"table.csv::label=species"``;
+        they take precedence over the arguments.
     label
-        The column or array of labels, the ``.npy`` file with them, or None for one class. By default
-        the only column named label, labels, target, y or class.
+        The column or array of labels, the ``.npy`` file with them, or None for one class. "auto" stands
+        for the only column named label, labels, target, y or class, so a label column that is itself
+        called "auto" has to be renamed.
     features
         The columns or the array of features. By default all other columns of numbers, or the only
         other column.
     image_size, image_mode
         (height, width) to bring images to, or one number for a square; "L" for grey or "RGB".
     transform
-        A function of a batch of features (m, ...) that returns as many rows of numbers, each made of
-        its own row alone. It comes last.
+        A function of a batch of features (m, ...) that returns one row of numbers for each, made of that
+        row alone. It is applied last.
     encoder, encoder_name
         What turns texts or images into vectors: a function of a batch, an object with ``encode``, or
         the name of a sentence-transformers model. It gets a list of texts, an array of images where
         ``image_size`` is given, or else a list of Pillow's. Vectors are cached on disk under the
         model's name, ``encoder_name`` or the encoder's ``cache_key``; without one they are not.
     bins
-        So many classes of about equal size made of labels that are numbers, by quantiles.
+        Cut labels that are numbers into this many classes of about equal size, by quantiles.
     drop_missing
         Leave out rows without a label, rather than refusing them.
-    max_rows, seed
-        Take a sample of so many rows without replacement; of streams without an end, the first.
+    max_points, seed
+        Take a sample of this many points without replacement; from a stream without an end, take the first.
     broken
         Whether a broken image in a folder is refused or skipped.
     split
         Which split of a Hugging Face dataset.
     name
-        What messages call it.
+        What messages, tables and reports call the dataset.
+    max_rows
+        The old name of ``max_points``, accepted with a warning until the next release.
 
     Examples
     --------
     >>> import numpy as np, sotdd
     >>> x = np.arange(12.0).reshape(6, 2)
-    >>> sotdd.open_dataset((x, [0.1, 0.7, 0.2, 0.9, 0.5, 0.4]), bins=2, name="measured")
-    LabelledData('measured': 6 points, 2 features, 2 classes)
-    >>> sotdd.open_dataset((x, ["a", None, "b", "a", "b", "a"]), drop_missing=True, max_rows=4)
+    >>> sotdd.open_dataset((x, [0.1, 0.7, 0.2, 0.9, 0.5, 0.4]), bins=2, name="temperatures")
+    LabelledData('temperatures': 6 points, 2 features, 2 classes)
+    >>> sotdd.open_dataset((x, ["a", None, "b", "a", "b", "a"]), drop_missing=True, max_points=4)
     LabelledData('data': 4 points, 2 features, 2 classes)
     >>> texts = ["one", "three", "five"]
     >>> sotdd.open_dataset((texts, [1, 0, 0]), encoder=lambda batch: [[len(text)] for text in batch])
-    LabelledData('data': 3 points, 1 features, 2 classes)
+    LabelledData('data': 3 points, 1 feature, 2 classes)
     """
     asked: dict[str, Any] = {
-        "features": features, "image_size": image_size, "image_mode": image_mode, "encoder": encoder, "bins": bins,
-        "drop_missing": drop_missing, "max_rows": max_rows, "seed": seed, "broken": broken, "split": split,
-        **given(label=label),
+        "label": label, "features": features, "image_size": image_size, "image_mode": image_mode,
+        "transform": transform, "encoder": encoder, "encoder_name": encoder_name, "bins": bins,
+        "drop_missing": drop_missing, "max_points": max_points, "seed": seed, "broken": broken, "split": split,
     }  # fmt: skip
     if not isinstance(name, str | None):
         raise SotddError(f"name is {described(name)}: expected text, or None.")
-    path: str | None = None
+    if max_rows is not None:
+        asked = renamed({**asked, "max_rows": max_rows}, stacklevel=2)
     if isinstance(source, (str, PathLike)):
         text = fspath(source)
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
-        path, asked, name = parsed.path, {**asked, **parsed.options}, name or parsed.options.get("name", text)
-    elif isinstance(source, LabelledData):
-        name = name or source.name
-    name = name or "data"
-    settings = _settings(asked, transform, encoder_name)
-    if isinstance(source, LabelledData) and settings == Settings():
-        return replace(source, name=name)
-    found, settings = (
-        open_source(path, name, settings) if path is not None else (_found(source, name, settings), settings)
-    )
-    return _finished(found, name, settings)
+        name = name or parsed.options.get("name", text) or "data"
+        settings = _settings({**asked, **renamed(parsed.options, stacklevel=2)})
+        return _completed(open_path(parsed.path, name, settings), name, settings)
+    settings = _settings(asked)
+    if settings is DEFAULTS and (isinstance(source, LabelledData) or _is_plain(source)):
+        return LabelledData.of(source, name)
+    name = name or (source.name if isinstance(source, LabelledData) else "data")
+    return _completed(open_object(source, name, settings), name, settings)
 
 
-def _settings(asked: dict[str, Any], transform: object, encoder_name: str | None) -> Settings:
-    encoder = asked["encoder"]
-    if encoder_name is not None and encoder is None:
-        raise SotddError("encoder_name is given but no encoder: pass encoder=, or leave it out.")
-    if not isinstance(asked["drop_missing"], (bool, np.bool_)):
-        raise SotddError(f"drop_missing is {described(asked['drop_missing'])}: expected True or False.")
-    return Settings(
-        label=check.checked_label(asked.get("label")),
-        label_given="label" in asked,
-        features=check.checked_features(asked["features"]),
-        image_size=check.checked_image_size(asked["image_size"]),
-        image_mode=check.checked_choice(asked["image_mode"], "image_mode", (None, "L", "RGB")),
-        transform=check.checked_callable(transform, "transform"),
-        encoder=None if encoder is None else Encoder(encoder, encoder_name),
-        bins=check.checked_count(asked["bins"], "bins"),
-        drop_missing=bool(asked["drop_missing"]),
-        max_rows=check.checked_count(asked["max_rows"], "max_rows"),
-        seed=check_seed(asked["seed"]),
-        broken=check.checked_choice(asked["broken"], "broken", ("refuse", "skip")),
-        split=asked["split"],
-    )
+def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
+    """Open several datasets under the names that `named` gives them; columns that have names are matched by them."""
+    return _matched([open_dataset(source, name=name) for name, source in named(datasets)])
 
 
-def _found(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401, PLR0911  # anything
-    """Tell what a Python object is by what it is called and what it can do."""
-    if isinstance(source, tuple) and len(source) == 2 and all(isinstance(part, (str, PathLike)) for part in source):
-        from sotdd.inputs.loaders.npy import open_npy
-
-        return open_npy(Path(source[0]), name, settings, labels=Path(source[1]))
-    if is_bunch(source):
-        return open_bunch(source, name, settings)
-    if is_frame(source):
-        return open_frame(source, name, settings)
-    if type(source).__module__.split(".")[0] == "datasets":
-        from sotdd.inputs.loaders.huggingface import is_huggingface, open_huggingface
-
-        if is_huggingface(source):
-            return open_huggingface(source, name, settings)
-    if is_torch_data(source):
-        tensors = getattr(source, "tensors", ())
-        if type(source).__name__ == "TensorDataset" and len(tensors) == 2 and not settings.label_given:
-            return open_arrays(tensors, name, settings)  # as they are, on their device
-        return open_torch(source, name, settings)
-    if not isinstance(source, (LabelledData, StreamedFeatures)) and is_indexed(source):
-        return open_torch(source, name, settings)
-    return open_arrays(source, name, settings)
+def labelled_pair(a: Dataset, b: Dataset) -> list[LabelledData]:
+    """Open two datasets, called a and b unless they have names of their own; columns are matched by name."""
+    return _matched([open_dataset(source, name=_own_name(source) or name) for source, name in ((a, "a"), (b, "b"))])
 
 
-def _finished(found: Found, name: str, settings: Settings) -> LabelledData:
-    """Choose rows, make numbers of what is none yet, and check the rest."""
-    if isinstance(found.features, StreamedFeatures):
-        checked_features(found.features, name)  # looks at shape and dtype; arrays were checked when they were read
-    labels = found.labels or Labels.one_class(len(found.features))
-    if len(labels) != len(found.features):
+def named(datasets: object, *kinds: type) -> list[tuple[str, Any]]:
+    """Sources with the names they go by: their keys in a dict, their own names, or their numbers in a list.
+
+    Objects of these ``kinds`` have a ``name`` of their own, as a `LabelledData` has. Names that occur again are
+    numbered.
+    """
+    if isinstance(datasets, Mapping):
+        sources = [(str(name), source) for name, source in datasets.items()]
+    elif isinstance(datasets, list) or (
+        isinstance(datasets, tuple)
+        and all(isinstance(part, (tuple, LabelledData, str, PathLike, *kinds)) for part in datasets)
+    ):
+        sources = [(_own_name(source, *kinds) or str(number), source) for number, source in enumerate(datasets)]
+    else:
         raise SotddError(
-            f"dataset {name!r} has {len(labels):,} labels but {len(found.features):,} points: expected one label each."
+            f"datasets is {described(datasets)}: expected a list such as [(X1, y1), (X2, y2)], or a dict by name."
         )
-    if settings.bins is not None and found.labels is None:
+    if not sources:
+        raise SotddError("there are no datasets: expected at least one.")
+    if isinstance(datasets, Mapping) and len({name for name, _ in sources}) < len(sources):
+        raise SotddError(f"two datasets have the same name among {', '.join(name for name, _ in sources)}: rename one.")
+    return _told_apart(sources)
+
+
+def _own_name(source: object, *kinds: type) -> str | None:
+    """What a dataset calls itself: a path is a name, or has one among its options."""
+    if isinstance(source, (LabelledData, *kinds)):
+        return str(source.name)  # type: ignore[attr-defined]  # each of these kinds has one
+    if isinstance(source, str):
+        return str(SourceText.parse(source).options.get("name", source))
+    return str(source) if isinstance(source, PathLike) else None
+
+
+def _told_apart(sources: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Number the names that occur again."""
+    result: dict[str, Any] = {}
+    for name, source in sources:
+        numbered = (f"{name} ({number})" for number in count(2))
+        result[next(free for free in chain([name], numbered) if free not in result)] = source
+    return list(result.items())
+
+
+def _matched(datasets: list[LabelledData]) -> list[LabelledData]:
+    return matched(datasets) if any(data.columns is not None for data in datasets) else datasets
+
+
+def _settings(asked: dict[str, Any]) -> Settings:
+    """The settings that were asked for; values that are the defaults themselves need no check."""
+    return DEFAULTS if all(asked[name] is value for name, value in NOTHING_ASKED.items()) else checked_settings(asked)
+
+
+def _is_plain(source: object) -> bool:
+    """Whether a source is an array of numbers, or a pair of one and its labels: subclasses of tuple may know more."""
+    if type(source) is tuple:
+        source = source[0] if len(source) == 2 else None
+    return isinstance(source, np.ndarray) and source.dtype.kind in REAL_KINDS
+
+
+def _completed(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
+    """Check that features and labels agree, choose rows, and make numbers of what is none yet."""
+    if isinstance(loaded.features, StreamedFeatures):
+        checked_features(loaded.features, name)  # their shape and dtype; arrays were checked when they were read
+    labels = loaded.labels or Labels.one_class(len(loaded.features))
+    if len(labels) != len(loaded.features):
+        several = counted(len(labels), "label", "labels"), counted(len(loaded.features), "point", "points")
+        raise SotddError(f"dataset {name!r} has {' but '.join(several)}: expected one label each.")
+    if settings.bins is not None and loaded.labels is None:
         raise SotddError(f"bins is given but dataset {name!r} has no labels: leave it out.")
     labels = labels.as_classes(settings.bins, name)
-    rows = labels.wanted_rows(settings.drop_missing, None if found.sampled else settings.max_rows, settings.seed, name)
-    prepare = Preparation(name, settings)
-    if isinstance(found.features, Items) or (prepare.needed and not found.prepared):
-        features, rows = prepared(found.features, rows, prepare, name)
-        columns = None  # what a transform or an encoder made has other meanings
+    most = None if loaded.sampled else settings.max_points
+    rows = labels.wanted_rows(settings.drop_missing, most, settings.seed, name)
+    if isinstance(loaded.features, Items) or (settings.prepares and not loaded.prepared):
+        chosen = replace(settings, image_mode=loaded.image_mode or settings.image_mode)
+        features, rows = prepared(loaded.features, rows, Preparation(name, chosen), name)
+        columns = None  # what a transform or an encoder returns are no longer these columns
     else:
-        features, columns = _some(found.features, rows), found.columns
+        features, columns = _some(loaded.features, rows), loaded.columns
     kept = labels.take(rows)
     return LabelledData(name, features, kept.classes, kept.codes, columns)
 

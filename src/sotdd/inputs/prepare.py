@@ -1,4 +1,4 @@
-"""Batches of texts, images or numbers turned into the numbers that are compared."""
+"""Batches of texts, images or arrays turned into the numbers that are compared."""
 
 from __future__ import annotations
 
@@ -11,33 +11,26 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.data import Features
-from sotdd.inputs.items import Items
+from sotdd.inputs.loaded import Items
 from sotdd.inputs.loaders.images import Uniform, is_image, resized
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import Spool
-from sotdd.inputs.tensors import host_labels, is_tensor
+from sotdd.inputs.tensors import host_array
 
-# Items that are prepared together.
+# This many rows of numbers are prepared at a time; items say themselves how many.
 BATCH = 256
 
 
 class Preparation:
-    """What is done to every batch: images made uniform, then the encoder, then the transform."""
+    """What is done to every batch: images are made uniform, then the encoder and then the transform are applied."""
 
     def __init__(self, name: str, settings: Settings) -> None:
         self._name = name
         self._settings = settings
         self._uniform = Uniform(name, settings.image_size, settings.image_mode)
 
-    @property
-    def needed(self) -> bool:
-        """Whether anything is to be done to features that are numbers already."""
-        return any(
-            part is not None for part in (self._settings.encoder, self._settings.transform, self._settings.image_size)
-        )
-
     def __call__(self, batch: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-        """Numbers (m, ...) of a batch of m."""
+        """The numbers (m, ...) that a batch of m items or rows becomes."""
         encoder, transform = self._settings.encoder, self._settings.transform
         count = len(batch)
         ready = self._as_images(batch)
@@ -54,10 +47,10 @@ class Preparation:
             raise SotddError(f"dataset {self._name!r} holds {described(ready[0])}: expected numbers, texts or images.")
         return ready
 
-    def tell(self) -> None:
-        """Say what the encoder did."""
+    def log_encoding(self) -> None:
+        """Log what the encoder did."""
         if self._settings.encoder is not None:
-            self._settings.encoder.tell(self._name)
+            self._settings.encoder.log_use(self._name)
 
     def _as_images(self, batch: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
         if isinstance(batch, np.ndarray):
@@ -72,8 +65,7 @@ class Preparation:
     def _transformed(self, batch: Sequence[Any] | NDArray[Any], count: int) -> NDArray[Any]:
         assert self._settings.transform is not None
         try:
-            found = self._settings.transform(batch)
-            result: NDArray[Any] = host_labels(found) if is_tensor(found) else np.asarray(found)
+            result = host_array(self._settings.transform(batch))
         except (ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
             raise SotddError(
                 f"transform failed on a batch of dataset {self._name!r} ({type(error).__name__}: {first_line(error)})."
@@ -88,7 +80,7 @@ class Preparation:
 def prepared(
     features: Features | Items, rows: NDArray[np.integer] | None, prepare: Preparation, name: str
 ) -> tuple[Any, NDArray[np.integer] | None]:
-    """Features made of items or of other features, and the rows that they are of."""
+    """Numbers made of the items or features of these rows (None for all), and the rows that were not left out."""
     spool = Spool(name)
     wanted = np.arange(len(features)) if rows is None else rows
     kept = []
@@ -96,9 +88,9 @@ def prepared(
         kept.append(part)
         if len(part):
             spool.add(prepare(batch))
-    prepare.tell()
+    prepare.log_encoding()
     if isinstance(features, Items):
-        features.tell(name)
+        features.log_skipped(name)
     used = np.concatenate(kept) if kept else wanted[:0]
     return spool.features(), None if rows is None and len(used) == len(features) else used
 
@@ -106,13 +98,13 @@ def prepared(
 def _batches(
     features: Features | Items, rows: NDArray[np.integer]
 ) -> Iterator[tuple[NDArray[np.integer], list[Any] | NDArray[Any]]]:
-    """Row numbers and what is there; items that are to be left out are."""
+    """Row numbers and what these rows hold, without items that are to be left out."""
     size = features.batch if isinstance(features, Items) else BATCH
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         if isinstance(features, Items):
-            found = features.read(part)
-            there = [item is not None for item in found]
-            yield part[there], [item for item in found if item is not None]
+            items = features.read(part)
+            kept = [item is not None for item in items]
+            yield part[kept], [item for item in items if item is not None]
         else:
             yield part, np.asarray(features[part])

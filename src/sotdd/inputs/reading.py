@@ -1,4 +1,4 @@
-"""Whatever goes wrong while a file is read, told in one line."""
+"""Files: whatever goes wrong while one is read is told in one line, and what a folder holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
 
-# All that was seen to come out of damaged, encrypted or foreign files.
+# Everything that readers were seen to raise for damaged, encrypted or foreign files.
 UNREADABLE = (
     OSError,
     ValueError,
@@ -34,7 +34,7 @@ UNREADABLE = (
 
 @contextmanager
 def reading(path: object, expected: str) -> Iterator[None]:
-    """Turn the errors of a reader into one that names the file and what was expected."""
+    """Turn the errors of a reader into a `SotddError` that names the file and what was expected."""
     try:
         yield
     except SotddError:
@@ -45,12 +45,12 @@ def reading(path: object, expected: str) -> Iterator[None]:
         raise SotddError(f"cannot read {path} ({first_line(error)}): expected {expected}.") from error
 
 
-# A folder with more files than this is hardly what was meant.
+# A folder with more files than this is hardly what the user meant.
 _MOST_FILES = 5_000_000
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Every file in a folder and its sub-folders; what may not be looked into is passed over."""
+    """Every file in a folder and its sub-folders; folders that may not be read are passed over."""
     seen = 0
     for root, _, names in os.walk(folder):
         seen += len(names)

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sotdd.basics.checks import check_count, described
+import numpy as np
+
+from sotdd.basics.checks import check_count, check_seed, described
 from sotdd.basics.errors import SotddError
-
-if TYPE_CHECKING:
-    from sotdd.inputs.encode import Encoder
+from sotdd.inputs.encode import Encoder
 
 Name = str | int
+
+# A label of this value leaves the choice to the loader.
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
 class Settings:
     """What `open_dataset` was asked for.
 
-    ``label_given`` tells a label of None, which asks for one class, from none given, which leaves
-    the choice to the loader.
+    A ``label`` of None asks for one class, "auto" leaves the choice of the labels to the loader.
     """
 
-    label: Name | None = None
-    label_given: bool = False
+    label: Name | None = AUTO
     features: tuple[Name, ...] | None = None
     image_size: tuple[int, int] | None = None
     image_mode: str | None = None
@@ -32,26 +34,86 @@ class Settings:
     encoder: Encoder | None = None
     bins: int | None = None
     drop_missing: bool = False
-    max_rows: int | None = None
+    max_points: int | None = None
     seed: int = 0
     broken: str = "refuse"
     split: str | None = None
 
     def refuse(self, what: str, *names: str) -> None:
         """Refuse settings that mean nothing to this kind of source."""
-        plain = Settings()
         for name in names:
-            given = self.label_given if name == "label" else getattr(self, name) != getattr(plain, name)
-            if given:
+            if getattr(self, name) != getattr(DEFAULTS, name):
                 raise SotddError(f"{name} is given but {what}: leave it out.")
+
+    @property
+    def label_is_auto(self) -> bool:
+        """Whether the loader chooses the labels."""
+        return self.label == AUTO
+
+    @property
+    def label_column(self) -> Name | None:
+        """The column or array of labels that was named; None where none was."""
+        return None if self.label_is_auto else self.label
 
     @property
     def unlabelled(self) -> bool:
         """Whether all points are to be one class."""
-        return self.label_given and self.label is None
+        return self.label is None
+
+    @property
+    def prepares(self) -> bool:
+        """Whether anything is to be done to features that are numbers already."""
+        return any(step is not None for step in (self.encoder, self.transform, self.image_size))
 
 
-def checked_features(features: object) -> tuple[Name, ...] | None:
+DEFAULTS = Settings()
+
+# The arguments of `open_dataset` as they are where a caller passes none of them.
+NOTHING_ASKED: dict[str, Any] = {
+    "label": AUTO, "features": None, "image_size": None, "image_mode": None, "transform": None, "encoder": None,
+    "encoder_name": None, "bins": None, "drop_missing": False, "max_points": None, "seed": 0, "broken": "refuse",
+    "split": None,
+}  # fmt: skip
+
+
+def checked_settings(asked: Mapping[str, Any]) -> Settings:
+    """The arguments of `open_dataset`, checked."""
+    encoder, encoder_name = asked["encoder"], asked["encoder_name"]
+    if encoder_name is not None and encoder is None:
+        raise SotddError("encoder_name is given but no encoder: pass encoder=, or leave it out.")
+    if not isinstance(asked["drop_missing"], (bool, np.bool_)):
+        raise SotddError(f"drop_missing is {described(asked['drop_missing'])}: expected True or False.")
+    settings = Settings(
+        label=checked_label(asked["label"]),
+        features=checked_columns(asked["features"]),
+        image_size=_checked_image_size(asked["image_size"]),
+        image_mode=_checked_choice(asked["image_mode"], "image_mode", (None, "L", "RGB")),
+        transform=_checked_transform(asked["transform"]),
+        encoder=None if encoder is None else Encoder(encoder, encoder_name),
+        bins=_checked_count(asked["bins"], "bins"),
+        drop_missing=bool(asked["drop_missing"]),
+        max_points=_checked_count(asked["max_points"], "max_points"),
+        seed=check_seed(asked["seed"]),
+        broken=_checked_choice(asked["broken"], "broken", ("refuse", "skip")),
+        split=asked["split"],
+    )
+    return DEFAULTS if settings == DEFAULTS else settings
+
+
+def renamed(asked: Mapping[str, Any], stacklevel: int) -> dict[str, Any]:
+    """Settings under their present names; ``max_rows``, the old name of one, is accepted with a warning."""
+    present = {name: value for name, value in asked.items() if name != "max_rows"}
+    if asked.get("max_rows") is None:
+        return present
+    if asked.get("max_points") is not None:
+        raise SotddError("max_rows is the old name of max_points and both are given: leave max_rows out.")
+    warnings.warn(
+        "max_rows= is called max_points= now, and will go: please rename it.", FutureWarning, stacklevel=stacklevel + 1
+    )
+    return {**present, "max_points": asked["max_rows"]}
+
+
+def checked_columns(features: object) -> tuple[Name, ...] | None:
     """One name or several as a tuple."""
     if features is None:
         return None
@@ -66,13 +128,13 @@ def checked_features(features: object) -> tuple[Name, ...] | None:
 
 
 def checked_label(label: object) -> Name | None:
-    """The name of the labels, or None for one class."""
+    """The name of the labels, "auto", or None for one class."""
     if label is not None and (not isinstance(label, (str, int)) or isinstance(label, bool)):
         raise SotddError(f"label is {described(label)}: expected the name of a column, or None for one class.")
     return label
 
 
-def checked_image_size(size: object) -> tuple[int, int] | None:
+def _checked_image_size(size: object) -> tuple[int, int] | None:
     """(height, width), of which one number makes a square."""
     if size is None:
         return None
@@ -83,20 +145,17 @@ def checked_image_size(size: object) -> tuple[int, int] | None:
     return height, width
 
 
-def checked_choice(value: object, name: str, choices: tuple[object, ...]) -> Any:  # noqa: ANN401  # one of the choices
-    """One of a few words."""
+def _checked_choice(value: object, name: str, choices: tuple[object, ...]) -> Any:  # noqa: ANN401  # one of the choices
     if value not in choices:
         raise SotddError(f"{name} is {described(value)}: expected one of {', '.join(map(repr, choices))}.")
     return value
 
 
-def checked_callable(value: object, name: str) -> Callable[[Any], Any] | None:
-    """A function, or None."""
-    if value is not None and (not callable(value) or isinstance(value, type)):
-        raise SotddError(f"{name} is {described(value)}: expected a function of a batch.")
-    return value
+def _checked_transform(transform: object) -> Callable[[Any], Any] | None:
+    if transform is not None and (not callable(transform) or isinstance(transform, type)):
+        raise SotddError(f"transform is {described(transform)}: expected a function of a batch.")
+    return transform
 
 
-def checked_count(value: object, name: str) -> int | None:
-    """A whole number of at least one, or None."""
+def _checked_count(value: object, name: str) -> int | None:
     return None if value is None else check_count(value, name)

@@ -1,4 +1,4 @@
-"""Sources as texts: a path, and after two colons how it is to be opened."""
+"""Sources as text: a path, and after two colons how to open it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.items import Found
+from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.parquet_files import SUFFIXES, in_folder, is_pattern, matching
 from sotdd.inputs.settings import Settings
 
@@ -16,9 +16,9 @@ _ADVICE = "write options as FILE::features=NAME,label=NAME"
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _ARROW = (".arrow", ".feather", ".ipc")
 
-# What a source text may say, and how it is read.
-_NUMBERS = {"bins", "max_rows", "seed"}
-_TEXTS = {
+# The options that a source text may hold.
+_NUMBERS = {"bins", "max_points", "max_rows", "seed"}  # max_rows is the old name of max_points
+_OPTIONS = {
     "name",
     "features",
     "label",
@@ -33,13 +33,13 @@ _TEXTS = {
 
 @dataclass(frozen=True)
 class SourceText:
-    """A path and the options that come with it.
+    """A path and the options that follow it.
 
     Examples
     --------
     >>> from sotdd.inputs.sources import SourceText
-    >>> SourceText.parse("table.csv::label=species,features=length+width,max_rows=1000")
-    SourceText(path='table.csv', options={'label': 'species', 'features': ['length', 'width'], 'max_rows': 1000})
+    >>> SourceText.parse("table.csv::label=species,features=length+width,max_points=1000")
+    SourceText(path='table.csv', options={'label': 'species', 'features': ['length', 'width'], 'max_points': 1000})
     """
 
     path: str
@@ -51,48 +51,48 @@ class SourceText:
         path, _, options = text.partition("::")
         if not path:
             raise SotddError(f"the source {text!r} has no path: expected the name of a file or folder.")
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for option in filter(None, options.split(",")):
             key, equals, value = option.partition("=")
-            if key not in _TEXTS or not equals or not (value or key == "label"):
+            if key not in _OPTIONS or not equals or not (value or key == "label"):
                 raise SotddError(f"cannot read {option!r} in {text!r}: {_ADVICE}.")
-            found[key] = _value(key, value, text)
-        return cls(path, found)
+            values[key] = _value(key, value, text)
+        return cls(path, values)
 
 
-def open_source(path: str, name: str, settings: Settings) -> tuple[Found, Settings]:
+def open_path(path: str, name: str, settings: Settings) -> Loaded:
     """Open a file or folder by what it is."""
     try:
-        return _opened(path, name, settings)
+        return _open(path, name, settings)
     except PermissionError as error:
         raise SotddError(f"cannot read {path} (permission denied): check who may read it.") from error
 
 
-def _opened(path: str, name: str, settings: Settings) -> tuple[Found, Settings]:
+def _open(path: str, name: str, settings: Settings) -> Loaded:
     from sotdd.inputs.loaders.huggingface import is_saved, open_saved
 
     if path.startswith("hf:"):
         folder = Path(path.removeprefix("hf:"))
-        _refuse_nothing(folder)
-        return open_saved(folder, name, settings), settings
-    place = Path(path)
+        _refuse_missing(folder)
+        return open_saved(folder, name, settings)
     if is_pattern(path):
-        return _opened_files(matching(path), name, settings), settings
-    _refuse_nothing(place)
-    if not place.is_dir():
-        return _opened_file(place, name, settings), settings
-    if is_saved(place):
-        return open_saved(place, name, settings), settings
-    files = in_folder(place)
+        return _open_parquet(matching(path), name, settings)
+    target = Path(path)
+    _refuse_missing(target)
+    if not target.is_dir():
+        return _open_file(target, name, settings)
+    if is_saved(target):
+        return open_saved(target, name, settings)
+    files = in_folder(target)
     if files:
-        return _opened_files(files, name, settings), settings
+        return _open_parquet(files, name, settings)
     from sotdd.inputs.loaders.folder import open_folder
 
-    return open_folder(place, name, settings)
+    return open_folder(target, name, settings)
 
 
-def _opened_file(path: Path, name: str, settings: Settings) -> Found:
-    """Each kind of file has a room of its own."""
+def _open_file(path: Path, name: str, settings: Settings) -> Loaded:
+    """Open a file by how its name ends; each loader is imported only when it is used."""
     lower = path.name.lower()
     if lower.endswith(".npz"):
         from sotdd.inputs.loaders.npz import open_npz
@@ -107,7 +107,7 @@ def _opened_file(path: Path, name: str, settings: Settings) -> Found:
 
         return open_csv(path, name, settings)
     if lower.endswith(SUFFIXES):
-        return _opened_files([str(path)], name, settings)
+        return _open_parquet([str(path)], name, settings)
     if lower.endswith(_ARROW):
         from sotdd.inputs.loaders.arrow import open_arrow
 
@@ -117,25 +117,22 @@ def _opened_file(path: Path, name: str, settings: Settings) -> Found:
     )
 
 
-def _opened_files(paths: list[str], name: str, settings: Settings) -> Found:
+def _open_parquet(paths: list[str], name: str, settings: Settings) -> Loaded:
     from sotdd.inputs.loaders.parquet import open_parquet
 
     if not paths:
         raise SotddError(f"no file matches {name}: check the pattern.")
-    return open_parquet([Path(path) for path in paths], name, settings)
+    return open_parquet(paths, name, settings)
 
 
-def _refuse_nothing(path: Path) -> None:
+def _refuse_missing(path: Path) -> None:
     try:
-        there = path.exists()
+        exists = path.exists()
     except (OSError, ValueError):  # names that no file system takes
-        there = False
-    if not there:
-        raise SotddError(
-            f"there is no file {str(path)!r}: check the path."
-            if not str(path).isprintable()
-            else f"there is no file {path}: check the path."
-        )
+        exists = False
+    if not exists:
+        shown = str(path) if str(path).isprintable() else repr(str(path))
+        raise SotddError(f"there is no file {shown}: check the path.")
 
 
 def _value(key: str, value: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them

@@ -1,4 +1,4 @@
-"""Blocks of rows that come once, kept in memory or, beyond a size, in a temporary file."""
+"""Blocks of rows that can be read only once, kept in memory or, beyond a size, in a temporary file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.mapped import MappedRows
-from sotdd.inputs.streamed import refuse_non_finite
+from sotdd.inputs.streamed import MappedRows, refuse_non_finite
 
-# What is kept in memory.
+# Rows that take more than this go to a temporary file.
 HELD_BYTES = 512 << 20
 
 
@@ -27,7 +26,7 @@ def stored_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 
 
 class Spool:
-    """Takes blocks of rows one after another and gives them back as features.
+    """Takes blocks of rows one after another, and returns all of them as features.
 
     Examples
     --------
@@ -72,7 +71,7 @@ class Spool:
         self._keep(np.ascontiguousarray(block, dtype))
 
     def features(self) -> NDArray[Any] | MappedRows:
-        """All rows, once every block is there."""
+        """All rows, once every block was added."""
         if self._kind is None or not self._rows:
             raise SotddError(f"dataset {self._name!r} has no points: expected at least one.")
         shape, dtype = (self._rows, *self._kind[0]), self._kind[1]
@@ -98,7 +97,7 @@ class Spool:
         except OSError as error:
             raise SotddError(
                 f"dataset {self._name!r} takes {self._bytes / 1e9:,.1f} GB so far and there is no room for it in "
-                f"{tempfile.gettempdir()} ({first_line(error)}): set TMPDIR to a larger disk, or pass max_rows."
+                f"{tempfile.gettempdir()} ({first_line(error)}): set TMPDIR to a larger disk, or pass max_points."
             ) from error
 
     def _joined(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -1,16 +1,22 @@
-"""Features that are read in blocks when asked for, and never held whole."""
+"""Features that are read in blocks when asked for, and never held whole.
+
+`StreamedFeatures` says what they all can do; the kinds of them follow. Rows that can only be decoded many at
+a time, such as the row groups of a Parquet file, have a cache and so a file of their own: `grouped`.
+"""
 
 from __future__ import annotations
 
+import mmap
+import weakref
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sotdd.basics.errors import SotddError
 
-# Rows picked one by one are read together where they lie this near, but never more than so many at once.
+# Rows that are picked one by one are read together where they are at most _NEAR apart, within runs of _RUN rows.
 _NEAR = 64
 _RUN = 4096
 
@@ -18,19 +24,19 @@ _RUN = 4096
 class StreamedFeatures(ABC):
     """Points outside memory that read like an array (n, ...): by slices and by arrays of row numbers.
 
-    Several threads may read at the same time. Values that are not finite are found when they are
-    read, since looking for them before would mean reading everything.
+    Several threads may read at the same time. Values that are not finite are refused when they are
+    read, since finding them any earlier would mean reading everything.
 
     Parameters
     ----------
     name
-        What messages call it.
+        What messages call the dataset.
     shape
-        Of all points, (n, ...).
+        The shape (n, ...) of all points together.
     dtype
-        Of every block.
+        The dtype of every block.
     finite
-        Whether the values are known to be finite.
+        Whether the values are known to be finite, so that blocks need no check.
     """
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, *, finite: bool = False) -> None:
@@ -43,14 +49,14 @@ class StreamedFeatures(ABC):
 
     @abstractmethod
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """The rows from ``start`` up to ``stop``; what is returned is not written to."""
+        """The rows from ``start`` up to ``stop``; callers do not write to them."""
 
     def __len__(self) -> int:
         """How many points there are."""
         return self.shape[0]
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
-        """Some points, in memory."""
+        """Some points as an array in memory."""
         if not isinstance(rows, slice):
             return self._picked(np.asarray(rows))
         start, stop, step = rows.indices(len(self))
@@ -62,7 +68,7 @@ class StreamedFeatures(ABC):
         return block
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        """All points, in memory: for those who can afford it."""
+        """All points as an array in memory, for those who have the room."""
         return np.asarray(self[:], dtype=dtype)
 
     def _picked(self, rows: NDArray[np.integer]) -> NDArray[Any]:
@@ -85,26 +91,80 @@ class StreamedFeatures(ABC):
 
 
 def refuse_non_finite(block: NDArray[Any], rows: range | NDArray[np.integer], name: str) -> None:
-    """Refuse a block that holds NaN or infinities, and say in which of its rows the first is."""
+    """Refuse a block that holds NaN or infinities, and say where the first of them is; ``rows`` numbers its rows."""
     finite = np.isfinite(block)
     if finite.all():
         return
-    place = np.argwhere(~finite.reshape(len(block), -1))[0]
-    value = block.reshape(len(block), -1)[tuple(place)]
+    row, feature = np.argwhere(~finite.reshape(len(block), -1))[0]
+    value = block.reshape(len(block), -1)[row, feature]
     raise SotddError(
-        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {rows[place[0]]:,}, "
-        f"feature {place[1]:,}: drop or impute them first."
+        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {rows[row]:,}, "
+        f"feature {feature:,}: drop or impute them first."
     )
 
 
+class MappedRows(StreamedFeatures):
+    """Rows of an array in a file, one row after another from ``offset`` on; each block is mapped when it is read.
+
+    A map of the whole file would be simpler, but its pages would count as memory of this process
+    once they were read, up to the size of the file.
+    """
+
+    def __init__(
+        self, name: str, file: IO[bytes], offset: int, shape: tuple[int, ...], dtype: DTypeLike, *, finite: bool = False
+    ) -> None:
+        super().__init__(name, shape, dtype, finite=finite)
+        self._file = file
+        self._offset = offset
+        self._row_values = int(np.prod(shape[1:], dtype=np.int64))
+        weakref.finalize(self, file.close)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """A view of the file; the map lives as long as the view."""
+        count = (stop - start) * self._row_values
+        if not count:
+            return np.empty((stop - start, *self.shape[1:]), self.dtype)
+        first = self._offset + start * self._row_values * self.dtype.itemsize
+        page = first - first % mmap.ALLOCATIONGRANULARITY  # maps begin at multiples of it
+        length = first - page + count * self.dtype.itemsize
+        block = mmap.mmap(self._file.fileno(), length, access=mmap.ACCESS_READ, offset=page)
+        return np.frombuffer(block, self.dtype, count, first - page).reshape(-1, *self.shape[1:])
+
+
+class MappedColumns(StreamedFeatures):
+    """Rows of an array that a file holds column by column, so that every row is spread over the whole file."""
+
+    def __init__(self, name: str, array: NDArray[Any]) -> None:
+        super().__init__(name, array.shape, array.dtype)
+        self._array = array
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """A copy of some rows."""
+        return np.array(self._array[start:stop], order="C")
+
+
+class ChosenRows(StreamedFeatures):
+    """Some rows of other features, such as a sample or those that have a label; they are picked when they are read."""
+
+    def __init__(self, features: StreamedFeatures, rows: NDArray[np.integer]) -> None:
+        shape = (len(rows), *features.shape[1:])
+        super().__init__(features.name, shape, features.dtype, finite=True)  # they check themselves
+        self._features = features
+        self._rows = rows
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Pick the rows from the features they belong to."""
+        return self._features[self._rows[start:stop]]
+
+
 class ReorderedColumns(StreamedFeatures):
-    """The columns of other features in another order, put so as they are read."""
+    """Other features with their columns in another order: every block is reordered when it is read."""
 
     def __init__(self, features: StreamedFeatures, order: list[int]) -> None:
-        super().__init__(features.name, features.shape, features.dtype, finite=True)  # the features look themselves
+        super().__init__(features.name, features.shape, features.dtype, finite=True)  # they check themselves
         self._features = features
         self._order = order
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Read rows from where they are, and put their columns in order."""
+        """Read some rows, and put their columns in order."""
         return np.take(self._features[start:stop], self._order, axis=1)

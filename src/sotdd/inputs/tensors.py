@@ -1,6 +1,7 @@
 """Torch tensors as features: those on the processor become arrays, those on a device stay there.
 
-Torch is never imported here; a tensor brings its own methods.
+Torch is never imported here; a tensor brings its own methods. Torch datasets and loaders, which yield points
+one by one or in batches, are another thing: `loaders.torch_datasets` opens them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sotdd.basics.errors import SotddError, require
 # DLPack's number for the processor.
 _HOST = 1
 
-# Rows on a device that are widened to float64 at a time.
+# This many rows on a device are widened to float64 at a time.
 _ROWS = 8192
 # Deviations smaller than this are not divided by, so that their inverse stays in float64.
 _SMALLEST = 1e-300
@@ -27,7 +28,7 @@ def is_tensor(value: object) -> bool:
 
 
 def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa: ANN401  # torch is optional
-    """Features held in a tensor: an array that shares its memory, or the tensor where it is."""
+    """Features held in a tensor: an array that shares its memory, or the tensor itself if it is on a device."""
     tensor = tensor.detach()
     if str(tensor.layout) != "torch.strided":
         raise SotddError(f"features of dataset {name!r} are a sparse tensor: pass features.to_dense().")
@@ -48,7 +49,7 @@ def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noq
 
 
 def from_dlpack(array: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa: ANN401  # of whatever library
-    """Features of a library that shares its memory by DLPack, such as CuPy: where they are, if torch can hold them."""
+    """Features of a library that shares memory by DLPack, such as CuPy; on a device they stay there, held by torch."""
     on_host = array.__dlpack_device__()[0] == _HOST
     try:
         if on_host:
@@ -61,15 +62,17 @@ def from_dlpack(array: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa
         ) from error
 
 
-def host_labels(tensor: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optional
-    """Labels held in a tensor, wherever it is."""
-    tensor = tensor.detach().cpu()
-    labels: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-    return labels
+def host_array(values: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optional
+    """Whatever forms an array as one of NumPy's; tensors are brought to the host."""
+    if not is_tensor(values):
+        return np.asarray(values)
+    tensor = values.detach().cpu()
+    array: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    return array
 
 
 class DeviceFeatures:
-    """A tensor on a device that reads like an array: blocks of rows come to the host when asked for."""
+    """A tensor on a device that reads like an array: rows are copied to the host when they are asked for."""
 
     def __init__(self, tensor: Any) -> None:  # noqa: ANN401
         self.tensor = tensor
@@ -83,20 +86,21 @@ class DeviceFeatures:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
-        """Some points, on the host."""
+        """Some points as an array on the host."""
         host: NDArray[Any] = self.tensor[rows].cpu().numpy()
         return host
 
     def all_finite(self) -> bool:
-        """Whether nothing is NaN or infinite, found on the device."""
+        """Whether no value is NaN or infinite, which is found out on the device."""
         return not self.tensor.is_floating_point() or bool(self.tensor.isfinite().all().item())
 
     def moments(
         self, pivot: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], int]:
-        """Reach, mean and summed squared deviations of features, and the farthest row; in float64 on the device.
+        """Reach, mean and summed squared deviations of every feature, and the farthest row.
 
-        The reach (d,) is the largest deviation from ``pivot``; the others are of (x - pivot) / reach.
+        The reach (d,) is the largest deviation from ``pivot``; mean and deviations are those of
+        (x - pivot) / reach. All are computed on the device, in float64.
         """
         flat = self.tensor.reshape(len(self), -1)
         origin = flat.new_tensor(pivot, dtype=flat.new_empty(0).double().dtype)
@@ -114,7 +118,7 @@ class DeviceFeatures:
         for start in starts:
             deviations = (gaps(start) / reach - mean) ** 2
             squares += deviations.sum(0)
-            length, place = (deviations @ (reach / reach.max()) ** 2).max(0)
+            length, row = (deviations @ (reach / reach.max()) ** 2).max(0)
             if length.item() > longest:
-                farthest, longest = start + int(place.item()), length.item()
+                farthest, longest = start + int(row.item()), length.item()
         return reach.cpu().numpy(), mean.cpu().numpy(), squares.cpu().numpy(), farthest

@@ -81,7 +81,7 @@ def onto_span(datasets: Mapping[str, Dataset] | Sequence[Dataset], *, scale: Sca
     >>> photos, drawings = rng.normal(size=(30, 5000)), rng.normal(0.1, 1, size=(20, 5000))
     >>> span = sotdd.onto_span({"photos": photos, "drawings": drawings})
     >>> span.datasets["photos"]
-    LabelledData('photos': 30 points, 49 features, 1 classes)
+    LabelledData('photos': 30 points, 49 features, 1 class)
     >>> found = sotdd.pairwise(span.datasets, directions=span.directions, scale=None)["photos", "drawings"]
     >>> direct = sotdd.distance(photos, drawings)
     >>> abs(found.value - direct.value) < 4 * (found.stderr + direct.stderr)

@@ -10,53 +10,54 @@ import numpy as np
 
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.data import LabelledData, checked_features, split
-from sotdd.inputs.items import Batch, Found, ListItems
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaded import ListItems, Loaded
 from sotdd.inputs.loaders.frames import names_of
 from sotdd.inputs.loaders.images import is_image
+from sotdd.inputs.loaders.table_batches import TableBatch
 from sotdd.inputs.settings import Settings
 
 _WHY = "the source is an array, or (features, labels)"
 
 
-def open_arrays(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401  # anything
-    """Take ``(features, labels)``, features alone, or a dataset that is open already."""
+def open_arrays(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # anything
+    """Open ``(features, labels)``, features alone, or a dataset that is open already."""
     if isinstance(source, LabelledData):
         settings.refuse("the dataset is open already", "features", "label", "split", "broken")
-        return Found(source.features, Labels(source.classes, source.codes), columns=source.columns)
+        return Loaded(source.features, Labels(source.classes, source.codes), columns=source.columns)
     settings.refuse(_WHY, "features", "split", "broken")
-    if settings.label is not None:
+    if settings.label_column is not None:
         settings.refuse(_WHY, "label")
     features, labels = split(source, name)
     if settings.unlabelled:
         labels = None
     items = _items(features)
     held = items if items is not None else checked_features(features, name)
-    names = source.columns if isinstance(source, Batch) else names_of(features, held)
-    return Found(held, None if labels is None else Labels.of(labels, len(held), name), columns=names)
+    names = source.columns if isinstance(source, TableBatch) else names_of(features, held)
+    return Loaded(held, None if labels is None else Labels.of(labels, len(held), name), columns=names)
 
 
 def is_bunch(source: object) -> bool:
-    """Whether a source is what scikit-learn's loaders return."""
+    """Whether a source is a Bunch, as the loaders of scikit-learn return it."""
     return isinstance(source, Mapping) and hasattr(source, "data") and hasattr(source, "target")
 
 
-def open_bunch(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401  # scikit-learn is optional
-    """Take data and target of a scikit-learn Bunch; integer targets are called by their names."""
-    found = open_arrays((source.data, source.target), name, settings)
+def open_bunch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # scikit-learn is optional
+    """Open the data and target of a scikit-learn Bunch; integer targets go by their names."""
+    loaded = open_arrays((source.data, source.target), name, settings)
     names = getattr(source, "target_names", None)
-    if found.labels is None or names is None or isinstance(names, str):
-        return found
-    classes, known = found.labels.classes, list(np.asarray(names).tolist())
+    if loaded.labels is None or names is None or isinstance(names, str):
+        return loaded
+    classes, known = loaded.labels.classes, list(np.asarray(names).tolist())
     if all(isinstance(value, int) and 0 <= value < len(known) for value in classes):
         named = tuple(known[value] for value in classes if isinstance(value, int))
         if len(set(named)) == len(named):
-            return replace(found, labels=Labels(named, found.labels.codes))
-    return found
+            return replace(loaded, labels=Labels(named, loaded.labels.codes))
+    return loaded
 
 
 def _items(features: object) -> ListItems | None:
-    """Texts and images in a list, or texts in an array; None for numbers."""
+    """Texts or images in a list, or texts in an array; None for anything else."""
     if type(features).__name__ == "Series" and hasattr(features, "to_list"):
         values = features.to_list()
         return ListItems(values) if _all_texts(values) else None

@@ -6,12 +6,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.grouped import GroupedRows
-from sotdd.inputs.items import Found
+from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, dtype_of, kinds_of, labels_of
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.reading import reading
@@ -20,8 +19,8 @@ from sotdd.inputs.settings import Settings
 _EXPECTED = "an Arrow file"
 
 
-def open_arrow(path: Path, name: str, settings: Settings) -> Found:
-    """Open a file or a stream of record batches; numbers stay in the file."""
+def open_arrow(path: Path, name: str, settings: Settings) -> Loaded:
+    """Open a file or a stream of record batches; numbers stay in the file until they are read."""
     settings.refuse("Arrow files have no splits and hold no image files", "split", "broken")
     require("pyarrow", "reading Arrow files", "'sotdd[inputs]'")
     with reading(path, _EXPECTED):
@@ -34,19 +33,16 @@ def open_arrow(path: Path, name: str, settings: Settings) -> Found:
             labels = labels_of([batches.column(number, columns.label) for number in range(len(batches.sizes))], name)
         if columns.kind == "text":
             texts = [batches.column(number, columns.features[0]) for number in range(len(batches.sizes))]
-            return Found(ArrowTexts(arrow().chunked_array(texts), name), labels)
+            return Loaded(ArrowTexts(arrow().chunked_array(texts), name), labels)
         dtype = dtype_of([batches.schema.field(column).type for column in columns.features])
         first = next(number for number, size in enumerate(batches.sizes) if size)
         shape = block_of(batches.get(first).slice(0, 1), columns, dtype, name).shape[1:]
 
     def decode(number: int) -> NDArray[Any]:
         with reading(path, _EXPECTED):
-            block = block_of(batches.get(number), columns, np.dtype(dtype), name)
-        if block.shape[1:] != shape:
-            raise SotddError(f"lists in {path} have shape {block.shape[1:]} but {shape} before: expected one length.")
-        return block
+            return block_of(batches.get(number), columns, dtype, name, shape)
 
-    return Found(GroupedRows(name, batches.sizes, shape, dtype, decode), labels, columns=columns.names)
+    return Loaded(GroupedRows(name, batches.sizes, shape, dtype, decode), labels, columns=columns.names)
 
 
 class _Batches:

@@ -1,32 +1,33 @@
-"""Columns of Arrow tables turned into blocks of numbers and into labels."""
+"""Columns of Arrow tables turned into blocks of numbers, labels and texts: for Parquet, Arrow, CSV and Hugging Face."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.items import Items
+from sotdd.basics.text import counted
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaded import Items
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.spool import stored_dtype
 
 # Arrow's own types are not checked, since it is optional.
+Schema = Any
 Type = Any
 Table = Any
 Column = Any
 
 
 def arrow() -> Any:  # noqa: ANN401  # a module
-    """The library, or how to install it."""
+    """The library; where it is missing, an error says how to install it."""
     return require("pyarrow", "reading Parquet, Arrow and CSV files", "'sotdd[inputs]'")
 
 
-def kinds_of(schema: Any) -> dict[str, Kind]:  # noqa: ANN401
+def kinds_of(schema: Schema) -> dict[str, Kind]:
     """What each column of a schema holds."""
     return {field.name: kind_of(field.type) for field in schema}
 
@@ -59,18 +60,25 @@ def dtype_of(types: Sequence[Type]) -> np.dtype[Any]:
     return stored_dtype(*leaves)
 
 
-def block_of(table: Table, columns: Columns, dtype: np.dtype[Any], name: str) -> NDArray[Any]:
-    """The features of a table as an array (n, ...)."""
+def block_of(
+    table: Table, columns: Columns, dtype: np.dtype[Any], name: str, point_shape: tuple[int, ...] | None = None
+) -> NDArray[Any]:
+    """The features of a table as an array (n, ...); lists of another shape than ``point_shape`` are refused."""
     if columns.kind == "list":
-        return _nested(table.column(columns.features[0]), name, columns.features[0]).astype(dtype, copy=False)
+        lists = _nested(table.column(columns.features[0]), name, columns.features[0]).astype(dtype, copy=False)
+        if point_shape is not None and lists.shape[1:] != point_shape:
+            raise SotddError(
+                f"lists in {name} have shape {lists.shape[1:]} but {point_shape} before: expected one length."
+            )
+        return lists
     block = np.empty((table.num_rows, len(columns.features)), dtype)
-    for place, column in enumerate(columns.features):
-        block[:, place] = _numbers(table.column(column), name, column)
+    for position, column in enumerate(columns.features):
+        block[:, position] = _numbers(table.column(column), name, column)
     return block
 
 
 def labels_of(parts: Sequence[Column], name: str) -> Labels:
-    """The labels that lie in one column, which may come in parts."""
+    """The labels of one column, which may come in parts."""
     library = arrow()
     kind = _plain(parts[0].type)
     if library.types.is_nested(kind):
@@ -81,17 +89,7 @@ def labels_of(parts: Sequence[Column], name: str) -> Labels:
         raise SotddError(f"{name} has no rows: expected at least one.")
     codes = np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in coded.chunks])
     filled = next((chunk for chunk in coded.chunks if len(chunk)), None)
-    return sorted_labels([] if filled is None else filled.dictionary.to_pylist(), codes)
-
-
-def sorted_labels(values: list[Any], codes: NDArray[np.integer]) -> Labels:
-    """Labels whose classes are in their natural order, where they have one; NaN is missing."""
-    known = [place for place, value in enumerate(values) if value is not None and value == value]  # noqa: PLR0124
-    with suppress(TypeError):  # values of several kinds have no order
-        known.sort(key=lambda place: values[place])
-    position = np.full(len(values) + 1, -1, np.int32)  # the last is for -1
-    position[known] = np.arange(len(known))
-    return Labels(tuple(values[place] for place in known), position[codes])
+    return Labels.in_natural_order([] if filled is None else filled.dictionary.to_pylist(), codes)
 
 
 class ArrowTexts(Items):
@@ -99,15 +97,16 @@ class ArrowTexts(Items):
 
     def __init__(self, column: Column, name: str) -> None:
         if column.null_count:
-            raise SotddError(f"{name} has {column.null_count:,} missing texts: drop those rows or fill them first.")
+            missing = counted(column.null_count, "missing text", "missing texts")
+            raise SotddError(f"{name} has {missing}: drop those rows or fill them first.")
         self._column = column.cast(_plain(column.type))
 
     def __len__(self) -> int:
-        """How many there are."""
+        """How many texts there are."""
         return len(self._column)
 
     def read(self, rows: NDArray[np.integer]) -> list[Any]:
-        """Some of them."""
+        """The texts of some rows."""
         texts: list[Any] = self._column.take(arrow().array(rows)).to_pylist()
         return texts
 
@@ -115,9 +114,8 @@ class ArrowTexts(Items):
 def _numbers(column: Column, name: str, label: str) -> NDArray[Any]:
     library = arrow()
     if column.null_count:
-        raise SotddError(
-            f"column {label!r} of {name} has {column.null_count:,} missing values: drop or impute those rows first."
-        )
+        missing = counted(column.null_count, "missing value", "missing values")
+        raise SotddError(f"column {label!r} of {name} has {missing}: drop or impute those rows first.")
     kind = _plain(column.type)
     if library.types.is_decimal(kind) or kind != column.type:
         column = column.cast(library.float64() if library.types.is_decimal(kind) else kind)
@@ -140,7 +138,8 @@ def _nested(column: Column, name: str, label: str) -> NDArray[Any]:
     if not _is_list(column.type):
         return _numbers(column, name, label)
     if column.null_count:
-        raise SotddError(f"column {label!r} of {name} has {column.null_count:,} missing lists: drop those rows first.")
+        missing = counted(column.null_count, "missing list", "missing lists")
+        raise SotddError(f"column {label!r} of {name} has {missing}: drop those rows first.")
     lengths = np.unique(library.compute.list_value_length(column).to_numpy(zero_copy_only=False))
     if len(lengths) > 1:
         raise SotddError(
@@ -151,7 +150,7 @@ def _nested(column: Column, name: str, label: str) -> NDArray[Any]:
 
 
 def _plain(kind: Type) -> Type:
-    """What an extension type stores, and what a dictionary or a view stands for."""
+    """The type of the values themselves, behind an extension type, a dictionary or a view."""
     library = arrow()
     if isinstance(kind, library.BaseExtensionType):
         return kind.storage_type

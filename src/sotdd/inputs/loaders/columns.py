@@ -11,12 +11,13 @@ from sotdd.inputs.settings import Settings
 
 Kind = Literal["numbers", "list", "text", "image", "other"]
 
-# A column of one of these names holds the labels, unless another is named.
+# A column of one of these names holds the labels, unless the caller names another.
 LABEL_NAMES = ("label", "labels", "target", "y", "class")
 
-# What pandas adds to files for its own use.
+# pandas stores its index in columns whose names begin so; they are no features.
 _INDEX = "__index_level_"
 
+# Messages list this many columns.
 _SHOWN = 12
 
 
@@ -70,14 +71,14 @@ class Columns:
 def _label(kinds: Mapping[str, Kind], settings: Settings, name: str) -> str | None:
     if settings.unlabelled:
         return None
-    if settings.label_given:
-        return _known(str(settings.label), kinds, name)
+    if settings.label_column is not None:
+        return _known(str(settings.label_column), kinds, name)
     usual = [column for column in kinds if column.lower() in LABEL_NAMES]
     if len(usual) == 1:
         return usual[0]
-    found = "none is" if not usual else f"{' and '.join(map(repr, usual))} are"
+    which = "none is" if not usual else f"{' and '.join(map(repr, usual))} are"
     raise SotddError(
-        f"{name} has the columns {_listed(kinds)}, of which {found} named {', '.join(LABEL_NAMES)}: name the labels "
+        f"{name} has the columns {_listed(kinds)}, of which {which} named {', '.join(LABEL_NAMES)}: name the labels "
         "with label=COLUMN, or pass label=None (label= in a source text) for one class."
     )
 

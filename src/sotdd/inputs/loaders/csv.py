@@ -1,4 +1,4 @@
-"""CSV files, plain or compressed, read once and some rows at a time."""
+"""CSV files, plain or compressed, read once, a few rows at a time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.items import Found
-from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, kind_of, labels_of
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.reading import reading
@@ -22,8 +21,8 @@ _EXPECTED = "a CSV file with a header and the same columns in every line"
 _BLOCK_BYTES = 4 << 20
 
 
-def open_csv(path: Path, name: str, settings: Settings) -> Found:
-    """Read the columns that are wanted; numbers beyond a size go to a temporary file."""
+def open_csv(path: Path, name: str, settings: Settings) -> Loaded:
+    """Read the columns that are wanted; beyond a size, numbers go to a temporary file."""
     settings.refuse("CSV files have no splits and hold no image files", "split", "broken")
     require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
     with reading(path, _EXPECTED):
@@ -36,14 +35,14 @@ def open_csv(path: Path, name: str, settings: Settings) -> Found:
                 spool.add(block_of(batch, columns, np.dtype(np.float64), name))
             if columns.label is not None:
                 labels.append(batch.column(columns.label))
-        found = None if columns.label is None or not labels else _typed(labels_of(labels, name))
+        numbered = labels_of(labels, name).as_numbers() if labels else None
         if columns.kind == "text" and texts:
-            return Found(ArrowTexts(arrow().chunked_array(texts), name), found)
-        return Found(spool.features(), found, columns=columns.names)
+            return Loaded(ArrowTexts(arrow().chunked_array(texts), name), numbered)
+        return Loaded(spool.features(), numbered, columns=columns.names)
 
 
 def _kinds(path: Path) -> dict[str, Kind]:
-    """What the first rows hold."""
+    """What each column holds, judging by the first rows."""
     with _reader(path, {}) as reader:
         names = reader.schema.names
         twice = sorted({column for column in names if names.count(column) > 1})
@@ -55,8 +54,8 @@ def _kinds(path: Path) -> dict[str, Kind]:
 def _batches(path: Path, columns: Columns) -> Iterator[Any]:
     """Rows of the columns that are wanted.
 
-    Types are asked for rather than guessed from the first rows: numbers may get a fraction and
-    labels a letter further down.
+    The reader is told the types rather than left to guess them from the first rows: further down, numbers may
+    get a fraction and labels a letter.
     """
     library = arrow()
     numbers = columns.kind != "text"
@@ -76,23 +75,3 @@ def _reader(path: Path, convert: dict[str, Any]) -> Any:  # noqa: ANN401  # Arro
         parse_options=csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
         convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert),
     )
-
-
-def _typed(labels: Labels) -> Labels:
-    """Labels as integers where all are written as such, as floats where all are numbers, as texts otherwise."""
-    texts = [str(value) for value in labels.classes]
-    try:
-        numbers: list[Any] = [int(text) for text in texts]
-        if [str(number) for number in numbers] != texts:  # such as 007, which is a name
-            return labels
-    except ValueError:
-        try:
-            numbers = [float(text) for text in texts]
-        except ValueError:
-            return labels
-    if len(set(numbers)) < len(numbers):  # 1.0 and 1.00
-        values, codes = np.unique(np.array(numbers), return_inverse=True)
-        return Labels(tuple(values.tolist()), np.append(codes, -1)[labels.codes].astype(np.int32))
-    order = np.argsort(np.array(numbers, np.float64), kind="stable")
-    position = np.append(np.argsort(order), -1)
-    return Labels(tuple(numbers[place] for place in order), position[labels.codes].astype(np.int32))

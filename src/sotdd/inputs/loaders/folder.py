@@ -6,7 +6,6 @@ import logging
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.items import Found, Items
+from sotdd.basics.text import counted
 from sotdd.inputs.labels import Labels, sampled
+from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.images import BATCH, fitted, is_grey, other_sizes
 from sotdd.inputs.reading import UNREADABLE, files_below
 from sotdd.inputs.settings import Settings
@@ -26,26 +26,29 @@ _log = logging.getLogger("sotdd.inputs")
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 
 
-def open_folder(folder: Path, name: str, settings: Settings) -> tuple[Found, Settings]:
-    """Find the images of a folder; what is uniform about them completes the settings."""
+def open_folder(folder: Path, name: str, settings: Settings) -> Loaded:
+    """Find the images of a folder; they are decoded when they are read."""
     settings.refuse("the class of an image is the sub-folder it is in", "features", "split")
-    if settings.label is not None:
+    if settings.label_column is not None:
         settings.refuse("the class of an image is the sub-folder it is in", "label")
     require("PIL.Image", f"reading images of {folder}", "'sotdd[inputs]'")
     paths, classes = _images(folder, settings.unlabelled)
-    if settings.max_rows is not None and settings.max_rows < len(paths):
-        rows = sampled(np.arange(len(paths)), settings.max_rows, settings.seed)
+    if settings.max_points is not None and settings.max_points < len(paths):
+        rows = sampled(np.arange(len(paths)), settings.max_points, settings.seed)
         paths, classes = [paths[row] for row in rows], [classes[row] for row in rows]
     skip = settings.broken == "skip"
     headers = [_header(path, skip) for path in paths]
     seen = [header for header in headers if header is not None]
     if not seen:
-        raise SotddError(f"none of the {len(paths):,} images of {folder} can be read: expected at least one.")
+        images = counted(len(paths), "image", "images")
+        raise SotddError(f"{folder} has {images} and none can be read: expected at least one.")
     kept = [row for row, header in enumerate(headers) if header is not None]
     paths, classes = [paths[row] for row in kept], [classes[row] for row in kept]
-    completed = _completed(settings, seen, name)
-    items = FolderImages(paths, completed, broken=len(headers) - len(kept))
-    return Found(items, Labels.of(classes, len(classes), name), sampled=True), completed
+    if settings.image_size is None and settings.encoder is None:
+        _refuse_other_sizes([size for size, _ in seen], name)
+    mode = settings.image_mode or ("L" if all(is_grey(mode) for _, mode in seen) else "RGB")
+    items = FolderImages(paths, settings.image_size, mode, skip=skip, broken=len(headers) - len(kept))
+    return Loaded(items, Labels.of(classes, len(classes), name), sampled=True, image_mode=mode)
 
 
 class FolderImages(Items):
@@ -53,27 +56,30 @@ class FolderImages(Items):
 
     batch = BATCH
 
-    def __init__(self, paths: list[Path], settings: Settings, broken: int = 0) -> None:
+    def __init__(
+        self, paths: list[Path], size: tuple[int, int] | None, mode: str, *, skip: bool = False, broken: int = 0
+    ) -> None:
         self._paths = paths
-        self._size, self._mode = settings.image_size, settings.image_mode or "RGB"
-        self._skip = settings.broken == "skip"
+        self._size, self._mode = size, mode
+        self._skip = skip
         self.broken = broken
 
     def __len__(self) -> int:
-        """How many there are."""
+        """How many images there are."""
         return len(self._paths)
 
     def read(self, rows: NDArray[np.integer]) -> list[Any]:
-        """Decoded images; None for those that are broken, where they may be skipped."""
+        """The decoded images of some rows; None for broken ones, where these may be skipped."""
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
             images = list(threads.map(self._decoded, [self._paths[row] for row in rows]))
         self.broken += sum(image is None for image in images)
         return images
 
-    def tell(self, name: str) -> None:
-        """Say how many images were skipped."""
+    def log_skipped(self, name: str) -> None:
+        """Log how many images were skipped."""
         if self.broken:
-            _log.info("%s: %s broken images are skipped.", name, f"{self.broken:,}")
+            images = counted(self.broken, "broken image is", "broken images are")
+            _log.info("%s: %s skipped.", name, images)
 
     def _decoded(self, path: Path) -> Any:  # noqa: ANN401  # Pillow is optional
         pillow = require("PIL.Image", "reading images", "'sotdd[inputs]'")
@@ -87,14 +93,14 @@ class FolderImages(Items):
 
 
 def _images(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
-    """Paths and class names, in the order of their names."""
+    """Paths and their class names, sorted by class and then by path."""
     if unlabelled:
         paths = _below(folder)
         classes = ["all"] * len(paths)
     else:
         groups = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-        found = [(path, group.name) for group in groups for path in _below(group)]
-        paths, classes = [path for path, _ in found], [group for _, group in found]
+        pairs = [(path, group.name) for group in groups for path in _below(group)]
+        paths, classes = [path for path, _ in pairs], [group for _, group in pairs]
     if not paths:
         raise SotddError(
             f"{folder} has no sub-folders with images ({', '.join(sorted(SUFFIXES))}): expected one folder per class, "
@@ -112,7 +118,7 @@ def _below(folder: Path) -> list[Path]:
 
 
 def _header(path: Path, skip: bool) -> tuple[tuple[int, int], str] | None:
-    """Size and mode of an image, from its first bytes; None for one that is broken and may be skipped."""
+    """Size and mode of an image, from its first bytes; None for a broken one, where these may be skipped."""
     pillow = require("PIL.Image", "reading images", "'sotdd[inputs]'")
     try:
         with warnings.catch_warnings():
@@ -131,12 +137,8 @@ def _refuse(path: Path, error: BaseException, skip: bool) -> None:
         ) from error
 
 
-def _completed(settings: Settings, seen: list[tuple[tuple[int, int], str]], name: str) -> Settings:
-    """The mode that suits all images; sizes that differ are refused where no size was asked for."""
-    first = seen[0][0]
-    if settings.image_size is None and settings.encoder is None:
-        for size, _ in seen:
-            if size != first:
-                raise other_sizes(name, first, size)
-    mode = settings.image_mode or ("L" if all(is_grey(mode) for _, mode in seen) else "RGB")
-    return replace(settings, image_mode=mode)
+def _refuse_other_sizes(sizes: list[tuple[int, int]], name: str) -> None:
+    """Refuse images of several sizes where nothing brings them to one."""
+    for size in sizes:
+        if size != sizes[0]:
+            raise other_sizes(name, sizes[0], size)

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.text import counted
 from sotdd.inputs.data import checked_features
-from sotdd.inputs.items import Found, ListItems
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaded import ListItems, Loaded
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import stored_dtype
@@ -25,13 +26,13 @@ Series = Any
 
 
 def is_frame(source: object) -> bool:
-    """Whether a source is a table of one of the libraries that narwhals knows; none is imported for that."""
+    """Whether a source is a table of a library that narwhals knows, told without importing any."""
     kind = type(source)
     return kind.__module__.split(".")[0].lstrip("_") in _LIBRARIES and kind.__name__ in _FRAMES
 
 
-def open_frame(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401  # of any library
-    """Take the columns of a table."""
+def open_frame(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # of any library
+    """Open the columns of a table."""
     settings.refuse("a table has no splits and holds no image files", "split", "broken")
     frame = _frame(source, name)
     if not len(frame):
@@ -41,18 +42,17 @@ def open_frame(source: Any, name: str, settings: Settings) -> Found:  # noqa: AN
     for column in columns.features:
         missing = frame[column].null_count()
         if missing:
-            raise SotddError(
-                f"column {column!r} of {name} has {missing:,} missing values: drop or impute those rows first."
-            )
+            values = counted(missing, "missing value", "missing values")
+            raise SotddError(f"column {column!r} of {name} has {values}: drop or impute those rows first.")
     if columns.kind == "text":
-        return Found(ListItems(frame[columns.features[0]].to_list()), labels)
+        return Loaded(ListItems(frame[columns.features[0]].to_list()), labels)
     features = _lists(frame[columns.features[0]], name) if columns.kind == "list" else _numbers(frame, columns)
     names = columns.names if _has_names(source) else None
-    return Found(checked_features(features, name), labels, columns=names)
+    return Loaded(checked_features(features, name), labels, columns=names)
 
 
 def names_of(features: Any, held: Any) -> tuple[str, ...] | None:  # noqa: ANN401  # of any library
-    """What the columns of a table that is held as a matrix are called; None for anything but a table."""
+    """The names of the columns of a table that is held as a matrix; None for anything but a table."""
     if not is_frame(features) or not _has_names(features) or np.ndim(held) != 2:
         return None
     names = tuple(features.column_names if hasattr(features, "column_names") else features.columns)
@@ -60,7 +60,7 @@ def names_of(features: Any, held: Any) -> tuple[str, ...] | None:  # noqa: ANN40
 
 
 def _has_names(source: Any) -> bool:  # noqa: ANN401
-    """Whether columns have names; those that pandas numbers, as it does by default, have none."""
+    """Whether the columns have names; pandas merely numbers them by default."""
     return not hasattr(source, "set_axis") or all(isinstance(column, str) for column in source.columns)
 
 
@@ -95,22 +95,22 @@ def _kind(series: Series) -> Kind:
 
 
 def _values(series: Series) -> Any:  # noqa: ANN401  # labels of any kind
-    """Labels as plain values; numbers that are all there as an array."""
+    """Labels as plain values; numbers as an array if none is missing."""
     whole = series.dtype.is_numeric() and not series.null_count()
     return series.to_numpy() if whole else series.to_list()
 
 
 def _numbers(frame: Frame, columns: Columns) -> NDArray[Any]:
-    """Columns of numbers side by side; libraries keep each on its own."""
+    """Columns of numbers side by side, in one array (n, d)."""
     arrays = [_plain(frame[column].to_numpy()) for column in columns.features]
     block = np.empty((len(frame), len(arrays)), stored_dtype(*(array.dtype for array in arrays)))
-    for place, array in enumerate(arrays):
-        block[:, place] = array
+    for position, array in enumerate(arrays):
+        block[:, position] = array
     return block
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Numbers of libraries' own kinds, such as decimals, as floats."""
+    """Numbers that NumPy holds as objects, such as decimals, as floats."""
     return array if array.dtype.kind in "biuf" else array.astype(np.float64)
 
 
@@ -120,5 +120,6 @@ def _lists(series: Series, name: str) -> NDArray[Any]:
     except ValueError as error:
         lengths = sorted({len(value) for value in series.to_list()})
         raise SotddError(
-            f"lists in column {series.name!r} of {name} have {lengths[0]} to {lengths[-1]} entries: expected one length"
+            f"lists in column {series.name!r} of {name} have {lengths[0]} to {lengths[-1]} entries: expected one "
+            "length."
         ) from error

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.grouped import GroupedRows
-from sotdd.inputs.items import Found, Items
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.loaders.arrow_columns import block_of, dtype_of, kind_of, labels_of, sorted_labels
+from sotdd.inputs.loaded import Items, Loaded
+from sotdd.inputs.loaders.arrow_columns import block_of, dtype_of, kind_of, labels_of
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.loaders.images import BATCH
-from sotdd.inputs.loaders.torch import open_torch, read_stream, stacked
+from sotdd.inputs.loaders.torch_datasets import open_torch, read_stream, stacked
 from sotdd.inputs.settings import Settings
 
-# Rows that are read from the mapped file together.
+# This many rows are read from the mapped file at a time.
 _GROUP = 4096
 
 
@@ -40,10 +40,10 @@ def is_saved(folder: Path) -> bool:
     )
 
 
-def open_saved(folder: Path, name: str, settings: Settings) -> Found:
+def open_saved(folder: Path, name: str, settings: Settings) -> Loaded:
     """Open a folder written by ``save_to_disk``; its files are mapped, not read."""
     if not is_saved(folder):
-        raise SotddError(f"{folder} is no folder saved by datasets: expected one written by save_to_disk.")
+        raise SotddError(f"{folder} is not a folder saved by datasets: expected one written by save_to_disk.")
     library = require("datasets", f"reading {folder}", "datasets")
     try:
         source = library.load_from_disk(str(folder))
@@ -54,9 +54,9 @@ def open_saved(folder: Path, name: str, settings: Settings) -> Found:
     return open_huggingface(source, name, settings)
 
 
-def open_huggingface(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401  # the library is optional
-    """Take columns of a dataset; numbers stay in the mapped file, images are decoded once."""
-    settings.refuse("a dataset of datasets holds no image files", "broken")
+def open_huggingface(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # the library is optional
+    """Open a dataset: numbers stay in the mapped file until they are read, images are decoded once."""
+    settings.refuse("a Hugging Face dataset holds no image files", "broken")
     if isinstance(source, dict):
         source = _split(source, name, settings)
     elif settings.split is not None:
@@ -70,8 +70,8 @@ def open_huggingface(source: Any, name: str, settings: Settings) -> Found:  # no
     columns = _columns(source.features, name, settings)
     labels = None if columns.label is None else _labels(source, columns.label, name)
     if columns.kind in ("text", "image"):
-        return Found(_Rows(source, columns.features[0], name), labels)
-    return Found(_mapped(source, columns, name), labels, columns=columns.names)
+        return Loaded(_HubItems(source, columns.features[0], name), labels)
+    return Loaded(_mapped(source, columns, name), labels, columns=columns.names)
 
 
 def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noqa: ANN401
@@ -85,10 +85,10 @@ def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noq
 
 
 def _columns(features: Any, name: str, settings: Settings) -> Columns:  # noqa: ANN401
-    """Choose columns; a single column of class labels is the label, whatever it is called."""
+    """Choose columns; the only column of class labels holds the labels, whatever it is called."""
     coded = [column for column, kind in features.items() if type(kind).__name__ == "ClassLabel"]
-    if len(coded) == 1 and not settings.label_given:
-        settings = replace(settings, label=coded[0], label_given=True)
+    if len(coded) == 1 and settings.label_is_auto:
+        settings = replace(settings, label=coded[0])
     return Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name)
 
 
@@ -106,15 +106,15 @@ def _labels(source: Any, column: str, name: str) -> Labels:  # noqa: ANN401
 
 
 def _named(labels: Labels, feature: Any) -> Labels:  # noqa: ANN401
-    """Class labels by their names; -1 stands for a label that is not known."""
+    """Class labels by their names; `datasets` writes -1 for a label that is not known."""
     if type(feature).__name__ != "ClassLabel":
         return labels
     values = [None if value == -1 or value is None else feature.int2str(value) for value in labels.classes]
-    return sorted_labels(values, labels.codes)
+    return Labels.in_natural_order(values, labels.codes)
 
 
 def _mapped(source: Any, columns: Columns, name: str) -> GroupedRows:  # noqa: ANN401
-    """Numbers read from the mapped file, some thousand rows at a time."""
+    """Numbers that are read from the mapped file a few thousand rows at a time."""
     table = source.select_columns(list(columns.features)).with_format("arrow")
     first = table[:1]
     dtype = dtype_of([first.schema.field(column).type for column in columns.features])
@@ -123,15 +123,12 @@ def _mapped(source: Any, columns: Columns, name: str) -> GroupedRows:  # noqa: A
     sizes = [min(_GROUP, count - start) for start in range(0, count, _GROUP)]
 
     def decode(group: int) -> NDArray[Any]:
-        block = block_of(table[group * _GROUP : group * _GROUP + sizes[group]], columns, dtype, name)
-        if block.shape[1:] != shape:
-            raise SotddError(f"lists in {name} have shape {block.shape[1:]} but {shape} before: expected one length.")
-        return block
+        return block_of(table[group * _GROUP : group * _GROUP + sizes[group]], columns, dtype, name, shape)
 
     return GroupedRows(name, sizes, shape, dtype, decode)
 
 
-class _Rows(Items):
+class _HubItems(Items):
     """A column of texts, or of images that the library decodes."""
 
     def __init__(self, source: Any, column: str, name: str) -> None:  # noqa: ANN401
@@ -141,24 +138,24 @@ class _Rows(Items):
         self.batch = BATCH if type(source.features[column]).__name__ == "Image" else Items.batch
 
     def __len__(self) -> int:
-        """How many there are."""
+        """How many items there are."""
         return len(self._source)
 
     def read(self, rows: NDArray[np.integer]) -> list[Any]:
-        """Some of them."""
+        """The items of some rows."""
         try:
-            found: list[Any] = list(self._source[rows.tolist()][self._column])
+            items: list[Any] = list(self._source[rows.tolist()][self._column])
         except (OSError, ValueError, TypeError, SyntaxError) as error:
             raise SotddError(
                 f"cannot read column {self._column!r} of {self._name} in rows {rows[0]:,} to {rows[-1]:,} "
                 f"({first_line(error)})."
             ) from error
-        if any(item is None for item in found):
+        if any(item is None for item in items):
             raise SotddError(f"column {self._column!r} of {self._name} has missing entries: drop those rows first.")
-        return found
+        return items
 
 
-def _streamed(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401
+def _streamed(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401
     """The first rows of a stream."""
     if source.features is None:
         return open_torch(source, name, settings)

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
 
-# Images as they come from a camera take tens of megabytes: so many are decoded at a time.
+# This many images are decoded at a time: as they come from a camera they take tens of megabytes each.
 BATCH = 32
 
 _GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"}
 
 
 def is_image(value: object) -> bool:
-    """Whether a value is an image of Pillow's; Pillow is not imported for that."""
+    """Whether a value is a Pillow image, told without importing Pillow."""
     return type(value).__module__.split(".")[0] == "PIL" and hasattr(value, "convert")
 
 
@@ -27,7 +27,7 @@ def is_grey(mode: str) -> bool:
 
 
 class Uniform:
-    """Brings images to one size and one mode; what is not given is taken from the first batch.
+    """Brings images to one size and one mode; what is None is taken from the first batch.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ class Uniform:
         self._mode_given = mode is not None
 
     def images(self, batch: Sequence[Any]) -> list[Any]:
-        """Images of Pillow's in one mode, for an encoder that takes them as they are."""
+        """Pillow images in one mode, for an encoder that takes them in any size."""
         self._mode = self._mode or "RGB"
         return [_converted(image, self._mode) for image in batch]
 
     def array(self, batch: Sequence[Any]) -> NDArray[np.uint8]:
-        """Images of Pillow's as bytes (B, height, width) or (B, height, width, 3)."""
+        """Pillow images as bytes (B, height, width) or (B, height, width, 3)."""
         self._mode = self._mode or ("L" if all(is_grey(image.mode) for image in batch) else "RGB")
         return np.stack([self._one(image) for image in batch])
 
@@ -76,7 +76,7 @@ def fitted(image: Any, size: tuple[int, int], mode: str) -> Any:  # noqa: ANN401
 
 
 def other_sizes(name: str, first: tuple[int, int], other: tuple[int, int]) -> SotddError:
-    """What to say of images that differ in size."""
+    """The error for images that differ in size."""
     (h, w), (height, width) = first, other
     return SotddError(
         f"images of dataset {name!r} are {h} × {w} and {height} × {width} pixels: pass image_size=({h}, {w}) to bring "
@@ -106,7 +106,7 @@ def resized(batch: NDArray[Any], size: tuple[int, int], name: str) -> NDArray[An
 
 
 def _converted(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
-    """An image in another mode; 16 bits of grey keep their upper 8, which Pillow would clip."""
+    """An image in another mode; of 16 bits of grey the upper 8 are kept, where Pillow would clip."""
     if image.mode == "F":
         raise SotddError("an image holds floats, whose range is not known: read it into an array yourself.")
     if image.mode.startswith("I"):

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import available_bytes
-from sotdd.inputs.items import Found
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.mapped import MappedRows, WholeMap
+from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.reading import reading
 from sotdd.inputs.settings import Settings
+from sotdd.inputs.streamed import MappedColumns, MappedRows
 
 _EXPECTED = "an .npy file of numbers, as numpy.save writes it"
 
 
-def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = None) -> Found:
-    """Map features where they are; read labels, which are in the file that ``label`` names."""
+def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = None) -> Loaded:
+    """Open features without reading them, and read labels from the file that ``label`` names."""
     settings.refuse("an .npy file holds one array", "features", "split", "broken")
-    if labels is None and settings.label is not None:
-        labels = Path(str(settings.label))
+    if labels is None and settings.label_column is not None:
+        labels = Path(str(settings.label_column))
         if not labels.is_absolute() and not labels.exists():
             labels = path.parent / labels
     if labels is None and not settings.unlabelled:
@@ -33,10 +33,10 @@ def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = No
         )
     with reading(path, _EXPECTED):
         features = _mapped(path, name)
-    return Found(features, None if labels is None else Labels.of(_labels(labels), len(features), name))
+    return Loaded(features, None if labels is None else Labels.of(_labels(labels), len(features), name))
 
 
-def _mapped(path: Path, name: str) -> MappedRows | WholeMap:
+def _mapped(path: Path, name: str) -> MappedRows | MappedColumns:
     file = path.open("rb")
     try:
         shape, fortran_order, dtype = read_header(file, str(path))
@@ -50,7 +50,7 @@ def _mapped(path: Path, name: str) -> MappedRows | WholeMap:
         file.close()
         raise
     file.close()
-    return WholeMap(name, np.load(path, mmap_mode="r", allow_pickle=False))
+    return MappedColumns(name, np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _labels(path: Path) -> NDArray[Any]:
@@ -64,7 +64,7 @@ def _labels(path: Path) -> NDArray[Any]:
 
 
 def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and dtype; pickled objects are refused before anything else is read."""
+    """Shape, whether columns come first, and dtype; pickled objects are refused before anything else is read."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
@@ -78,7 +78,7 @@ def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.d
 
 
 def refuse_other_size(held: int, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
-    """Refuse a file whose header declares another size than it has: cut short, or made up."""
+    """Refuse a file whose header declares another size than it has: one was cut short, or the other made up."""
     declared = byte_count(shape, dtype)
     if held != declared:
         raise SotddError(
@@ -88,7 +88,7 @@ def refuse_other_size(held: int, shape: tuple[int, ...], dtype: np.dtype[Any], n
 
 
 def refuse_beyond_memory(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
-    """Refuse an array that does not fit in what memory is free."""
+    """Refuse an array that does not fit into free memory."""
     needed, free = byte_count(shape, dtype), available_bytes()
     if needed > free:
         raise SotddError(
@@ -98,7 +98,7 @@ def refuse_beyond_memory(shape: tuple[int, ...], dtype: np.dtype[Any], name: str
 
 
 def byte_count(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """How many bytes an array takes, in whole numbers of any size."""
+    """How many bytes an array takes; Python integers do not overflow, whatever a header declares."""
     count = dtype.itemsize
     for length in shape:
         count *= int(length)

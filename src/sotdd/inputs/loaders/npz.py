@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.data import checked_features
-from sotdd.inputs.items import Found
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.npy import read_header, refuse_beyond_memory, refuse_other_size
 from sotdd.inputs.reading import reading
 from sotdd.inputs.settings import Settings
@@ -22,18 +22,18 @@ _log = logging.getLogger("sotdd.inputs")
 
 _ADVICE = "name arrays as FILE::features=NAME,label=NAME"
 
-# Arrays beyond this size that are squeezed by more than this are taken for a bomb: data never are.
+# Arrays beyond this many bytes that compress by more than this factor are taken for a zip bomb: data never do.
 _LARGE = 1 << 30
 _SQUEEZED = 100
 
 
-def open_npz(path: Path, name: str, settings: Settings) -> Found:
+def open_npz(path: Path, name: str, settings: Settings) -> Loaded:
     """Read the features X and the labels y, or arrays of other names."""
     settings.refuse("an .npz file has no splits and holds no image files", "split", "broken")
     if settings.features is not None and len(settings.features) > 1:
         raise SotddError(f"features of {path} are {len(settings.features)} names: expected one array.")
     wanted = "X" if settings.features is None else str(settings.features[0])
-    label = str(settings.label) if settings.label is not None else "y"
+    label = "y" if settings.label_column is None else str(settings.label_column)
     with reading(path, "an .npz file of number and text arrays"), path.open("rb") as file:
         if file.read(6) == b"\x93NUMPY":
             raise SotddError(f"{path} holds a single array: save X and y with numpy.savez.")
@@ -41,17 +41,17 @@ def open_npz(path: Path, name: str, settings: Settings) -> Found:
             features = _array(archive, wanted, path)
             if settings.unlabelled:
                 labels = None
-            elif not settings.label_given and f"{label}.npy" not in archive.namelist():
+            elif settings.label_is_auto and f"{label}.npy" not in archive.namelist():
                 _log.info("%s has no array %r: all its points count as one class.", path, label)
                 labels = None
             else:
                 labels = _array(archive, label, path)
     checked = checked_features(features, name)
-    return Found(checked, None if labels is None else Labels.of(labels, len(checked), name))
+    return Loaded(checked, None if labels is None else Labels.of(labels, len(checked), name))
 
 
 def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
-    """One array, whose size is known and fits before it is read."""
+    """One array, whose size is checked before it is read."""
     if f"{name}.npy" not in archive.namelist():
         names = [member.removesuffix(".npy") for member in archive.namelist()]
         raise SotddError(f"{path} has no array {name!r}, only {', '.join(names) or 'none'}: {_ADVICE}.")

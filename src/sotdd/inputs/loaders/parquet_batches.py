@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from sotdd.basics.checks import check_count, described
-from sotdd.basics.defaults import default
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.data import Dataset
-from sotdd.inputs.loaders.batch_columns import BatchColumns, Schema
+from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.parquet_files import parquet_files, reading_parquet
+from sotdd.inputs.loaders.parquet_reader import ParquetTable, read_batches
+from sotdd.inputs.loaders.table_batches import batch_columns, batch_of
+from sotdd.inputs.settings import AUTO
 
 Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 
 # Rows read at a time.
 BATCH_ROWS = 1 << 16
-# Row groups that lie side by side in a file are one piece of work until they have so many rows.
+# Neighbouring row groups of a file are one piece of work until they have this many rows.
 PIECE_ROWS = 1 << 18
-# Footers read at a time: they may be far away.
-_READERS = 16
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class ParquetPiece:
     path: str
     groups: tuple[int, ...]
     n_points: int
-    columns: BatchColumns
+    columns: Columns
     batch_rows: int = BATCH_ROWS
 
     @property
@@ -58,12 +56,10 @@ class ParquetPiece:
 
     def __iter__(self) -> Iterator[Dataset]:
         """(features, labels), or features alone where there is no label column; with the names of their columns."""
-        with _opened(self.path) as file:
-            batches = file.iter_batches(
-                self.batch_rows, row_groups=list(self.groups), columns=self.columns.all, use_threads=False
-            )
-            for batch in batches:
-                yield self.columns.batch(batch, self.path)
+        for table in read_batches(self.path, self.groups, self.columns.all, self.batch_rows):
+            with reading_parquet(self.path):
+                batch = batch_of(table, self.columns, self.path)
+            yield batch
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ class ParquetBatches:
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np, pyarrow, pyarrow.parquet, sotdd
-    >>> from sotdd.inputs.loaders.parquet_batches import ParquetBatches
+    >>> from sotdd.inputs import ParquetBatches
     >>> rng = np.random.default_rng(0)
     >>> table = pyarrow.table({"a": rng.normal(size=900), "b": rng.normal(size=900), "y": np.arange(900) % 3})
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +94,7 @@ class ParquetBatches:
         source: Paths,
         *,
         features: str | Sequence[str] | None = None,
-        label: str | None = default("label"),
+        label: str | None = AUTO,
         batch_rows: int = BATCH_ROWS,
     ) -> ParquetBatches:
         """Look at the footers of a file, a folder, a pattern such as ``"data/*.parquet"``, or several.
@@ -112,25 +108,24 @@ class ParquetBatches:
         features
             Columns of numbers, or one of lists; by default all columns but the labels.
         label
-            The column of labels, or None for one class. By default the only column named label, labels,
-            target, y or class.
+            The column of labels, or None for one class. "auto" stands for the only column named label,
+            labels, target, y or class.
         batch_rows
             How many rows at a time.
         """
         size = check_count(batch_rows, "batch_rows")
         require("pyarrow.parquet", "reading Parquet files", "'sotdd[cluster]'")
-        paths = _files(source)
-        with ThreadPoolExecutor(_READERS) as readers:
-            footers = list(readers.map(_footer, paths))
-        first = footers[0][0]
-        columns = BatchColumns.choose(first, paths[0], features, label)
+        tables = ParquetTable.open_all(_files(source))
+        first = tables[0]
+        columns = batch_columns(first.schema, first.path, features, label)
         pieces: list[ParquetPiece] = []
-        for path, (schema, rows) in zip(paths, footers, strict=True):
-            columns.refuse_other(schema, path, first, paths[0])
+        for table in tables:
+            table.refuse_other_columns(first, columns)
             if features is None:
-                _refuse_other_features(columns, schema, path, paths[0])
+                _refuse_more_columns(table, first, columns)
+            rows = table.group_rows
             pieces += [
-                ParquetPiece(path, groups, sum(rows[group] for group in groups), columns, size)
+                ParquetPiece(table.path, groups, sum(rows[group] for group in groups), columns, size)
                 for groups in _portions(rows)
             ]
         return cls(tuple(pieces))
@@ -146,16 +141,18 @@ class ParquetBatches:
             yield from piece
 
 
-def _refuse_other_features(columns: BatchColumns, schema: Schema, path: str, first: str) -> None:
-    """Where features are all columns but the labels, no file may have more than the first."""
-    own = BatchColumns.choose(schema, path, None, columns.label)
+def _refuse_more_columns(table: ParquetTable, first: ParquetTable, columns: Columns) -> None:
+    """Where the features are all columns but the labels, refuse a file that has more of them than the first."""
+    own = batch_columns(table.schema, table.path, None, columns.label)
     more = [column for column in own.features if column not in columns.features]
     if more:
-        raise SotddError(f"{path} has a column {more[0]!r}, which {first} has not: name the features with features=.")
+        raise SotddError(
+            f"{table.path} has a column {more[0]!r}, which {first.path} has not: name the features with features=."
+        )
 
 
 def _portions(rows: Sequence[int]) -> list[tuple[int, ...]]:
-    """Row groups put together in their order; those without rows are left out."""
+    """Neighbouring row groups put together into pieces of work; those without rows are left out."""
     portions: list[tuple[int, ...]] = []
     room = 0
     for group, count in enumerate(rows):
@@ -170,33 +167,14 @@ def _portions(rows: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _files(source: Paths) -> list[str]:
-    """Files that are meant, in an order that does not depend on the file system."""
+    """The files that the paths mean, in an order that does not depend on the file system."""
     if isinstance(source, (str, Path)):
-        found = parquet_files(str(source))
+        files = parquet_files(str(source))
     elif isinstance(source, Sequence) and source and all(isinstance(path, (str, Path)) for path in source):
-        found = [path for part in source for path in parquet_files(str(part))]
+        files = [file for path in source for file in parquet_files(str(path))]
     else:
         raise SotddError(f"source is {described(source)}: expected a path of Parquet files, or a list of paths.")
-    if not found:
+    if not files:
         where = source if isinstance(source, (str, Path)) else ", ".join(map(str, source))
         raise SotddError(f"there are no Parquet files in {where}: expected names that end in .parquet or .pq.")
-    return found
-
-
-def _footer(path: str) -> tuple[Schema, list[int]]:
-    """The schema of a file, and how many rows its row groups have."""
-    with _opened(path) as file:
-        metadata = file.metadata
-        return file.schema_arrow, [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    parquet = require("pyarrow.parquet", "reading Parquet files", "'sotdd[cluster]'")
-    with reading_parquet(path):
-        system, inside = None, path
-        if "://" in path:
-            system, inside = require("pyarrow.fs", "reading", "'sotdd[cluster]'").FileSystem.from_uri(path)
-        # Without buffers ahead of time a row group is decoded page by page.
-        with parquet.ParquetFile(inside, filesystem=system, pre_buffer=False, buffer_size=1 << 20) as file:
-            yield file
+    return files

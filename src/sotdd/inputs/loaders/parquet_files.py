@@ -9,33 +9,28 @@ A pattern means what it matches; folders that it matches are read as folders.
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
-from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.reading import files_below
+from sotdd.inputs.reading import files_below, reading
 
 SUFFIXES = (".parquet", ".pq")
-
-# What pyarrow raises for files that are not there, cut off, damaged or of another kind.
-_UNREADABLE = (OSError, ValueError, TypeError, NotImplementedError, KeyError)
 
 _AnyPath = TypeVar("_AnyPath", bound=PurePath)
 
 
 def parquet_files(path: str) -> list[str]:
-    """The files that a file, a folder, a pattern or a URL means, in an order of their names alone."""
+    """The files that a file, a folder, a pattern or a URL means, in the order of their names."""
     if "://" in path:
-        return _far(path)
-    place = Path(path)
-    if place.is_dir():
-        return in_folder(place)
+        return _in_store(path)
+    if Path(path).is_dir():
+        return in_folder(Path(path))
     if is_pattern(path):
         return matching(path)
-    if not place.exists():
+    if not Path(path).exists():
         raise SotddError(f"there is no file or folder {path}: check the path.")
     return [path]
 
@@ -47,35 +42,29 @@ def is_pattern(path: str) -> bool:
 
 def in_folder(folder: Path) -> list[str]:
     """The Parquet files of a folder."""
-    return [str(folder / inside) for inside in _data(found.relative_to(folder) for found in files_below(folder))]
+    return [str(folder / inside) for inside in _data(file.relative_to(folder) for file in files_below(folder))]
 
 
 def matching(pattern: str) -> list[str]:
     """The Parquet files that a pattern matches; one that matches other files is refused."""
-    found: list[str] = []
-    for place in sorted(map(Path, glob.glob(pattern, recursive=True))):
-        if place.is_dir():
-            found += [] if "**" in pattern else in_folder(place)  # ** goes into folders by itself
-        elif place.suffix.lower() not in SUFFIXES:
-            raise SotddError(f"{place} is not a Parquet file: several files at once are opened as Parquet only.")
+    files: list[str] = []
+    for match in sorted(map(Path, glob.glob(pattern, recursive=True))):
+        if match.is_dir():
+            files += [] if "**" in pattern else in_folder(match)  # ** goes into folders by itself
+        elif match.suffix.lower() not in SUFFIXES:
+            raise SotddError(f"{match} is not a Parquet file: several files at once are opened as Parquet only.")
         else:
-            found.append(str(place))
-    return found
+            files.append(str(match))
+    return files
 
 
-@contextmanager
-def reading_parquet(path: str) -> Iterator[None]:
+def reading_parquet(path: str) -> AbstractContextManager[None]:
     """Turn the errors of pyarrow into one line."""
-    try:
-        yield
-    except SotddError:
-        raise
-    except _UNREADABLE as error:
-        raise SotddError(f"cannot read {path} ({first_line(error)}): expected a Parquet file.") from error
+    return reading(path, "a Parquet file")
 
 
-def _far(url: str) -> list[str]:
-    files = require("pyarrow.fs", "reading Parquet files", "'sotdd[cluster]'")
+def _in_store(url: str) -> list[str]:
+    files = require("pyarrow.fs", "reading Parquet files", "'sotdd[inputs]'")
     with reading_parquet(url):
         system, path = files.FileSystem.from_uri(url)
         kind = system.get_file_info(path).type
@@ -89,7 +78,7 @@ def _far(url: str) -> list[str]:
 
 
 def _data(inside: Iterable[_AnyPath]) -> list[_AnyPath]:
-    """Of paths within a folder those that hold data, in order."""
+    """Those of the paths within a folder that hold data, in order."""
     return sorted(
         path
         for path in inside

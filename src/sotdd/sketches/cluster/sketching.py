@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import uuid4
 
-from sotdd.basics.defaults import default
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.projections.recipe import Projections
@@ -31,7 +30,7 @@ def sketch(
     client: Client = None,
     *,
     features: str | Sequence[str] | None = None,
-    label: str | None = default("label"),
+    label: str | None = "auto",
     n_quantiles: int = 512,
     name: str = "data",
     progress: Progress = None,
@@ -56,8 +55,8 @@ def sketch(
     features
         Columns of numbers, or one of lists of numbers; by default all columns but the labels.
     label
-        The column of labels, or None for one class. By default the only column named label, labels,
-        target, y or class.
+        The column of labels, or None for one class. "auto" stands for the only column named label,
+        labels, target, y or class.
     n_quantiles, name
         As in `sotdd.sketch`.
     progress

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from sotdd.basics.checks import described
-from sotdd.basics.defaults import given
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.loaders.batch_columns import BatchColumns
-from sotdd.inputs.loaders.parquet_batches import ParquetBatches
+from sotdd.inputs import ParquetBatches
+from sotdd.inputs.loaders.columns import Columns
+from sotdd.inputs.loaders.table_batches import batch_columns
 from sotdd.sketches.cluster.clients import Client, result_of
 from sotdd.sketches.cluster.tasks import Refusal
 
@@ -35,7 +35,7 @@ class Partition:
 
     name: str
     source: object
-    columns: BatchColumns | None = None
+    columns: Columns | None = None
 
 
 def partitions_of(
@@ -48,7 +48,7 @@ def partitions_of(
     if isinstance(source, (str, Path)) or (several and all(isinstance(part, (str, Path)) for part in source)):
         return _of_parquet(source, features, label, client)
     if several and all(_is_to_come(part) for part in source):
-        if features is not None or given(label=label):
+        if features is not None or label != "auto":
             raise SotddError("features and label name columns: a batch is (features, labels) and needs neither.")
         return [Partition(f"batch {place}", part) for place, part in enumerate(source)]
     raise SotddError(
@@ -70,7 +70,7 @@ def _of_frame(frame: Source, features: str | Sequence[str] | None, label: str | 
         schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
     except (arrow.ArrowException, ValueError, TypeError, AttributeError) as error:
         raise SotddError(f"the columns of this frame cannot be read ({error}): expected a Dask DataFrame.") from error
-    columns = BatchColumns.choose(schema, "the frame", features, label)
+    columns = batch_columns(schema, "the frame", features, label)
     parts = frame[columns.all].to_delayed()
     return [Partition(f"partition {place}", part, columns) for place, part in enumerate(parts)]
 
@@ -80,7 +80,7 @@ def _of_parquet(
 ) -> list[Partition]:
     """Footers are read by a worker: the client may not even see the files."""
     paths = [_absolute(path) for path in ([source] if isinstance(source, (str, Path)) else source)]
-    found = result_of(client.submit(_pieces, paths, features, given(label=label), pure=False), "reading footers")
+    found = result_of(client.submit(_pieces, paths, features, label, pure=False), "reading footers")
     return [Partition(piece.name, piece) for piece in found.pieces]
 
 
@@ -89,8 +89,8 @@ def _absolute(path: str | Path) -> str:
     return str(path) if "://" in str(path) else str(Path(path).absolute())
 
 
-def _pieces(source: list[str], features: str | Sequence[str] | None, label: dict[str, Any]) -> ParquetBatches | Refusal:
+def _pieces(source: list[str], features: str | Sequence[str] | None, label: str | None) -> ParquetBatches | Refusal:
     try:
-        return ParquetBatches.open(source, features=features, **label)
+        return ParquetBatches.open(source, features=features, label=label)
     except SotddError as error:
         return Refusal(str(error))

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.loaders.batch_columns import BatchColumns
+from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.parquet_batches import BATCH_ROWS, ParquetPiece
+from sotdd.inputs.loaders.table_batches import batch_of
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.histograms import BINS
@@ -76,7 +77,7 @@ class Refusal:
     too_many_classes: bool = False
 
 
-def gather(begin: Begin, source: object, name: str, columns: BatchColumns | None) -> Gathered | Refusal:
+def gather(begin: Begin, source: object, name: str, columns: Columns | None) -> Gathered | Refusal:
     """Go over one partition."""
     taker = begin.taker()
     try:
@@ -125,14 +126,14 @@ def finish(gathered: Gathered | Refusal, name: str) -> Sketch | Refusal:
         return Refusal(str(error))
 
 
-def _batches(source: object, name: str, columns: BatchColumns | None) -> Iterable[Any]:
+def _batches(source: object, name: str, columns: Columns | None) -> Iterable[Any]:
     """A partition in batches that are small datasets."""
     if isinstance(source, ParquetPiece):
         return source
     return [source] if columns is None else _frame_batches(source, name, columns)
 
 
-def _frame_batches(frame: Any, name: str, columns: BatchColumns) -> Iterator[Any]:  # noqa: ANN401  # pandas is optional
+def _frame_batches(frame: Any, name: str, columns: Columns) -> Iterator[Any]:  # noqa: ANN401  # pandas is optional
     arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
     try:
         table = arrow.Table.from_pandas(frame[columns.all], preserve_index=False)
@@ -140,4 +141,4 @@ def _frame_batches(frame: Any, name: str, columns: BatchColumns) -> Iterator[Any
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SotddError(f"{name} cannot be read as a table ({reason}): expected one type in each column.") from error
     for batch in table.to_batches(max_chunksize=BATCH_ROWS):
-        yield columns.batch(batch, name)
+        yield batch_of(batch, columns, name)

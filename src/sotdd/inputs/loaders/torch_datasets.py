@@ -1,6 +1,7 @@
-"""Torch datasets and loaders, and whatever else gives one item per row number.
+"""Torch datasets and loaders, and any object that yields one item per row number.
 
-Torch is not imported: its objects are known by what they are called and by what they can do.
+Torch is not imported: its objects are recognised by the names of their types and by what they can do. Tensors,
+which hold all points at once, are another thing: `inputs.tensors` reads them.
 """
 
 from __future__ import annotations
@@ -15,25 +16,26 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.items import Found
+from sotdd.basics.text import counted
 from sotdd.inputs.labels import Labels, sampled
+from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.columns import LABEL_NAMES
 from sotdd.inputs.loaders.images import BATCH, is_image
 from sotdd.inputs.prepare import Preparation
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import Spool
-from sotdd.inputs.tensors import host_labels, is_tensor
+from sotdd.inputs.tensors import host_array, is_tensor
 
 _log = logging.getLogger("sotdd.inputs")
 
 
 def is_torch_data(source: object) -> bool:
-    """Whether a source is a Dataset or a DataLoader of torch's, or of a class made from them."""
+    """Whether a source is a torch Dataset or DataLoader, or of a class derived from them."""
     return any(kind.__module__.startswith("torch.utils.data") for kind in type(source).__mro__)
 
 
 def is_indexed(source: object) -> bool:
-    """Whether a source has items by number, without being an array."""
+    """Whether a source yields items by number, and is not an array, a list or a mapping."""
     return (
         hasattr(source, "__getitem__")
         and hasattr(source, "__len__")
@@ -44,8 +46,8 @@ def is_indexed(source: object) -> bool:
     )
 
 
-def open_torch(source: Any, name: str, settings: Settings) -> Found:  # noqa: ANN401  # torch is optional
-    """Read a Dataset or a DataLoader once; beyond a size, by way of a temporary file."""
+def open_torch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # torch is optional
+    """Read a Dataset or a DataLoader once; beyond a size, its points go to a temporary file."""
     settings.refuse("a torch dataset has no splits and holds no image files", "split", "broken")
     if hasattr(source, "batch_sampler") and hasattr(source, "dataset"):
         endless = _length(source) is None
@@ -55,8 +57,8 @@ def open_torch(source: Any, name: str, settings: Settings) -> Found:  # noqa: AN
     if count is None:
         return read_stream(_batched(iter(source), settings, name), name, settings, head=True)
     rows: NDArray[np.integer] = np.arange(count)
-    if settings.max_rows is not None and settings.max_rows < count:
-        rows = sampled(rows, settings.max_rows, settings.seed)
+    if settings.max_points is not None and settings.max_points < count:
+        rows = sampled(rows, settings.max_points, settings.seed)
     items = (source[int(row)] for row in rows)
     return read_stream(_batched(items, settings, name), name, settings, sampled_already=True)
 
@@ -68,33 +70,33 @@ def read_stream(
     *,
     head: bool = False,
     sampled_already: bool = False,
-) -> Found:
-    """Read batches of points and labels as they come, up to ``max_rows`` where no end can be seen."""
-    if head and settings.max_rows is None:
+) -> Loaded:
+    """Read batches of points and labels as they come; with ``head``, only the first ``max_points`` points."""
+    if head and settings.max_points is None:
         raise SotddError(
-            f"dataset {name!r} is a stream whose end cannot be seen: pass max_rows=, of which the first are taken."
+            f"dataset {name!r} is a stream whose end cannot be seen: pass max_points= to take its first points."
         )
     prepare = Preparation(name, settings)
     spool = Spool(name)
     labels: list[Any] = []
     count = 0
     for points, classes in batches:
-        room = settings.max_rows - count if head and settings.max_rows is not None else len(points)
+        room = settings.max_points - count if head and settings.max_points is not None else len(points)
         if len(points):
             spool.add(prepare(points[:room]))
         labels.extend([] if classes is None else classes[:room])
         count += min(room, len(points))
-        if head and count == settings.max_rows:
+        if head and count == settings.max_points:
             _log.info("%s: the first %s rows of the stream are taken.", name, f"{count:,}")
             break
-    prepare.tell()
+    prepare.log_encoding()
     features = spool.features()
-    found = None if settings.unlabelled or not labels else Labels.of(labels, len(features), name)
-    return Found(features, found, sampled=head or sampled_already, prepared=True)
+    numbered = None if settings.unlabelled or not labels else Labels.of(labels, len(features), name)
+    return Loaded(features, numbered, sampled=head or sampled_already, prepared=True)
 
 
 def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
-    """Single items put together."""
+    """Batches made of single items."""
     start = 0
     while part := list(islice(items, BATCH)):
         pairs = [_pair(item, settings, name) for item in part]
@@ -104,17 +106,17 @@ def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[tu
 
 
 def _unbatched(loader: Iterable[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
-    """Batches of a loader; one that does not put items together hands them out one by one."""
+    """The batches of a loader, or batches of its items if it yields them one by one."""
     if getattr(loader, "batch_size", 1) is None and getattr(loader, "batch_sampler", None) is None:
         yield from _batched(iter(loader), settings, name)
         return
     start = 0
     for batch in loader:
         points, labels = _pair(batch, settings, name)
-        points = _array(points) if is_tensor(points) else points
+        points = host_array(points) if is_tensor(points) else points
         if not isinstance(points, np.ndarray):
             points = stacked(list(points), start, name)
-        classes = None if settings.unlabelled else list(_array(labels) if is_tensor(labels) else labels)
+        classes = None if settings.unlabelled else list(host_array(labels) if is_tensor(labels) else labels)
         yield points, classes
         start += len(points)
 
@@ -131,30 +133,30 @@ def _pair(item: Any, settings: Settings, name: str) -> tuple[Any, Any]:  # noqa:
         )
     point, label = 0, 1
     if settings.features is not None:
-        point = _place(settings.features, item, name)
-    if settings.label is not None:
-        label = _place((settings.label,), item, name)
+        point = _part_number(settings.features, item, name)
+    if settings.label_column is not None:
+        label = _part_number((settings.label_column,), item, name)
     elif len(item) != 2 and not settings.unlabelled:
         raise SotddError(
-            f"items of dataset {name!r} have {len(item)} parts: expected (point, label); say which with features=0, "
-            "label=1."
+            f"items of dataset {name!r} have {counted(len(item), 'part', 'parts')}: expected (point, label); say "
+            "which with features=0, label=1."
         )
     return item[point], None if settings.unlabelled else item[label]
 
 
-def _place(names: tuple[str | int, ...], item: tuple[Any, ...] | list[Any], name: str) -> int:
+def _part_number(names: tuple[str | int, ...], item: tuple[Any, ...] | list[Any], name: str) -> int:
     if len(names) != 1 or not str(names[0]).isdigit() or int(names[0]) >= len(item):
         raise SotddError(
-            f"items of dataset {name!r} have {len(item)} parts: expected a number from 0 to {len(item) - 1}, not "
-            f"{', '.join(map(repr, names))}."
+            f"items of dataset {name!r} have {counted(len(item), 'part', 'parts')}: expected a number from 0 to "
+            f"{len(item) - 1}, not {', '.join(map(repr, names))}."
         )
     return int(names[0])
 
 
 def _fields(item: Mapping[Any, Any], settings: Settings, name: str) -> tuple[Any, Any]:
-    """Two fields of a mapping, named or found by their usual names."""
+    """The point and the label of a mapping: the fields that were named, or those with the usual names."""
     usual = [key for key in item if str(key).lower() in LABEL_NAMES]
-    label = settings.label if settings.label is not None else usual[0] if len(usual) == 1 else None
+    label = settings.label_column if settings.label_column is not None else usual[0] if len(usual) == 1 else None
     if label is None and not settings.unlabelled:
         raise SotddError(f"items of dataset {name!r} have {', '.join(map(repr, item))}: name the labels with label=.")
     rest = [key for key in item if key != label]
@@ -168,31 +170,27 @@ def _fields(item: Mapping[Any, Any], settings: Settings, name: str) -> tuple[Any
 
 
 def stacked(points: list[Any], start: int, name: str) -> list[Any] | NDArray[Any]:
-    """Points of one shape as an array; texts and images as they are."""
+    """Points of one shape as an array (m, ...); texts and images stay as they are."""
     if points and all(isinstance(point, str) for point in points):
         return points
     if points and all(is_image(point) for point in points):
         return points
     try:
-        arrays = [_array(point) for point in points]
+        arrays = [host_array(point) for point in points]
     except (ValueError, TypeError) as error:
         raise SotddError(f"points of dataset {name!r} are {described(points[0])}: expected numbers.") from error
-    for place, array in enumerate(arrays):
+    for position, array in enumerate(arrays):
         if array.shape != arrays[0].shape:
             advice = ", or pass image_size= to a dataset that yields images" if array.ndim > 1 else ""
             raise SotddError(
-                f"point {start + place:,} of dataset {name!r} has shape {array.shape} but others {arrays[0].shape}: "
+                f"point {start + position:,} of dataset {name!r} has shape {array.shape} but others {arrays[0].shape}: "
                 f"expected one shape; bring them to it in the dataset's transform{advice}."
             )
         if array.dtype.kind not in "biuf":
             raise SotddError(
-                f"point {start + place:,} of dataset {name!r} is {described(points[place])}: expected numbers."
+                f"point {start + position:,} of dataset {name!r} is {described(points[position])}: expected numbers."
             )
     return np.stack(arrays)
-
-
-def _array(value: Any) -> NDArray[Any]:  # noqa: ANN401
-    return host_labels(value) if is_tensor(value) else np.asarray(value)
 
 
 def _length(source: Any) -> int | None:  # noqa: ANN401

@@ -8,7 +8,8 @@ import torch
 
 import reference
 import sotdd
-from sotdd.engines.cpu.engine import CpuEngine, class_terms, sort_classes
+from sotdd.engines.cpu.class_terms import sort_classes
+from sotdd.engines.cpu.engine import CpuEngine, class_terms
 from sotdd.engines.torch.engine import TorchEngine
 from sotdd.projections import Directions, Quantiles, bin_means
 

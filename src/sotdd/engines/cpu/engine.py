@@ -19,20 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.engines.cpu.class_terms import SHORT_ROW, other_terms, sort_classes
 from sotdd.engines.cpu.splits import Pool, Unplaced, pooled, split_costs
 from sotdd.engines.cpu.workers import Workers
-from sotdd.engines.faults import LARGEST_TERM, summarised, too_large, unusable_term
+from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
 from sotdd.engines.protocol import ClassMoments, PointSums, View
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
-from sotdd.kernels import classes as class_kernels
 from sotdd.kernels import moments as moment_kernels
 from sotdd.kernels import rows as kernels
 from sotdd.kernels.quantiles import bin_losses, bin_means
 from sotdd.kernels.rows import Overlaps, transport_rows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import LabelTerms, Quantiles
+from sotdd.projections.labels import LabelTerms
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
@@ -54,9 +54,6 @@ _TILES = 2
 
 # Rows that a thread takes at a time: together about this many values, a second-level cache's worth.
 _ITEM_VALUES = 1 << 18
-
-# Rows shorter than this are sorted faster by NumPy's sorting networks than by counting digits.
-_SHORT_ROW = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,13 +277,7 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
     """The label term (B, C) of every class in every projection; may reorder the values within a class."""
     if isinstance(terms, Polynomials):
         return class_sums(rows, offsets, terms) / np.diff(offsets)
-    if isinstance(terms, Quantiles):
-        result = np.empty((len(rows), len(offsets) - 1))
-        sort_classes(rows, offsets)
-        class_kernels.quantile_terms(rows, offsets, terms.coefficients, result)
-        return result
-    columns = [summarised(rows[:, first:last], terms) for first, last in neighbours(offsets)]
-    return np.stack(columns, axis=1)
+    return other_terms(rows, offsets, terms)
 
 
 def summarise(rows: Rows, offsets: NDArray[np.int64], cut: float, moments: ClassMoments, part: slice) -> None:
@@ -299,26 +290,9 @@ def place(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubl
     kernels.shift_rows(rows, offsets, weights, terms)
 
 
-def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
-    """Sort the values of each class within every row.
-
-    Large classes are sorted as rows are. The others are sorted by NumPy, side by side: one call for
-    all classes of up to twice the same size, so that many small classes cost no more than a few.
-    """
-    sizes = np.diff(offsets)
-    class_kernels.sort_large_classes(rows, offsets, np.flatnonzero(sizes >= _SHORT_ROW))
-    doublings = np.ceil(np.log2(sizes)).astype(np.int64)
-    for doubling in np.unique(doublings[(sizes > 1) & (sizes < _SHORT_ROW)]):
-        classes = np.flatnonzero((doublings == doubling) & (sizes < _SHORT_ROW))
-        together = np.empty((len(rows), len(classes), sizes[classes].max()), np.float32)
-        class_kernels.gather_classes(rows, offsets, classes, together)
-        together.sort(axis=2)
-        class_kernels.scatter_classes(together, offsets, classes, rows)
-
-
 def sort(rows: Rows) -> None:
     """Sort every row ascending."""
-    if rows.shape[1] < _SHORT_ROW:
+    if rows.shape[1] < SHORT_ROW:
         rows.sort(axis=1)
     else:
         kernels.radix_sort_rows(rows)

@@ -112,7 +112,7 @@ def test_every_call_matches_by_name(frame, rng):
 def test_missing_extra_and_many_columns_are_listed(rng):
     wide = pd.DataFrame(rng.normal(size=(5, 30)), columns=[f"x{k}" for k in range(30)]).assign(label=0)
     with pytest.raises(
-        sotdd.SotddError, match="'b' has a column 'more', which dataset 'a' does not have: give"
+        sotdd.SotddError, match="dataset 'b' has a column 'more', which dataset 'a' does not have: give"
     ):
         sotdd.distance(wide, wide.assign(more=1.0))
     with pytest.raises(sotdd.SotddError, match="dataset 'b' has no columns 'x1', 'x2', which dataset 'a' has: give"):

@@ -81,7 +81,9 @@ def test_the_same_rows_with_columns_in_another_order_are_at_distance_0(folder, f
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_renamed_column_is_refused_with_both_names(folder, frame, kind):
     other = KINDS[kind](frame.rename(columns={"income": "salary"}), "other")
-    expected = "'b' has no column 'income' and has 'salary', which dataset 'a' has not: give both the same columns"
+    expected = (
+        "'b' has no column 'income' and has 'salary', which dataset 'a' does not have: give both the same columns"
+    )
     one, data = sotdd.open_dataset(frame, name="a"), sotdd.open_dataset(other, name="b")
     with pytest.raises(sotdd.SotddError, match=expected):
         sotdd.distance(one, data)
@@ -109,13 +111,15 @@ def test_every_call_matches_by_name(frame, rng):
 
 def test_missing_extra_and_many_columns_are_listed(rng):
     wide = pd.DataFrame(rng.normal(size=(5, 30)), columns=[f"x{k}" for k in range(30)]).assign(label=0)
-    with pytest.raises(sotdd.SotddError, match="dataset 'b' has a column 'more', which dataset 'a' has not: give"):
+    with pytest.raises(
+        sotdd.SotddError, match="dataset 'b' has a column 'more', which dataset 'a' does not have: give"
+    ):
         sotdd.distance(wide, wide.assign(more=1.0))
     with pytest.raises(sotdd.SotddError, match="dataset 'b' has no columns 'x1', 'x2', which dataset 'a' has: give"):
         sotdd.distance(wide, wide.drop(columns=["x1", "x2"]))
     renamed = wide.rename(columns={f"x{k}": f"z{k}" for k in range(10)})
     with pytest.raises(
-        sotdd.SotddError, match=r"'x5' and 4 more and has 'z0', .* and 4 more, which dataset 'a' has not"
+        sotdd.SotddError, match=r"'x5' and 4 more and has 'z0', .* and 4 more, which dataset 'a' does not have"
     ):
         sotdd.distance(wide, renamed)
 

@@ -70,7 +70,7 @@ def test_tables_that_leave_a_question(folder, convert, stored):
     assert "'y' and 'target' are named" in refusal(table({"x": [1.0], "y": [2], "target": [3]}))
     assert "has no column 'kind', only 'x' (numbers)" in refusal(table({"x": [1.0]}), label="kind")
     assert "has no column 'z'" in refusal(table({"x": [1.0], "y": [1]}), features="z")
-    assert "no column beside the labels" in refusal(table({"y": [1]}))
+    assert "no column besides the labels" in refusal(table({"y": [1]}))
     said = refusal(table({"x": [1.0], "note": ["a"], "y": [1]}))
     assert "'note' (text): name the features with features=COLUMN, or pass encoder=" in said
     assert "'note' of" in refusal(table({"note": ["a"], "y": [1]}))

@@ -355,7 +355,7 @@ def other_file(folder, made):
         (lambda t: t, {"label": None}, "has 6 features but the projections are for 5"),
         (lambda t: t.rename_columns(["x0", "x1", "x2", "x3", "x4", "kind"]), {}, r"99.parquet has no column 'label'"),
         (lambda t: t.drop_columns("x3"), {}, r"part-99.parquet has no column 'x3', which .*empty.parquet has"),
-        (lambda t: t.append_column("x5", t["x0"]), {}, r"part-99.parquet has a column 'x5', which .* has not"),
+        (lambda t: t.append_column("x5", t["x0"]), {}, r"part-99.parquet has a column 'x5', which .* does not have"),
         (
             lambda t: t.set_column(5, "label", pa.array(["a"] * len(t))),
             {},
@@ -432,7 +432,7 @@ def test_frames_with_bad_columns(batches, threads, projections):
         (whole, {"label": "species"}, "the frame has no column 'species'"),
         (whole.rename(columns={"label": "kind"}), {}, "none is named label"),
         (whole.assign(note="a"), {}, "columns that are not numbers, 'note'"),
-        (whole[["label"]], {}, "no column beside the labels"),
+        (whole[["label"]], {}, "no column besides the labels"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):
             sotdd.cluster.sketch(source, projections, threads, **settings)

@@ -50,15 +50,15 @@ def in_order(data: LabelledData, columns: Names | None, owner: str) -> LabelledD
 
 def places_of(wanted: Names, own: Names, who: str, owner: str) -> list[int]:
     """The position of each wanted column among the ``own`` columns of ``who``; refuse other names."""
-    places = {column: place for place, column in enumerate(own)}
-    missing = [column for column in wanted if column not in places]
+    positions = {column: position for position, column in enumerate(own)}
+    missing = [column for column in wanted if column not in positions]
     known = set(wanted)
     extra = [column for column in own if column not in known]
     if missing or extra:
         raise SotddError(
             f"{who} {_difference(missing, extra, owner)}: give both the same columns, by renaming them or by features=."
         )
-    return [places[column] for column in wanted]
+    return [positions[column] for column in wanted]
 
 
 def by_position(sides: Sequence[LabelledData], columns: Names | None) -> tuple[str, ...]:
@@ -86,9 +86,9 @@ def _difference(missing: Sequence[str], extra: Sequence[str], owner: str) -> str
         return f"has no {_listed(missing)}, which {owner} has"
     if not missing:
         article = "a " if len(extra) == 1 else ""
-        return f"has {article}{_listed(extra)}, which {owner} has not"
+        return f"has {article}{_listed(extra)}, which {owner} does not have"
     others = ", ".join(map(repr, extra[:_SHOWN])) + _more(extra)
-    return f"has no {_listed(missing)} and has {others}, which {owner} has not"
+    return f"has no {_listed(missing)} and has {others}, which {owner} does not have"
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -86,7 +86,7 @@ class LabelledData:
         if isinstance(source, LabelledData):
             return source if not name or name == source.name else replace(source, name=name)
         name = name or "data"
-        features, values = split(source, name)
+        features, values = features_and_labels(source, name)
         array = checked_features(features, name)
         if values is None:
             labels = Labels.one_class(len(array))
@@ -107,7 +107,7 @@ class LabelledData:
 
     @property
     def point_shape(self) -> tuple[int, ...]:
-        """The shape of one point, as it was given."""
+        """The shape of one point, as it came in."""
         return self.features.shape[1:]
 
     @property
@@ -123,7 +123,7 @@ class LabelledData:
     def grouping(self) -> tuple[NDArray[np.int64], NDArray[np.integer] | None]:
         """Where the classes lie once points are grouped by class.
 
-        Returns the class boundaries (C + 1,), and for every row its place among the grouped
+        Returns the class boundaries (C + 1,), and for every row its position among the grouped
         rows (n,), or None where the rows are grouped already.
         """
         offsets = np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
@@ -206,8 +206,8 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
     return first.n_features
 
 
-def split(source: object, name: str) -> tuple[object, object | None]:
-    """Tell (features, labels) from features alone."""
+def features_and_labels(source: object, name: str) -> tuple[object, object | None]:
+    """The features and the labels of a source, with None for labels where it is features alone."""
     if source is None or isinstance(source, (str, bytes, Mapping, set, frozenset)):
         raise SotddError(
             f"dataset {name!r} is {described(source)}: expected (features, labels) or an array of features."

@@ -76,10 +76,10 @@ class Encoder:
             self._encoded_anew += 1
             return self._encoded(batch)
         path = cache_folder() / "encoded" / f"{_digest(self._key, batch)}.npy"
-        held = _held(path, len(batch))
-        if held is not None:
+        cached = _cached(path, len(batch))
+        if cached is not None:
             self._from_cache += 1
-            return held
+            return cached
         self._encoded_anew += 1
         vectors = self._encoded(batch)
         _keep(path, vectors)
@@ -168,7 +168,7 @@ def _parts(batch: Batch) -> Iterator[bytes]:
             yield item.tobytes()
 
 
-def _held(path: Path, count: int) -> NDArray[Any] | None:
+def _cached(path: Path, count: int) -> NDArray[Any] | None:
     """A batch from the cache; None if it is not there or its file is damaged."""
     try:
         vectors: NDArray[Any] = np.load(path, allow_pickle=False)

@@ -145,7 +145,7 @@ class Labels:
         if not len(known):
             raise SotddError(f"dataset {name!r} has no rows with a label: expected at least one.")
         if most is not None and most < len(known):
-            return sampled(known, most, seed)
+            return sample_rows(known, most, seed)
         return known
 
     def _are_measurements(self) -> bool:
@@ -179,7 +179,7 @@ def class_codes(labels: object, n_points: int, name: str) -> tuple[Classes, Code
     return numbered.classes, numbered.codes
 
 
-def sampled(rows: NDArray[np.integer], count: int, seed: int) -> NDArray[np.integer]:
+def sample_rows(rows: NDArray[np.integer], count: int, seed: int) -> NDArray[np.integer]:
     """A sample without replacement, in the order of the rows."""
     return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
 

@@ -43,9 +43,9 @@ class Loaded:
 
 
 class Items(ABC):
-    """Texts or images by row number, read ``batch`` at a time."""
+    """Texts or images by row number, read ``batch_size`` at a time."""
 
-    batch = 256
+    batch_size = 256
 
     @abstractmethod
     def __len__(self) -> int:

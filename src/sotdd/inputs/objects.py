@@ -6,6 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
@@ -21,6 +23,8 @@ def open_object(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: 
         from sotdd.inputs.loaders.npy import open_npy
 
         return open_npy(Path(source[0]), name, settings, labels=Path(source[1]))
+    if isinstance(source, (tuple, list, np.ndarray, LabelledData, StreamedFeatures)):
+        return open_arrays(source, name, settings)
     if is_bunch(source):
         return open_bunch(source, name, settings)
     if is_frame(source):
@@ -30,11 +34,9 @@ def open_object(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: 
 
         if is_huggingface(source):
             return open_huggingface(source, name, settings)
-    if is_torch_data(source):
-        tensors = getattr(source, "tensors", ())
-        if type(source).__name__ == "TensorDataset" and len(tensors) == 2 and settings.label_is_auto:
+    if is_torch_data(source) or is_indexed(source):
+        tensors = source.tensors if type(source).__name__ == "TensorDataset" else ()
+        if len(tensors) == 2 and settings.label_is_auto:
             return open_arrays(tensors, name, settings)  # as they are, on their device
-        return open_torch(source, name, settings)
-    if not isinstance(source, (LabelledData, StreamedFeatures)) and is_indexed(source):
         return open_torch(source, name, settings)
     return open_arrays(source, name, settings)

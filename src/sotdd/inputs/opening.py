@@ -23,7 +23,7 @@ from sotdd.inputs.data import REAL_KINDS, Dataset, Features, LabelledData, check
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.objects import open_object
-from sotdd.inputs.prepare import Preparation, prepared
+from sotdd.inputs.prepare import Preparation, prepare_rows
 from sotdd.inputs.settings import AUTO, DEFAULTS, NOTHING_ASKED, Settings, checked_settings, renamed
 from sotdd.inputs.sources import SourceText, open_path
 from sotdd.inputs.streamed import ChosenRows, StreamedFeatures
@@ -77,7 +77,7 @@ def open_dataset(
     encoder, encoder_name
         What turns texts or images into vectors: a function of a batch, an object with ``encode``, or
         the name of a sentence-transformers model. It gets a list of texts, an array of images where
-        ``image_size`` is given, or else a list of Pillow's. Vectors are cached on disk under the
+        ``image_size`` is given, or else a list of Pillow images. Vectors are cached on disk under the
         model's name, ``encoder_name`` or the encoder's ``cache_key``; without one they are not.
     bins
         Cut labels that are numbers into this many classes of about equal size, by quantiles.
@@ -211,7 +211,7 @@ def _completed(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
     rows = labels.wanted_rows(settings.drop_missing, most, settings.seed, name)
     if isinstance(loaded.features, Items) or (settings.prepares and not loaded.prepared):
         chosen = replace(settings, image_mode=loaded.image_mode or settings.image_mode)
-        features, rows = prepared(loaded.features, rows, Preparation(name, chosen), name)
+        features, rows = prepare_rows(loaded.features, rows, Preparation(name, chosen), name)
         columns = None  # what a transform or an encoder returns are no longer these columns
     else:
         features, columns = _some(loaded.features, rows), loaded.columns

@@ -77,7 +77,7 @@ class Preparation:
         return result
 
 
-def prepared(
+def prepare_rows(
     features: Features | Items, rows: NDArray[np.integer] | None, prepare: Preparation, name: str
 ) -> tuple[Any, NDArray[np.integer] | None]:
     """Numbers made of the items or features of these rows (None for all), and the rows that were not left out."""
@@ -99,7 +99,7 @@ def _batches(
     features: Features | Items, rows: NDArray[np.integer]
 ) -> Iterator[tuple[NDArray[np.integer], list[Any] | NDArray[Any]]]:
     """Row numbers and what these rows hold, without items that are to be left out."""
-    size = features.batch if isinstance(features, Items) else BATCH
+    size = features.batch_size if isinstance(features, Items) else BATCH
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         if isinstance(features, Items):

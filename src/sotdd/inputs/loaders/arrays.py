@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.data import LabelledData, checked_features, split
+from sotdd.inputs.data import LabelledData, checked_features, features_and_labels
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import ListItems, Loaded
 from sotdd.inputs.loaders.frames import names_of
@@ -28,13 +28,13 @@ def open_arrays(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: 
     settings.refuse(_WHY, "features", "split", "broken")
     if settings.label_column is not None:
         settings.refuse(_WHY, "label")
-    features, labels = split(source, name)
+    features, labels = features_and_labels(source, name)
     if settings.unlabelled:
         labels = None
     items = _items(features)
-    held = items if items is not None else checked_features(features, name)
-    names = source.columns if isinstance(source, TableBatch) else names_of(features, held)
-    return Loaded(held, None if labels is None else Labels.of(labels, len(held), name), columns=names)
+    points = items if items is not None else checked_features(features, name)
+    names = source.columns if isinstance(source, TableBatch) else names_of(features, points)
+    return Loaded(points, None if labels is None else Labels.of(labels, len(points), name), columns=names)
 
 
 def is_bunch(source: object) -> bool:

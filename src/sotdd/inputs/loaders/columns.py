@@ -14,7 +14,7 @@ Kind = Literal["numbers", "list", "text", "image", "other"]
 # A column of one of these names holds the labels, unless the caller names another.
 LABEL_NAMES = ("label", "labels", "target", "y", "class")
 
-# pandas stores its index in columns whose names begin so; they are no features.
+# pandas stores its index in columns whose names begin like this; they are not features.
 _INDEX = "__index_level_"
 
 # Messages list this many columns.
@@ -39,12 +39,12 @@ class Columns:
 
     @classmethod
     def choose(cls, kinds: Mapping[str, Kind], settings: Settings, name: str) -> Columns:
-        """Find the columns that were named, or those that can only be meant."""
+        """Choose the columns that were named; without names, those that are the only possible choice."""
         kinds = {column: kind for column, kind in kinds.items() if not column.startswith(_INDEX)}
         label = _label(kinds, settings, name)
         features = _features(kinds, label, settings, name)
-        held = {kinds[column] for column in features}
-        kind = held.pop() if len(held) == 1 else "other"
+        distinct = {kinds[column] for column in features}
+        kind = distinct.pop() if len(distinct) == 1 else "other"
         if kind == "other" or (kind != "numbers" and len(features) > 1):
             raise SotddError(
                 f"features of {name} are the columns {_listed({column: kinds[column] for column in features})}: "
@@ -59,7 +59,7 @@ class Columns:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """What features are called: numbers by their columns; what lies in one list has no names."""
+        """The names of the features, which are those of their columns; the entries of one list have none."""
         return self.features if self.kind == "numbers" else None
 
     @property
@@ -88,7 +88,7 @@ def _features(kinds: Mapping[str, Kind], label: str | None, settings: Settings, 
         return tuple(_known(str(column), kinds, name) for column in settings.features)
     rest = {column: kind for column, kind in kinds.items() if column != label}
     if not rest:
-        raise SotddError(f"{name} has no column beside the labels: expected features.")
+        raise SotddError(f"{name} has no column besides the labels: expected features.")
     numbers = [column for column, kind in rest.items() if kind == "numbers"]
     if len(rest) == 1 or len(numbers) == len(rest):
         return tuple(rest)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.text import counted
-from sotdd.inputs.labels import Labels, sampled
+from sotdd.inputs.labels import Labels, sample_rows
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.images import BATCH, fitted, is_grey, other_sizes
 from sotdd.inputs.reading import UNREADABLE, files_below
@@ -34,7 +34,7 @@ def open_folder(folder: Path, name: str, settings: Settings) -> Loaded:
     require("PIL.Image", f"reading images of {folder}", "'sotdd[inputs]'")
     paths, classes = _images(folder, settings.unlabelled)
     if settings.max_points is not None and settings.max_points < len(paths):
-        rows = sampled(np.arange(len(paths)), settings.max_points, settings.seed)
+        rows = sample_rows(np.arange(len(paths)), settings.max_points, settings.seed)
         paths, classes = [paths[row] for row in rows], [classes[row] for row in rows]
     skip = settings.broken == "skip"
     headers = [_header(path, skip) for path in paths]
@@ -54,7 +54,7 @@ def open_folder(folder: Path, name: str, settings: Settings) -> Loaded:
 class FolderImages(Items):
     """Image files, decoded and brought to their size on several threads when they are read."""
 
-    batch = BATCH
+    batch_size = BATCH
 
     def __init__(
         self, paths: list[Path], size: tuple[int, int] | None, mode: str, *, skip: bool = False, broken: int = 0

@@ -51,12 +51,12 @@ def open_frame(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: A
     return Loaded(checked_features(features, name), labels, columns=names)
 
 
-def names_of(features: Any, held: Any) -> tuple[str, ...] | None:  # noqa: ANN401  # of any library
+def names_of(features: Any, matrix: Any) -> tuple[str, ...] | None:  # noqa: ANN401  # of any library
     """The names of the columns of a table that is held as a matrix; None for anything but a table."""
-    if not is_frame(features) or not _has_names(features) or np.ndim(held) != 2:
+    if not is_frame(features) or not _has_names(features) or np.ndim(matrix) != 2:
         return None
     names = tuple(features.column_names if hasattr(features, "column_names") else features.columns)
-    return names if len(set(names)) == len(names) == held.shape[1] else None
+    return names if len(set(names)) == len(names) == matrix.shape[1] else None
 
 
 def _has_names(source: Any) -> bool:  # noqa: ANN401

@@ -135,7 +135,7 @@ class _HubItems(Items):
         self._source = source.select_columns([column]).with_format(None)
         self._column = column
         self._name = name
-        self.batch = BATCH if type(source.features[column]).__name__ == "Image" else Items.batch
+        self.batch_size = BATCH if type(source.features[column]).__name__ == "Image" else Items.batch_size
 
     def __len__(self) -> int:
         """How many items there are."""

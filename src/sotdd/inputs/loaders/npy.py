@@ -77,13 +77,13 @@ def read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.d
     return shape, fortran_order, dtype
 
 
-def refuse_other_size(held: int, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
+def refuse_other_size(actual: int, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
     """Refuse a file whose header declares another size than it has: one was cut short, or the other made up."""
     declared = byte_count(shape, dtype)
-    if held != declared:
+    if actual != declared:
         raise SotddError(
             f"cannot read {name}: its header declares {declared:,} bytes, shape {shape} of {dtype}, but there are "
-            f"{held:,}."
+            f"{actual:,}."
         )
 
 

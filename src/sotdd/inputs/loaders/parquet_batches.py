@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from sotdd.basics.checks import check_count, described
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError
 from sotdd.inputs.data import Dataset
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.parquet_files import parquet_files, reading_parquet
@@ -18,7 +18,7 @@ from sotdd.inputs.settings import AUTO
 
 Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 
-# Rows read at a time.
+# The most rows of a batch.
 BATCH_ROWS = 1 << 16
 # Neighbouring row groups of a file are one piece of work until they have this many rows.
 PIECE_ROWS = 1 << 18
@@ -26,20 +26,20 @@ PIECE_ROWS = 1 << 18
 
 @dataclass(frozen=True)
 class ParquetPiece:
-    """Some row groups of one file, read in batches, over and over.
+    """Some row groups of one file, which can be read in batches any number of times.
 
     Attributes
     ----------
     path
         A path or a URL.
     groups
-        Which row groups.
+        The numbers of the row groups.
     n_points
-        How many rows they have.
+        How many rows they have together.
     columns
-        What is read of them.
+        The columns that are read.
     batch_rows
-        How many rows at a time.
+        The most rows of a batch.
     """
 
     path: str
@@ -55,7 +55,7 @@ class ParquetPiece:
         return f"{self.path} (row group{'' if first == last else 's'} {first}{'' if first == last else f'-{last}'})"
 
     def __iter__(self) -> Iterator[Dataset]:
-        """(features, labels), or features alone where there is no label column; with the names of their columns."""
+        """Yield (features, labels), or features alone where there is no label column, with the names of the columns."""
         for table in read_batches(self.path, self.groups, self.columns.all, self.batch_rows):
             with reading_parquet(self.path):
                 batch = batch_of(table, self.columns, self.path)
@@ -64,12 +64,14 @@ class ParquetPiece:
 
 @dataclass(frozen=True)
 class ParquetBatches:
-    """The rows of Parquet files in batches, over and over, in memory that does not grow with the files.
+    """The rows of Parquet files in batches, in memory that does not grow with the files.
+
+    They can be gone through any number of times, as `sotdd.sketch_stream` does.
 
     Attributes
     ----------
     pieces
-        Row groups, a few hundred thousand rows together where that can be.
+        Row groups of the files, up to a few hundred thousand rows together.
 
     Examples
     --------
@@ -97,24 +99,23 @@ class ParquetBatches:
         label: str | None = AUTO,
         batch_rows: int = BATCH_ROWS,
     ) -> ParquetBatches:
-        """Look at the footers of a file, a folder, a pattern such as ``"data/*.parquet"``, or several.
+        """Open a file, a folder, a pattern such as ``"data/*.parquet"``, or several; only their footers are read.
 
         Parameters
         ----------
         source
-            Paths, or URLs of files and folders in object stores, as pyarrow reads them. Of a folder the files
-            that `open_dataset` reads: those named ``.parquet`` or ``.pq`` in it and in folders below, unless a
-            name begins with a dot or an underscore.
+            Paths, or URLs of files and folders in object stores, as pyarrow reads them. In a folder, the same
+            files are read as by `open_dataset`: those named ``.parquet`` or ``.pq``, at any depth, except names
+            that begin with a dot or an underscore.
         features
             Columns of numbers, or one of lists; by default all columns but the labels.
         label
             The column of labels, or None for one class. "auto" stands for the only column named label,
             labels, target, y or class.
         batch_rows
-            How many rows at a time.
+            The most rows of a batch.
         """
         size = check_count(batch_rows, "batch_rows")
-        require("pyarrow.parquet", "reading Parquet files", "'sotdd[cluster]'")
         tables = ParquetTable.open_all(_files(source))
         first = tables[0]
         columns = batch_columns(first.schema, first.path, features, label)
@@ -136,7 +137,7 @@ class ParquetBatches:
         return sum(piece.n_points for piece in self.pieces)
 
     def __iter__(self) -> Iterator[Dataset]:
-        """(features, labels), or features alone where there is no label column."""
+        """Yield (features, labels), or features alone where there is no label column."""
         for piece in self.pieces:
             yield from piece
 
@@ -147,7 +148,8 @@ def _refuse_more_columns(table: ParquetTable, first: ParquetTable, columns: Colu
     more = [column for column in own.features if column not in columns.features]
     if more:
         raise SotddError(
-            f"{table.path} has a column {more[0]!r}, which {first.path} has not: name the features with features=."
+            f"{table.path} has a column {more[0]!r}, which {first.path} does not have: name the features with "
+            "features=."
         )
 
 

@@ -36,7 +36,7 @@ def parquet_files(path: str) -> list[str]:
 
 
 def is_pattern(path: str) -> bool:
-    """Whether this is no path itself but a pattern of paths."""
+    """Whether this is a pattern of paths, and not itself the path of something."""
     return glob.has_magic(path) and not Path(path).exists()
 
 

@@ -32,7 +32,7 @@ class TableBatch(tuple[NDArray[Any], NDArray[Any]]):
 def batch_columns(
     schema: Schema, name: str, features: str | Sequence[str] | None = None, label: str | None = AUTO
 ) -> Columns:
-    """The columns to read: those that were named, or those that can only be meant.
+    """The columns to read: those that were named or, without names, those that are the only possible choice.
 
     With ``label="auto"`` the only column with one of the usual names holds the labels; None means one class.
     """
@@ -67,15 +67,15 @@ def batch_of(table: Table, columns: Columns, name: str) -> Dataset:
     for column, kind in kinds.items():
         if kind != "numbers" and not is_list:
             raise SotddError(f"column {column!r} of {name} holds {kind}: expected numbers, or lists of them.")
-    held = replace(columns, kind="list" if is_list else "numbers")
+    columns_read = replace(columns, kind="list" if is_list else "numbers")
     labels = None if columns.label is None else _labels(table.column(columns.label), columns.label, name)
     dtype = dtype_of([table.schema.field(column).type for column in columns.features])
-    features = block_of(table, held, dtype, name)
+    features = block_of(table, columns_read, dtype, name)
     if labels is not None:
-        return TableBatch.of(features, labels, held.names)
-    if held.names is None or not len(features):
+        return TableBatch.of(features, labels, columns_read.names)
+    if columns_read.names is None or not len(features):
         return features
-    return replace(LabelledData.of(features, name), columns=held.names)
+    return replace(LabelledData.of(features, name), columns=columns_read.names)
 
 
 def _labels(column: Column, title: str, name: str) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
-from sotdd.inputs.labels import Labels, sampled
+from sotdd.inputs.labels import Labels, sample_rows
 from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.columns import LABEL_NAMES
 from sotdd.inputs.loaders.images import BATCH, is_image
@@ -58,7 +58,7 @@ def open_torch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: A
         return read_stream(_batched(iter(source), settings, name), name, settings, head=True)
     rows: NDArray[np.integer] = np.arange(count)
     if settings.max_points is not None and settings.max_points < count:
-        rows = sampled(rows, settings.max_points, settings.seed)
+        rows = sample_rows(rows, settings.max_points, settings.seed)
     items = (source[int(row)] for row in rows)
     return read_stream(_batched(items, settings, name), name, settings, sampled_already=True)
 
@@ -87,7 +87,7 @@ def read_stream(
         labels.extend([] if classes is None else classes[:room])
         count += min(room, len(points))
         if head and count == settings.max_points:
-            _log.info("%s: the first %s rows of the stream are taken.", name, f"{count:,}")
+            _log.info("%s: the first %s taken.", name, counted(count, "row of the stream is", "rows of the stream are"))
             break
     prepare.log_encoding()
     features = spool.features()

@@ -65,7 +65,7 @@ def sketched(data, projections, way, n_quantiles):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_the_bound_holds(rng, case, ways, label):
     a, b = case(rng)
-    settings = {"label": label} if label == "quantiles" else {"moments": sotdd.UniformOrders(2)}
+    settings = {"label_law": label} if label == "quantiles" else {"moments": sotdd.UniformOrders(2)}
     projections = sotdd.Projections.fit([a, b], n_projections=128, **settings)
     for p in (1, 1.3, 2):
         true = sotdd.distance(a, b, projections=projections, p=p)
@@ -79,7 +79,7 @@ def test_the_bound_holds(rng, case, ways, label):
 @pytest.mark.parametrize("way", ["whole", "stream"])
 def test_nearly_identical_sets_come_with_a_remark(rng, case, way):
     a, b = case(rng)
-    projections = sotdd.Projections.fit([a, b], n_projections=128, label="quantiles")
+    projections = sotdd.Projections.fit([a, b], n_projections=128, label_law="quantiles")
     found = sketched(a, projections, way, 64).distance(sketched(b, projections, way, 64))
     assert found.sketch_error > 0.05 * found.value
     said = found.remarks[-1]

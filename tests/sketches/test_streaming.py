@@ -155,8 +155,8 @@ def test_a_class_may_be_in_one_shard_only(data, projections):
         {"shared_directions": False},
         {"directions": sotdd.Orthogonal()},
         {"scale": None},
-        {"label": "quantiles"},
-        {"label": sotdd.ClassQuantiles(5, 0.3), "shared_directions": False},
+        {"label_law": "quantiles"},
+        {"label_law": sotdd.ClassQuantiles(5, 0.3), "shared_directions": False},
     ],
 )
 def test_other_laws_stream_too(data, settings_):
@@ -212,7 +212,7 @@ def test_large_datasets_are_counted_rather_than_sorted(data, projections, caplog
 @pytest.mark.parametrize("label", ["moments", "quantiles"])
 @pytest.mark.parametrize("passes", [1, 2])
 def test_parties_exchange_files(tmp_path, data, label, passes):
-    projections = sotdd.Projections.fit([data], n_projections=70, label=label)
+    projections = sotdd.Projections.fit([data], n_projections=70, label_law=label)
     parts = in_batches(data, [7000])
     expected = two_passes(parts, projections) if passes == 2 else sotdd.sketch_stream(parts, projections)
     known = None
@@ -323,7 +323,7 @@ def test_laws_that_do_not_add_up_are_refused(data):
         def summary(values, parameters):
             return parameters[:, 0] * np.median(values, axis=1)
 
-    projections = sotdd.Projections.fit([data], n_projections=64, label=Medians())
+    projections = sotdd.Projections.fit([data], n_projections=64, label_law=Medians())
     assert sotdd.sketch(data, projections).n_points == 20_000
     with pytest.raises(sotdd.SotddError, match="does not add up"):
         sotdd.sketch_stream([data], projections)

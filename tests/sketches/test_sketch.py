@@ -9,7 +9,7 @@ import pytest
 
 import reference
 import sotdd
-from sotdd.sketches import container
+from sotdd.sketches import file
 
 
 def labelled(rng, n, d=6, classes=4, shift=0.0):
@@ -299,7 +299,7 @@ def test_damage_is_found(tmp_path, pair, projections, rng):
 
 
 def test_a_newer_format_is_refused(tmp_path, pair, projections, monkeypatch):
-    monkeypatch.setattr(container, "VERSION", 3)
+    monkeypatch.setattr(file, "VERSION", 3)
     sotdd.sketch(pair[0], projections).save(tmp_path / "new")
     monkeypatch.undo()
     with pytest.raises(sotdd.SotddError, match=r"version 3 .* update sotdd"):

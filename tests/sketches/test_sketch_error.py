@@ -7,8 +7,8 @@ import pytest
 
 import sotdd
 from sotdd.demo import digits
-from sotdd.sketches import container
-from sotdd.sketches.losses import lost_by, nothing_lost
+from sotdd.sketches import file
+from sotdd.sketches.uncertainty import lost_by, nothing_lost
 
 
 def normal_halves(rng):
@@ -182,7 +182,7 @@ def test_files_of_the_first_version_open_without_a_bound(rng, tmp_path, monkeypa
     projections = sotdd.Projections.fit([a, b], n_projections=64)
     one, other = (sotdd.sketch(data, projections) for data in (a, b))
     with monkeypatch.context() as older:
-        older.setattr(container, "VERSION", 1)
+        older.setattr(file, "VERSION", 1)
         replace(one, lost=None).save(tmp_path / "old")
     header = (tmp_path / "old").read_bytes()
     assert (

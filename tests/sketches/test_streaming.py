@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import sotdd
 from sotdd.sketches import statistics as gathering
-from sotdd.sketches.histograms import BINS, Histograms, quantiles_of
+from sotdd.sketches.counting import BINS, Histograms, quantiles_of
 
 
 def labelled(rng, n, d=6, classes=4):

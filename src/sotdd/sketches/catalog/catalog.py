@@ -20,7 +20,7 @@ from sotdd.sketches.catalog.search import nearest
 from sotdd.sketches.catalog.snapshot import Snapshot
 from sotdd.sketches.catalog.store import Store
 from sotdd.sketches.file import from_bytes
-from sotdd.sketches.making import Comparable, drawable, sketch
+from sotdd.sketches.making import Comparable, projections_of, sketch
 from sotdd.sketches.sketch import Sketch
 
 
@@ -206,7 +206,7 @@ class Catalog:
     @property
     def projections(self) -> Projections:
         """What every dataset of the catalog is seen through."""
-        return drawable(self._known().sketch)
+        return projections_of(self._known().sketch)
 
     def sketch(
         self,

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.sketches.file import from_bytes, to_bytes
-from sotdd.sketches.sketch import VECTOR_QUANTILES, Sketch, refuse_other_projections
+from sotdd.sketches.comparing import refuse_other_projections
+from sotdd.sketches.sketch import VECTOR_QUANTILES, Sketch
 
 # Length of the vectors that are searched; squared distances then come out within sqrt(2 / 1,024), 4.4 %.
 DIM = 1024

@@ -9,7 +9,7 @@ from sotdd.sketches.catalog.common import Common
 from sotdd.sketches.catalog.hits import Hit, Hits
 from sotdd.sketches.catalog.snapshot import Found, Snapshot
 from sotdd.sketches.file import from_bytes
-from sotdd.sketches.halves import floor_of_sketches
+from sotdd.sketches.uncertainty import floor_of_sketches
 from sotdd.sketches.sketch import Sketch
 
 # One that is passed over is nearer than the k-th with the chance of a normal deviate beyond this: 0.1 %.

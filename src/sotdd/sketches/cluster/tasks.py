@@ -11,7 +11,7 @@ from sotdd.inputs.loaders.batch_columns import BatchColumns
 from sotdd.inputs.loaders.parquet_batches import BATCH_ROWS, ParquetPiece
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
-from sotdd.sketches.histograms import BINS
+from sotdd.sketches.counting import BINS
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics
 

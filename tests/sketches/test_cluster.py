@@ -504,8 +504,8 @@ def test_sources_that_are_none(batches, threads, projections):
 
 
 def test_merging_leaves_what_is_merged_as_it_was(batches, projections):
-    begin = tasks.Begin(projections, 512, 1 << 30)
-    parts = [tasks.gather(begin, part, str(place), None) for place, part in enumerate(batches[:3])]
+    begin = tasks.Pass(projections, 512, 1 << 30)
+    parts = [tasks.collect(begin, part, str(place), None) for place, part in enumerate(batches[:3])]
     once, again = (tasks.finish(tasks.merge(begin, parts), "data") for _ in range(2))
     np.testing.assert_array_equal(once.quantiles, again.quantiles)
     assert once.counts.tolist() == again.counts.tolist()

@@ -167,14 +167,14 @@ class SketchBuilder:
 
     def save(self, path: str | Path) -> None:
         """Write a file for another machine or party to merge; it holds counts, not data points."""
-        from sotdd.sketches.state import write_builder
+        from sotdd.sketches.builder_file import write_builder
 
         write_builder(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, projections: Projections | None = None) -> SketchBuilder:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
-        from sotdd.sketches.state import read_builder
+        from sotdd.sketches.builder_file import read_builder
 
         return read_builder(Path(path), projections)
 

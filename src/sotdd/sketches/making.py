@@ -181,8 +181,8 @@ def projections_of(made: Sketch) -> Projections:
     """The projections of a sketch, to sketch other data through, or an error where they cannot be had."""
     if made.projections is None:
         raise SotddError(
-            f"the projections of sketch {made.name!r} cannot be drawn again from its file (laws of your own, given "
-            "arrays, or other versions of libraries): sketch the data through the original projections first."
+            f"the projections of sketch {made.name!r} cannot be drawn again from its file (laws of your own, your "
+            "own arrays, or other versions of libraries): sketch the data through the original projections first."
         )
     return made.projections
 

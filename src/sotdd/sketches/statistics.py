@@ -115,14 +115,14 @@ class ClassStatistics:
 
     def save(self, path: str | Path) -> None:
         """Write a file for another machine or party to merge; it holds no data points."""
-        from sotdd.sketches.state import write_statistics
+        from sotdd.sketches.builder_file import write_statistics
 
         write_statistics(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, projections: Projections | None = None) -> ClassStatistics:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
-        from sotdd.sketches.state import read_statistics
+        from sotdd.sketches.builder_file import read_statistics
 
         return read_statistics(Path(path), projections)
 

@@ -1,4 +1,8 @@
-"""Builders and class statistics as files, for other machines or parties to merge; no data points are in them."""
+"""Builders and class statistics as files, for other machines or parties to merge; no data points are in them.
+
+The format is that of `sotdd.sketches.file`. Class statistics are under ``seen``. A builder also has ``counted``, its
+histograms, and ``given``, the statistics of the first pass.
+"""
 
 from __future__ import annotations
 

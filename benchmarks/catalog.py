@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.core import Line, table
-from sotdd.sketches.catalog.common import DIM
+from sotdd.sketches.catalog.recipe import DIM
 
 _FEATURES = 8
 _BATCH = 500

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import sotdd
 from benchmarks.core import Labelled, Line, labelled, machine, table, turn_by_turn
 from sotdd.engines.cpu.engine import CpuEngine
-from sotdd.sketches.histograms import Histograms, quantiles_of
+from sotdd.sketches.counting import Histograms, quantiles_of
 from sotdd.sketches.sketch import reduced_rows
 
 QUANTILES = 512

@@ -7,8 +7,8 @@ import pytest
 
 import sotdd
 from sotdd.demo import digits
-from sotdd.sketches import container
-from sotdd.sketches.losses import lost_by, nothing_lost
+from sotdd.sketches import file
+from sotdd.sketches.uncertainty import lost_by, nothing_lost
 
 
 def normal_halves(rng):
@@ -65,7 +65,7 @@ def sketched(data, projections, way, n_quantiles):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_the_bound_holds(rng, case, ways, label):
     a, b = case(rng)
-    settings = {"label": label} if label == "quantiles" else {"moments": sotdd.UniformOrders(2)}
+    settings = {"label_law": label} if label == "quantiles" else {"moments": sotdd.UniformOrders(2)}
     projections = sotdd.Projections.fit([a, b], n_projections=128, **settings)
     for p in (1, 1.3, 2):
         true = sotdd.distance(a, b, projections=projections, p=p)
@@ -182,7 +182,7 @@ def test_files_of_the_first_version_open_without_a_bound(rng, tmp_path, monkeypa
     projections = sotdd.Projections.fit([a, b], n_projections=64)
     one, other = (sotdd.sketch(data, projections) for data in (a, b))
     with monkeypatch.context() as older:
-        older.setattr(container, "VERSION", 1)
+        older.setattr(file, "VERSION", 1)
         replace(one, lost=None).save(tmp_path / "old")
     header = (tmp_path / "old").read_bytes()
     assert (

@@ -103,7 +103,7 @@ def search_command(
     if (source is None) == (entry is None):
         raise SotddError("name one thing to search for: a dataset or sketch after the catalog, or --entry NAME.")
     if entry is not None:
-        from sotdd.sketches.catalog.metadata import quoted
+        from sotdd.sketches.catalog.entries import quoted
 
         query = catalog.get(entry)
         others = f"name <> {quoted(entry)}"

@@ -83,7 +83,7 @@ def sketch_command(
 def _recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, int]:
     """Projections, and how many quantiles, by default."""
     import sotdd
-    from sotdd.sketches.making import drawable
+    from sotdd.sketches.making import projections_of
 
     if like is None:
         return sotdd.Projections.fit([source], **drawing), _QUANTILES
@@ -91,4 +91,4 @@ def _recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any]) ->
         catalog = sotdd.Catalog(like)
         return catalog.projections, catalog.n_quantiles
     known = sotdd.Sketch.load(like)
-    return drawable(known), _QUANTILES if known.exact else known.n_quantiles
+    return projections_of(known), _QUANTILES if known.exact else known.n_quantiles

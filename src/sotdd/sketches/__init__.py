@@ -1,1 +1,1 @@
-"""Datasets seen through projections once and compared ever after: made, merged, saved."""
+"""Sketches of datasets: made once, then merged, saved, searched and compared without the data."""

@@ -11,42 +11,41 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_count
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs.column_names import taken_by_position
-from sotdd.inputs.data import Dataset
+from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.histograms import Histograms, quantiles_of
-from sotdd.sketches.portions import Portion, for_each_portion
-from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.statistics import (
-    ClassStatistics,
-    as_batch,
+from sotdd.sketches.counting import (
+    Histograms,
+    Portion,
     count_classes,
-    counts_of,
-    refuse_beyond_memory,
+    for_each_portion,
+    quantiles_of,
     refuse_not_finite,
-    refuse_unlike,
 )
+from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.statistics import ClassStatistics, counts_of, opened_batch, refuse_beyond_memory, refuse_unlike
 
-# The one group of the second pass.
+# What the second pass counts all points under, whatever their class.
 _ALL = "all"
 
 
 class SketchBuilder:
     """Makes a sketch from batches, keeping counts of projected values in place of the values.
 
-    A point's projection needs to know where its class stands, which is known when all points have
+    A point's projection includes the label term of its class, which is known only when all points have
     been seen. So there are two ways. In **one pass**, each class has histograms of its own, which are
-    shifted and put together at the end: 4 kB for every class and projection. In **two passes**, the
-    first gathers `ClassStatistics`, and the second, given those, needs one histogram per projection
-    only. Both merge in any order and grouping.
+    shifted and put together at the end: 4 kB per class and projection. In **two passes**, the first
+    gathers `ClassStatistics`; the second uses them and needs only one histogram per projection. Either
+    way builders merge in any order and grouping.
 
     Parameters
     ----------
     projections
-        What the data are seen through.
+        What the data are projected by.
     statistics
-        Those of all the data, for the second of two passes; None for one pass.
+        The class statistics of all the data, for the second of two passes; None for one pass.
     n_quantiles
         How many numbers the sketch keeps of each projection.
 
@@ -69,27 +68,27 @@ class SketchBuilder:
     ) -> None:
         self.n_quantiles = check_count(n_quantiles, "n_quantiles")
         self.statistics = ClassStatistics(projections)
-        self.given = statistics
+        self.first_pass = statistics
         # The label law may keep the very histograms that one pass needs.
-        self.kept_once = statistics is None and self.statistics.counts_features
-        self.histograms: dict[Hashable, Histograms] = self.statistics.histograms if self.kept_once else {}
-        self._whole = True  # no batch was left half counted by an error
+        self.shares_histograms = statistics is None and self.statistics.counts_features
+        self.histograms: dict[Hashable, Histograms] = self.statistics.histograms if self.shares_histograms else {}
+        self._half_counted = False  # whether an error interrupted a batch
         if statistics is not None:
             refuse_unlike(self.statistics, statistics)
             if not statistics.counts:
                 raise SotddError("the statistics of the first pass are empty: add the data to them first.")
-            self._place = {label: place for place, label in enumerate(statistics.classes)}
+            self._class_index = {label: index for index, label in enumerate(statistics.classes)}
             self._terms = statistics.terms()  # (L, C)
 
     @property
     def projections(self) -> Projections:
-        """What the data are seen through."""
+        """What the data are projected by."""
         return self.statistics.projections
 
     @property
     def passes(self) -> int:
-        """Whether this is the only pass, or the second of two."""
-        return 1 if self.given is None else 2
+        """1 where this is the only pass, 2 where it is the second of two."""
+        return 1 if self.first_pass is None else 2
 
     @property
     def n_points(self) -> int:
@@ -98,58 +97,64 @@ class SketchBuilder:
 
     def __repr__(self) -> str:
         """Sizes, for people."""
-        way = "one pass" if self.passes == 1 else "second pass"
-        return f"SketchBuilder({self.n_points:,} points, {self.projections.n_projections:,} projections, {way})"
+        points, projections = counted(self.n_points, "point"), counted(self.projections.n_projections, "projection")
+        return f"SketchBuilder({points}, {projections}, {'one pass' if self.passes == 1 else 'second pass'})"
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
-        batch = as_batch(features, labels, self.projections)
-        if batch is None:
-            return self
-        self._expect(counts_of(batch))
-        self.statistics.note(batch)
-        self._whole = False
-        for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_placed)
-        self._whole = True
+        batch = opened_batch(features, labels, self.projections)
+        if batch is not None:
+            self.add_opened(batch)
         return self
 
+    def add_opened(self, batch: LabelledData) -> None:
+        """Add a batch whose columns are in the order of the projections."""
+        self._expect(counts_of(batch))
+        self.statistics.note_columns(batch)
+        self._half_counted = True
+        for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_placed)
+        self._half_counted = False
+
     def merge(self, other: SketchBuilder) -> Self:
-        """Add what another has counted, through the same projections and in the same pass."""
+        """Add the counts of another builder, through the same projections and in the same pass."""
         if not isinstance(other, SketchBuilder):
-            raise SotddError(f"a {type(other).__name__} cannot be merged into a SketchBuilder: expected another.")
-        refuse_unlike(self.statistics, other.statistics)
-        if self.passes != other.passes or self._differs(other):
             raise SotddError(
-                "these builders are not of the same pass, or were given other statistics: give all of them the same."
+                f"a {type(other).__name__} cannot be merged into a SketchBuilder: expected a SketchBuilder."
+            )
+        refuse_unlike(self.statistics, other.statistics)
+        if self.passes != other.passes or self._other_first_pass(other):
+            raise SotddError(
+                "these builders are not of the same pass, or have other statistics: pass all of them the same "
+                "statistics."
             )
         self._expect(other.statistics.counts)
-        self.statistics.merge_kept(other.statistics)
-        if not self.kept_once:
-            for label, counted in other.histograms.items():
-                self.histograms[label].merge(counted)
+        self.statistics.merge_expected(other.statistics)
+        if not self.shares_histograms:
+            for label, histograms in other.histograms.items():
+                self.histograms[label].merge(histograms)
         return self
 
     def finish(self, name: str = "data") -> Sketch:
-        """The sketch of all that was added."""
+        """The sketch of all points added."""
         self.refuse_half_counted()
         if not self.n_points:
             raise SotddError("there are no points to sketch: add some first.")
-        known = self.statistics if self.given is None else self.given
-        if known.counts != self.statistics.counts:
+        whole = self.statistics if self.first_pass is None else self.first_pass
+        if whole.counts != self.statistics.counts:
             raise SotddError(
-                f"the second pass saw {self.n_points:,} points but the first {known.n_points:,}, or other classes: "
-                "both must go over the same data."
+                f"the second pass saw {counted(self.n_points, 'point')} but the first {whole.n_points:,}, or other "
+                "classes: both must go over the same data."
             )
-        terms = known.terms()
-        counts = np.array([known.counts[label] for label in known.classes], np.int64)
+        terms = whole.terms()
+        counts = np.array([whole.counts[label] for label in whole.classes], np.int64)
         quantiles, lost = self._quantiles(terms)
-        lost[:, 2] += np.sqrt(known.term_errors() ** 2 @ (counts / counts.sum()))
+        lost[:, 2] += np.sqrt(whole.term_errors() ** 2 @ (counts / counts.sum()))
         projections = self.projections
         return Sketch(
             name,
             quantiles,
             False,
-            known.classes,
+            whole.classes,
             counts,
             terms.astype(np.float32),
             projections.recipe(),
@@ -161,32 +166,32 @@ class SketchBuilder:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write what was counted to a file, for another machine or party to merge; no data are in it."""
-        from sotdd.sketches.state import write_builder
+        """Write a file for another machine or party to merge; it holds counts, not data points."""
+        from sotdd.sketches.builder_file import write_builder
 
         write_builder(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, projections: Projections | None = None) -> SketchBuilder:
-        """Read a file that `save` wrote; projections are needed only for laws of your own."""
-        from sotdd.sketches.state import read_builder
+        """Read a file that `save` wrote; pass projections only if they use laws of your own."""
+        from sotdd.sketches.builder_file import read_builder
 
         return read_builder(Path(path), projections)
 
-    def take(self, statistics: ClassStatistics, histograms: Mapping[Hashable, Histograms]) -> None:
-        """Go on from what a file holds."""
+    def resume(self, statistics: ClassStatistics, histograms: Mapping[Hashable, Histograms]) -> None:
+        """Go on from the statistics and histograms of a file."""
         self.statistics = statistics
-        self.histograms = statistics.histograms if self.kept_once else dict(histograms)
+        self.histograms = statistics.histograms if self.shares_histograms else dict(histograms)
 
     def refuse_half_counted(self) -> None:
-        """Refuse to go on after a batch that was not counted to its end."""
-        if not self._whole:
-            raise SotddError("an error came between while a batch was added: start again with a new builder.")
+        """Refuse to go on after an error left a batch half counted."""
+        if self._half_counted:
+            raise SotddError("an error interrupted a batch while it was added: start again with a new builder.")
 
     def _quantiles(self, terms: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Quantile functions (L, Q) of the counted values, with terms (L, C) if they are not in them yet.
+        """Quantile functions (L, Q) of the counted values, and what is lost by them (L, 3).
 
-        And what is lost by them (L, 3).
+        In one pass the counted values lack the label terms (L, C), which are added here.
         """
         from sotdd.engines.cpu.workers import Workers
 
@@ -206,19 +211,19 @@ class SketchBuilder:
         return np.concatenate(rows), np.concatenate(lost)
 
     def _groups(self, classes: Sequence[Hashable]) -> Sequence[Hashable]:
-        """What has histograms of its own: each class in one pass, all together in the second of two."""
+        """The keys of the histograms: each class in one pass, all points together in the second of two."""
         return classes if self.passes == 1 else (_ALL,)
 
     def _expect(self, counts: Mapping[Hashable, int]) -> None:
-        """Make room for so many points of each class, or refuse before anything is changed."""
+        """Make room for this many more points of each class, or refuse before anything is changed."""
         if self.passes == 2:
-            unknown = [label for label in counts if label not in self._place]
+            unknown = [label for label in counts if label not in self._class_index]
             if unknown:
                 raise SotddError(f"class {unknown[0]!r} was not there in the first pass: go over the same data.")
         else:
             refuse_beyond_memory(len({*self.statistics.counts, *counts}), self.projections.n_projections)
         self.statistics.expect(counts)
-        if self.kept_once:
+        if self.shares_histograms:
             return
         for label, count in (counts if self.passes == 1 else {_ALL: sum(counts.values())}).items():
             if label not in self.histograms:
@@ -226,21 +231,23 @@ class SketchBuilder:
             self.histograms[label].expect(count)
 
     def _count_classes(self, portion: Portion) -> None:
-        """One pass: count the values of each class, and gather its statistics."""
+        """One pass: gather the statistics of each class, and count its values."""
         self.statistics.gather(portion)
-        if not self.kept_once:
+        if not self.shares_histograms:
             count_classes(self.histograms, portion, portion.rows)
 
     def _count_placed(self, portion: Portion) -> None:
-        """Second pass: place every point, then count."""
+        """Second pass: add the label terms to the projected features, then count."""
         from sotdd.engines.cpu.engine import place
 
-        columns = [self._place[label] for label in portion.classes]
+        columns = [self._class_index[label] for label in portion.classes]
         place(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
-        whole = self.histograms[_ALL]
-        refuse_not_finite(portion, whole.count(portion.part, portion.rows, 0, portion.rows.shape[1]))
+        n_points = portion.rows.shape[1]
+        refuse_not_finite(portion, self.histograms[_ALL].count(portion.part, portion.rows, 0, n_points))
 
-    def _differs(self, other: SketchBuilder) -> bool:
-        if self.given is None or other.given is None:
-            return self.given is not other.given
-        return self.given.counts != other.given.counts or not np.allclose(self._terms, other._terms, rtol=1e-9)
+    def _other_first_pass(self, other: SketchBuilder) -> bool:
+        """Whether the statistics of the first pass differ."""
+        mine, theirs = self.first_pass, other.first_pass
+        if mine is None or theirs is None:
+            return mine is not theirs
+        return mine.counts != theirs.counts or not np.allclose(self._terms, other._terms, rtol=1e-9)

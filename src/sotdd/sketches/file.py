@@ -1,34 +1,47 @@
-"""Sketches on disk.
+"""Sketches on disk, and the format that the files of builders share.
 
-The arrays of a file are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` (L, C) and, where features were
+A file is in the safetensors format, readable without this package and without pickle. Its metadata have one
+entry, ``sotdd``: a JSON object with the version of the format, the kind of content, the recipe of the projections,
+what else that kind keeps, and a checksum over all of it and over every array.
+
+The arrays of a sketch are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` (L, C) and, where features were
 scaled, ``centre`` (d,), with ``scale`` (d,) if each feature has its own. A half-size file holds ``quantiles`` in 16
-bits, with ``low`` and ``step`` (L,) to read them by: low + step × number. ``lost`` (L, 3) is what the sketch's
-distances may be off by; version 1 of the format did not have it, and its files open without a stated error.
+bits, with ``low`` and ``step`` (L,) to read them by: low + step × number. ``lost`` (L, 3) is how far off the sketch's
+distances may be; version 1 of the format did not have it, and its files open without a stated error.
 ``halves`` (2, S), how far apart halves of the data are for p = 1 and p = 2, is there for sketches made from points.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import write_whole
+from sotdd.basics.files import reason, write_whole
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import json_label
-from sotdd.sketches.container import Arrays, Header, content_of, described_as, packed, scaler_in, unpacked
 from sotdd.sketches.sketch import Sketch
 
+VERSION = 2  # 1 kept nothing of what a sketch has lost; it is read all the same
+_METADATA_KEY = "sotdd"
 _KIND = "sketch"
 _LEVELS = 65535  # of a 16-bit number
 
+Arrays = dict[str, NDArray[Any]]
+Header = dict[str, Any]
+
 
 def write(sketch: Sketch, path: Path, half: bool = False) -> None:
-    """Write a sketch, whole or not at all."""
+    """Write a sketch; a failure leaves the old file, or none."""
     write_whole(path, to_bytes(sketch, half))
 
 
@@ -39,7 +52,7 @@ def read(path: Path) -> Sketch:
 
 def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     """The content of a file."""
-    header, arrays = described_as(sketch.recipe, sketch.fingerprint, sketch.scaler)
+    header, arrays = packed_recipe(sketch.recipe, sketch.fingerprint, sketch.scaler)
     header |= {
         "name": sketch.name,
         "classes": [json_label(label) for label in sketch.classes],
@@ -53,15 +66,15 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     return packed(_KIND, header, arrays)
 
 
-def from_bytes(content: bytes, name: str = "the file", known: Projections | None = None) -> Sketch:
+def from_bytes(content: bytes, name: str, projections: Projections | None = None) -> Sketch:
     """A sketch from the content of a file, or an error that says what is wrong with it.
 
-    Projections that are ``known`` are not drawn again, where the sketch is through them.
+    A sketch through these projections uses them; otherwise they are drawn again from its recipe.
     """
     header, arrays = unpacked(_KIND, content, name)
     scaler = scaler_in(header, arrays)
-    same = known is not None and known.fingerprint == header["fingerprint"]
-    projections = known if same else _drawn_again(header, scaler)
+    if projections is None or projections.fingerprint != header["fingerprint"]:
+        projections = _drawn_again(header, scaler)
     quantiles, lost = arrays["quantiles"], arrays.get("lost")
     if "step" in arrays:
         quantiles = (arrays["low"][:, None] + arrays["step"][:, None] * quantiles).astype(np.float32)
@@ -84,10 +97,74 @@ def from_bytes(content: bytes, name: str = "the file", known: Projections | None
     )
 
 
+def packed(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """The content of a file of this kind."""
+    from safetensors.numpy import save
+
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # saved as they lie in memory
+    whole: Header = {"format": VERSION, "kind": kind, **header}
+    whole["checksum"] = _checksum(whole, arrays)
+    content: bytes = save(arrays, metadata={_METADATA_KEY: json.dumps(whole, allow_nan=False)})
+    return content
+
+
+def unpacked(kind: str, content: bytes, name: str) -> tuple[Header, Arrays]:
+    """The header and the arrays of a file of this kind, or an error that says what is wrong with it."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        arrays: Arrays = load(content)
+        header: Header = json.loads(_metadata(content)[_METADATA_KEY])
+        version = header["format"]
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise SotddError(
+            f"{name!r} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of file."
+        ) from error
+    if version not in range(1, VERSION + 1):
+        raise SotddError(
+            f"{name!r} has version {version} of the format but this sotdd reads up to {VERSION}: update sotdd."
+        )
+    if header.pop("checksum", None) != _checksum(header, arrays):
+        raise SotddError(f"{name!r} is damaged: its checksum does not match. Copy or make it again.")
+    if header["kind"] != kind:
+        raise SotddError(f"{name!r} holds a {header['kind']}: expected a {kind}.")
+    return header, arrays
+
+
+def content_of(path: Path, kind: str) -> bytes:
+    """The content of a file that should be of this kind."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SotddError(f"cannot read {str(path)!r} ({reason(error)}): expected the file of a {kind}.") from error
+
+
+def packed_recipe(recipe: Mapping[str, Any], fingerprint: str, scaler: Scaler | None) -> tuple[Header, Arrays]:
+    """What a file says of its projections: entries of the header, and arrays."""
+    header: Header = {"recipe": dict(recipe), "fingerprint": fingerprint}
+    if scaler is None:
+        return header, {}
+    header["scale_remarks"] = list(scaler.remarks)
+    if isinstance(scaler.scale, float):
+        header["scale"] = scaler.scale
+        return header, {"centre": scaler.centre}
+    return header, {"centre": scaler.centre, "scale": scaler.scale}
+
+
+def scaler_in(header: Header, arrays: Arrays) -> Scaler | None:
+    """The scaler of the projections that a file was made with."""
+    if "centre" not in arrays:
+        return None
+    columns = tuple(header["recipe"]["columns"]) if "columns" in header["recipe"] else None
+    scale = arrays["scale"] if "scale" in arrays else header["scale"]
+    return Scaler(arrays["centre"], scale, columns, tuple(header.get("scale_remarks", ())))
+
+
 def _drawn_again(header: Header, scaler: Scaler | None) -> Projections | None:
     try:
         return restored(header["recipe"], scaler, header["fingerprint"])
-    except SotddError:  # sketches can be compared without them; whoever needs them says that they are missing
+    except SotddError:  # sketches can be compared without them; calls that need them say that they are missing
         return None
 
 
@@ -97,3 +174,19 @@ def _in_16_bits(quantiles: NDArray[np.float32]) -> Arrays:
     step = (wide[:, -1] - low) / _LEVELS
     numbers = np.rint((wide - low[:, None]) / np.where(step > 0, step, 1.0)[:, None])
     return {"quantiles": numbers.astype(np.uint16), "low": low, "step": step}
+
+
+def _checksum(header: Mapping[str, Any], arrays: Arrays) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    """The metadata of a safetensors header, whose length is its first eight bytes."""
+    length = int.from_bytes(content[:8], "little")
+    metadata: dict[str, str] = json.loads(content[8 : 8 + length])["__metadata__"]
+    return metadata

@@ -1,4 +1,4 @@
-"""A dataset seen through projections: what is left of it once every comparison is paid for."""
+"""The sketch of a dataset: its quantile function under every projection, and nothing of its points."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_order, check_seed, described
-from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.checks import check_count, check_seed
+from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance, json_label
-from sotdd.results.estimators import estimated_distance
-from sotdd.sketches.agreement import refuse_other_recipes
-from sotdd.sketches.halves import Halves, floor_of_sketches
-from sotdd.sketches.losses import Lost, lost_by, most_off, nothing_lost, remark_of
+from sotdd.sketches.uncertainty import Halves, Lost, lost_by, nothing_lost
 
-# How many numbers of each projection are in a vector, whatever a sketch keeps.
+# How many numbers of each projection a vector has, whatever the sketch keeps.
 VECTOR_QUANTILES = 512
 
 
@@ -46,14 +44,15 @@ class Sketch:
     classes, counts
         The labels, and how many points each has.
     class_terms
-        (L, C): where each class stands under each projection, its mean of the label polynomial.
+        (L, C): the label term of each class under each projection. For moments, the mean of the label
+        polynomial over the class.
     recipe, fingerprint, scaler
-        What the data were seen through: settings, name, and what was done to features first.
+        Which projections were used: their settings, their fingerprint, and how features were scaled first.
     projections
-        The same to draw from; None where a sketch from a file was made by laws of the user's own,
-        or by libraries that draw other numbers than those installed here.
+        The projections themselves, to sketch other data through. None where a sketch from a file was made
+        with laws of the user's own, or with libraries that draw other numbers than those installed here.
     lost
-        (L, 3) what was lost of each projection, see `sotdd.sketches.losses`; from it distances know how
+        (L, 3) what was lost of each projection, see `sotdd.sketches.uncertainty`; from it distances know how
         far off they may be. None in files of older versions.
     remarks
         What a reader should know, such as that columns were matched by position.
@@ -89,7 +88,7 @@ class Sketch:
     halves: Halves | None = None
 
     def __post_init__(self) -> None:
-        """Freeze the arrays."""
+        """Make the arrays read-only."""
         if self.exact and self.lost is None:
             object.__setattr__(self, "lost", nothing_lost(len(self.quantiles)))
         for array in (self.quantiles, self.counts, self.class_terms, self.lost, self.halves):
@@ -103,7 +102,7 @@ class Sketch:
 
     @property
     def n_projections(self) -> int:
-        """How many projections it was seen through."""
+        """How many projections there are."""
         return len(self.quantiles)
 
     @property
@@ -123,58 +122,32 @@ class Sketch:
 
     def __repr__(self) -> str:
         """Name and sizes, for people."""
-        classes = "1 class" if len(self.classes) == 1 else f"{len(self.classes):,} classes"
-        kept = "all values" if self.exact else f"{self.n_quantiles:,} quantiles"
+        kept = "all values" if self.exact else counted(self.n_quantiles, "quantile")
         return (
-            f"Sketch({self.name!r}: {self.n_points:,} points, {classes}, {self.n_projections:,} projections × {kept})"
+            f"Sketch({self.name!r}: {counted(self.n_points, 'point')}, "
+            f"{counted(len(self.classes), 'class', 'classes')}, {counted(self.n_projections, 'projection')} × {kept})"
         )
 
     def distance(self, other: Sketch, p: float = 2) -> Distance:
         """How far apart two datasets are, from their sketches alone.
 
         The other sketch must be through the same projections. `sotdd.distance` compares a sketch with
-        data as well. The result's ``sketch_error`` says how far it is, at most, from the distance of the data
+        data as well. The result's ``sketch_error`` bounds how far it is from the distance of the data
         through the same projections; where that is more than 5 % of the value, a remark says so too. Where a
-        sketch knows its ``halves``, ``excess`` is what the sizes alone do not give, for p = 1 and p = 2.
+        sketch knows its ``halves``, ``excess`` is what remains beyond chance, for p = 1 and p = 2.
         """
-        from sotdd.kernels.rows import Overlaps, transport_rows
+        from sotdd.sketches.comparing import distance_between
 
-        order = check_order(p)
-        if not isinstance(other, Sketch):
-            raise SotddError(f"other is {described(other)}: expected a Sketch; sotdd.distance compares one with data.")
-        refuse_other_projections(self, other)
-        a, b = _in_step(self, other)
-        n, m = a.n_quantiles, b.n_quantiles
-        per_projection = transport_rows(a.quantiles, b.quantiles, order, None if n == m else Overlaps.of(n, m))
-        if not np.isfinite(per_projection).all():
-            raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
-        scaled = () if self.scaler is None else self.scaler.remarks
-        found = estimated_distance(
-            self,
-            other,
-            per_projection,
-            order,
-            fingerprint=self.fingerprint,
-            scaler=self.scaler,
-            columns=self.columns,
-            remarks=tuple(dict.fromkeys([*scaled, *self.remarks, *other.remarks])),
-        )
-        halves = [(one.n_points, one.halves) for one in (self, other)]
-        found = replace(found, sampling=floor_of_sketches(halves, order, found.n_points, found.value))
-        known = most_off(a.lost, b.lost, found.value, order)
-        if known is None:
-            return found
-        return replace(found, sketch_error=known[0], remarks=(*found.remarks, *remark_of(*known, found.value)))
+        return distance_between(self, other, p)
 
     def reduced(self, n_quantiles: int) -> Sketch:
-        """The same with fewer quantiles; a number that divides those there are, unless all values are kept."""
+        """The same sketch with fewer quantiles: any number where all values are kept, else a divisor of theirs."""
         parts = check_count(n_quantiles, "n_quantiles")
         if parts == self.n_quantiles:
             return self
         if not self.exact and self.n_quantiles % parts:
-            raise SotddError(
-                f"{self.n_quantiles:,} quantiles cannot be reduced to {parts:,}: expected a divisor of them."
-            )
+            there = f"{self.n_quantiles:,}"
+            raise SotddError(f"{there} quantiles cannot be reduced to {parts:,}: expected a divisor of {there}.")
         means = reduced_rows(self.quantiles, parts)
         lost = None if self.lost is None else lost_by(self.quantiles, means, self.lost)
         return replace(self, quantiles=means, exact=False, lost=lost)
@@ -186,20 +159,19 @@ class Sketch:
 
         Vectors of sketches through the same projections compare whatever the sketches keep: each quantile
         function is taken as its means over ``n_quantiles`` parts of equal probability. Between sketches
-        that keep that many, or a divisor of it, the Euclidean distance is `distance`. From others
-        something is averaged away, and it is smaller: by as much as the distance of two sketches with that
-        many quantiles would be.
+        that keep that many, or a divisor of it, the Euclidean distance is `distance`. Finer sketches are
+        averaged first, and the Euclidean distance is that of two sketches with ``n_quantiles``, which is smaller.
 
         Parameters
         ----------
         dim
-            Length of a random projection of it, for indexes that cannot take so long a vector: every
-            number goes, with a random sign, to a random one of ``dim`` places. Squared distances keep
-            their expectation, with a relative standard deviation of about sqrt(2 / dim).
+            Length of a random projection of the vector, for an index that cannot take the whole: every number
+            is added, with a random sign, to one of ``dim`` sums. Squared distances keep their expectation,
+            with a relative standard deviation of about sqrt(2 / dim).
         n_quantiles
-            How many numbers of each projection. Only vectors with the same can be compared.
+            How many numbers of each projection. Only vectors with the same number can be compared.
         seed
-            Of the random projection; vectors with the same seed can be compared.
+            Of the random projection. Only vectors with the same seed can be compared.
 
         Examples
         --------
@@ -216,11 +188,11 @@ class Sketch:
         whole = (grid / np.float32(math.sqrt(grid.size))).ravel()
         if dim is None:
             return whole
-        places = check_count(dim, "dim")
+        n_sums = check_count(dim, "dim")
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(check_seed(seed))))
-        place = rng.integers(places, size=whole.size)
+        target = rng.integers(n_sums, size=whole.size)
         signed = np.where(rng.random(whole.size, np.float32) < 0.5, -whole, whole)
-        return np.bincount(place, weights=signed, minlength=places).astype(np.float32)
+        return np.bincount(target, weights=signed, minlength=n_sums).astype(np.float32)
 
     def save(self, path: str | Path, *, half: bool = False) -> None:
         """Write one portable file, whole or not at all; see `sotdd.sketches.file` for its format.
@@ -240,7 +212,7 @@ class Sketch:
         return read(Path(path))
 
     def to_dict(self) -> dict[str, Any]:
-        """What it is of and was seen through, as JSON values; the numbers are in the file."""
+        """Names, sizes and recipe as JSON values; the quantiles themselves are in the file."""
         return {
             "name": self.name,
             "n_points": self.n_points,
@@ -261,27 +233,3 @@ def reduced_rows(rows: NDArray[np.float32], n_quantiles: int) -> NDArray[np.floa
     out = np.empty((len(rows), n_quantiles), np.float32)
     bin_means(rows, out)
     return out
-
-
-def _in_step(a: Sketch, b: Sketch) -> tuple[Sketch, Sketch]:
-    """The two so that their rows can be transported without over-estimating: both exact, or both reduced alike.
-
-    A reduced sketch beside all values of the other would count the spread inside each part of the
-    other as distance.
-    """
-    if a.exact and b.exact:
-        return a, b
-    parts = min(sketch.n_quantiles for sketch in (a, b) if not sketch.exact)
-    for sketch in (a, b):
-        if not sketch.exact and sketch.n_quantiles % parts:
-            raise SotddError(
-                f"{a.name!r} has {a.n_quantiles:,} quantiles and {b.name!r} has {b.n_quantiles:,}: sketch both with "
-                "the same number, or with one that divides the other."
-            )
-    return a.reduced(parts), b.reduced(parts)
-
-
-def refuse_other_projections(a: Sketch, b: Sketch) -> None:
-    """Refuse to compare what was seen through different projections, and say how they differ."""
-    what = f"sketches {a.name!r} and {b.name!r}"
-    refuse_other_recipes(a.recipe, a.fingerprint, b.recipe, b.fingerprint, what)

@@ -1,4 +1,4 @@
-"""What the label term needs to know of the data, class by class; it adds up over batches, shards and parties."""
+"""What the label term needs to know of each class, which adds up over batches, shards and parties."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
+from sotdd.basics.text import counted
+from sotdd.engines.faults import LARGEST_TERM, unusable_term
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position
 from sotdd.inputs.data import Dataset, LabelledData
@@ -18,10 +19,10 @@ from sotdd.projections.draws import BLOCK
 from sotdd.projections.labels import Quantiles
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.histograms import BINS, Histograms, quantiles_of
-from sotdd.sketches.portions import Portion, for_each_portion
+from sotdd.sketches.comparing import refuse_other_recipes
+from sotdd.sketches.counting import BINS, Histograms, Portion, count_classes, for_each_portion, quantiles_of
 
-# What the histograms of all classes may take together.
+# How much memory the histograms of all classes may take together.
 CLASS_BYTES = 256 << 20
 
 
@@ -30,17 +31,18 @@ class ClassesDoNotFit(SotddError):  # noqa: N818
 
 
 class ClassStatistics:
-    """Counts of each class, and what its label term is made of.
+    """How many points each class has, and what its label term is computed from.
 
-    For moments that is the sum of the label polynomial over the class; for class quantiles it is the
+    For moments that is the sum of the label polynomial over the class; for class quantiles it is
     histograms of its projected values.
 
-    The first of two passes over data that come in batches; `SketchBuilder` makes the second.
+    Class statistics are the first of two passes over data that come in batches; `SketchBuilder` makes the
+    second.
 
     Parameters
     ----------
     projections
-        What the data are seen through. Their label law must be one that can be merged over parts of a
+        What the data are projected by. Their label law must be one that can be merged over parts of a
         dataset: moments or class quantiles.
 
     Examples
@@ -54,7 +56,7 @@ class ClassStatistics:
     """
 
     def __init__(self, projections: Projections) -> None:
-        self.kind = _kind_of_terms(projections)
+        self.terms_kind = _kind_of_terms(projections)
         self.projections = projections
         self.counts: dict[Hashable, int] = {}
         self.sums: dict[Hashable, NDArray[np.float64]] = {}  # (L,) of each class, for polynomials
@@ -63,8 +65,8 @@ class ClassStatistics:
 
     def __repr__(self) -> str:
         """Sizes, for people."""
-        classes = "1 class" if len(self.counts) == 1 else f"{len(self.counts):,} classes"
-        return f"ClassStatistics({self.n_points:,} points, {classes}, {self.projections.n_projections:,} projections)"
+        points, classes = counted(self.n_points, "point"), counted(len(self.counts), "class", "classes")
+        return f"ClassStatistics({points}, {classes}, {counted(self.projections.n_projections, 'projection')})"
 
     @property
     def n_points(self) -> int:
@@ -75,65 +77,69 @@ class ClassStatistics:
     def classes(self) -> tuple[Hashable, ...]:
         """The labels, in an order that does not depend on how they arrived."""
         try:
-            return tuple(sorted(self.counts))  # type: ignore[type-var]  # what cannot be compared says so
+            return tuple(sorted(self.counts))  # type: ignore[type-var]  # labels that cannot be compared raise
         except TypeError:
             return tuple(sorted(self.counts, key=lambda label: (type(label).__name__, str(label))))
 
     @property
     def counts_features(self) -> bool:
-        """Whether the histograms that are kept are those of the features too."""
-        return self.kind is Quantiles and self.projections.draw(0, BLOCK).label_features is None
+        """Whether the histograms kept for the label term also describe the features."""
+        return self.terms_kind is Quantiles and self.projections.draw(0, BLOCK).label_features is None
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
-        batch = as_batch(features, labels, self.projections)
+        batch = opened_batch(features, labels, self.projections)
         if batch is not None:
-            self.note(batch)
-            self.expect(counts_of(batch))
-            for_each_portion(batch, self.projections, self.gather)
+            self.add_opened(batch)
         return self
+
+    def add_opened(self, batch: LabelledData) -> None:
+        """Add a batch whose columns are in the order of the projections."""
+        self.note_columns(batch)
+        self.expect(counts_of(batch))
+        for_each_portion(batch, self.projections, self.gather)
 
     def merge(self, other: ClassStatistics) -> Self:
-        """Add what another has gathered through the same projections."""
+        """Add the statistics of other data through the same projections."""
         refuse_unlike(self, other)
         self.expect(other.counts)
-        self.merge_kept(other)
+        self.merge_expected(other)
         return self
 
-    def merge_kept(self, other: ClassStatistics) -> None:
-        """Add the sums or the counts of another, once they are expected."""
+    def merge_expected(self, other: ClassStatistics) -> None:
+        """Add the sums or the histograms of another, after `expect` was called with its counts."""
         self.by_position |= other.by_position
         for label, sums in other.sums.items():
             self.sums[label] += sums
-        for label, counted in other.histograms.items():
-            self.histograms[label].merge(counted)
+        for label, histograms in other.histograms.items():
+            self.histograms[label].merge(histograms)
 
     def save(self, path: str | Path) -> None:
-        """Write them to a file, for another machine or party to merge; no data are in it."""
-        from sotdd.sketches.state import write_statistics
+        """Write a file for another machine or party to merge; it holds no data points."""
+        from sotdd.sketches.builder_file import write_statistics
 
         write_statistics(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, projections: Projections | None = None) -> ClassStatistics:
-        """Read a file that `save` wrote; projections are needed only for laws of your own."""
-        from sotdd.sketches.state import read_statistics
+        """Read a file that `save` wrote; pass projections only if they use laws of your own."""
+        from sotdd.sketches.builder_file import read_statistics
 
         return read_statistics(Path(path), projections)
 
-    def note(self, batch: LabelledData) -> None:
+    def note_columns(self, batch: LabelledData) -> None:
         """Remember whether the columns of a batch were matched by position."""
         self.by_position |= meets_by_position(batch, self.projections.columns)
 
     def expect(self, counts: Mapping[Hashable, int]) -> None:
-        """Make room for so many points of each class, before they are gathered."""
+        """Make room for this many more points of each class, before they are gathered."""
         _refuse_mixed([*self.counts, *counts])
         n_projections = self.projections.n_projections
-        if self.kind is Quantiles:
+        if self.terms_kind is Quantiles:
             refuse_beyond_memory(len({*self.counts, *counts}), n_projections)
         for label, count in counts.items():
             self.counts[label] = self.counts.get(label, 0) + count
-            if self.kind is Polynomials:
+            if self.terms_kind is Polynomials:
                 self.sums.setdefault(label, np.zeros(n_projections))
                 continue
             if label not in self.histograms:
@@ -141,7 +147,7 @@ class ClassStatistics:
             self.histograms[label].expect(count)
 
     def gather(self, portion: Portion) -> None:
-        """Add the sums or the counts of one portion."""
+        """Add one portion to the sums or to the histograms."""
         from sotdd.engines.cpu.engine import class_sums
 
         if not isinstance(portion.terms, Polynomials):
@@ -157,24 +163,24 @@ class ClassStatistics:
             self.sums[label][portion.part] += column
 
     def terms(self) -> NDArray[np.float64]:
-        """Where each class stands, (L, C)."""
-        if self.kind is Polynomials:
+        """The label term of each class, (L, C)."""
+        if self.terms_kind is Polynomials:
             return np.stack([self.sums[label] / self.counts[label] for label in self.classes], axis=1)
         starts = range(0, self.projections.n_projections, BLOCK)
         return np.concatenate([self._quantile_terms(start) for start in starts])
 
     def term_errors(self) -> NDArray[np.float64]:
-        """How far each class's term may be off, (L, C), in the mean square over draws of the label law.
+        """How far the label term of each class may be off, (L, C): the root mean square over draws of the label law.
 
         Sums are exact; quantiles come from counts in bins.
         """
-        if self.kind is Polynomials:
+        if self.terms_kind is Polynomials:
             return np.zeros((self.projections.n_projections, len(self.classes)))
         starts = range(0, self.projections.n_projections, BLOCK)
         return np.concatenate([self._quantile_term_errors(start) for start in starts])
 
     def _quantile_term_errors(self, start: int) -> NDArray[np.float64]:
-        """A term is Σ c_k q_k with c of any direction, and its K means are off by a bin's width / √3 together."""
+        """A term is Σ c_k q_k with c in any direction, and the K means q_k are off by a bin's width / √3 together."""
         terms = self.projections.draw(start, start + BLOCK).terms
         part = slice(start, start + len(terms.weights))
         lengths = np.linalg.norm(terms.numbers, axis=1) / np.sqrt(3)
@@ -184,20 +190,20 @@ class ClassStatistics:
         terms = self.projections.draw(start, start + BLOCK).terms
         assert isinstance(terms, Quantiles)
         part, count = slice(start, start + len(terms.weights)), len(terms.weights)
-        as_they_are = np.ones(count), np.zeros((count, 1))
-        bins = [quantiles_of([self.histograms[label]], part, *as_they_are, terms.levels)[0] for label in self.classes]
-        return terms.terms(np.stack(bins, axis=1))
+        unchanged = np.ones(count), np.zeros((count, 1))  # weights and shifts of the values
+        means = [quantiles_of([self.histograms[label]], part, *unchanged, terms.levels)[0] for label in self.classes]
+        return terms.terms(np.stack(means, axis=1))
 
 
-def as_batch(
+def opened_batch(
     features: Dataset, labels: ArrayLike | Sequence[Hashable] | None, projections: Projections
 ) -> LabelledData | None:
-    """A batch, checked, its columns in the order of the projections; None for one without points."""
+    """A batch as labelled data, its columns in the order of the projections; None for one without points."""
     source = features if labels is None else (features, labels)
     points, classes = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
     shape = getattr(points, "shape", None)
     if shape is not None and len(shape) > 1 and shape[0] == 0:
-        if classes is not None and len(classes):  # type: ignore[arg-type]  # whatever it is, it should be empty
+        if classes is not None and len(classes):  # type: ignore[arg-type]  # any kind of labels
             raise SotddError("a batch has labels but no features: expected one label per row.")
         return None
     return projections.aligned(open_dataset(source, name="batch"))
@@ -209,34 +215,21 @@ def counts_of(batch: LabelledData) -> dict[Hashable, int]:
 
 
 def refuse_unlike(one: ClassStatistics, other: object) -> None:
-    """Refuse to merge what is of another kind or was seen through other projections."""
-    from sotdd.sketches.agreement import refuse_other_recipes
-
+    """Refuse to merge with another type, or with what was made through other projections."""
     if not isinstance(other, type(one)):
-        raise SotddError(f"a {type(other).__name__} cannot be merged into a {type(one).__name__}: expected another.")
+        raise SotddError(
+            f"a {type(other).__name__} cannot be merged into a {type(one).__name__}: expected the same type."
+        )
     mine, theirs = one.projections, other.projections
-    refuse_other_recipes(mine.recipe(), mine.fingerprint, theirs.recipe(), theirs.fingerprint, "what is merged")
-
-
-def count_classes(histograms: Mapping[Hashable, Histograms], portion: Portion, rows: NDArray[np.float32]) -> None:
-    """Count the values of each class in histograms of its own."""
-    for place, label in enumerate(portion.classes):
-        begin, end = portion.offsets[place : place + 2].tolist()
-        refuse_not_finite(portion, histograms[label].count(portion.part, rows, begin, end))
-
-
-def refuse_not_finite(portion: Portion, line: int) -> None:
-    """Explain a row that could not be counted."""
-    if line >= 0:
-        raise too_large("stream", portion.part.start + line)
+    refuse_other_recipes(mine.recipe(), mine.fingerprint, theirs.recipe(), theirs.fingerprint, "the parts to merge")
 
 
 def refuse_beyond_memory(n_classes: int, n_projections: int) -> None:
     """Refuse more classes than can have histograms of their own."""
     if n_classes * n_projections * BINS * 4 > CLASS_BYTES:
         raise ClassesDoNotFit(
-            f"{n_classes:,} classes × {n_projections:,} projections do not fit the {CLASS_BYTES >> 20} MB for "
-            "histograms of each class: use fewer projections, or label_law='moments' in two passes "
+            f"histograms of {counted(n_classes, 'class', 'classes')} × {counted(n_projections, 'projection')} take "
+            f"more than {CLASS_BYTES >> 20} MB: use fewer projections, or label_law='moments' in two passes "
             "(ClassStatistics, then SketchBuilder)."
         )
 
@@ -250,8 +243,8 @@ def _kind_of_terms(projections: Projections) -> type:
     kind = type(projections.draw(0, BLOCK).terms)
     if kind not in (Polynomials, Quantiles):
         raise SotddError(
-            "the label law of these projections does not add up over parts of a dataset: use sotdd.sketch on all of "
-            "it, or label_law='moments' or 'quantiles'."
+            "the label law of these projections does not add up over parts of a dataset: use sotdd.sketch on the "
+            "whole dataset, or label_law='moments' or 'quantiles'."
         )
     return kind
 
@@ -262,4 +255,6 @@ def _refuse_mixed(labels: Sequence[Hashable]) -> None:
     if len(kinds) > 1:
         text = next(label for label in labels if isinstance(label, str))
         other = next(label for label in labels if not isinstance(label, str))
-        raise SotddError(f"labels are text in one batch ({text!r}) and not in another ({other!r}): give them one type.")
+        raise SotddError(
+            f"labels are text in one batch ({text!r}) and not in another ({other!r}): use one type for all."
+        )

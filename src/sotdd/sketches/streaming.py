@@ -1,4 +1,4 @@
-"""Sketches of streams: the number of passes is chosen by what fits."""
+"""Sketches of streams, in one pass where the classes fit and in two otherwise."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import TypeAlias
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress, Report, reporting
-from sotdd.inputs.data import Dataset
+from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics
+from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics, opened_batch
 
 # A batch is a small dataset: (features, labels), or features alone.
 Batches: TypeAlias = "Iterable[Dataset] | Callable[[], Iterable[Dataset]]"
+
+# Batches as labelled data, their columns in the order of the projections; None for one without points.
+OpenedBatches: TypeAlias = Iterable[LabelledData | None]
 
 _log = logging.getLogger("sotdd")
 
@@ -31,19 +34,20 @@ def sketch_stream(
 ) -> Sketch:
     """Sketch data that come in batches, in memory that does not grow with their number.
 
-    One pass is made where the classes fit (4 kB for each class and projection, 256 MB together);
-    otherwise two, which takes batches that can be gone over again. Which it was is logged.
+    One pass is made where the classes fit (4 kB per class and projection, 256 MB together);
+    otherwise two, which needs batches that can be iterated over twice. The log says which it was.
 
     Parameters
     ----------
     batches
         (features, labels) or features alone, one after another: a list, an object that can be iterated
-        over again, or a function that returns an iterator. A generator goes by once, and must fit one
-        pass.
+        over again, or a function that returns an iterator. A generator can be read once only, so its
+        classes must fit one pass.
     projections, n_quantiles, name
         As in `sotdd.sketch`.
     progress
-        True for a bar, or a function of (points done, points in all; equal while that is not known).
+        True for a bar, or a function of (points done, points in all). The second equals the first,
+        since the size of a stream is not known.
 
     Examples
     --------
@@ -54,13 +58,33 @@ def sketch_stream(
     >>> sotdd.sketch_stream(batches, projections)
     Sketch('stream': 5,000 points, 2 classes, 64 projections × 512 quantiles)
     """
-    begin = _again(batches)
+    begin = _from_the_start(batches)
+    return sketch_batches(
+        lambda: (opened_batch(batch, None, projections) for batch in begin()),
+        projections,
+        once=isinstance(batches, Iterator),
+        n_quantiles=n_quantiles,
+        name=name,
+        progress=progress,
+    )
+
+
+def sketch_batches(
+    begin: Callable[[], OpenedBatches],
+    projections: Projections,
+    *,
+    once: bool = False,
+    n_quantiles: int,
+    name: str,
+    progress: Progress,
+) -> Sketch:
+    """Sketch batches that are opened already; ``begin`` starts over with the first, unless they come ``once``."""
     with reporting(progress, f"Sketching {name}") as report:
         builder = SketchBuilder(projections, n_quantiles=n_quantiles)
         try:
             _add_all(builder, begin(), report)
         except ClassesDoNotFit as error:
-            if isinstance(batches, Iterator):
+            if once:
                 raise SotddError(
                     f"{error} Or pass batches that can be gone over twice: a list, or a function that returns an "
                     "iterator."
@@ -75,8 +99,8 @@ def sketch_stream(
         return builder.finish(name)
 
 
-def _again(batches: Batches) -> Callable[[], Iterator[Dataset]]:
-    """A function that begins with the first batch each time it can."""
+def _from_the_start(batches: Batches) -> Callable[[], Iterator[Dataset]]:
+    """A function that iterates over the batches from the first, each time where that is possible."""
     if callable(batches):
         return lambda: iter(batches())
     if not isinstance(batches, Iterable) or isinstance(batches, (str, bytes)):
@@ -84,7 +108,8 @@ def _again(batches: Batches) -> Callable[[], Iterator[Dataset]]:
     return lambda: iter(batches)
 
 
-def _add_all(taker: SketchBuilder | ClassStatistics, batches: Iterator[Dataset], report: Report) -> None:
+def _add_all(collector: SketchBuilder | ClassStatistics, batches: OpenedBatches, report: Report) -> None:
     for batch in batches:
-        taker.add(batch)
-        report(taker.n_points, taker.n_points)
+        if batch is not None:
+            collector.add_opened(batch)
+        report(collector.n_points, collector.n_points)

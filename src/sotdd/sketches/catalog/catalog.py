@@ -1,4 +1,4 @@
-"""The catalog: add, find, get, rename and remove sketches by name."""
+"""The catalog: add, search, get, rename and remove sketches by name."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from typing import Any, Literal
 from sotdd.basics.checks import check_count, described
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Progress
+from sotdd.basics.text import counted
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.catalog.common import Common
-from sotdd.sketches.catalog.hits import Entry, Hits
-from sotdd.sketches.catalog.metadata import checked_metadata, checked_name, quoted
-from sotdd.sketches.catalog.rows import Row
-from sotdd.sketches.catalog.search import nearest
+from sotdd.sketches.catalog.entries import Entry, Row, checked_metadata, checked_name, quoted
+from sotdd.sketches.catalog.recipe import CatalogRecipe
+from sotdd.sketches.catalog.search import Hits, nearest
 from sotdd.sketches.catalog.snapshot import Snapshot
 from sotdd.sketches.catalog.store import Store
 from sotdd.sketches.file import from_bytes
-from sotdd.sketches.making import Comparable, drawable, sketch
+from sotdd.sketches.making import Comparable, projections_of, sketch
 from sotdd.sketches.sketch import Sketch
 
 
 class Catalog:
     """Named sketches on disk, searched for the datasets most like another.
 
-    All sketches of a catalog are through the same projections, which the first one brings. Several
+    All sketches of a catalog are through the same projections: those of the first one added. Several
     processes may read and add at once; each change is made whole or not at all.
 
     Parameters
@@ -36,7 +35,7 @@ class Catalog:
         A folder, made when the first sketch is added, or the URL of one in an object store
         (``s3://``, ``gs://``, ``az://``).
     storage_options
-        What the object store needs, such as keys and a region: LanceDB's ``storage_options``.
+        LanceDB's ``storage_options`` for the object store, such as keys and a region.
 
     Examples
     --------
@@ -62,8 +61,8 @@ class Catalog:
 
     @property
     def path(self) -> str:
-        """Where it is."""
-        return self._store.place
+        """The folder or URL."""
+        return self._store.location
 
     def add(self, name: str, sketch: Comparable, *, overwrite: bool = False, **metadata: object) -> None:
         """Add one sketch under a name.
@@ -71,15 +70,15 @@ class Catalog:
         Parameters
         ----------
         name
-            What it is called from now on.
+            The name of the entry.
         sketch
-            A sketch through the projections of this catalog; of a new catalog any, whose projections
-            become the catalog's. Or data, which are sketched through them.
+            A sketch through the projections of this catalog, or data, which are sketched through them. A
+            new catalog takes any sketch, and its projections from it.
         overwrite
             Whether to replace an entry of the same name, which is an error otherwise.
         metadata
-            What else to keep of it, for `nearest` and `entries` to filter by: text, numbers, True, False
-            or None, each under a lower-case name.
+            What `nearest` and `entries` can filter by: text, numbers, True, False or None, each under a
+            lower-case name.
         """
         self.add_many({name: sketch}, {name: metadata}, overwrite=overwrite)
 
@@ -97,73 +96,73 @@ class Catalog:
         sketches
             Sketches by name.
         metadata
-            By name, what else to keep of some or all of them.
+            Metadata of some or all of them, by name.
         overwrite
             As in `add`.
         """
-        told = {name: checked_metadata(given) for name, given in (metadata or {}).items()}
-        for name in told:
+        checked = {name: checked_metadata(values) for name, values in (metadata or {}).items()}
+        for name in checked:
             if name not in sketches:
-                raise SotddError(f"there is metadata of {name!r} but no sketch of that name.")
+                raise SotddError(f"there is metadata of {name!r} but no sketch of that name: check the name.")
         made = {checked_name(name): self._as_sketch(source, name) for name, source in sketches.items()}
         if not made:
             return
-        common = self._store.agree(next(iter(made.values())))
+        recipe = self._store.settle_recipe(next(iter(made.values())))
         for one in made.values():
-            common.check(one)
+            recipe.check(one)
         if not overwrite and len(made) > 1:  # a single one is refused by the table itself
             taken = set(made) & set(self.names)
             if taken:
-                raise SotddError(_taken(min(taken), self.path))
-        rows = [Row.of(name, one, told.get(name, {}), common) for name, one in made.items()]
-        if self._store.put(rows, common, overwrite=overwrite) < len(rows):
-            raise SotddError(self._left_out(rows))
+                raise self._taken(min(taken))
+        rows = [Row.of(name, one, checked.get(name, {}), recipe) for name, one in made.items()]
+        if self._store.put(rows, recipe, overwrite=overwrite) < len(rows):
+            raise self._taken(self._first_left_out(rows))
 
     def nearest(self, source: Comparable, k: int = 10, *, where: str | None = None, max_compared: int = 200) -> Hits:
         """The datasets most like this one, nearest first.
 
-        Nearest by what is beyond the noise of their sizes (`Distance.excess`), so that small samples are not
-        always far; by distance where sketches of streams do not know that. Each `Hit` says which.
+        Entries are ordered by how far they are beyond the noise of their sizes (`Distance.excess`), so that
+        small samples are not always far. Sketches of streams do not know that noise; among them the order is
+        by distance. Each `Hit` says which it was.
 
-        Entries are searched by vectors of 1,024 numbers, whose distances are s-OTDD within a few
-        percent; the full sketches of the best are then compared, more and more of them until one that
-        was passed over is hardly nearer.
+        The search scans vectors of 1,024 numbers, whose distances are s-OTDD within a few percent. It then
+        compares the full sketches of the best, until an entry not compared is unlikely to be nearer.
 
         Parameters
         ----------
         source
             A sketch through the projections of this catalog, or data, which are sketched through them.
         k
-            How many.
+            How many entries to return.
         where
-            An SQL condition on ``name``, ``n_points``, ``n_classes``, ``added`` and metadata: only entries
-            that it holds for are searched, such as ``"source = 'web' AND n_points > 1000"``.
+            An SQL condition on ``name``, ``n_points``, ``n_classes``, ``added`` and metadata, such as
+            ``"source = 'web' AND n_points > 1000"``. Only entries that meet it are searched.
         max_compared
-            How many full sketches may be compared, where very many entries are about equally near.
+            How many full sketches to compare at most, where very many entries are about equally near.
         """
         count, limit = check_count(k, "k"), check_count(max_compared, "max_compared")
-        common, snapshot = self._known(), self._snapshot()
+        recipe, snapshot = self._settled(), self._snapshot()
         query = self._as_sketch(source, None)
-        common.check(query)
-        return nearest(snapshot, common, query, count, where, max(limit, count))
+        recipe.check(query)
+        return nearest(snapshot, recipe, query, count, where, max(limit, count))
 
     def get(self, name: str) -> Sketch:
         """The sketch of this name."""
         row = self._row(name)
-        return replace(from_bytes(row.content, name, self._known().sketch.projections), name=name)
+        return replace(from_bytes(row.content, name, self._settled().sketch.projections), name=name)
 
     def entry(self, name: str) -> Entry:
-        """What is known of the entry of this name: sizes, when it was added, metadata."""
-        found = self.entries(f"name = {quoted(checked_name(name))}")
-        if not found:
-            raise SotddError(self._missing(name))
-        return found[0]
+        """The entry of this name: sizes, when it was added, metadata."""
+        entries = self.entries(f"name = {quoted(checked_name(name))}")
+        if not entries:
+            raise self._missing(name)
+        return entries[0]
 
     def entries(self, where: str | None = None) -> tuple[Entry, ...]:
-        """All entries in the order of their names, or those that an SQL condition holds for."""
+        """All entries in the order of their names, or those that meet an SQL condition."""
         snapshot = self._store.snapshot()
-        found = [] if snapshot is None else snapshot.entries(where)
-        return tuple(sorted(found, key=lambda entry: entry.name))
+        entries = [] if snapshot is None else snapshot.entries(where)
+        return tuple(sorted(entries, key=lambda entry: entry.name))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -173,40 +172,40 @@ class Catalog:
     def remove(self, name: str) -> None:
         """Remove the entry of this name."""
         if checked_name(name) not in self or not self._store.delete(f"name = {quoted(name)}"):
-            raise SotddError(self._missing(name))
+            raise self._missing(name)
 
     def rename(self, old: str, new: str) -> None:
-        """Give an entry another name, which must be free; readers see the one name or the other."""
+        """Give an entry another name, which must be free; readers see one name or the other."""
         row = self._row(old)
         if checked_name(new) in self:
-            raise SotddError(_taken(new, self.path))
+            raise self._taken(new)
         renamed = replace(row, entry=replace(row.entry, name=new))
         inserted, removed = self._store.replace(row, renamed)
         if inserted and removed:
             return
-        # Another process took the new name, or changed the old entry, since they were looked at: undo our half.
+        # Since we looked, another process took the new name or changed the old entry: undo our half.
         if inserted:
             self._store.delete(f"name = {quoted(new)} AND token = {quoted(row.token)}")
             raise SotddError(f"entry {old!r} was changed by another process meanwhile: try again.")
         if removed:
-            self._store.put([row], self._known(), overwrite=False)
-        raise SotddError(_taken(new, self.path))
+            self._store.put([row], self._settled(), overwrite=False)
+        raise self._taken(new)
 
     @property
     def recipe(self) -> Mapping[str, Any] | None:
         """The settings of its projections; None where nothing was added yet."""
-        common = self._store.common()
-        return None if common is None else common.sketch.recipe
+        recipe = self._store.recipe()
+        return None if recipe is None else recipe.sketch.recipe
 
     @property
     def n_quantiles(self) -> int:
-        """How many numbers its sketches keep of each projection, or a multiple of them."""
-        return self._known().n_quantiles
+        """How many numbers its sketches keep of each projection; single sketches may keep a multiple of it."""
+        return self._settled().n_quantiles
 
     @property
     def projections(self) -> Projections:
-        """What every dataset of the catalog is seen through."""
-        return drawable(self._known().sketch)
+        """The projections of every sketch in the catalog."""
+        return projections_of(self._settled().sketch)
 
     def sketch(
         self,
@@ -217,7 +216,7 @@ class Catalog:
         precision: Literal["float32", "tf32"] = "float32",
         progress: Progress = None,
     ) -> Sketch:
-        """Sketch data through the projections of the catalog, as fine as its other sketches."""
+        """Sketch data through the projections of the catalog, with as many quantiles as its other sketches."""
         return sketch(
             data,
             self.projections,
@@ -229,11 +228,11 @@ class Catalog:
         )
 
     def tidy(self) -> None:
-        """Join the small parts that single additions leave, and free the space of what was removed.
+        """Join the small parts that single additions leave, and free the space of removed entries.
 
-        This happens by itself now and then, but for what only a call does: from 100,000 entries on it makes
-        an index, which searches use instead of scanning every vector. What was removed in the last two
-        minutes stays, for readers that began before.
+        Additions and removals do this now and then by themselves. Only a call also makes an index, from
+        100,000 entries on, which searches use instead of scanning every vector. Entries removed in the last
+        two minutes stay on disk, for readers that began before.
         """
         self._snapshot()
         self._store.tidy()
@@ -253,48 +252,45 @@ class Catalog:
         return iter(self.names)
 
     def __repr__(self) -> str:
-        """Where it is and how large."""
-        count = len(self)
-        return f"Catalog({self.path!r}: {'1 entry' if count == 1 else f'{count:,} entries'})"
+        """Path and size, for people."""
+        return f"Catalog({self.path!r}: {counted(len(self), 'entry', 'entries')})"
 
-    def _known(self) -> Common:
-        common = self._store.common()
-        if common is None:
-            raise SotddError(_absent(self.path))
-        return common
+    def _settled(self) -> CatalogRecipe:
+        recipe = self._store.recipe()
+        if recipe is None:
+            raise self._store.absent()
+        return recipe
 
     def _snapshot(self) -> Snapshot:
         snapshot = self._store.snapshot()
         if snapshot is None:
-            raise SotddError(_absent(self.path))
+            raise self._store.absent()
         return snapshot
 
     def _row(self, name: str) -> Row:
         snapshot = self._store.snapshot()
         row = None if snapshot is None else snapshot.row(checked_name(name))
         if row is None:
-            raise SotddError(self._missing(name))
+            raise self._missing(name)
         return row
 
     def _as_sketch(self, source: Comparable, name: str | None) -> Sketch:
         return source if isinstance(source, Sketch) else self.sketch(source, name=name)
 
-    def _missing(self, name: str) -> str:
+    def _missing(self, name: str) -> SotddError:
         names = self.names
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
-        return f"there is no entry {name!r} in the catalog {self.path!r}, only {shown or 'none'}: check the name."
-
-    def _left_out(self, rows: list[Row]) -> str:
-        tokens = ", ".join(quoted(row.token) for row in rows)
-        added = {entry.name for entry in self.entries(f"token IN ({tokens})")}
-        return _taken(
-            next((row.entry.name for row in rows if row.entry.name not in added), rows[0].entry.name), self.path
+        return SotddError(
+            f"there is no entry {name!r} in the catalog {self.path!r}, only {shown or 'none'}: check the name."
         )
 
+    def _taken(self, name: str) -> SotddError:
+        return SotddError(
+            f"there is an entry {name!r} in the catalog {self.path!r} already: choose another name, or overwrite it."
+        )
 
-def _taken(name: str, path: str) -> str:
-    return f"there is an entry {name!r} in the catalog {path!r} already: choose another name, or overwrite it."
-
-
-def _absent(path: str) -> str:
-    return f"there is no catalog at {path!r}: check the path, or add a sketch first."
+    def _first_left_out(self, rows: list[Row]) -> str:
+        """The name of the first row that is not in the table."""
+        tokens = ", ".join(quoted(row.token) for row in rows)
+        added = {entry.name for entry in self.entries(f"token IN ({tokens})")}
+        return next((row.entry.name for row in rows if row.entry.name not in added), rows[0].entry.name)

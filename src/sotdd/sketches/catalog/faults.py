@@ -1,4 +1,4 @@
-"""LanceDB's errors in one line that says what to do."""
+"""Errors of LanceDB, told in one line that says what to do."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from contextlib import contextmanager
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
 
-# Where in its own sources the library stopped.
+# LanceDB appends where in its own sources it stopped.
 _SOURCE = re.compile(r",? \S*\.rs:\d+(:\d+)?.*$")
 _SYSTEM = re.compile(r"([A-Z][\w -]*) \(os error \d+\)")
-# A blob is measured before its row is committed; it is short where the disk became full.
+# LanceDB checks the size of a blob before it commits the row; a full disk leaves the blob too short.
 _SHORT = "exceeds blob object size"
 
 
 @contextmanager
-def told(doing: str, place: str) -> Iterator[None]:
+def one_line_errors(doing: str, location: str) -> Iterator[None]:
     """Turn errors of LanceDB and of the system into one line."""
     try:
         yield
     except SotddError:
         raise
     except (RuntimeError, ValueError, OSError) as error:
-        raise SotddError(f"cannot {doing} the catalog {place!r} ({cause(error)}): {_advice(error)}.") from error
+        raise SotddError(f"cannot {doing} the catalog {location!r} ({cause(error)}): {_advice(error)}.") from error
 
 
 def cause(error: BaseException) -> str:
-    """What went wrong, without where in the library.
+    """What went wrong, without the place in LanceDB's sources.
 
     Examples
     --------
@@ -48,12 +48,12 @@ def cause(error: BaseException) -> str:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether another process changed the table in the meantime, so that trying again may help."""
+    """Whether another process changed the table in the meantime, so that a retry may help."""
     text = str(error).lower()
     return any(word in text for word in ("commit conflict", "concurrent", "preempted", "please retry"))
 
 
 def _advice(error: BaseException) -> str:
     if is_conflict(error):
-        return "other processes write to it without a pause; try again"
-    return "check the place, its permissions and the space left; earlier entries are as they were"
+        return "other processes keep writing to it; try again"
+    return "check the path, its permissions and the space left; earlier entries are unchanged"

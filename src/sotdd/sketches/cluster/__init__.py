@@ -1,1 +1,1 @@
-"""Sketches made where the data are, by the workers of a Dask cluster."""
+"""Sketches made by the workers of a Dask cluster, where the data are."""

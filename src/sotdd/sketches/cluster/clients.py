@@ -1,4 +1,4 @@
-"""Who does the work: a cluster that is there, or threads of this process; and what comes back."""
+"""The Dask client that does the work, and the results of its tasks."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _log = logging.getLogger("sotdd")
 
 @contextmanager
 def connected(client: Client) -> Iterator[Client]:
-    """Yield the given client, the current one, or one of a cluster of threads made for the time of the call."""
+    """Yield this client, the current one, or one of a cluster of threads that lasts as long as the call."""
     distributed = require("distributed", "sotdd.cluster", "'sotdd[cluster]'")
     if client is None:
         client = _current(distributed)
     if client is None:
-        with _threads(distributed) as made:
-            yield made
+        with _threads(distributed) as own:
+            yield own
         return
     if not isinstance(client, distributed.Client):
         raise SotddError(f"client is {described(client)}: expected a dask.distributed Client, or None.")
@@ -40,21 +40,21 @@ def connected(client: Client) -> Iterator[Client]:
 
 
 def result_of(future: Future, what: str) -> Any:  # noqa: ANN401  # what the task returned
-    """The result of a task, or why there is none, in one line."""
+    """The result of a task, or an error that says in one line why there is none."""
     from distributed import CancelledError, KilledWorker
 
     try:
         result = future.result()
     except KilledWorker:
         raise SotddError(
-            f"{what} was given up: workers died at it again and again, likely for want of memory; give workers more, "
-            "or make partitions smaller."
+            f"{what} was given up: workers died at it again and again, likely for lack of memory. Give workers more "
+            "memory, or make partitions smaller."
         ) from None
     except CancelledError:
         raise SotddError(f"{what} was cancelled, or the connection to the cluster was lost: run it again.") from None
     except SotddError as error:
         raise SotddError(f"{what}: {error}") from None
-    except Exception as error:  # what a task of the user's own raised, or a worker that lacks a library
+    except Exception as error:  # the user's own task failed, or a worker lacks a library
         kind = type(error).__name__
         raise SotddError(f"{what} could not be computed ({kind}: {first_line(error)}).") from error
     if isinstance(result, Refusal):
@@ -71,7 +71,7 @@ def _current(distributed: Any) -> Client:  # noqa: ANN401  # a module
 
 @contextmanager
 def _threads(distributed: Any) -> Iterator[Client]:  # noqa: ANN401  # a module
-    """A cluster inside this process: nothing is copied, and scripts need no guard against being run again."""
+    """A cluster of threads in this process: data are not copied, and scripts need no ``__main__`` guard."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     _log.info("there is no Dask client: using %d threads of this process", cores)
     with (

@@ -1,4 +1,4 @@
-"""One task per partition, and a tree of merges that grows as they finish."""
+"""One task per partition, and a tree of merges that grows as partitions finish."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from uuid import uuid4
 from sotdd.basics.progress import Report
 from sotdd.sketches.cluster.clients import Client, Future, result_of
 from sotdd.sketches.cluster.sources import Partition
-from sotdd.sketches.cluster.tasks import Refusal, gather, merge
+from sotdd.sketches.cluster.tasks import Refusal, collect, merge
 
 # Dask's own types are not checked, since it is optional.
 Delayed = Any
 
-# So many are merged at a time: a worker holds that many and their sum.
+# This many are merged at a time: a worker holds that many and their sum.
 FAN_IN = 4
-# Merges come before partitions, so that what is gathered does not pile up.
-_SOON = 10
+# Merges run before partitions, so that what was collected does not pile up.
+_MERGE_PRIORITY = 10
 
 
-def reduced(client: Client, begin: Delayed, partitions: Sequence[Partition], report: Report) -> Future:
-    """Go over all partitions and merge what was gathered; the future of it, or the first error.
+def merged_partitions(client: Client, this_pass: Delayed, partitions: Sequence[Partition], report: Report) -> Future:
+    """Go over all partitions and merge what was collected: a future of it, or the first error.
 
-    ``begin`` is a `Begin` to come.
+    ``this_pass`` is a delayed `Pass`.
     """
-    tree = _Tree(client, begin, partitions)
+    tree = _Tree(client, this_pass, partitions)
     try:
         return tree.grow(report)
     except BaseException:
-        # What nobody wants is not begun. Cancelling instead can cut the client off: the scheduler does not
-        # expect a task to be cancelled together with one that it depends on.
+        # Released tasks that have not begun never will. Cancelling them instead can disconnect the client: the
+        # scheduler does not expect a task to be cancelled together with one that it depends on.
         for future in tree.alive:
             future.release()
         raise
 
 
 class _Tree:
-    """Futures of what was gathered; those that lie in one worker are merged there first."""
+    """Futures of what was collected; those on one worker are merged there first."""
 
-    def __init__(self, client: Client, begin: Delayed, partitions: Sequence[Partition]) -> None:
+    def __init__(self, client: Client, this_pass: Delayed, partitions: Sequence[Partition]) -> None:
         from distributed import as_completed
 
         self._client = client
-        self._mark = uuid4().hex[:8]
-        self._begin = client.compute(begin)
-        # Partitions would crowd where this is, so it goes to every worker. Only places depend on that: if a worker
-        # dies meanwhile there is no harm.
+        self._run_id = uuid4().hex[:8]
+        self._this_pass = client.compute(this_pass)
+        # Dask would run partitions where this is, so every worker gets a copy. It only affects which worker does
+        # what: a failure, such as a worker that dies meanwhile, does no harm.
         with suppress(Exception):
-            client.replicate([self._begin])
-        tasks = [self._task(partition, place) for place, partition in enumerate(partitions)]
+            client.replicate([self._this_pass])
+        tasks = [self._task(partition, index) for index, partition in enumerate(partitions)]
         leaves = client.compute(tasks)
         self._names = {leaf.key: partition.name for leaf, partition in zip(leaves, partitions, strict=True)}
-        self.alive = {self._begin, *leaves}
+        self.alive = {self._this_pass, *leaves}
         self._queue = as_completed(leaves, loop=client.loop)
         self._loose: dict[str, list[Future]] = defaultdict(list)
         self._merges = 0
 
     def grow(self, report: Report) -> Future:
-        """Wait for partitions and merge, until one is left."""
+        """Wait for partitions and merge them, until one future is left."""
         done = 0
         for finished in self._queue.batches():
             for future in finished:
@@ -82,24 +82,24 @@ class _Tree:
             left = [self._merged(left[start : start + FAN_IN]) for start in range(0, len(left), FAN_IN)]
         return left[0]
 
-    def _task(self, partition: Partition, place: int) -> Delayed:
+    def _task(self, partition: Partition, index: int) -> Delayed:
         from dask.base import is_dask_collection
         from dask.delayed import delayed
         from distributed import Future as Running
 
-        work = partial(gather, name=partition.name, columns=partition.columns)
-        key = f"sotdd-partition-{self._mark}-{place}"
+        work = partial(collect, name=partition.name, columns=partition.columns)
+        key = f"sotdd-partition-{self._run_id}-{index}"
         if is_dask_collection(partition.source) or isinstance(partition.source, Running):
-            return delayed(work, pure=False)(self._begin, partition.source, dask_key_name=key)
-        return delayed(partial(work, source=partition.source), pure=False)(self._begin, dask_key_name=key)
+            return delayed(work, pure=False)(self._this_pass, partition.source, dask_key_name=key)
+        return delayed(partial(work, source=partition.source), pure=False)(self._this_pass, dask_key_name=key)
 
     def _merged(self, parts: list[Future]) -> Future:
-        """Merge some, and let go of them."""
+        """A future of these parts merged; the parts themselves are no longer kept."""
         if len(parts) == 1:
             return parts[0]
         self._merges += 1
-        key = f"sotdd-merge-{self._mark}-{self._merges}"
-        future = self._client.submit(merge, self._begin, parts, key=key, priority=_SOON)
+        key = f"sotdd-merge-{self._run_id}-{self._merges}"
+        future = self._client.submit(merge, self._this_pass, parts, key=key, priority=_MERGE_PRIORITY)
         self.alive -= set(parts)
         self.alive.add(future)
         return future

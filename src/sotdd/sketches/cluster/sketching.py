@@ -1,4 +1,4 @@
-"""Sketches made where the data are: one task per partition, in one pass or two."""
+"""Sketches made by the workers of a Dask cluster: one task per partition, in one pass or two."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.cluster.clients import Client, Future, connected, result_of
-from sotdd.sketches.cluster.reduction import Delayed, reduced
+from sotdd.sketches.cluster.reduction import Delayed, merged_partitions
 from sotdd.sketches.cluster.sources import Partition, partitions_of
-from sotdd.sketches.cluster.tasks import Begin, finish, refusal_of
+from sotdd.sketches.cluster.tasks import Pass, finish, refusal_of
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassesDoNotFit
 
-# What a builder may take where one pass is made: about what a partition is worth on the wire.
+# How large a builder may become in one pass: about the size of a partition that would travel in its place.
 ONE_PASS_BYTES = 128 << 20
 
 _log = logging.getLogger("sotdd")
@@ -37,23 +37,22 @@ def sketch(
 ) -> Sketch:
     """Sketch data of any size on a Dask cluster; only the sketch comes to the client.
 
-    One pass is made over the data where the classes fit (4 kB for each class and projection, 128 MB
-    together); otherwise two. Which it was is logged. A worker that dies costs the work it held, which
-    others do again.
+    One pass is made over the data where the classes fit (4 kB per class and projection, 128 MB together);
+    otherwise two. The log says which it was. When a worker dies, others repeat its work.
 
     Parameters
     ----------
     source
         A Dask DataFrame; Parquet files as a path, a folder, a pattern such as ``"data/*.parquet"``, a
-        URL or a list of these, which workers must see; or a list of Delayed or Future batches, each
-        ``(features, labels)`` or features alone. Delayed batches are computed again for a second pass
+        URL or a list of these, which workers must be able to read; or a list of Delayed or Future batches,
+        each ``(features, labels)`` or features alone. Delayed batches are computed again for a second pass
         and when a worker dies, and must come out the same.
     projections
-        What the data are seen through, as in `sotdd.sketch`.
+        What the data are projected by, as in `sotdd.sketch`.
     client
-        Of any Dask cluster. By default the current one, or threads of this process.
+        The client of any Dask cluster. By default the current one, or else threads of this process.
     features
-        Columns of numbers, or one of lists of numbers; by default all columns but the labels.
+        Columns of numbers, or one column of lists of numbers; by default all columns but the labels.
     label
         The column of labels, or None for one class. "auto" stands for the only column named label,
         labels, target, y or class.
@@ -75,46 +74,46 @@ def sketch(
     """
     require("dask", "sotdd.cluster", "'sotdd[cluster]'")
     kept = SketchBuilder(projections, n_quantiles=n_quantiles).n_quantiles
-    begin = Begin(projections, kept, ONE_PASS_BYTES)
+    only_pass = Pass(projections, kept, ONE_PASS_BYTES)
     with connected(client) as active, reporting(progress, f"Sketching {name}") as report:
         partitions = partitions_of(source, features, label, active)
         if not partitions:
             raise SotddError("there are no points to sketch: the source has no rows.")
         try:
-            made = _one_pass(active, begin, partitions, name, report)
+            made = _one_pass(active, only_pass, partitions, name, report)
         except ClassesDoNotFit:
             _log.info("sketching %s in two passes: its classes do not fit one", name)
-            made = _two_passes(active, begin, partitions, name, report)
+            made = _two_passes(active, only_pass, partitions, name, report)
         else:
             _log.info("sketched %s in one pass: %d classes", name, len(made.classes))
-    return replace(made, projections=projections)  # freezes what has travelled
+    return replace(made, projections=projections)  # and makes arrays read-only, which they are not after travelling
 
 
-def _one_pass(client: Client, begin: Begin, partitions: list[Partition], name: str, report: Report) -> Sketch:
-    counted = reduced(client, _known(begin), partitions, report)
-    return _finished(client, counted, name)
+def _one_pass(client: Client, only_pass: Pass, partitions: list[Partition], name: str, report: Report) -> Sketch:
+    collected = merged_partitions(client, _delayed(only_pass), partitions, report)
+    return _finished(client, collected, name)
 
 
-def _two_passes(client: Client, begin: Begin, partitions: list[Partition], name: str, report: Report) -> Sketch:
+def _two_passes(client: Client, only_pass: Pass, partitions: list[Partition], name: str, report: Report) -> Sketch:
     from dask.delayed import delayed
 
     total = 2 * len(partitions)
-    first = _known(replace(begin, first_of_two=True))
-    gathered = reduced(client, first, partitions, lambda done, _: report(done, total))
-    result_of(client.submit(refusal_of, gathered, pure=False), "the first pass")
+    first = _delayed(replace(only_pass, first_of_two=True))
+    statistics = merged_partitions(client, first, partitions, lambda done, _: report(done, total))
+    result_of(client.submit(refusal_of, statistics, pure=False), "the first pass")
     # The statistics stay in the cluster: the second pass depends on them, and a lost copy is made again.
-    second = delayed(begin.second, pure=False)(gathered)
-    counted = reduced(client, second, partitions, lambda done, _: report(len(partitions) + done, total))
-    return _finished(client, counted, name)
+    second = delayed(only_pass.second, pure=False)(statistics)
+    collected = merged_partitions(client, second, partitions, lambda done, _: report(len(partitions) + done, total))
+    return _finished(client, collected, name)
 
 
-def _known(begin: Begin) -> Delayed:
-    """A value as a task, which any worker can do again."""
+def _delayed(this_pass: Pass) -> Delayed:
+    """A pass as a task of its own, which any worker can repeat."""
     from dask.delayed import delayed
 
-    return delayed(begin, name=f"sotdd-begin-{uuid4().hex[:8]}", traverse=False)
+    return delayed(this_pass, name=f"sotdd-pass-{uuid4().hex[:8]}", traverse=False)
 
 
-def _finished(client: Client, counted: Future, name: str) -> Sketch:
-    made: Sketch = result_of(client.submit(finish, counted, name, pure=False), f"the sketch of {name}")
+def _finished(client: Client, collected: Future, name: str) -> Sketch:
+    made: Sketch = result_of(client.submit(finish, collected, name, pure=False), f"the sketch of {name}")
     return made

@@ -1,4 +1,4 @@
-"""What a cluster can go over, cut into partitions; none of it comes to the client."""
+"""The data that a cluster goes over, divided into partitions; none of them comes to the client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sotdd.inputs.loaders.table_batches import batch_columns
 from sotdd.sketches.cluster.clients import Client, result_of
 from sotdd.sketches.cluster.tasks import Refusal
 
-# What users pass: Dask's own types are not checked, since it is optional.
+# Dask's own types are not checked, since it is optional.
 Source = Any
 
 
@@ -30,7 +30,7 @@ class Partition:
     source
         Row groups of a Parquet file; or a Delayed or a Future of a frame or of a batch.
     columns
-        What is read of a frame; None for the rest.
+        The columns to read from a frame; None for other sources.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Partition:
 def partitions_of(
     source: Source, features: str | Sequence[str] | None, label: str | None, client: Client
 ) -> list[Partition]:
-    """The partitions of a Dask DataFrame, of Parquet files, or of a list of batches to come."""
+    """The partitions of a Dask DataFrame, of Parquet files, or of a list of delayed batches."""
     if hasattr(source, "to_delayed") and hasattr(source, "_meta") and hasattr(source, "npartitions"):
         return _of_frame(source, features, label)
     several = isinstance(source, (list, tuple)) and len(source) > 0
@@ -52,7 +52,7 @@ def partitions_of(
             raise SotddError("features and label name columns: a batch is (features, labels) and needs neither.")
         return [Partition(f"batch {place}", part) for place, part in enumerate(source)]
     raise SotddError(
-        f"source is {described(source)}: expected a Dask DataFrame, a path of Parquet files, or a list of delayed "
+        f"source is {described(source)}: expected a Dask DataFrame, the path of Parquet files, or a list of delayed "
         "batches (features, labels); sotdd.sketch takes data in memory."
     )
 
@@ -72,20 +72,20 @@ def _of_frame(frame: Source, features: str | Sequence[str] | None, label: str | 
         raise SotddError(f"the columns of this frame cannot be read ({error}): expected a Dask DataFrame.") from error
     columns = batch_columns(schema, "the frame", features, label)
     parts = frame[columns.all].to_delayed()
-    return [Partition(f"partition {place}", part, columns) for place, part in enumerate(parts)]
+    return [Partition(f"partition {index}", part, columns) for index, part in enumerate(parts)]
 
 
 def _of_parquet(
     source: Source, features: str | Sequence[str] | None, label: str | None, client: Client
 ) -> list[Partition]:
-    """Footers are read by a worker: the client may not even see the files."""
+    """The footers are read by a worker, since the client may not have access to the files."""
     paths = [_absolute(path) for path in ([source] if isinstance(source, (str, Path)) else source)]
     found = result_of(client.submit(_pieces, paths, features, label, pure=False), "reading footers")
     return [Partition(piece.name, piece) for piece in found.pieces]
 
 
 def _absolute(path: str | Path) -> str:
-    """A path that means the same in a worker, which was started elsewhere."""
+    """A path that means the same to a worker, which may run in another folder."""
     return str(path) if "://" in str(path) else str(Path(path).absolute())
 
 

@@ -1,10 +1,4 @@
-"""Sketches on a Dask cluster: against streams in this process, with workers that die, with bad partitions."""
-
-import logging
-import os
-import signal
-import time
-from pathlib import Path
+"""Sketches on a Dask cluster: of every kind of source, against streams in this process, and of bad ones."""
 
 import dask
 import dask.dataframe
@@ -12,103 +6,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from distributed import Client, Future, LocalCluster
 from pyarrow import parquet
 
 import sotdd
+from sketches.cluster.cases import D, batch, frame, same, table
 from sotdd.inputs import ParquetBatches
 from sotdd.inputs.loaders import parquet_batches
-from sotdd.sketches.cluster import sketching, tasks
-
-D = 5
-
-
-@pytest.fixture(scope="module")
-def threads():
-    """Two workers in this process."""
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=logging.CRITICAL
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
-@pytest.fixture(scope="module")
-def processes():
-    """Two workers in processes of their own."""
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as made,
-        Client(made, set_as_default=False) as client,
-    ):
-        yield client
-
-
-def batch(seed, n=1500, classes=3, d=D):
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(classes, size=n)
-    return (rng.normal(size=(n, d)) + 0.5 * labels[:, None]).astype(np.float32), labels
-
-
-def table(features, labels, lists=False):
-    if lists:
-        rows = pa.FixedSizeListArray.from_arrays(pa.array(features.ravel()), features.shape[1])
-        return pa.table({"point": rows, "label": labels})
-    return pa.table({**{f"x{k}": column for k, column in enumerate(features.T)}, "label": labels})
-
-
-@pytest.fixture(scope="module")
-def batches():
-    return [batch(seed) for seed in range(11)]
-
-
-@pytest.fixture(scope="module")
-def projections(batches):
-    return sotdd.Projections.fit(batches[:2], n_projections=70, seed=1)
-
-
-@pytest.fixture(scope="module")
-def streamed(batches, projections):
-    return sotdd.sketch_stream(batches, projections)
-
-
-@pytest.fixture
-def folder(tmp_path, batches):
-    """The batches as files, of which one has two row groups and one has no rows."""
-    for place, part in enumerate(batches[:-1]):
-        parquet.write_table(table(*part), tmp_path / f"part-{place:02}.parquet", row_group_size=1000)
-    (tmp_path / "more").mkdir()
-    parquet.write_table(table(*batches[-1]), tmp_path / "more" / "last.parquet")
-    parquet.write_table(table(*batches[0]).slice(0, 0), tmp_path / "empty.parquet")
-    (tmp_path / "_metadata.parquet").write_text("not for readers")
-    return tmp_path
-
-
-def same(found, expected):
-    """Counts merge to the bit, sums of classes to rounding."""
-    assert found.classes == expected.classes
-    assert found.counts.tolist() == expected.counts.tolist()
-    np.testing.assert_allclose(found.class_terms, expected.class_terms, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(found.quantiles, expected.quantiles, atol=2e-6)
-
-
-def two_passes(batches, projections):
-    statistics = sotdd.ClassStatistics(projections)
-    for part in batches:
-        statistics.add(*part)
-    second = sotdd.SketchBuilder(projections, statistics)
-    for part in batches:
-        second.add(*part)
-    return second.finish()
-
-
-def frame(parts, npartitions, lists=False):
-    features, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    columns = {"point": list(features)} if lists else {f"x{k}": column for k, column in enumerate(features.T)}
-    with dask.config.set({"dataframe.convert-string": False}):
-        return dask.dataframe.from_pandas(pd.DataFrame({**columns, "label": labels}), npartitions=npartitions)
-
 
 # ------------------------------------------------------------------ sources
 
@@ -180,137 +83,6 @@ def test_small_row_groups_are_read_together(tmp_path, monkeypatch):
     assert found.n_points == sum(len(features) for features, _ in found) == 6100
     assert max(len(features) for features, _ in found) == 700
     np.testing.assert_array_equal(np.concatenate([part for part, _ in found]), batch(0, n=6100)[0])
-
-
-# ------------------------------------------------------------------ passes, progress, clients
-
-
-def test_many_classes_take_two_passes_and_say_so(folder, threads, projections, batches, caplog, monkeypatch):
-    reports = []
-    with caplog.at_level(logging.INFO, "sotdd"):
-        sotdd.cluster.sketch(folder, projections, threads, name="few")
-        monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 2 * 70 * 4096)
-        made = sotdd.cluster.sketch(folder, projections, threads, progress=lambda *state: reports.append(state))
-    assert [record.message for record in caplog.records if record.name == "sotdd"] == [
-        "sketched few in one pass: 3 classes",
-        "sketching data in two passes: its classes do not fit one",
-    ]
-    assert reports[-1] == (22, 22)
-    same(made, two_passes(batches, projections))
-
-
-def test_classes_that_fit_each_partition_but_not_all(threads, projections, monkeypatch):
-    monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 5 * 70 * 4096)
-    parts = [(batch(place)[0], batch(place)[1] + 3 * place) for place in range(5)]
-    made = sotdd.cluster.sketch([dask.delayed(part) for part in parts], projections, threads)
-    assert made.classes == tuple(range(15))
-    assert made.distance(sotdd.sketch_stream(parts, projections)).value < 2e-3
-
-
-def test_progress_counts_partitions(folder, threads, projections, capsys):
-    reports = []
-    sotdd.cluster.sketch(folder, projections, threads, progress=lambda *state: reports.append(state))
-    assert reports[-1] == (11, 11)
-    assert [done for done, _ in reports] == sorted({done for done, _ in reports})
-    sotdd.cluster.sketch(folder, projections, threads, progress=True)
-
-
-def test_without_a_client_threads_of_this_process_do_it(folder, projections, streamed, caplog):
-    with caplog.at_level(logging.INFO, "sotdd"):
-        same(sotdd.cluster.sketch(folder, projections), streamed)
-    assert "there is no Dask client" in caplog.text
-    with pytest.raises(ValueError, match="No clients"):
-        Client.current()
-
-
-def test_the_current_client_is_used(folder, threads, projections, streamed, caplog):
-    with caplog.at_level(logging.INFO, "sotdd"), threads.as_current():
-        same(sotdd.cluster.sketch(folder, projections), streamed)
-    assert "there is no Dask client" not in caplog.text
-
-
-def test_clients_that_cannot_be_used(folder, threads, projections):
-    closed = Client(threads.cluster, set_as_default=False)
-    closed.close()
-    for client, said in [(closed, "client is closed"), ("tcp://here:8786", "client is 'tcp://here:8786'")]:
-        with pytest.raises(sotdd.SotddError, match=said):
-            sotdd.cluster.sketch(folder, projections, client)
-
-
-# ------------------------------------------------------------------ processes
-
-
-def test_only_the_sketch_comes_to_the_client(folder, processes, projections, streamed, monkeypatch):
-    came = []
-    result = Future.result
-    monkeypatch.setattr(Future, "result", lambda future, *args: came.append(result(future, *args)) or came[-1])
-    monkeypatch.setattr(parquet_batches.ParquetPiece, "__iter__", None)  # here, not in the workers
-    same(sotdd.cluster.sketch(folder, projections, processes), streamed)
-    assert [type(thing) for thing in came] == [ParquetBatches, sotdd.Sketch]
-
-
-def test_a_worker_with_one_thread_uses_one_core(processes):
-    def threads():
-        from sotdd.engines.cpu.workers import Workers
-
-        with Workers() as workers:
-            return workers._running()._max_workers
-
-    assert set(processes.run(threads).values()) == {1}
-
-
-@pytest.mark.parametrize("passes", [1, 2])
-def test_a_worker_that_is_killed_costs_a_retry(
-    processes, projections, batches, streamed, passes, tmp_path, monkeypatch
-):
-    if passes == 2:
-        monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 0)
-        reference = two_passes(batches, projections)
-    else:
-        reference = streamed
-
-    def slow(place, part, folder):
-        import time
-        from pathlib import Path
-
-        with (Path(folder) / str(place)).open("a") as file:
-            file.write("x")
-        time.sleep(0.15)
-        return part
-
-    processes.wait_for_workers(2)
-    victims = []
-
-    def kill(done, total):
-        if done >= total - len(batches) // 2 and not victims:
-            worker, process = next(iter(processes.run(os.getpid).items()))
-            held = processes.has_what()[worker]
-            os.kill(process, signal.SIGKILL)
-            victims.append(held)
-
-    delayed = [dask.delayed(slow)(place, part, str(tmp_path)) for place, part in enumerate(batches)]
-    made = sotdd.cluster.sketch(delayed, projections, processes, progress=kill)
-    assert victims
-    assert any("sotdd-" in str(key) for key in victims[0])  # it had something to lose
-    began = sum(len((tmp_path / str(place)).read_text()) for place in range(len(batches)))
-    assert began > passes * len(batches)  # and it was done again
-    same(made, reference)
-
-
-def test_a_partition_that_kills_every_worker_is_given_up(processes, projections):
-    def fatal():
-        import os
-        import signal
-
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    scheduler = processes.cluster.scheduler
-    before, scheduler.allowed_failures = scheduler.allowed_failures, 0
-    try:
-        with pytest.raises(sotdd.SotddError, match="batch 0 was given up: workers died at it"):
-            sotdd.cluster.sketch([dask.delayed(fatal)()], projections, processes)
-    finally:
-        scheduler.allowed_failures = before
 
 
 # ------------------------------------------------------------------ bad input
@@ -470,23 +242,6 @@ def test_bad_batches(batches, threads, projections, part, said):
         sotdd.cluster.sketch(delayed, projections, threads)
 
 
-def test_an_error_of_a_batch_itself_is_told_and_the_rest_cancelled(batches, threads, projections, tmp_path):
-    def broken():
-        raise RuntimeError("the disk is\non fire")
-
-    def slow(place):
-        (Path(tmp_path) / str(place)).touch()
-        time.sleep(0.05)
-        return batches[0]
-
-    delayed = [dask.delayed(broken)(), *(dask.delayed(slow)(place) for place in range(60))]
-    with pytest.raises(sotdd.SotddError, match=r"batch 0 could not be computed \(RuntimeError: the disk is\)"):
-        sotdd.cluster.sketch(delayed, projections, threads)
-    time.sleep(0.3)
-    assert len(list(tmp_path.iterdir())) < 60
-    assert not [key for key in threads.cluster.scheduler.tasks if "sotdd" in str(key)]
-
-
 def test_sources_that_are_none(batches, threads, projections):
     for source, settings, said in [
         (batches[0], {}, "source is a tuple"),
@@ -501,14 +256,3 @@ def test_sources_that_are_none(batches, threads, projections):
             sotdd.cluster.sketch([dask.delayed(batches[0])], projections, threads, **settings)
     with pytest.raises(sotdd.SotddError, match="projections is a NoneType"):
         sotdd.cluster.sketch([dask.delayed(batches[0])], None, threads)
-
-
-def test_merging_leaves_what_is_merged_as_it_was(batches, projections):
-    begin = tasks.Begin(projections, 512, 1 << 30)
-    parts = [tasks.gather(begin, part, str(place), None) for place, part in enumerate(batches[:3])]
-    once, again = (tasks.finish(tasks.merge(begin, parts), "data") for _ in range(2))
-    np.testing.assert_array_equal(once.quantiles, again.quantiles)
-    assert once.counts.tolist() == again.counts.tolist()
-    refusal = tasks.Refusal("no")
-    assert tasks.merge(begin, [parts[0], refusal]) is refusal
-    assert tasks.finish(refusal, "data") is refusal

@@ -1,4 +1,8 @@
-"""Builders and class statistics on their way between machines or parties: files without any data in them."""
+"""Builders and class statistics as files, for other machines or parties to merge; no data points are in them.
+
+The format is that of `sotdd.sketches.file`. Class statistics are under ``seen``. A builder also has ``counted``, its
+histograms, and ``given``, the statistics of the first pass.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,16 @@ from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
 from sotdd.results.distance import json_label
 from sotdd.sketches.builder import SketchBuilder
-from sotdd.sketches.container import Arrays, Header, content_of, packed, scaler_in, seen_through, unpacked
-from sotdd.sketches.histograms import Histograms
+from sotdd.sketches.counting import Histograms
+from sotdd.sketches.file import Arrays, Header, content_of, packed, packed_recipe, scaler_in, unpacked
 from sotdd.sketches.statistics import ClassStatistics
 
 _STATISTICS, _BUILDER = "class statistics", "sketch builder"
 
 
 def write_statistics(statistics: ClassStatistics, path: Path) -> None:
-    """Write the counts and what the label terms are made of."""
-    header, arrays = seen_through(statistics.projections)
+    """Write the counts of classes, and what the label terms are computed from."""
+    header, arrays = _recipe_of(statistics.projections)
     header["seen"] = _put_statistics(statistics, arrays, "seen")
     write_whole(path, packed(_STATISTICS, header, arrays))
 
@@ -34,36 +38,41 @@ def read_statistics(path: Path, projections: Projections | None) -> ClassStatist
 
 
 def write_builder(builder: SketchBuilder, path: Path) -> None:
-    """Write all that a builder has counted."""
+    """Write everything that a builder has counted."""
     builder.refuse_half_counted()
-    header, arrays = seen_through(builder.projections)
+    header, arrays = _recipe_of(builder.projections)
+    first = builder.first_pass
     header["n_quantiles"] = builder.n_quantiles
     header["seen"] = _put_statistics(builder.statistics, arrays, "seen")
-    header["given"] = None if builder.given is None else _put_statistics(builder.given, arrays, "given")
-    header["counted"] = [] if builder.kept_once else _put_histograms(builder.histograms, arrays, "counted")
+    header["given"] = None if first is None else _put_statistics(first, arrays, "given")
+    header["counted"] = [] if builder.shares_histograms else _put_histograms(builder.histograms, arrays, "counted")
     write_whole(path, packed(_BUILDER, header, arrays))
 
 
 def read_builder(path: Path, projections: Projections | None) -> SketchBuilder:
     """Read what `write_builder` wrote."""
     header, arrays = unpacked(_BUILDER, content_of(path, _BUILDER), str(path))
-    found = _projections(header, arrays, projections, path)
-    given = None if header["given"] is None else _take_statistics(header["given"], arrays, "given", found)
-    builder = SketchBuilder(found, given, n_quantiles=header["n_quantiles"])
-    seen = _take_statistics(header["seen"], arrays, "seen", found)
-    builder.take(seen, _take_histograms(header["counted"], arrays, "counted"))
+    drawn = _projections(header, arrays, projections, path)
+    first = None if header["given"] is None else _take_statistics(header["given"], arrays, "given", drawn)
+    builder = SketchBuilder(drawn, first, n_quantiles=header["n_quantiles"])
+    statistics = _take_statistics(header["seen"], arrays, "seen", drawn)
+    builder.resume(statistics, _take_histograms(header["counted"], arrays, "counted"))
     return builder
 
 
+def _recipe_of(projections: Projections) -> tuple[Header, Arrays]:
+    return packed_recipe(projections.recipe(), projections.fingerprint, projections.scaler)
+
+
 def _projections(header: Header, arrays: Arrays, projections: Projections | None, path: Path) -> Projections:
-    """Those of the file: drawn again, or given and checked."""
+    """The projections of a file: drawn again from its recipe, or those passed, once they are checked."""
     if projections is None:
         try:
             return restored(header["recipe"], scaler_in(header, arrays), header["fingerprint"])
         except SotddError as error:
             raise SotddError(f"{str(path)!r} needs its projections: {error}; pass projections=.") from error
     if projections.fingerprint != header["fingerprint"]:
-        raise SotddError(f"{str(path)!r} was made through other projections than those given: pass the same.")
+        raise SotddError(f"{str(path)!r} was made through other projections than those passed: pass its own.")
     return projections
 
 
@@ -92,27 +101,27 @@ def _take_statistics(header: Header, arrays: Arrays, name: str, projections: Pro
 def _put_histograms(histograms: Mapping[Hashable, Histograms], arrays: Arrays, name: str) -> list[list[object]]:
     """Write counts (G, L, H) and ranges (G, L); returns the groups, each with its number of points."""
     if histograms:
-        counts = [counted.counts for counted in histograms.values()]
+        counts = [group.counts for group in histograms.values()]
         widest = max((part.dtype for part in counts), key=lambda dtype: dtype.itemsize)
         arrays[f"{name} counts"] = np.stack([part.astype(widest, copy=False) for part in counts])
-        arrays[f"{name} low"] = np.stack([counted.low for counted in histograms.values()])
-        arrays[f"{name} high"] = np.stack([counted.high for counted in histograms.values()])
-    points = [counted.n_points for counted in histograms.values()]
-    return [[label, count] for label, count in zip(_as_json(list(histograms)), points, strict=True)]
+        arrays[f"{name} low"] = np.stack([group.low for group in histograms.values()])
+        arrays[f"{name} high"] = np.stack([group.high for group in histograms.values()])
+    sizes = [group.n_points for group in histograms.values()]
+    return [[label, size] for label, size in zip(_as_json(list(histograms)), sizes, strict=True)]
 
 
 def _take_histograms(groups: list[tuple[Hashable, int]], arrays: Arrays, name: str) -> dict[Hashable, Histograms]:
-    found: dict[Hashable, Histograms] = {}
-    for place, (label, points) in enumerate(groups):
-        counts, low, high = (arrays[f"{name} {what}"][place].copy() for what in ("counts", "low", "high"))
-        found[label] = Histograms(counts, low, high, points)
-    return found
+    histograms: dict[Hashable, Histograms] = {}
+    for index, (label, n_points) in enumerate(groups):
+        counts, low, high = (arrays[f"{name} {what}"][index].copy() for what in ("counts", "low", "high"))
+        histograms[label] = Histograms(counts, low, high, n_points)
+    return histograms
 
 
 def _as_json(labels: list[Hashable]) -> list[str | int | float | bool | None]:
-    """Labels that come back as they are: others could not be merged with those of another party."""
+    """Labels as JSON values, or an error where one would come back changed and not merge with another party's."""
     written = [json_label(label) for label in labels]
     for label, text in zip(labels, written, strict=True):
         if label != text:
-            raise SotddError(f"the label {label!r} cannot be written to a file as it is: use text or numbers.")
+            raise SotddError(f"the label {label!r} cannot be written to a file unchanged: use text or numbers.")
     return written

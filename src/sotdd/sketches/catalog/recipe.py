@@ -1,4 +1,4 @@
-"""What all sketches of a catalog have in common: their projections, and the vectors they are searched by."""
+"""What all sketches of a catalog share: their projections, and the form of the vectors they are searched by."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.sketches.comparing import refuse_other_projections
 from sotdd.sketches.file import from_bytes, to_bytes
-from sotdd.sketches.sketch import VECTOR_QUANTILES, Sketch, refuse_other_projections
+from sotdd.sketches.sketch import VECTOR_QUANTILES, Sketch
 
-# Length of the vectors that are searched; squared distances then come out within sqrt(2 / 1,024), 4.4 %.
+# Length of the vectors that are searched: squared distances have a relative deviation of sqrt(2 / 1,024), 4.4 %.
 DIM = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Common:
+class CatalogRecipe:
     """The recipe of a catalog, set by its first sketch.
 
     Attributes
     ----------
     sketch
-        The first sketch without its data: one number per projection, which is zero.
+        The first sketch, emptied: one number per projection, which is zero.
     n_quantiles
-        Every sketch has a multiple of these, or all values.
+        Every sketch has this many quantiles, a multiple of them, or all values.
     dim
-        Length of the vectors; None where sketches are so small that they are searched whole.
+        Length of the vectors; None where sketches are so small that their whole vectors are searched.
     """
 
     sketch: Sketch
@@ -36,13 +37,13 @@ class Common:
     dim: int | None
 
     @classmethod
-    def of(cls, first: Sketch, place: str) -> Common:
-        """What the first sketch lays down."""
+    def of(cls, first: Sketch, location: str) -> CatalogRecipe:
+        """The recipe that a first sketch sets."""
         quantiles = VECTOR_QUANTILES if first.exact else first.n_quantiles
         empty = np.zeros((first.n_projections, 1), np.float32)
-        bare = replace(
+        emptied = replace(
             first,
-            name=place,
+            name=location,
             quantiles=empty,
             exact=False,
             classes=("",),
@@ -52,13 +53,13 @@ class Common:
             remarks=(),
             halves=None,
         )
-        return cls(bare, quantiles, DIM if first.n_projections * quantiles > DIM else None)
+        return cls(emptied, quantiles, DIM if first.n_projections * quantiles > DIM else None)
 
     @staticmethod
     @lru_cache(maxsize=8)
-    def from_row(content: bytes, n_quantiles: int, dim: int | None, place: str) -> Common:
-        """Read what `to_bytes` wrote; kept, since projections are drawn to see that they come out the same."""
-        return Common(replace(from_bytes(content, place), name=place), n_quantiles, dim)
+    def from_row(content: bytes, n_quantiles: int, dim: int | None, location: str) -> CatalogRecipe:
+        """Read what `to_bytes` wrote; cached, since projections are drawn to check that they come out the same."""
+        return CatalogRecipe(replace(from_bytes(content, location), name=location), n_quantiles, dim)
 
     def to_bytes(self) -> bytes:
         """The recipe as the content of a sketch file."""
@@ -70,8 +71,8 @@ class Common:
         return self.dim or self.sketch.n_projections * self.n_quantiles
 
     @property
-    def spread(self) -> float:
-        """Relative standard deviation of squared distances between vectors, around the true ones."""
+    def relative_deviation(self) -> float:
+        """Relative standard deviation of squared distances between vectors, around those of sketches."""
         return 0.0 if self.dim is None else math.sqrt(2 / self.dim)
 
     def check(self, sketch: Sketch) -> None:
@@ -79,13 +80,13 @@ class Common:
         try:
             refuse_other_projections(self.sketch, sketch)
         except SotddError as error:
-            raise SotddError(f"{error} One that fits is made by Catalog.sketch, or by sotdd sketch --like.") from None
+            raise SotddError(f"{error} Catalog.sketch and sotdd sketch --like make one that fits.") from None
         if not sketch.exact and sketch.n_quantiles % self.n_quantiles:
             raise SotddError(
                 f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog {self.sketch.name!r} "
-                f"keeps {self.n_quantiles:,}: sketch with that many, or with a multiple."
+                f"keeps {self.n_quantiles:,}: sketch with that many, or with a multiple of it."
             )
 
     def vector(self, sketch: Sketch) -> NDArray[np.float32]:
-        """The vector (width,) that a sketch is found by."""
+        """The vector (width,) that a sketch is searched by."""
         return sketch.vector(self.dim, n_quantiles=self.n_quantiles)

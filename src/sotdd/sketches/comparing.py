@@ -1,0 +1,102 @@
+"""Two sketches compared: whether they can be, and how far apart they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sotdd.basics.checks import check_order, described
+from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.results.distance import Distance
+from sotdd.results.estimators import estimated_distance
+from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.uncertainty import error_bound, error_remark, floor_of_sketches
+
+
+def distance_between(a: Sketch, b: Sketch, p: float) -> Distance:
+    """The distance of two sketches, with its error bound and its noise floor where they are known."""
+    from sotdd.kernels.rows import Overlaps, transport_rows
+
+    order = check_order(p)
+    if not isinstance(b, Sketch):
+        raise SotddError(f"other is {described(b)}: expected a Sketch; sotdd.distance compares one with data.")
+    refuse_other_projections(a, b)
+    alike_a, alike_b = _reduced_alike(a, b)
+    n, m = alike_a.n_quantiles, alike_b.n_quantiles
+    overlaps = None if n == m else Overlaps.of(n, m)
+    per_projection = transport_rows(alike_a.quantiles, alike_b.quantiles, order, overlaps)
+    if not np.isfinite(per_projection).all():
+        raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
+    scale_remarks = () if a.scaler is None else a.scaler.remarks
+    result = estimated_distance(
+        a,
+        b,
+        per_projection,
+        order,
+        fingerprint=a.fingerprint,
+        scaler=a.scaler,
+        columns=a.columns,
+        remarks=tuple(dict.fromkeys([*scale_remarks, *a.remarks, *b.remarks])),
+    )
+    sized_halves = [(one.n_points, one.halves) for one in (a, b)]
+    result = replace(result, sampling=floor_of_sketches(sized_halves, order, result.n_points, result.value))
+    bound = error_bound(alike_a.lost, alike_b.lost, result.value, order)
+    if bound is None:
+        return result
+    return replace(result, sketch_error=bound[0], remarks=(*result.remarks, *error_remark(*bound, result.value)))
+
+
+def refuse_other_projections(a: Sketch, b: Sketch) -> None:
+    """Refuse two sketches that were made through different projections, and say how these differ."""
+    refuse_other_recipes(a.recipe, a.fingerprint, b.recipe, b.fingerprint, f"sketches {a.name!r} and {b.name!r}")
+
+
+def refuse_other_recipes(
+    recipe_a: Mapping[str, Any], fingerprint_a: str, recipe_b: Mapping[str, Any], fingerprint_b: str, what: str
+) -> None:
+    """Refuse recipes whose fingerprints differ, and name the settings that do."""
+    if fingerprint_a == fingerprint_b:
+        return
+    differences = "; ".join(
+        f"{name} is {left} and {right}" for name, left, right in _differences(recipe_a, recipe_b)[:3]
+    )
+    reason = differences or "the settings are the same, but other versions of libraries drew other numbers from them"
+    raise SotddError(f"{what} are through different projections: {reason}. Use the same for both.")
+
+
+def _differences(a: Mapping[str, Any], b: Mapping[str, Any], inside: str = "") -> list[tuple[str, str, str]]:
+    """Settings that differ, by name, with both values."""
+    differing = []
+    for name in [*a, *(name for name in b if name not in a)]:
+        left, right = a.get(name), b.get(name)
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            differing += _differences(left, right, f"{name} ")
+        elif left != right:
+            differing.append((f"{inside}{name}", _short(left), _short(right)))
+    return differing
+
+
+def _short(value: object) -> str:
+    text = repr(dict(value) if isinstance(value, Mapping) else value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _reduced_alike(a: Sketch, b: Sketch) -> tuple[Sketch, Sketch]:
+    """Both sketches with all values, or both with the same number of quantiles.
+
+    A reduced sketch compared with all values of the other would count the variation inside each part of the
+    other as distance.
+    """
+    if a.exact and b.exact:
+        return a, b
+    parts = min(sketch.n_quantiles for sketch in (a, b) if not sketch.exact)
+    for sketch in (a, b):
+        if not sketch.exact and sketch.n_quantiles % parts:
+            raise SotddError(
+                f"{a.name!r} has {a.n_quantiles:,} quantiles and {b.name!r} has {b.n_quantiles:,}: sketch both with "
+                "the same number, or with one that divides the other."
+            )
+    return a.reduced(parts), b.reduced(parts)

@@ -1,0 +1,125 @@
+"""How far off distances of sketches may be: by what the sketches lost, and by chance.
+
+**What is lost.** Of each projection a sketch keeps three numbers, the columns of ``lost`` (L, 3). With F the quantile
+function of the projected points and m its means over Q parts, they are
+
+1. at least the mean of |F − m|,
+2. the root of the mean of |F − m|²,
+3. how far F itself may be off, in W_2, where values were counted in bins (streams) or rounded (half-size files).
+
+Log-convexity of norms gives ‖F − m‖_p for p between 1 and 2. The distance is a p-norm over probabilities and
+projections together, so by the triangle inequality it is off by at most the sum over both sketches. For p = 2
+more is known: F − m is orthogonal to everything constant on the parts, hence true² = (of the means)² + (lost)².
+
+**Chance.** A sketch made from points also keeps how far apart random halves of its points are. From these ``halves``
+a distance knows what two samples of its sizes would give if they came from the same source.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError
+from sotdd.engines.chance import Chance, Pool, floor_of_halves, seed_of
+from sotdd.inputs.data import LabelledData
+from sotdd.projections.recipe import Projections
+from sotdd.results.noise import NoiseFloor, rooted_means
+
+if TYPE_CHECKING:
+    from sotdd.engines.protocol import Engine
+
+Lost = NDArray[np.float64]  # (L, 3)
+Halves = NDArray[np.float64]  # (2, S) distances of S halvings, for p = 1 and for p = 2
+
+_HALVING_ORDERS = (1, 2)
+# A bound beyond this share of the value gets a remark.
+_TOLERATED = 0.05
+
+
+def nothing_lost(n_projections: int) -> Lost:
+    """What a sketch that keeps every value has lost."""
+    return np.zeros((n_projections, 3))
+
+
+def lost_by(rows: NDArray[np.float32], means: NDArray[np.float32], before: Lost) -> Lost:
+    """What is lost once rows (L, n), which had lost something before, are reduced to their means (L, Q)."""
+    from sotdd.kernels.quantiles import bin_losses
+
+    now = np.empty((len(rows), 2))
+    bin_losses(rows, means, now)
+    return np.column_stack([before[:, 0] + now[:, 0], np.hypot(before[:, 1], now[:, 1]), before[:, 2]])
+
+
+def error_bound(a: Lost | None, b: Lost | None, value: float, p: float) -> tuple[float, float] | None:
+    """How far a distance of two sketches may be off, and how much of that comes from bins or rounding.
+
+    None where no bound is known: for p above 2, or where a sketch does not say what it lost.
+    """
+    if a is None or b is None or p > 2:
+        return None
+    share = 2 / p - 1  # 1/p = share / 1 + (1 - share) / 2
+    in_a, in_b = (part[:, 0] ** share * part[:, 1] ** (1 - share) for part in (a, b))
+    by_means = _mean_norm(in_a + in_b, p)
+    by_bins = _mean_norm(a[:, 2] + b[:, 2], p)
+    above = math.hypot(value, by_means) - value if p == 2 else by_means
+    return above + by_bins, by_bins
+
+
+def error_remark(error: float, by_bins: float, value: float) -> tuple[str, ...]:
+    """Say when the bound is no longer small beside the value, and what to do about it."""
+    if error <= _TOLERATED * value:
+        return ()
+    cause, advice = (
+        ("the bins that values were counted in", "sketch the data whole, not as a stream or in a half-size file")
+        if 2 * by_bins > error
+        else ("the quantiles kept", "sketch with more n_quantiles")
+    )
+    return (f"{cause} are coarse for a difference this small: the value may be off by up to {error:.2g}; {advice}",)
+
+
+class Halving:
+    """Halves a dataset a few times while its first projections go by; ``seen`` is called with every chunk."""
+
+    def __init__(self, data: LabelledData, projections: Projections, engine: Engine) -> None:
+        pool = Pool.of_halves([data], 0, seed_of(projections))
+        self._chance = None if pool is None else Chance([pool], engine, _HALVING_ORDERS)
+
+    def seen(self, unplaced: object) -> None:
+        """Compare the halves under these projections."""
+        if self._chance is not None:
+            self._chance.seen(unplaced)
+
+    def halves(self) -> Halves | None:
+        """The distances of halves; None for a single point, or where costs overflow float64."""
+        if self._chance is None:
+            return None
+        try:
+            (costs,) = self._chance.costs()
+        except SotddError:  # the sketch itself is good, and its distances say what overflows
+            return None
+        return np.array([rooted_means(costs[:, :, column], p) for column, p in enumerate(_HALVING_ORDERS)])
+
+
+def floor_of_sketches(
+    sized_halves: Sequence[tuple[int, Halves | None]], p: float, sizes: tuple[int, int], distance: float
+) -> NoiseFloor | None:
+    """What samples of these sizes give by chance, from the number of points and the halves of each sketch.
+
+    None where no sketch knows its halves, or they are not known for this p.
+    """
+    if p not in _HALVING_ORDERS:
+        return None
+    row = _HALVING_ORDERS.index(int(p))
+    costs = [(n, halves[row][None, :] ** p) for n, halves in sized_halves if halves is not None]
+    return floor_of_halves(costs, np.ones(1), sizes, p, distance)
+
+
+def _mean_norm(numbers: NDArray[np.float64], p: float) -> float:
+    """The p-norm of numbers over projections."""
+    largest = float(np.max(numbers)) or 1.0
+    return float(largest * np.mean((numbers / largest) ** p) ** (1 / p))

@@ -1,0 +1,152 @@
+"""Searches of catalogs: against brute force, by vectors and by an index, with conditions."""
+
+import pytest
+
+import sotdd
+from sketches.catalog.cases import SMALL, labelled
+
+pytest.importorskip("lancedb")
+
+
+def test_the_nearest_are_those_of_brute_force(catalog, sketches, rng, projections):
+    for _ in range(5):
+        query = sotdd.sketch(labelled(rng, 300, shift=rng.uniform(0, 3)), projections, **SMALL)
+        hits = catalog.nearest(query, k=7)
+        expected = sorted(sketches, key=lambda name: query.distance(sketches[name]).excess)
+        assert hits.names == tuple(expected[:7])
+        assert hits.sure
+        for hit in hits:
+            direct = query.distance(sketches[hit.name])
+            assert hit.distance.value == direct.value
+            assert hit.distance.classes == direct.classes
+
+
+def test_data_are_sketched_through_the_catalog(catalog, rng, projections):
+    data = labelled(rng, 300)
+    assert catalog.projections.fingerprint == projections.fingerprint
+    by_data, by_sketch = catalog.nearest(data), catalog.nearest(sotdd.sketch(data, projections, **SMALL))
+    assert by_data.names == by_sketch.names
+    assert [hit.distance.value for hit in by_data] == [hit.distance.value for hit in by_sketch]
+    catalog.add("data", data)
+    (first,) = catalog.nearest(data, k=1)
+    assert (first.name, first.distance.value) == ("data", 0)
+
+
+def test_long_sketches_are_searched_by_projected_vectors(tmp_path, rng):
+    """Clusters of datasets, so that the nearest are told apart, and vectors of 1,024 instead of 8,192 numbers."""
+    centres = rng.normal(size=(40, 4))
+    data = {f"{c} {i}": rng.normal(size=(200, 4)) + centres[c] + 0.05 * i for c in range(40) for i in range(10)}
+    projections = sotdd.Projections.fit(data, n_projections=128)
+    sketches = {name: sotdd.sketch(points, projections, n_quantiles=64) for name, points in data.items()}
+    catalog = sotdd.Catalog(tmp_path / "catalog")
+    catalog.add_many(sketches)
+    right = 0
+    for c in range(40):
+        query = sotdd.sketch(rng.normal(size=(300, 4)) + centres[c], projections, n_quantiles=64)
+        hits = catalog.nearest(query)
+        right += len(set(hits.names) & set(sorted(sketches, key=lambda n: query.distance(sketches[n]).value)[:10]))
+    assert right >= 0.99 * 400
+
+
+def test_large_catalogs_are_searched_by_an_index(tmp_path, rng, projections, sketches, monkeypatch):
+    monkeypatch.setattr("sotdd.sketches.catalog.store._INDEXED", 300)
+    near = {f"{name} {i}": one for name, one in sketches.items() for i in range(5)}
+    catalog = sotdd.Catalog(tmp_path / "catalog")
+    catalog.add_many(near)
+    before = catalog.nearest(sketches["set 30"], k=15)
+    catalog.tidy()
+    assert len(catalog._store._entries().list_indices()) == 1
+    catalog.add("late", sketches["set 30"])  # which the index does not know yet
+    after = catalog.nearest(sketches["set 30"], k=16)
+    assert set(after.names) == {*before.names, "late"}
+    catalog.tidy()
+    assert set(catalog.nearest(sketches["set 30"], k=16).names) == set(after.names)
+    assert len(catalog.nearest(sketches["set 30"], where="name = 'late'")) == 1
+
+
+def test_a_search_that_stops_early_says_so(tmp_path, catalog, rng, projections):
+    alike = sotdd.Catalog(tmp_path / "alike")
+    alike.add_many({str(i): sotdd.sketch(labelled(rng), projections, **SMALL) for i in range(30)})
+    hits = alike.nearest(labelled(rng), k=5, max_compared=6)
+    assert (len(hits), hits.compared, hits.sure) == (5, 6, False)
+    assert repr(hits).endswith("others may be about as near: the search stopped after 6 comparisons")
+    assert alike.nearest(labelled(rng), k=5).sure
+    far = catalog.nearest(labelled(rng), k=1000)
+    assert (len(far), far.compared, far.sure) == (60, 60, True)
+
+
+def test_a_small_sample_of_the_same_source_comes_before_a_large_one_of_another(tmp_path, rng):
+    here, few = rng.normal(size=(2000, 5)), rng.normal(size=(50, 5))
+    moved = rng.normal([0.25, 0, 0, 0, 0], 1, size=(2000, 5))
+    through = sotdd.Projections.fit([here], n_projections=200)
+    catalog = sotdd.Catalog(tmp_path / "made")
+    catalog.add_many({name: sotdd.sketch(data, through) for name, data in (("few", few), ("moved", moved))})
+    hits = catalog.nearest(here)
+    assert hits.names == ("few", "moved")
+    assert hits[0].distance.value > hits[1].distance.value  # by distance it would be the other way round
+    assert hits.ranked_by == hits[0].ranked_by == hits.to_dict()["hits"][0]["ranked_by"] == "excess"
+    assert hits[0].distance.within_noise is None  # the floor is too rough to say so
+    assert hits.sure
+    assert "the order is by what is beyond the noise of these sizes" in hits.remark
+
+
+def test_sketches_of_streams_are_ranked_by_distance(tmp_path, rng):
+    here, few = rng.normal(size=(2000, 5)), rng.normal(size=(50, 5))
+    moved = rng.normal([0.25, 0, 0, 0, 0], 1, size=(2000, 5))
+    through = sotdd.Projections.fit([here], n_projections=200)
+    catalog = sotdd.Catalog(tmp_path / "made")
+    catalog.add_many({name: sotdd.sketch_stream([data], through) for name, data in (("few", few), ("moved", moved))})
+    hits = catalog.nearest(sotdd.sketch_stream([here], through))
+    assert hits.names == ("moved", "few")
+    assert hits.ranked_by == hits[0].ranked_by == "distance"
+    assert hits.rows()[0][:4] == ["", "name", "distance", "points"]
+
+
+def test_hits_read_as_a_table(catalog, rng):
+    hits = catalog.nearest(labelled(rng), k=2, where="place < 10")
+    lines = repr(hits).splitlines()
+    assert lines[0].split() == ["name", "distance", "excess", "points", "classes", "place", "even"]
+    assert lines[1].startswith("1  set ")
+    assert lines[2].startswith("2  set ")
+    assert [hit.name for hit in hits[:2]] == list(hits.names)
+    assert hits.to_dict()["hits"][0]["distance"]["value"] == hits[0].distance.value
+    assert repr(catalog.nearest(labelled(rng), where="place > 1000")) == "no entry matches"
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("place < 3", {0, 1, 2}),
+        ("place >= 58 AND even", {58}),
+        ("NOT even AND place < 4", {1, 3}),
+        ("name = 'set 7'", {7}),
+        ("name LIKE 'set 5_' AND n_classes = 1", {52, 56}),
+        ("n_points > 208", {59}),
+        ("place IN (1, 2) OR name = 'set 4'", {1, 2, 4}),
+        ("added > timestamp '2020-01-01' AND place = 9", {9}),
+        ("added < timestamp '2020-01-01'", set()),
+        ("place IS NULL", set()),
+    ],
+)
+def test_conditions(catalog, rng, where, expected):
+    assert {entry.metadata["place"] for entry in catalog.entries(where)} == expected
+    assert {hit.metadata["place"] for hit in catalog.nearest(labelled(rng), k=60, where=where)} == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("colour = 'red'", "No field named"),
+        ("place >", "expected an SQL condition on name, n_points, n_classes, added, place, even"),
+        ("place = 'three'", "could not convert"),
+        ("place", "boolean"),
+        ("", "where is ''"),
+        (3, "where is 3: expected SQL"),
+    ],
+)
+def test_conditions_that_cannot_be_used(catalog, rng, where, said):
+    for call in (lambda: catalog.entries(where), lambda: catalog.nearest(labelled(rng), where=where)):
+        with pytest.raises(sotdd.SotddError, match=said) as caught:
+            call()
+        assert ".rs" not in str(caught.value)
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,179 @@
+"""The work on a Dask cluster: passes, clients, workers that die, tasks that fail."""
+
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, Future
+
+import sotdd
+from sketches.cluster.cases import batch, same, two_passes
+from sotdd.inputs.loaders import parquet_batches
+from sotdd.inputs.loaders.parquet_batches import ParquetBatches
+from sotdd.sketches.cluster import sketching, tasks
+
+# ------------------------------------------------------------------ passes, progress, clients
+
+
+def test_many_classes_take_two_passes_and_say_so(folder, threads, projections, batches, caplog, monkeypatch):
+    reports = []
+    with caplog.at_level(logging.INFO, "sotdd"):
+        sotdd.cluster.sketch(folder, projections, threads, name="few")
+        monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 2 * 70 * 4096)
+        made = sotdd.cluster.sketch(folder, projections, threads, progress=lambda *state: reports.append(state))
+    assert [record.message for record in caplog.records if record.name == "sotdd"] == [
+        "sketched few in one pass: 3 classes",
+        "sketching data in two passes: its classes do not fit one",
+    ]
+    assert reports[-1] == (22, 22)
+    same(made, two_passes(batches, projections))
+
+
+def test_classes_that_fit_each_partition_but_not_all(threads, projections, monkeypatch):
+    monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 5 * 70 * 4096)
+    parts = [(batch(place)[0], batch(place)[1] + 3 * place) for place in range(5)]
+    made = sotdd.cluster.sketch([dask.delayed(part) for part in parts], projections, threads)
+    assert made.classes == tuple(range(15))
+    assert made.distance(sotdd.sketch_stream(parts, projections)).value < 2e-3
+
+
+def test_progress_counts_partitions(folder, threads, projections, capsys):
+    reports = []
+    sotdd.cluster.sketch(folder, projections, threads, progress=lambda *state: reports.append(state))
+    assert reports[-1] == (11, 11)
+    assert [done for done, _ in reports] == sorted({done for done, _ in reports})
+    sotdd.cluster.sketch(folder, projections, threads, progress=True)
+
+
+def test_without_a_client_threads_of_this_process_do_it(folder, projections, streamed, caplog):
+    with caplog.at_level(logging.INFO, "sotdd"):
+        same(sotdd.cluster.sketch(folder, projections), streamed)
+    assert "there is no Dask client" in caplog.text
+    with pytest.raises(ValueError, match="No clients"):
+        Client.current()
+
+
+def test_the_current_client_is_used(folder, threads, projections, streamed, caplog):
+    with caplog.at_level(logging.INFO, "sotdd"), threads.as_current():
+        same(sotdd.cluster.sketch(folder, projections), streamed)
+    assert "there is no Dask client" not in caplog.text
+
+
+def test_clients_that_cannot_be_used(folder, threads, projections):
+    closed = Client(threads.cluster, set_as_default=False)
+    closed.close()
+    for client, said in [(closed, "client is closed"), ("tcp://here:8786", "client is 'tcp://here:8786'")]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.cluster.sketch(folder, projections, client)
+
+
+# ------------------------------------------------------------------ processes
+
+
+def test_only_the_sketch_comes_to_the_client(folder, processes, projections, streamed, monkeypatch):
+    came = []
+    result = Future.result
+    monkeypatch.setattr(Future, "result", lambda future, *args: came.append(result(future, *args)) or came[-1])
+    monkeypatch.setattr(parquet_batches.ParquetPiece, "__iter__", None)  # here, not in the workers
+    same(sotdd.cluster.sketch(folder, projections, processes), streamed)
+    assert [type(thing) for thing in came] == [ParquetBatches, sotdd.Sketch]
+
+
+def test_a_worker_with_one_thread_uses_one_core(processes):
+    def threads():
+        from sotdd.engines.cpu.workers import Workers
+
+        with Workers() as workers:
+            return workers._running()._max_workers
+
+    assert set(processes.run(threads).values()) == {1}
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_a_worker_that_is_killed_costs_a_retry(
+    processes, projections, batches, streamed, passes, tmp_path, monkeypatch
+):
+    if passes == 2:
+        monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 0)
+        reference = two_passes(batches, projections)
+    else:
+        reference = streamed
+
+    def slow(place, part, folder):
+        import time
+        from pathlib import Path
+
+        with (Path(folder) / str(place)).open("a") as file:
+            file.write("x")
+        time.sleep(0.15)
+        return part
+
+    processes.wait_for_workers(2)
+    victims = []
+
+    def kill(done, total):
+        if done >= total - len(batches) // 2 and not victims:
+            worker, process = next(iter(processes.run(os.getpid).items()))
+            held = processes.has_what()[worker]
+            os.kill(process, signal.SIGKILL)
+            victims.append(held)
+
+    delayed = [dask.delayed(slow)(place, part, str(tmp_path)) for place, part in enumerate(batches)]
+    made = sotdd.cluster.sketch(delayed, projections, processes, progress=kill)
+    assert victims
+    assert any("sotdd-" in str(key) for key in victims[0])  # it had something to lose
+    began = sum(len((tmp_path / str(place)).read_text()) for place in range(len(batches)))
+    assert began > passes * len(batches)  # and it was done again
+    same(made, reference)
+
+
+def test_a_partition_that_kills_every_worker_is_given_up(processes, projections):
+    def fatal():
+        import os
+        import signal
+
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    scheduler = processes.cluster.scheduler
+    before, scheduler.allowed_failures = scheduler.allowed_failures, 0
+    try:
+        with pytest.raises(sotdd.SotddError, match="batch 0 was given up: workers died at it"):
+            sotdd.cluster.sketch([dask.delayed(fatal)()], projections, processes)
+    finally:
+        scheduler.allowed_failures = before
+
+
+# ------------------------------------------------------------------ tasks
+
+
+def test_an_error_of_a_batch_itself_is_told_and_the_rest_cancelled(batches, threads, projections, tmp_path):
+    def broken():
+        raise RuntimeError("the disk is\non fire")
+
+    def slow(place):
+        (Path(tmp_path) / str(place)).touch()
+        time.sleep(0.05)
+        return batches[0]
+
+    delayed = [dask.delayed(broken)(), *(dask.delayed(slow)(place) for place in range(60))]
+    with pytest.raises(sotdd.SotddError, match=r"batch 0 could not be computed \(RuntimeError: the disk is\)"):
+        sotdd.cluster.sketch(delayed, projections, threads)
+    time.sleep(0.3)
+    assert len(list(tmp_path.iterdir())) < 60
+    assert not [key for key in threads.cluster.scheduler.tasks if "sotdd" in str(key)]
+
+
+def test_merging_leaves_what_is_merged_as_it_was(batches, projections):
+    begin = tasks.Pass(projections, 512, 1 << 30)
+    parts = [tasks.collect(begin, part, str(place), None) for place, part in enumerate(batches[:3])]
+    once, again = (tasks.finish(tasks.merge(begin, parts), "data") for _ in range(2))
+    np.testing.assert_array_equal(once.quantiles, again.quantiles)
+    assert once.counts.tolist() == again.counts.tolist()
+    refusal = tasks.Refusal("no")
+    assert tasks.merge(begin, [parts[0], refusal]) is refusal
+    assert tasks.finish(refusal, "data") is refusal

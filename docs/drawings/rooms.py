@@ -2,11 +2,11 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+from benchmarks.house import imports, layers, room_of, rooms, walk
 from matplotlib.patches import FancyBboxPatch
 from scene import INK, QUIET, RULE
 
 import sotdd
-from benchmarks.house import imports, layers, room_of, rooms, walk
 
 ACCENT = "#1f5f99"
 WIDTH, HEIGHT = 1.5, 0.62  # of a box

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.renamed import renamed
 from sotdd.basics.text import counted
 from sotdd.inputs.column_names import matched
 from sotdd.inputs.data import REAL_KINDS, Dataset, Features, LabelledData, checked_features
@@ -24,7 +25,7 @@ from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.objects import open_object
 from sotdd.inputs.prepare import Preparation, prepare_rows
-from sotdd.inputs.settings import AUTO, DEFAULTS, NOTHING_ASKED, Settings, checked_settings, renamed
+from sotdd.inputs.settings import AUTO, DEFAULTS, NOTHING_ASKED, Settings, checked_settings
 from sotdd.inputs.sources import SourceText, open_path
 from sotdd.inputs.streamed import ChosenRows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
@@ -114,12 +115,13 @@ def open_dataset(
     if not isinstance(name, str | None):
         raise SotddError(f"name is {described(name)}: expected text, or None.")
     if max_rows is not None:
-        asked = renamed({**asked, "max_rows": max_rows}, stacklevel=2)
+        old = {"max_rows": max_rows, **({} if max_points is None else {"max_points": max_points})}
+        asked |= renamed(old, "max_rows", "max_points")
     if isinstance(source, (str, PathLike)):
         text = fspath(source)
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
         name = name or parsed.options.get("name", text) or "data"
-        settings = _settings({**asked, **renamed(parsed.options, stacklevel=2)})
+        settings = _settings({**asked, **renamed(parsed.options, "max_rows", "max_points")})
         return _completed(open_path(parsed.path, name, settings), name, settings)
     settings = _settings(asked)
     if settings is DEFAULTS and (isinstance(source, LabelledData) or _is_plain(source)):
@@ -130,12 +132,19 @@ def open_dataset(
 
 def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
     """Open several datasets under the names that `named` gives them; columns that have names are matched by them."""
-    return _matched([open_dataset(source, name=name) for name, source in named(datasets)])
+    return _matched([_opened(source, name) for name, source in named(datasets)])
 
 
 def labelled_pair(a: Dataset, b: Dataset) -> list[LabelledData]:
     """Open two datasets, called a and b unless they have names of their own; columns are matched by name."""
-    return _matched([open_dataset(source, name=_own_name(source) or name) for source, name in ((a, "a"), (b, "b"))])
+    return _matched([_opened(source, _own_name(source) or name) for source, name in ((a, "a"), (b, "b"))])
+
+
+def _opened(source: Dataset, name: str) -> LabelledData:
+    """A dataset under this name; one that is open already is not opened again."""
+    if isinstance(source, LabelledData) and source.name == name:
+        return source
+    return open_dataset(source, name=name)
 
 
 def named(datasets: object, *kinds: type) -> list[tuple[str, Any]]:

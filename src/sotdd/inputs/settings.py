@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -98,19 +97,6 @@ def checked_settings(asked: Mapping[str, Any]) -> Settings:
         split=asked["split"],
     )
     return DEFAULTS if settings == DEFAULTS else settings
-
-
-def renamed(asked: Mapping[str, Any], stacklevel: int) -> dict[str, Any]:
-    """Settings under their present names; ``max_rows``, the old name of one, is accepted with a warning."""
-    present = {name: value for name, value in asked.items() if name != "max_rows"}
-    if asked.get("max_rows") is None:
-        return present
-    if asked.get("max_points") is not None:
-        raise SotddError("max_rows is the old name of max_points and both are given: leave max_rows out.")
-    warnings.warn(
-        "max_rows= is called max_points= now, and will go: please rename it.", FutureWarning, stacklevel=stacklevel + 1
-    )
-    return {**present, "max_points": asked["max_rows"]}
 
 
 def checked_columns(features: object) -> tuple[Name, ...] | None:

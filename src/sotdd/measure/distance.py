@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -21,7 +21,7 @@ from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.results.estimators import Estimator
 from sotdd.results.noise import SPLITS
-from sotdd.sketches.making import SUFFIX, Comparable, through_sketches
+from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
 
 Precision: TypeAlias = Literal["float32", "tf32"]
@@ -136,10 +136,10 @@ def distance(
     0.10176 ± 0.00063, within noise (floor 0.117) (s-OTDD, p=2, 1,000 projections)
     """
     n_splits = check_splits(noise_floor)
-    a, b = read_sketch(a), read_sketch(b)
+    a, b = (read_sketch(side) if isinstance(side, (str, PathLike)) else side for side in (a, b))
     if isinstance(a, Sketch) or isinstance(b, Sketch):
-        refuse_for_sketches(method, settings, estimator, projections, n_splits, rel_tol)
         named = [(getattr(side, "name", name), side) for name, side in (("a", a), ("b", b))]
+        refuse_for_sketches(named, method, settings, estimator, projections, n_splits, rel_tol)
         return through_sketches(named, [(0, 1)], p, device=device, precision=precision, progress=progress)[0, 1]
     data = labelled_pair(a, b)
     if method != "sotdd":
@@ -160,13 +160,6 @@ def distance(
         data, recipe, p, rel_tol, max_projections, progress,
         estimator=chosen, device=device, precision=precision, n_splits=n_splits,
     )  # fmt: skip
-
-
-def read_sketch(source: Comparable) -> Comparable:
-    """The sketch in a file of that kind; anything else as it is."""
-    if isinstance(source, (str, PathLike)) and fspath(source).endswith(SUFFIX):
-        return Sketch.load(fspath(source))
-    return source
 
 
 def check_splits(noise_floor: object) -> int:
@@ -219,6 +212,7 @@ def projections_for(
 
 
 def refuse_for_sketches(
+    sources: Sequence[tuple[str, Comparable]],
     method: str,
     settings: Mapping[str, Any],
     estimator: str,
@@ -228,7 +222,8 @@ def refuse_for_sketches(
 ) -> None:
     """Sketches are drawn already: refuse settings that would draw, projections beside theirs, and splits of points."""
     if method != "sotdd":
-        raise SotddError(f"a sketch has no points for method {method!r}: give the data.")
+        sketch = next(name for name, source in sources if isinstance(source, Sketch))
+        raise SotddError(f"{sketch!r} is a sketch, which has no points for method {method!r}: give the data.")
     if n_splits:
         raise SotddError("a noise floor deals out points, and a sketch has none: compare the data themselves.")
     also = {"estimator": (estimator, "auto"), "projections": (projections, None), "rel_tol": (rel_tol, None)}

@@ -18,7 +18,6 @@ from sotdd.measure.distance import (
     check_splits,
     chosen_estimator,
     projections_for,
-    read_sketch,
     refuse_for_peers,
     refuse_for_sketches,
 )
@@ -27,7 +26,7 @@ from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.results.estimators import Estimator
 from sotdd.results.matrix import Asked, DistanceMatrix
-from sotdd.sketches.making import Comparable, through_sketches
+from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
 
 
@@ -116,7 +115,7 @@ def distances_between(
     read: list[tuple[str, Any]] = [(name, read_sketch(source)) for name, source in sources]
     sketch = next((source for _, source in read if isinstance(source, Sketch)), None)
     if sketch is not None:
-        refuse_for_sketches(method, settings, estimator, projections, n_splits)
+        refuse_for_sketches(read, method, settings, estimator, projections, n_splits)
         distances = through_sketches(read, pairs, p, device=device, precision=precision, progress=progress)
         return distances, sketch.projections
     data = labelled(dict(read))

@@ -231,7 +231,7 @@ def test_the_old_name_of_the_label_law_is_warned_about():
         old = sotdd.flow(ring(10), clouds(10), steps=2, snapshots=2, label="quantiles")
     assert caught[0].filename == __file__
     np.testing.assert_array_equal(old.features, new.features)
-    with pytest.raises(TypeError, match=r"flow\(\) got an unexpected keyword argument 'rate'"):
+    with pytest.raises(TypeError, match="no setting rate of s-OTDD"):
         sotdd.flow(ring(10), clouds(10), rate=2)
 
 
@@ -240,7 +240,7 @@ def test_sources_are_opened_once(monkeypatch):
     module = import_module("sotdd.gradients.flow")
     true = module.open_dataset
     monkeypatch.setattr(module, "open_dataset", lambda source, **how: opened.append(how["name"]) or true(source, **how))
-    monkeypatch.setattr("sotdd.inputs.several.open_dataset", lambda source, **how: pytest.fail("opened again"))
+    monkeypatch.setattr("sotdd.inputs.opening.open_dataset", lambda source, **how: pytest.fail("opened again"))
     sotdd.flow(ring(10), clouds(10), steps=2, snapshots=2, scale=None)
     assert opened == ["source", "target"]
 

@@ -66,10 +66,10 @@ def test_what_a_method_does_not_take_is_refused():
 
 @pytest.mark.parametrize("name", sorted(set(peers.__all__) - {"TaskEmbeddings", "wte"}))
 def test_sources_are_opened_once(name, monkeypatch):
-    from sotdd.inputs import several
+    from sotdd.inputs import opening
 
     opened = []
-    true = several.open_dataset
-    monkeypatch.setattr(several, "open_dataset", lambda source, **how: opened.append(id(source)) or true(source, **how))
+    true = opening.open_dataset
+    monkeypatch.setattr(opening, "open_dataset", lambda source, **how: opened.append(id(source)) or true(source, **how))
     getattr(peers, name)(A, B)
     assert opened == [id(A), id(B)]

@@ -3,7 +3,7 @@ Synthetic against real data
 ===========================
 
 The breast cancer table of scikit-learn: 569 tumours, 30 columns, two classes. Five
-generators are fitted to one half and judged by how far what they make is from the other
+generators are fitted to one half, and judged by how far their data are from the other
 half, which they never saw.
 """
 
@@ -49,9 +49,8 @@ generators = {
 
 # %%
 # All are measured together, so that one unit serves all. Some columns have long tails, so
-# classes enter by their quantiles rather than by moments, whose powers a few outliers
-# would rule. Of each the distance, its noise floor, and how much of the squared distance
-# would be left without labels.
+# classes enter by their quantiles rather than by moments. The picture shows the distance of
+# each, its noise floor, and how much of what is beyond noise is features.
 
 matrix = sotdd.pairwise(
     {"real": real, **generators}, label_law="quantiles", noise_floor=True
@@ -92,6 +91,6 @@ ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# Only the training rows themselves and a normal law per class are within noise. Columns
-# that forget each other are a little above it; labels that go with nothing, and points
-# too close to the middle of their class, are far.
+# Only the training rows themselves are within noise. A normal law per class comes next,
+# then columns shuffled within a class. Random labels, and points too close to the middle of
+# their class, are far.

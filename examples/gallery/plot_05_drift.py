@@ -80,5 +80,5 @@ for name, told in (("the monitor", drifted), ("a single batch", alarm)):
 
 # %%
 # While nothing happens, batches stay in the band and the sum below its limit. With 90 % of
-# the ink left, both find the drift. This depends on the draw: with seed 1 the monitor raises
-# a false alarm at batch 11, and finds the drift one batch before a single test does.
+# the ink left, both find the drift. This depends on the draw: with seed 1 the monitor
+# raises a false alarm at batch 11, and finds the drift one batch before a single test does.

@@ -64,16 +64,15 @@ for line in ranking:
 figure, ax = plt.subplots(figsize=(8.5, 3.8))
 scaler = matrix.projections.scaler
 for row, line in enumerate(ranking):
-    share = np.clip(
-        sotdd.explain(
-            generators[line.name], real, label_law="quantiles", scale=scaler
-        ).features,
-        0,
-        1,
-    )
+    why = sotdd.explain(generators[line.name], real, label_law="quantiles", scale=scaler)
     value, floor, first = line.distance.value, line.distance.noise_floor, row == 0
-    ax.barh(line.name, value, color="C1", label="added by labels" if first else None)
-    ax.barh(line.name, value * share, color="C0", label="features" if first else None)
+    if why.within_noise:
+        ax.barh(line.name, value, color="C2", label="within noise")
+    else:
+        told = row == len(ranking) - 1  # in the legend once
+        ax.barh(line.name, value, color="C1", label="added by labels" if told else None)
+        features = value * np.clip(why.features, 0, 1)
+        ax.barh(line.name, features, color="C0", label="features" if told else None)
     ax.plot(
         [floor, floor],
         [row - 0.42, row + 0.42],

@@ -55,7 +55,7 @@ def timed(function: Callable[[], object]) -> float:
 def batches(
     families: Families, count: int, per_family: int, projections: sotdd.Projections, n_quantiles: int
 ) -> Iterator[dict[str, sotdd.Sketch]]:
-    """Sketches by name, so many at a time."""
+    """Sketches by name, a batch at a time."""
     for start in range(0, count, _BATCH):
         yield {
             f"{i // per_family} {i % per_family}": sotdd.sketch(

@@ -14,7 +14,7 @@ from benchmarks.decision_power import LEVEL, share
 from benchmarks.ordinary import Dataset
 from sotdd.measure.drift_monitor import DriftMonitor
 
-# Runs without an alarm end after so many times the run length that was asked for.
+# Runs without an alarm end after this many times the run length that was asked for.
 _PATIENCE = 20
 
 

@@ -177,7 +177,7 @@ def share_of_directions(pair: Pair, count: int, seed: int = 0) -> float:
 
 
 def replicates(measure: Measure, pair: Pair, count: int, n_projections: int) -> tuple[list[sotdd.Distance], float]:
-    """The same distance by so many seeds, and the median processor time of one."""
+    """The same distance by several seeds, and the median processor time of one."""
     measure(pair, 10**6, 64)
     found, times = [], []
     for seed in range(count):

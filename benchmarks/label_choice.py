@@ -130,7 +130,7 @@ def judge(family: Family, sizes: Sizes) -> Judged:
 
 
 def relative_error(found: Doubles, n_projections: int = 1000) -> float:
-    """Standard error of the rooted mean of so many costs, over its value."""
+    """Standard error of the rooted mean of this many costs, over its value."""
     return float(found.std() / found.mean() / 2 / np.sqrt(n_projections))
 
 

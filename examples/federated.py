@@ -3,9 +3,9 @@
     python examples/federated.py
 
 All agree on a recipe: here the sketch of a public reference, a file of a few hundred kilobytes. The clinics hold
-different parts of one study, so they first exchange class statistics, then counts of projected values; what
-comes out is the sketch of the whole study, within rounding that of the data in one place. The laboratory sends a
-sketch of its own. Every file that is exchanged is in one folder, and the script lists them: no data are in them.
+different parts of one study, so they first exchange class statistics, then counts of projected values. The result
+is the sketch of the whole study, close to what all data in one place would give. The laboratory sends a sketch of
+its own. The script lists every file that is exchanged; none of them contains data points.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python examples/flow_digits.py --out digits.png
 
-Every column of the picture follows one image along the flow; at the bottom is the image of the target
-nearest to where it arrived. No image is told where to go: only the distance between the datasets falls.
+Every column of the picture follows one image along the flow; at the bottom is the target image nearest to where it
+arrived. No image is told where to go: gradient descent only lowers the distance between the datasets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROWS = 6  # of them snapshots
 
 
 def pick(kinds: tuple[int, ...], part: slice) -> Labelled:
-    """Some images of these kinds, as many of each."""
+    """Some images of these kinds, the same number of each."""
     images, labels = digits()
     rows = np.concatenate([np.flatnonzero(labels == kind)[part] for kind in kinds])
     return images[rows].astype(np.float64), labels[rows]

@@ -3,8 +3,8 @@
     python examples/flow_shapes.py --out shapes.png
 
 Every row is a flow. Colours are classes; the target is the grey behind every picture, and in colour at the
-end of the row. Nothing says which class is to become which, so colours may come out swapped. In the last row
-a fifth of the ring is blue but half of the target is, which only moving labels can mend.
+end of the row. Nothing says which class should become which, so colours may come out swapped. In the last row
+a fifth of the ring is blue but half of the target is: only moving labels can make them equal.
 """
 
 from __future__ import annotations

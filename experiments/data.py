@@ -48,7 +48,7 @@ class Images:
     y: NDArray[np.int64]
 
     def sample(self, size: int | None, seed: int = 0) -> Images:
-        """At most so many of them, at random."""
+        """A random sample of at most this many."""
         if size is None or size >= len(self.y):
             return self
         rows = np.sort(np.random.default_rng(seed).choice(len(self.y), size, replace=False))
@@ -75,7 +75,7 @@ class Texts:
 def images(
     name: str, folder: Path, side: int | None = None, most: int | None = None, library: Any = None
 ) -> tuple[Images, Images]:
-    """Train and test part of a set of pictures: brought to ``side`` pixels, at most so many of each, where asked."""
+    """Train and test part of a set of pictures: at ``side`` pixels, and at most this many of each, if asked."""
     if name == "tiny_imagenet":
         parts = _tiny_imagenet(folder, most, library)
     else:

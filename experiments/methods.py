@@ -74,7 +74,7 @@ def measure(method: Method, datasets: Mapping[str, Dataset], *, seed: int = 0, d
 def by_projections(
     method: Method, a: Dataset, b: Dataset, counts: Sequence[int], *, seed: int = 0, device: str = "cpu"
 ) -> dict[int, float]:
-    """A sliced distance by its first so many projections, for each of the counts up to all of them."""
+    """A sliced distance by its first projections, for each of these counts up to all of them."""
     settings = _settings(method, math.prod(a[0].shape[1:]), seed, device)
     powers = sotdd.pairwise({"a": a, "b": b}, **settings)["a", "b"].per_projection  # type: ignore[arg-type]
     return {count: float(np.mean(powers[:count])) ** 0.5 for count in counts}

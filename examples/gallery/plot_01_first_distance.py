@@ -3,7 +3,7 @@ A first distance, and how it settles
 ====================================
 
 Half of the handwritten digits that come with the package, against the other half with
-noise on every pixel. Any arrays and any labels do; sizes and label sets may differ.
+noise on every pixel. Any arrays and any labels work; sizes and label sets may differ.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +26,8 @@ low, high = found.interval(0.95)
 print(f"{found.value:.4f}, between {low:.4f} and {high:.4f} with 95 % confidence")
 
 # %%
-# How does the value settle as projections become more? Eight seeds each, for the paper's
-# plain mean over projections and for the controlled estimator, which is the default.
+# How does the value settle with more projections? Eight seeds each, for the paper's plain
+# mean over projections and for the controlled estimator, which is the default.
 
 counts = [32, 64, 128, 256, 512, 1024]
 figure, ax = plt.subplots()
@@ -67,5 +67,4 @@ ax.legend()
 plt.show()
 
 # %%
-# Both estimators settle on the same value; the controlled one is there with far fewer
-# projections.
+# Both estimators settle on the same value; the controlled one needs far fewer projections.

@@ -22,7 +22,7 @@ others, kinds = images[second].astype(float), labels[second]
 
 
 def mislabelled(share):
-    """Labels of which this share is dealt out at random."""
+    """Labels of which this share is shuffled."""
     wrong = kinds.copy()
     rows = rng.choice(len(kinds), int(share * len(kinds)), replace=False)
     wrong[rows] = rng.permutation(wrong[rows])
@@ -40,7 +40,7 @@ for width in (0.5, 0.7, 1.0):
 for share in (0.5, 1.0):
     datasets[f"{share:.0%} wrong labels"] = others, mislabelled(share)
 
-matrix = sotdd.pairwise(datasets, noise_floor=4)
+matrix = sotdd.pairwise(datasets, noise_floor=True)
 for line in matrix.ranking("digits"):
     print(f"{line.rank:>2}  {line.name:<18} {line.distance}")
 

@@ -3,8 +3,8 @@ What is a small distance? The noise floor
 =========================================
 
 Two samples of one source are never at distance zero. How far apart they are by chance
-depends on their size. Asked for, every distance comes with that floor: what random splits
-of the pooled points give, through the same projections.
+depends on their size. With ``noise_floor=True`` a distance comes with that floor: what
+random splits of the pooled points give, through the same projections.
 """
 
 import matplotlib.pyplot as plt

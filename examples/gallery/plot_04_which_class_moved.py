@@ -47,5 +47,5 @@ right.tick_params(axis="y", length=0)
 plt.show()
 
 # %%
-# The mirrored 3 is farthest from its namesake and carries the largest share: it is the
-# class to look at.
+# The mirrored 3 is farther from the true 3 than any other digit is from its own kind, and
+# carries the largest share: it is the class to look at.

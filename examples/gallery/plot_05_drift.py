@@ -2,9 +2,9 @@
 Drift over time
 ===============
 
-A pipeline receives batches of 60 digits. The reference is fitted once, and keeps projected
-values and labels, no images. From batch 12 on the pen slowly runs dry. Single batches are
-tested at 1 %; a monitor adds up what they say, with 200 batches to a false alarm.
+A pipeline receives batches of 60 digits. The reference is fitted once; it keeps projected
+values and labels but no images. From batch 12 on the pen slowly runs dry. Single batches
+are tested at 1 %; a monitor adds up the evidence, with 200 batches to a false alarm.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ import sotdd
 from sotdd.demo import digits
 
 images, labels = digits()
-rng = np.random.default_rng(1)
+rng = np.random.default_rng(0)
 order = rng.permutation(len(images))
 known, later = order[:900], order[900:]
 
@@ -73,11 +73,12 @@ ax.annotate(
 )
 plt.show()
 
-# Either by the monitor or by a single batch: which was first, and with how much ink left?
+# Which found the drift first, the monitor or a single batch, and with how much ink left?
 for name, told in (("the monitor", drifted), ("a single batch", alarm)):
     first = int(days[told & (days > 11)][0])
     print(f"{name}: batch {first}, with {1 - 0.02 * (first - 11):.0%} of the ink")
 
 # %%
-# While nothing happens, batches stay in the band and the sum below its limit. Small drifts
-# add up in the sum before any one batch is clear by itself.
+# While nothing happens, batches stay in the band and the sum below its limit. With 90 % of
+# the ink left, both find the drift. This depends on the draw: with seed 1 the monitor
+# raises a false alarm at batch 11, and finds the drift one batch before a single test does.

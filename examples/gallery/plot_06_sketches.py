@@ -89,5 +89,5 @@ ax.legend()
 plt.show()
 
 # %%
-# Even few quantiles err less here than the choice of projections does; the 512 that are
-# kept by default err far less, from a stream as from sorted data.
+# Even a few quantiles cause a smaller error here than the choice of projections does. The
+# default, 512, causes far less, from a stream as well as from sorted data.

@@ -68,5 +68,5 @@ ax.legend(
 plt.show()
 
 # %%
-# The entry with the same digits comes first, then those that share two; names play no
-# part, since the catalog sees the images and how labels group them.
+# The entry with the same digits comes first, then those that share two. Label names play no
+# part: the catalog compares the images and how labels group them.

@@ -3,8 +3,8 @@ Choose an augmentation
 ======================
 
 Training images are clean; those in use come from another scanner, which blurs and turns
-them a little. Which augmentation brings the training set nearest to what is in use? The
-distance answers before anything is trained.
+them a little. Which augmentation brings the training set nearest to the images in use?
+The distance answers before anything is trained.
 """
 
 import matplotlib.pyplot as plt
@@ -56,32 +56,28 @@ candidates = {
     "mirror": clean[:, :, ::-1],
 }
 
-matrix = sotdd.pairwise(
-    {
-        "in use": in_use,
-        **{name: (batch, labels[train]) for name, batch in candidates.items()},
-    },
+ranking = sotdd.rank(
+    in_use,
+    {name: (batch, labels[train]) for name, batch in candidates.items()},
     n_projections=500,
     noise_floor=True,
 )
-ranking = matrix.ranking("in use")
-for line in ranking:
-    print(f"{line.rank}  {line.name:<14} {line.distance}")
+ranking
 
 # %%
 
 figure = plt.figure(figsize=(8.5, 4.4))
 grid = figure.add_gridspec(len(ranking), 2, width_ratios=(1, 9), wspace=0.02, hspace=0.15)
 ax = figure.add_subplot(grid[:, 1])
-best = ranking[0].rank
+nearest = ranking.lines[0]
 ax.barh(
     [line.name for line in ranking],
     [line.distance.value for line in ranking],
     xerr=[line.distance.stderr for line in ranking],
-    color=["C0" if line.rank == best else "#a8cbe6" for line in ranking],
+    color=["C0" if line.rank == nearest.rank else "#a8cbe6" for line in ranking],
     error_kw={"ecolor": "#1d2733", "elinewidth": 1},
 )
-floor = ranking[0].distance.noise_floor
+floor = nearest.distance.noise_floor
 ax.axvline(floor, color="C1", linestyle=(0, (4, 3)), linewidth=1.2)
 ax.annotate(
     "noise floor",
@@ -103,6 +99,6 @@ for row, line in enumerate(ranking):
 plt.show()
 
 # %%
-# Blur and turn together come nearest by far. They stay above the noise floor, since the
-# strengths that were tried are not quite those of the scanner; the same comparison would
-# choose among strengths.
+# Blur and turn together come nearest by far. They stay above the noise floor, since these
+# strengths are not quite those of the scanner. The same comparison can choose among
+# strengths.

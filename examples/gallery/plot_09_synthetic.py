@@ -3,7 +3,7 @@ Synthetic against real data
 ===========================
 
 The breast cancer table of scikit-learn: 569 tumours, 30 columns, two classes. Five
-generators are fitted to one half and judged by how far what they make is from the other
+generators are fitted to one half, and judged by how far their data are from the other
 half, which they never saw.
 """
 
@@ -49,9 +49,8 @@ generators = {
 
 # %%
 # All are measured together, so that one unit serves all. Some columns have long tails, so
-# classes enter by their quantiles rather than by moments, whose powers a few outliers
-# would rule. Of each the distance, its noise floor, and how much of the squared distance
-# would be left without labels.
+# classes enter by their quantiles rather than by moments. The picture shows the distance of
+# each, its noise floor, and how much of what is beyond noise is features.
 
 matrix = sotdd.pairwise(
     {"real": real, **generators}, label_law="quantiles", noise_floor=True
@@ -65,16 +64,15 @@ for line in ranking:
 figure, ax = plt.subplots(figsize=(8.5, 3.8))
 scaler = matrix.projections.scaler
 for row, line in enumerate(ranking):
-    share = np.clip(
-        sotdd.explain(
-            generators[line.name], real, label_law="quantiles", scale=scaler
-        ).features,
-        0,
-        1,
-    )
+    why = sotdd.explain(generators[line.name], real, label_law="quantiles", scale=scaler)
     value, floor, first = line.distance.value, line.distance.noise_floor, row == 0
-    ax.barh(line.name, value, color="C1", label="added by labels" if first else None)
-    ax.barh(line.name, value * share, color="C0", label="features" if first else None)
+    if why.within_noise:
+        ax.barh(line.name, value, color="C2", label="within noise")
+    else:
+        told = row == len(ranking) - 1  # in the legend once
+        ax.barh(line.name, value, color="C1", label="added by labels" if told else None)
+        features = value * np.clip(why.features, 0, 1)
+        ax.barh(line.name, features, color="C0", label="features" if told else None)
     ax.plot(
         [floor, floor],
         [row - 0.42, row + 0.42],
@@ -92,6 +90,6 @@ ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# Only the training rows themselves and a normal law per class are within noise. Columns
-# that forget each other are a little above it; labels that go with nothing, and points
-# too close to the middle of their class, are far.
+# Only the training rows themselves are within noise. A normal law per class comes next,
+# then columns shuffled within a class. Random labels, and points too close to the middle of
+# their class, are far.

@@ -2,9 +2,9 @@
 Flow one dataset into another
 =============================
 
-The distance has a gradient, so a labelled dataset can walk down it towards another. Here
-a ring in two colours flows into two moons. Nothing says which point is to go where, or
-which class is to become which.
+The distance has a gradient, so gradient descent can move one labelled dataset towards
+another. Here a ring in two colours flows into two moons. Nothing says which point should go
+where, or which class should become which.
 """
 
 import matplotlib.pyplot as plt

@@ -67,7 +67,7 @@ def runtimes(results: Path, size: str = "full") -> Section:
             here = "; ".join(map(_cost, chosen))
             lines.append(Line(f"{_NAMES[rows[0]['data']]}: {name}", said("runtime", "seconds"), here))
     sizes = (
-        "two disjoint random subsets of so many points each, one run each, given up after "
+        "two disjoint random subsets of this many points each, one run each, given up after "
         f"{runtime.SIZES[size].patience:.0f} s for all sizes of a method."
     )
     return Section("Runtime and memory", "runtime", sizes, lines, remarks("runtime"))

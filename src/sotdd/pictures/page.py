@@ -10,6 +10,7 @@ from string import Template
 from typing import Any
 
 from sotdd.basics.errors import require
+from sotdd.basics.text import counted
 from sotdd.pictures.page_data import page_data, settings
 from sotdd.pictures.reproduction import reproduction
 from sotdd.results.explanation import Explanation
@@ -56,7 +57,7 @@ def _part(name: str) -> str:
 
 
 def _subtitle(matrix: DistanceMatrix, method: str) -> str:
-    counts = f"{len(matrix):,} datasets, {len(matrix.distances):,} distances"
+    counts = f"{counted(len(matrix), 'dataset')}, {counted(len(matrix.distances), 'distance')}"
     return f"{counts}, {method}" if method else counts
 
 

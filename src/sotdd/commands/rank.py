@@ -103,7 +103,7 @@ def _legend(lines: Sequence[Ranked]) -> str:
     if first.n_projections is not None:
         parts.append("± one standard error over the choice of projections")
     if all(line.distance.excess is not None for line in lines):
-        parts.append("beyond chance: more than samples of these sizes differ anyway")
+        parts.append("beyond chance: the distance less what samples of these sizes give by chance")
     if any(line.tied for line in lines):
         parts.append("= tied: the error of the projections does not tell them apart")
     if any(line.distance.within_noise for line in lines):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import sys
 import traceback
+import warnings
 from typing import Annotated
 
 import typer
@@ -64,6 +65,11 @@ app.add_typer(catalog.app, rich_help_panel=_KEEP)
 app.command("demo", epilog=demo.EXAMPLES, rich_help_panel=_SEE)(demo.demo_command)
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning in one line: where in Python it was raised is of no use here."""
+    typer.echo(f"sotdd: {message}", err=True)
+
+
 def main() -> None:
     """Run the command line.
 
@@ -74,7 +80,9 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ± shows \xb1 rather than failing
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="sotdd")
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app(prog_name="sotdd")
     except (KeyboardInterrupt, SystemExit) as end:  # typer turns an interruption into an exit
         if isinstance(end, SystemExit) and end.code != _INTERRUPTED:
             raise

@@ -225,7 +225,10 @@ def test_one_of_a_thing_is_singular(tmp_path, monkeypatch, run):
         (["a.npz", "b.npz", "--method", "emd"], "--method is 'emd'"),
         (["a.npz", "b.npz", "--device", "tpu"], "--device is 'tpu'"),
         (["a.npz", "b.npz", "--method", "otdd", "--n-projections", "9"], "no option --n-projections: it takes --p, "),
-        (["a.npz", "b.npz", "--max-points", "9"], "no option --max-points of s-OTDD"),
+        (
+            ["a.npz", "b.npz", "--max-points", "9"],
+            "s-OTDD has no option --max-points: leave it out, or choose a --method",
+        ),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(files, run, arguments, said):

@@ -258,7 +258,10 @@ def test_explain(files, run):
         (["matrix", "here.npz", "missing.npz"], "there is no file missing.npz"),
         (["matrix", "here.npz", "east.npz", "--method", "emd"], "--method is 'emd'"),
         (["rank", "here.npz", "missing.npz"], "there is no file missing.npz"),
-        (["rank", "here.npz", "east.npz", "--max-points", "9"], "no option --max-points of s-OTDD"),
+        (
+            ["rank", "here.npz", "east.npz", "--max-points", "9"],
+            "s-OTDD has no option --max-points: leave it out, or choose a --method",
+        ),
         (["rank", "here.npz", "east.npz", "--method", "otdd", "--noise-floor"], "'otdd' has no option --noise-floor"),
         (["rank", "here.npz", "east.npz", "--seed", "-1"], "--seed is -1"),
         (["rank", "s.sotdd", "east.npz", "--noise-floor"], "a noise floor deals out points"),

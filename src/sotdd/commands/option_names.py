@@ -22,6 +22,7 @@ _IN_PYTHON_ONLY = {
 
 _NAMES = r"\w+(?:, \w+)*"
 _SUBJECT = re.compile(rf"^{_NAMES}(?= (?:is|are|cannot be chosen)\b)")
+_NOT_OURS = re.compile(rf"^there is no setting ({_NAMES}) of s-OTDD: .*$")
 _REFUSED = re.compile(rf"\bno setting ({_NAMES})")
 _TAKEN = re.compile(rf": it takes ({_NAMES})\.")
 # Quoted text is the user's own; a name inside a path is none of ours; a value may follow; short words need one.
@@ -50,6 +51,10 @@ def in_options(message: str) -> str:
     for phrase, shorter in _IN_PYTHON_ONLY.items():
         message = message.replace(phrase, shorter)
     message = _SUBJECT.sub(lambda match: _spelled(match[0]), message)
+    message = _NOT_OURS.sub(
+        lambda match: f"s-OTDD has no option {_spelled(match[1])}: leave it out, or choose a --method that takes it.",
+        message,
+    )
     message = _REFUSED.sub(lambda match: f"no option {_spelled(match[1])}", message)
     message = _TAKEN.sub(_only_options, message)
     return _ANYWHERE.sub(_with_value, message)

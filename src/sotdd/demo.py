@@ -1,4 +1,4 @@
-"""The datasets of the demonstration: handwritten digits, their relatives, and a stranger."""
+"""The datasets of the demonstration: handwritten digits, variants of them, and stripes."""
 
 from sotdd.commands.demonstration import STORY, datasets, digits, reading
 

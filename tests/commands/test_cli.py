@@ -137,8 +137,68 @@ def test_label_laws(files, run):
     code, _, errors = run("distance", "a.npz", "b.npz", "--label-law", "medians")
     assert (code, errors.strip()) == (
         2,
-        "sotdd: label_law is 'medians': expected 'moments', 'quantiles', 'paper' or a label law.",
+        "sotdd: --label-law is 'medians': expected 'moments', 'quantiles' or 'paper'.",
     )
+
+
+def test_projections_are_drawn_until_the_tolerance_is_met(files, run):
+    plain = json.loads(run("distance", "a.npz", "b.npz", "--json")[1])
+    code, said, errors = run("distance", "a.npz", "b.npz", "--rel-tol", "0.002", "--json")
+    assert (code, errors) == (0, "")
+    told = json.loads(said)
+    assert told["stderr"] <= 0.002 * told["value"] < plain["stderr"]
+    assert told["n_projections"] > plain["n_projections"]
+    assert f"{told['n_projections']:,} projections)" in run("distance", "a.npz", "b.npz", "--rel-tol", "0.002", "-q")[1]
+
+
+@pytest.mark.parametrize("command", ["distance", "matrix", "rank"])
+def test_max_samples_is_the_old_name_of_max_points(files, run, command):
+    words = [command, "a.npz", "b.npz", "--method", "otdd", "--json"]
+    code, said, errors = run(*words, "--max-samples", "30")
+    assert code == 0
+    assert errors == "--max-samples is now called --max-points; the old name will be removed.\n"
+    assert json.loads(said) == json.loads(run(*words, "--max-points", "30")[1])
+    code, said, errors = run(*words, "--max-samples", "30", "--max-points", "30")
+    assert (code, said) == (2, "")
+    assert errors == "sotdd: --max-samples is the old name of --max-points, and both are given: use one.\n"
+    assert "--max-samples" not in run(command, "--help")[1]
+
+
+def test_warnings_are_one_line(files):
+    (files / "points.csv").write_text("x,label\n1,a\n2,b\n3,a\n")
+    done = process("distance", "points.csv::max_rows=2", "points.csv")
+    assert done.returncode == 0
+    assert (
+        done.stderr == "sotdd: max_rows= is now called max_points=: please rename it, the old name will be removed.\n"
+    )
+
+
+def test_one_of_a_thing_is_singular(tmp_path, monkeypatch, run):
+    """A dataset of one point with one feature, through every command."""
+    pytest.importorskip("lancedb")
+    monkeypatch.chdir(tmp_path)
+    np.savez("one.npz", X=[[1.0]], y=["a"])
+    np.savez("two.npz", X=[[3.0]], y=["a"])
+    one = ("--n-projections", "1")
+    printed = [
+        run("distance", "one.npz", "two.npz", *one),
+        run("matrix", "one.npz", "two.npz", *one, "--report", "page.html"),
+        run("rank", "one.npz", "two.npz", *one),
+        run("explain", "one.npz", "two.npz", *one),
+        run("test", "one.npz", "two.npz", "--n-permutations", "2"),
+        run("check", "one.npz", "two.npz", "--fail-above", "99", *one),
+        run("sketch", "one.npz", "-o", "one.sotdd", "--n-quantiles", "1", *one),
+        run("catalog", "add", "shop", "one", "one.sotdd"),
+        run("catalog", "list", "shop"),
+        run("catalog", "show", "shop", "one"),
+        run("catalog", "search", "shop", "one.sotdd"),
+    ]
+    text = "".join(said + errors for _, said, errors in printed)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    text += page.partition("<script>")[0]  # what is after it is Plotly
+    plural = r"(?<![\d,.])1 (?:points|features|classes|projections|entries|quantiles|datasets|distances|pairs)\b"
+    assert re.findall(f".*{plural}.*", text) == []
+    assert all("Traceback" not in errors for _, _, errors in printed)
 
 
 @pytest.mark.parametrize(
@@ -158,14 +218,17 @@ def test_label_laws(files, run):
         (["a.npz", "bare.npz::label=z"], "bare.npz has no array 'z', only X"),
         (["a.npz", "b.npz::colour=red"], "cannot read 'colour=red'"),
         (["a.npz", "flat.npz"], "dataset 'flat.npz' has 3 features but dataset 'a.npz' has 4"),
-        (["a.npz", "b.npz", "--n-projections", "0"], "n_projections is 0"),
-        (["a.npz", "b.npz", "--p", "0.5"], "p is 0.5"),
-        (["a.npz", "b.npz", "--p", "nan"], "p is nan"),
-        (["a.npz", "b.npz", "--seed", "-1"], "seed is -1"),
-        (["a.npz", "b.npz", "--method", "emd"], "method is 'emd'"),
-        (["a.npz", "b.npz", "--device", "tpu"], "device is 'tpu'"),
-        (["a.npz", "b.npz", "--method", "otdd", "--n-projections", "9"], "'otdd' has no setting n_projections"),
-        (["a.npz", "b.npz", "--max-points", "9"], "no setting max_points of s-OTDD"),
+        (["a.npz", "b.npz", "--n-projections", "0"], "--n-projections is 0"),
+        (["a.npz", "b.npz", "--p", "0.5"], "--p is 0.5"),
+        (["a.npz", "b.npz", "--p", "nan"], "--p is nan"),
+        (["a.npz", "b.npz", "--seed", "-1"], "--seed is -1: expected an integer of at least 0."),
+        (["a.npz", "b.npz", "--method", "emd"], "--method is 'emd'"),
+        (["a.npz", "b.npz", "--device", "tpu"], "--device is 'tpu'"),
+        (["a.npz", "b.npz", "--method", "otdd", "--n-projections", "9"], "no option --n-projections: it takes --p, "),
+        (
+            ["a.npz", "b.npz", "--max-points", "9"],
+            "s-OTDD has no option --max-points: leave it out, or choose a --method",
+        ),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(files, run, arguments, said):

@@ -62,8 +62,8 @@ def test_a_catalog_from_the_first_to_the_last_entry(files, run):
     code, said, errors = run("catalog", "add", "shop", "first", "a.npz", "--meta", "year=2024", "--meta", "by=it's us")
     assert (code, errors) == (0, "")
     assert "added 'first' to shop: 700 points, 2 classes" in said
-    assert "A new catalog" in said
-    assert "new catalog" not in run("catalog", "add", "shop", "second", "b.npz", "--meta", "year=2020")[1]
+    assert "New catalog: datasets added later use the same 1,000 projections" in said
+    assert "New catalog" not in run("catalog", "add", "shop", "second", "b.npz", "--meta", "year=2020")[1]
     assert run("sketch", "c.npz", "-o", "c.sotdd", "--like", "shop")[0] == 0
     assert run("catalog", "add", "shop", "third", "c.sotdd", "--meta", 'zip="0123"', "--meta", "ok=true")[0] == 0
 
@@ -91,7 +91,7 @@ def test_a_catalog_from_the_first_to_the_last_entry(files, run):
     told = json.loads(run("catalog", "show", "shop", "first", "--json")[1])
     assert (told["name"], told["metadata"]["year"], told["n_quantiles"]) == ("first", 2024, 512)
 
-    assert "'third' is called '3rd' now" in run("catalog", "rename", "shop", "third", "3rd")[1]
+    assert "renamed 'third' to '3rd'" in run("catalog", "rename", "shop", "third", "3rd")[1]
     assert "2 entries left" in run("catalog", "remove", "shop", "3rd")[1]
     assert json.loads(run("catalog", "remove", "shop", "second", "--json")[1])["entries"] == 1
     assert run("catalog", "add", "shop", "first", "b.npz", "--overwrite")[0] == 0
@@ -111,20 +111,23 @@ def shop(files, run):
     [
         (["sketch", "a.npz", "-o", "a.bin"], "call it 'a.sotdd'"),
         (["sketch", "missing.npz", "-o", "x.sotdd"], "there is no file missing.npz"),
-        (["sketch", "a.sotdd", "-o", "x.sotdd"], "is a sketch already"),
-        (["sketch", "a.npz", "-o", "x.sotdd", "--like", "a.sotdd", "--seed", "1"], "seed cannot be chosen with --like"),
+        (["sketch", "a.sotdd", "-o", "x.sotdd"], "is already a sketch"),
+        (
+            ["sketch", "a.npz", "-o", "x.sotdd", "--like", "a.sotdd", "--seed", "1"],
+            "--seed cannot be chosen together with --like",
+        ),
         (["sketch", "a.npz", "-o", "x.sotdd", "--like", "missing.sotdd"], "cannot read 'missing.sotdd'"),
         (["sketch", "wide.npz", "-o", "x.sotdd", "--like", "a.sotdd"], "has 9 features but the projections are for 4"),
-        (["sketch", "a.npz", "-o", "x.sotdd", "--n-projections", "0"], "n_projections is 0"),
-        (["sketch", "a.npz", "-o", "x.sotdd", "--n-quantiles", "-1"], "n_quantiles is -1"),
-        (["sketch", "a.npz", "-o", "x.sotdd", "--n-quantiles", "0"], "n_quantiles is 0"),
+        (["sketch", "a.npz", "-o", "x.sotdd", "--n-projections", "0"], "--n-projections is 0"),
+        (["sketch", "a.npz", "-o", "x.sotdd", "--n-quantiles", "-1"], "--n-quantiles is -1"),
+        (["sketch", "a.npz", "-o", "x.sotdd", "--n-quantiles", "0"], "--n-quantiles is 0"),
         (["sketch", "a.npz", "-o", "no/x.sotdd"], "cannot write"),
-        (["distance", "a.sotdd", "other.sotdd"], "n_projections is 64 and 32"),
+        (["distance", "a.sotdd", "other.sotdd"], "--n-projections is 64 and 32"),
         (["distance", "a.sotdd", "b.npz", "--seed", "1"], "seed cannot be chosen for a sketch"),
         (["distance", "a.sotdd", "text.sotdd"], "is not a whole sketch"),
         (["distance", "a.sotdd", "b.npz", "--method", "otdd"], "'a.sotdd' is a sketch, which has no points"),
         (["catalog", "add", "shop", "first", "b.npz"], "there is an entry 'first'"),
-        (["catalog", "add", "shop", "x", "other.sotdd"], "n_projections is 64 and 32"),
+        (["catalog", "add", "shop", "x", "other.sotdd"], "--n-projections is 64 and 32"),
         (["catalog", "add", "shop", "x", "wide.npz"], "has 9 features"),
         (["catalog", "add", "shop", "x", "b.npz", "--meta", "year"], "expected KEY=VALUE"),
         (["catalog", "add", "shop", "x", "b.npz", "--meta", "Year=1"], "expected lower-case"),

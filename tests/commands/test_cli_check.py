@@ -145,7 +145,9 @@ def test_names_count_on_request(files, run):
 def test_a_close_call_says_so(files, run):
     told = json.loads(run("check", "reference.npz", "moved.npz", "--fail-above", "9", "--json", *FEW)[1])
     limit = f"{told['distance']['value']:.3f}"
-    assert "more projections would tell" in run("check", "reference.npz", "moved.npz", "--fail-above", limit, *FEW)[1]
+    assert (
+        "use more projections to be sure" in run("check", "reference.npz", "moved.npz", "--fail-above", limit, *FEW)[1]
+    )
 
 
 def test_test(files, run):
@@ -169,14 +171,17 @@ def test_test(files, run):
         (["check", "reference.npz", "same.npz", "--fail-above", "-1"], "--fail-above is -1"),
         (["check", "reference.npz", "same.npz", "--p-value", "5"], "--p-value is 5"),
         (["check", "reference.npz", "missing.npz"], "there is no file missing.npz"),
-        (["check", "s.sotdd", "same.npz"], "give the data, or --fail-above alone"),
-        (["check", "s.sotdd", "same.npz", "--fail-above", "1", "--p-value", "0.1"], "no points to judge chance by"),
-        (["check", "reference.npz", "same.npz", "--label-names", "yes"], "label_names is 'yes'"),
-        (["check", "reference.npz", "s.sotdd", "--fail-above", "1"], "sketch the reference too"),
-        (["check", "s.sotdd", "same.npz", "--fail-above", "1", "--seed", "3"], "seed cannot be chosen for a sketch"),
+        (["check", "s.sotdd", "same.npz"], "give the data, or decide by --fail-above alone"),
+        (["check", "s.sotdd", "same.npz", "--fail-above", "1", "--p-value", "0.1"], "no points to shuffle"),
+        (["check", "reference.npz", "same.npz", "--label-names", "yes"], "--label-names is 'yes'"),
+        (
+            ["check", "reference.npz", "s.sotdd", "--fail-above", "1"],
+            "or sketch the reference, and then this one --like it",
+        ),
+        (["check", "s.sotdd", "same.npz", "--fail-above", "1", "--seed", "3"], "--seed cannot be chosen for a sketch"),
         (["test", "s.sotdd", "same.npz"], "'s.sotdd' is a sketch, which has no points to shuffle"),
-        (["test", "reference.npz", "same.npz", "--n-permutations", "0"], "n_permutations is 0"),
-        (["test", "reference.npz", "same.npz", "--statistic", "mean"], "statistic is 'mean'"),
+        (["test", "reference.npz", "same.npz", "--n-permutations", "0"], "--n-permutations is 0"),
+        (["test", "reference.npz", "same.npz", "--statistic", "mean"], "--statistic is 'mean'"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(files, run, arguments, said):

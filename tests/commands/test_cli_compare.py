@@ -194,10 +194,10 @@ def test_rank(files, run):
     first, header, *rows, legend = said.splitlines()
     assert first == "Nearest to here.npz: 300 points, 4 features, 2 classes"
     assert header.split("  ")[0] == "rank"
-    assert header.endswith("95 % interval  beyond sizes  noise floor")
+    assert header.endswith("95 % interval  beyond chance  noise floor")
     assert [row.split()[0] for row in rows] == ["1", "2=", "2=", "4"]
     assert [row.endswith("~") for row in rows] == [True, False, False, False]
-    assert "= tied, not told apart by noise" in legend
+    assert "= tied: the error of the projections does not tell them apart" in legend
     assert "~ within noise" in legend
 
 
@@ -228,7 +228,7 @@ def test_rank_of_sketches(files, run):
 
 def test_ranking_fits_a_narrow_terminal(files, run, monkeypatch):
     said = shown_at(64, monkeypatch, run, "rank", "here.npz", "again.npz", "east.npz", *FEW)
-    assert said.splitlines()[1].split() == ["rank", "candidate", "distance", "95", "%", "interval", "beyond", "sizes"]
+    assert said.splitlines()[1].split() == ["rank", "candidate", "distance", "95", "%", "interval", "beyond", "chance"]
 
 
 # ---------------------------------------------------------------------------------------------------- explain
@@ -240,7 +240,7 @@ def test_explain(files, run):
     data = loaded("here.npz", "far[red].npz")
     why = sotdd.explain(*(sotdd.open_dataset(source, name=name) for name, source in data.items()), n_projections=200)
     assert said.startswith(why.table())
-    assert "share: of the cost" in said
+    assert "share: what the points of a class add to the cost" in said
     told = json.loads(run("explain", "here.npz", "far[red].npz", *FEW, "--json")[1])
     assert told == {"a": "here.npz", "b": "far[red].npz", **json.loads(json.dumps(why.to_dict()))}
     assert "… and 1 more" in run("explain", "here.npz", "far[red].npz", *FEW, "--top", "1")[1]
@@ -256,15 +256,18 @@ def test_explain(files, run):
         (["matrix", "here.npz", "east.npz", "--csv", "--json"], "--csv and --json are both given"),
         (["matrix", "here.npz", "flat.npz"], "has 3 features"),
         (["matrix", "here.npz", "missing.npz"], "there is no file missing.npz"),
-        (["matrix", "here.npz", "east.npz", "--method", "emd"], "method is 'emd'"),
+        (["matrix", "here.npz", "east.npz", "--method", "emd"], "--method is 'emd'"),
         (["rank", "here.npz", "missing.npz"], "there is no file missing.npz"),
-        (["rank", "here.npz", "east.npz", "--max-points", "9"], "no setting max_points of s-OTDD"),
-        (["rank", "here.npz", "east.npz", "--method", "otdd", "--noise-floor"], "'otdd' has no setting noise_floor"),
-        (["rank", "here.npz", "east.npz", "--seed", "-1"], "seed is -1"),
+        (
+            ["rank", "here.npz", "east.npz", "--max-points", "9"],
+            "s-OTDD has no option --max-points: leave it out, or choose a --method",
+        ),
+        (["rank", "here.npz", "east.npz", "--method", "otdd", "--noise-floor"], "'otdd' has no option --noise-floor"),
+        (["rank", "here.npz", "east.npz", "--seed", "-1"], "--seed is -1"),
         (["rank", "s.sotdd", "east.npz", "--noise-floor"], "a noise floor deals out points"),
-        (["explain", "s.sotdd", "east.npz"], "'s.sotdd' is a sketch, which has no points to explain a distance by"),
+        (["explain", "s.sotdd", "east.npz"], "'s.sotdd' is a sketch, which has no points to explain a distance with"),
         (["explain", "here.npz", "flat.npz"], "has 3 features"),
-        (["explain", "here.npz", "east.npz", "--p", "0"], "p is 0"),
+        (["explain", "here.npz", "east.npz", "--p", "0"], "--p is 0"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(files, run, arguments, said):

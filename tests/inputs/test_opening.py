@@ -12,7 +12,7 @@ from inputs.helpers import frame_of, refusal
 from sotdd import LabelledData, open_dataset
 from sotdd.inputs import labelled, labelled_pair
 
-OLD_NAME = r"max_rows= is called max_points= now, and will go: please rename it\."
+OLD_NAME = r"max_rows= is now called max_points=: please rename it, the old name will be removed\."
 
 
 def test_the_old_name_of_max_points_is_taken_with_a_warning(xy, folder):

@@ -49,7 +49,7 @@ def test_the_task_embedding_shows_its_settings():
     ids=["otdd", "wte", "pairwise"],
 )
 def test_max_samples_is_the_old_name_of_max_points(call):
-    with pytest.warns(FutureWarning, match="max_samples= is called max_points= now") as caught:
+    with pytest.warns(FutureWarning, match="max_samples= is now called max_points=") as caught:
         assert call(max_samples=5) == (5, 5)
     assert caught[0].filename == __file__
     with pytest.raises(sotdd.SotddError, match="max_samples is the old name of max_points, and both are given"):

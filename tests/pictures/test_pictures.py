@@ -111,7 +111,7 @@ def test_a_heat_map_shows_the_values_in_order(matrix):
     assert shown.mask[~off].all()
     said = texts(ax)
     assert r"cheap \$5 to \$9" in said
-    assert any("spreads of the pooled data" in text for text in said)
+    assert any("in units of the pooled spread" in text for text in said)
 
 
 def test_a_map_states_its_stress(matrix):

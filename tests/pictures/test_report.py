@@ -88,8 +88,8 @@ def test_the_words_are_about_these_numbers(matrix, datasets):
     assert any(sentence.startswith("“far” stands apart") for sentence in said)
     why = explanations[0, 2]
     assert (
-        f"Of what is beyond noise between “near” and “far”, {100 * why.labels:.0f} % is labels and the rest features."
-        in said
+        f"Of the difference beyond noise between “near” and “far”, {100 * why.labels:.0f} % is due to labels and the "
+        "rest to features." in said
     )
     assert "128 projections" in said[-1]
 
@@ -152,7 +152,7 @@ def test_bad_input(matrix, datasets, rng, tmp_path):
         ({"explanations": "all"}, "without datasets"),
         ({"explanations": "some", "datasets": datasets}, "explanations is 'some'"),
         ({"explanations": [("near", "mars")], "datasets": datasets}, "'near' and 'mars'"),
-        ({"explanations": [("far", "near")], "datasets": datasets}, "the other way round"),
+        ({"explanations": [("far", "near")], "datasets": datasets}, "in the other order"),
         ({"explanations": ["near"], "datasets": datasets}, "by pairs of names"),
         ({"explanations": {("near", "far"): 3}}, "expected an Explanation"),
         ({"explanations": {("near", "far"): other}}, "other projections"),

@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, checks of settings, words, files, memory, progress."""
+"""What every room uses: errors, checks of settings, text, files, memory, progress and random streams."""

@@ -1,4 +1,4 @@
-"""Settings that several calls take, checked the same way everywhere."""
+"""Checks of settings that several functions share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_order(p: object) -> float:
 
 
 def check_seed(seed: object) -> int:
-    """Return an integer that keys draws, from an integer or a generator, or refuse."""
+    """Return a seed as an integer, from an integer or a generator, or refuse."""
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**63))
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
@@ -45,9 +45,9 @@ def check_seed(seed: object) -> int:
 
 
 def check_law(law: object, methods: dict[str, int], expected: str) -> None:
-    """Refuse an object that lacks one of the methods, each with so many arguments.
+    """Refuse an object without these methods, each of which takes this many arguments.
 
-    A class in place of an instance, or a law of another kind, lacks them too.
+    This also refuses a class in place of an instance, and a law of another kind.
     """
     for name, count in methods.items():
         method = getattr(law, name, None)
@@ -59,17 +59,17 @@ def check_law(law: object, methods: dict[str, int], expected: str) -> None:
             raise SotddError(f"{expected}, not {described(law)}.") from None
 
 
-def refuse_beyond_float64(reach: NDArray[np.float64]) -> None:
-    """Refuse features whose differences are not even numbers."""
-    if not np.isfinite(reach).all():
+def refuse_beyond_float64(ranges: NDArray[np.float64]) -> None:
+    """Refuse features whose differences overflow."""
+    if not np.isfinite(ranges).all():
         raise SotddError(
-            f"features that differ by {np.max(reach):.3g} cannot be scaled in float64: bring them to a usual range "
+            f"features that differ by {np.max(ranges):.3g} cannot be scaled in float64: bring them to a usual range "
             "first."
         )
 
 
 def as_number(value: object) -> float | None:
-    """A real number as a float; None for anything else, NaN and what float cannot hold."""
+    """A real number as a float; None for NaN, for numbers too large for a float, and for anything else."""
     if not isinstance(value, (Real, np.bool_)) or isinstance(value, (bool, np.bool_)):
         return None
     try:
@@ -80,7 +80,7 @@ def as_number(value: object) -> float | None:
 
 
 def described(value: object) -> str:
-    """What arrived, in a few words: small values as they are, others by their type."""
+    """A value in a few words, for errors: numbers and short text as they are, others by their type."""
     if isinstance(value, type):
         return f"the class {value.__name__} itself"
     if isinstance(value, (str, int, float, type(None), np.integer, np.floating)):
@@ -90,5 +90,5 @@ def described(value: object) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The beginning of an error's text, or its kind."""
+    """The first line of an error's message, or its type if it has none."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

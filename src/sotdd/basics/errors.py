@@ -1,4 +1,4 @@
-"""The one error that the package raises for input it cannot use."""
+"""The errors that the package raises for input it cannot use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 class SotddError(ValueError):
-    """Raised for input that cannot be used: one line on what arrived and what to do.
+    """Raised for input that cannot be used; one line says what arrived and what to do.
 
     Examples
     --------
@@ -20,12 +20,12 @@ class SotddError(ValueError):
     """
 
 
-class OutOfRange(SotddError):  # noqa: N818  # it says what is wrong, as its parent does
-    """Values or powers of them that leave the range of floating-point numbers: too far apart to measure."""
+class OutOfRange(SotddError):  # noqa: N818  # the name says what is wrong
+    """Raised for data too far apart to measure: a distance or a power of it overflows."""
 
 
-class UnknownSetting(SotddError, TypeError):  # noqa: N818  # as above; a TypeError too, as Python has it for keywords
-    """A setting by a name that there is not."""
+class UnknownSetting(SotddError, TypeError):  # noqa: N818  # as above; Python raises a TypeError for unknown keywords
+    """Raised for a setting that does not exist."""
 
 
 def require(module: str, purpose: str, install: str) -> ModuleType:

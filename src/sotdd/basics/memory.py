@@ -1,4 +1,4 @@
-"""How much memory this process may still take."""
+"""How much memory this process can still use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def available_bytes() -> int:
-    """Memory that this process may still take, as far as the system tells."""
+    """How many bytes this process can still use, as far as the system says."""
     free = _free_by_kernel()
     limit, used = (_read_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
     return free if limit is None or used is None else max(0, min(free, limit - used))

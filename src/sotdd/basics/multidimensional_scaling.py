@@ -1,4 +1,4 @@
-"""Multidimensional scaling: points whose Euclidean distances are near given ones."""
+"""Multidimensional scaling: points whose Euclidean distances approximate the distances of a matrix."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
 
-# SMACOF stops when a step lowers the stress by less than this share of it.
+# SMACOF stops when a step lowers the stress by less than this fraction.
 _TOLERANCE = 1e-9
 
 
 def classical_scaling(distances: Doubles, dimensions: int) -> Doubles:
     """Leading eigenvectors (N, dimensions) of the doubly centred squared distances (N, N).
 
-    Exact where such points exist. Coordinates beyond the N-th are zero.
+    Exact if such points exist. Coordinates beyond the N-th are zero.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def classical_scaling(distances: Doubles, dimensions: int) -> Doubles:
 
 
 def smacof(distances: Doubles, start: Doubles, max_steps: int = 1000) -> Doubles:
-    """Move points (N, m) from ``start`` so that their distances come near the given ones (N, N).
+    """Move points (N, m) from ``start`` until their distances approximate ``distances`` (N, N).
 
     SMACOF: each step is the Guttman transform, which never raises `raw_stress`.
     """
@@ -50,12 +50,12 @@ def smacof(distances: Doubles, start: Doubles, max_steps: int = 1000) -> Doubles
 
 
 def raw_stress(distances: Doubles, points: Doubles) -> float:
-    """Σ (given distance − distance of the points)², each pair counted from both of its ends."""
+    """Σ (distance − distance of the points)², with every pair counted twice."""
     return float(np.sum((distances - euclidean_distances(points)) ** 2))
 
 
 def euclidean_distances(points: Doubles) -> Doubles:
-    """Distances (N, N) between points (N, m)."""
+    """Euclidean distances (N, N) between points (N, m)."""
     from scipy.spatial.distance import cdist
 
     apart: Doubles = cdist(points, points)

@@ -1,4 +1,4 @@
-"""How far long work has come: told to a callback, or drawn as a bar."""
+"""Progress of long computations: reported to a callback, or drawn as a bar."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def reporting(progress: Progress, title: str) -> Iterator[Report]:
 
 @contextmanager
 def _bar(title: str) -> Iterator[Report]:
-    """Draw a bar on standard error that vanishes when the work is done."""
+    """Draw a bar on standard error that disappears when the work is done."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress

@@ -1,4 +1,4 @@
-"""Settings that have a new name: the old one is taken for one more release, and warned about."""
+"""Settings with a new name: the old name still works for one release, with a warning."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sotdd.basics.errors import SotddError
 
 
 def renamed(settings: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """The settings by their names of today; whoever called from outside is told where to change the old one.
+    """The settings with the old name replaced by the new one; the warning points at the caller's line.
 
     Examples
     --------
     >>> import warnings
-    >>> with warnings.catch_warnings(record=True):
+    >>> with warnings.catch_warnings(action="ignore"):
     ...     renamed({"colour": "red"}, "colour", "hue")
     {'hue': 'red'}
     """
@@ -29,8 +29,10 @@ def renamed(settings: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
 
 
 def warn_of(old: str, new: str) -> None:
-    """Warn of an old name, at the line outside this package that used it."""
+    """Warn about an old name, at the line outside this package that used it."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "sotdd":
         frame, level = frame.f_back, level + 1
-    warnings.warn(f"{old}= is called {new}= now, and will go: please rename it.", FutureWarning, stacklevel=level)
+    warnings.warn(
+        f"{old}= is now called {new}=: please rename it, the old name will be removed.", FutureWarning, stacklevel=level
+    )

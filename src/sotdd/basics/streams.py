@@ -1,4 +1,4 @@
-"""Random streams: every use of a seed has a number of its own here, so that no two uses draw the same numbers."""
+"""Random streams: each use of a seed has its own number here, so that no two uses draw the same numbers."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import numpy as np
 
 
 class Stream(IntEnum):
-    """What is drawn. Numbers are part of what a seed means: never change or reuse one."""
+    """What is drawn. The numbers are part of what a seed means: never change or reuse one."""
 
     DIRECTIONS = 0  # of features, by block of projections
-    LABEL_DIRECTIONS = 1  # of labels, where they have their own, by block
+    LABEL_DIRECTIONS = 1  # of labels, if they have their own, by block
     LABEL_TERMS = 2  # by block
     MORE_LABEL_TERMS = 3  # for the means of controls, by block
-    SAMPLE = 4  # of the points of a dataset that is too large, by dataset
-    SPLITS = 5  # of pooled points to two sides, by split
+    SAMPLE = 4  # points of a dataset that is too large, by dataset
+    SPLITS = 5  # pooled points dealt to two sides, by split
     REFERENCE = 6  # points of a drift reference that a batch is compared with, by the size of the batch
-    HALF_SAMPLES = 7  # of both datasets of an explanation, by sample
-    FLOW_STEPS = 8  # seeds of the projections that a step of a flow sees, by step
+    HALF_SAMPLES = 7  # half of the points of each dataset of an explanation, by sample
+    FLOW_STEPS = 8  # seeds of the projections that a step of a flow uses, by step
 
 
 def sequence(seed: int, stream: Stream, number: int) -> np.random.SeedSequence:
-    """What a generator of the ``number``-th draw of a stream is keyed by."""
+    """The seed sequence of the ``number``-th draw of a stream."""
     return np.random.SeedSequence(seed, spawn_key=(number, int(stream)))
 
 
 def generator(seed: int, stream: Stream, number: int) -> np.random.Generator:
-    """A generator for the ``number``-th draw of a stream, which depends on nothing else.
+    """A generator for the ``number``-th draw of a stream, which depends on no other draw.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Words that messages and tables share."""
+"""Numbers, lists and tables as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 
 def counted(count: int, one: str, several: str | None = None) -> str:
-    """A number and what is counted: 1 class, 1,234 classes.
+    """A number with its noun: 1 class, 1,234 classes.
 
     Examples
     --------
@@ -18,7 +18,7 @@ def counted(count: int, one: str, several: str | None = None) -> str:
 
 
 def with_error(value: float, stderr: float) -> str:
-    """Write a value and its error with two digits of the error.
+    """A value and its standard error, with two digits of the error.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def with_error(value: float, stderr: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], to_the_right: Collection[int] = ()) -> list[str]:
-    r"""A table as lines: columns of one width, some of them to the right.
+    r"""A table as lines of aligned columns; those in ``to_the_right`` are right-aligned.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def aligned(rows: Sequence[Sequence[str]], to_the_right: Collection[int] = ()) -
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
-    """Names after one another, the first of them where there are many.
+    """Names separated by commas; of many, only the first ``most``.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The command line: parse, call, print. One module for each command."""
+"""The command line: one module for each command, which parses, calls the library and prints."""
 
 
 def main() -> None:
     """Run the program ``sotdd``."""
-    from sotdd.commands.app import main as run  # what only commands need is not loaded with the demonstration
+    from sotdd.commands.app import main as run  # importing sotdd.demo must not load the command line
 
     run()
 

@@ -1,4 +1,4 @@
-"""The app: every command under one name, and what happens when one fails.
+"""The program: all commands under one name, and what it prints when one fails.
 
 Nothing heavy is imported before a command runs, so that ``--help`` answers at once.
 """
@@ -8,15 +8,17 @@ from __future__ import annotations
 import io
 import sys
 import traceback
+import warnings
 from typing import Annotated
 
 import typer
 
 from sotdd.basics.errors import SotddError
 from sotdd.commands import catalog, check, demo, distance, explain, matrix, rank, sketch, two_sample
+from sotdd.commands.option_names import in_options
 
-_INTERRUPTED = 130  # as shells say it: 128 and the number of the signal
-_COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "See it work"
+_INTERRUPTED = 130  # as shells report it: 128 plus the number of the signal
+_COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
 
 app = typer.Typer(
     name="sotdd",
@@ -42,7 +44,10 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Show the versions of this and of what it uses.", callback=_show_versions, is_eager=True
+            "--version",
+            help="Show the versions of sotdd and of the libraries it uses.",
+            callback=_show_versions,
+            is_eager=True,
         ),
     ] = False,
 ) -> None:
@@ -60,28 +65,35 @@ app.add_typer(catalog.app, rich_help_panel=_KEEP)
 app.command("demo", epilog=demo.EXAMPLES, rich_help_panel=_SEE)(demo.demo_command)
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning in one line: where in Python it was raised is of no use here."""
+    typer.echo(f"sotdd: {message}", err=True)
+
+
 def main() -> None:
     """Run the command line.
 
-    Exit codes: 0; 1 if a check fails; 2 for input that cannot be used, in one line; 70 for a fault of this program,
-    so that none is taken for drift; 130 if it was interrupted.
+    Exit codes: 0 for success; 1 if a check fails; 2 for input that cannot be used, with one line that says why; 70 for
+    a bug in this program, which must not be taken for drift; 130 if it was interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal without ± shows something else, rather than failing
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ± shows \xb1 rather than failing
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="sotdd")
-    except (KeyboardInterrupt, SystemExit) as end:  # a command that is interrupted arrives as an exit already
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app(prog_name="sotdd")
+    except (KeyboardInterrupt, SystemExit) as end:  # typer turns an interruption into an exit
         if isinstance(end, SystemExit) and end.code != _INTERRUPTED:
             raise
         typer.echo("sotdd: interrupted.", err=True)
         raise SystemExit(_INTERRUPTED) from None
     except SotddError as error:
-        typer.echo(f"sotdd: {error}", err=True)
+        typer.echo(f"sotdd: {in_options(str(error))}", err=True)
         raise SystemExit(2) from None
     except OSError as error:
         typer.echo(f"sotdd: cannot write the result ({error}).", err=True)
         raise SystemExit(2) from None
-    except Exception:  # noqa: BLE001  # Python itself would exit with 1
+    except Exception:  # noqa: BLE001  # left alone, Python would exit with 1
         traceback.print_exc()
         raise SystemExit(70) from None

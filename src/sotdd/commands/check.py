@@ -1,4 +1,4 @@
-"""The command check: a dataset that may have drifted from a reference."""
+"""The command ``sotdd check``, which looks for drift from a reference."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.commands import options as o
+from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import opened
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 
@@ -29,13 +30,13 @@ EXAMPLES = o.examples(
     "sotdd check reference.sotdd today.npz --fail-above 0.1 --json",
 )
 
-# The level of the decision where no other is asked for.
+# The level of the test unless --p-value sets another.
 _LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One thing that was checked: what was found, what would have been allowed, and how that reads."""
+    """One criterion: its value, the limit, whether it failed, and that in words."""
 
     criterion: str
     value: float | None
@@ -46,13 +47,13 @@ class Outcome:
 
 def check_command(
     reference: Annotated[str, typer.Argument(metavar="REFERENCE", help=o.SKETCH_TOO)],
-    current: Annotated[str, typer.Argument(metavar="CURRENT", help="What may have drifted from it.")],
+    current: Annotated[str, typer.Argument(metavar="CURRENT", help="The dataset that may have drifted from it.")],
     fail_above: Annotated[
         float | None, typer.Option(metavar="X", help="Fail if the distance is more than this.")
     ] = None,
     p_value: Annotated[
         float | None,
-        typer.Option(metavar="LEVEL", help="Fail if one source is ruled out at this level; 0.05 by default."),
+        typer.Option(metavar="LEVEL", help="Fail if a permutation test finds drift at this level; 0.05 by default."),
     ] = None,
     n_permutations: o.Permutations = 999,
     max_points: o.MaxPoints = None,
@@ -70,77 +71,74 @@ def check_command(
 ) -> None:
     """Fail, with exit code 1, if a dataset has drifted from a reference.
 
-    Without options that is decided by a permutation test at a level of 5 %: of 20
-    datasets that have not drifted, one fails. --fail-above decides by the size of
-    the drift instead, in units of the spread of the reference.
+    Without options, a permutation test decides at a level of 5 %: of 20 datasets
+    that have not drifted, about one fails. --fail-above decides by the size of the
+    drift instead, in units of the spread of the reference.
     """
     began = time.perf_counter()
-    _refuse(fail_above, p_value)
-    tests = p_value is not None or fail_above is None
+    _refuse_limits(fail_above, p_value)
+    is_tested = p_value is not None or fail_above is None
     sides = [opened(source, features, label, quiet) for source in (reference, current)]
-    _refuse_sketches(sides[0], sides[1], tests)
+    _refuse_sketches(sides[0], sides[1], is_tested)
     bar = bar_wanted(quiet)
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
-    found = _distance(sides, drawing, o.given(p=p), device, bar)
-    where = f"from {reference} to {current}"
-    outcomes = [] if fail_above is None else [_by_limit(found, fail_above, where)]
-    tested = None
-    if tests:
-        shuffling = {
-            **o.given(seed=seed, label_law=label_law, max_points=max_points),
-            **o.scaling(scale),
-            **o.given(p=p),
-        }
-        tested = _tested(sides, n_permutations, bar, label_names=label_names, **shuffling)
-        outcomes.append(_by_chance(tested, _LEVEL if p_value is None else p_value))
+    common = o.chosen(seed=seed, label_law=label_law, scale=scale)
+    order = o.chosen(p=p)
+    distance = _distance(sides, common | o.chosen(n_projections=n_projections), order, device, bar)
+    between = f"from {reference} to {current}"
+    outcomes = [] if fail_above is None else [_by_limit(distance, fail_above, between)]
+    test = None
+    if is_tested:
+        settings = {**common, **order, **o.chosen(max_points=max_points)}
+        test = _test(sides, n_permutations, bar, label_names=label_names, **settings)
+        outcomes.append(_by_chance(test, _LEVEL if p_value is None else p_value))
     drifted = any(outcome.failed for outcome in outcomes)
     if as_json:
-        told = {"reference": reference, "current": current, "drifted": drifted}
-        checks = [asdict(outcome) for outcome in outcomes]
-        distance = {"distance": None if isinstance(found, OutOfRange) else found.to_dict()}
-        print_json({**told, "checks": checks, **distance, **({} if tested is None else {"test": tested.to_dict()})})
+        result: dict[str, Any] = {"reference": reference, "current": current, "drifted": drifted}
+        result["checks"] = [asdict(outcome) for outcome in outcomes]
+        result["distance"] = None if isinstance(distance, OutOfRange) else distance.to_dict()
+        print_json(result if test is None else {**result, "test": test.to_dict()})
     else:
         for outcome in outcomes:
             say(f"{'FAILED' if outcome.failed else 'passed'}  {outcome.message}", "red" if outcome.failed else "green")
-        _say_how(found, where if fail_above is None else "", reference, time.perf_counter() - began, quiet)
+        _say_how(distance, between if fail_above is None else "", reference, time.perf_counter() - began, quiet)
     if drifted:
         raise typer.Exit(1)
 
 
-def _say_how(found: Distance | OutOfRange, where: str, reference: str, seconds: float, quiet: bool) -> None:
-    """How far it is, and by what that was measured, where the criteria have not said it."""
-    far = f"{_far(found, where)}; " if where else ""
-    if isinstance(found, OutOfRange):
+def _say_how(distance: Distance | OutOfRange, between: str, reference: str, seconds: float, quiet: bool) -> None:
+    """Print the distance, unless an outcome shows it already, and how it was measured."""
+    far = f"{_far(distance, between)}; " if between else ""
+    if isinstance(distance, OutOfRange):
         say_note(f"{far}{seconds:.1f} s", quiet)
         return
-    for remark in found.remarks:
-        say_note(remark, quiet)
-    say_note(f"{far}{found.how}; the unit is the spread of {reference}; {seconds:.1f} s", quiet)
+    for remark in distance.remarks:
+        say_note(in_options(remark), quiet)
+    say_note(f"{far}{distance.how}; the unit is the spread of {reference}; {seconds:.1f} s", quiet)
 
 
-def _refuse(fail_above: float | None, p_value: float | None) -> None:
+def _refuse_limits(fail_above: float | None, p_value: float | None) -> None:
     if fail_above is not None and not 0 <= fail_above < math.inf:
         raise SotddError(f"--fail-above is {fail_above:g}: expected a distance, such as 0.1.")
     if p_value is not None and not 0 < p_value < 1:
         raise SotddError(f"--p-value is {p_value:g}: expected a number between 0 and 1, such as 0.05.")
 
 
-def _refuse_sketches(reference: LabelledData | Sketch, current: LabelledData | Sketch, tests: bool) -> None:
-    """A sketch has no points to shuffle; and only that of the reference brings units."""
+def _refuse_sketches(reference: LabelledData | Sketch, current: LabelledData | Sketch, is_tested: bool) -> None:
+    """A sketch has no points to shuffle, and only a sketch of the reference sets the unit."""
     is_sketch = [hasattr(side, "quantiles") for side in (reference, current)]
-    if tests and any(is_sketch):
+    if is_tested and any(is_sketch):
         name = (reference if is_sketch[0] else current).name
-        advice = "give the data, or --fail-above alone"
-        raise SotddError(f"{name!r} is a sketch, which has no points to judge chance by: {advice}.")
+        advice = "give the data, or decide by --fail-above alone"
+        raise SotddError(f"{name!r} is a sketch, which has no points to shuffle: {advice}.")
     if is_sketch == [False, True]:
-        advice = f"give the data of {current.name!r}, or sketch the reference too and this one --like it"
-        raise SotddError(f"{current.name!r} is a sketch but the reference, whose units count, is not: {advice}.")
+        advice = f"give the data of {current.name!r}, or sketch the reference, and then this one --like it"
+        raise SotddError(f"{current.name!r} is a sketch but the reference, which sets the unit, is not: {advice}.")
 
 
 def _distance(
     sides: Sequence[Any], drawing: dict[str, Any], order: dict[str, Any], device: str, bar: bool
 ) -> Distance | OutOfRange:
-    """The distance, through projections and in units that only the reference has a say in; or why it has none."""
+    """The distance, with projections and unit from the reference alone; or the error, if it is too far to measure."""
     import sotdd
 
     if not any(isinstance(side, sotdd.Sketch) for side in sides):
@@ -148,39 +146,39 @@ def _distance(
     one, other = sides
     try:
         return sotdd.distance(one, other, device=device, progress=bar, **drawing, **order)
-    except OutOfRange as error:  # drift, however large, is drift
+    except OutOfRange as error:  # too far to measure is still drift
         return error
 
 
-def _tested(sides: Sequence[Any], n_permutations: int, bar: bool, **settings: Any) -> TwoSampleTest:  # noqa: ANN401
+def _test(sides: Sequence[Any], n_permutations: int, bar: bool, **settings: Any) -> TwoSampleTest:  # noqa: ANN401
     import sotdd
 
     reference, current = sides
     return sotdd.DriftReference.fit(reference, **settings).test(current, n_permutations=n_permutations, progress=bar)
 
 
-def _by_limit(found: Distance | OutOfRange, limit: float, where: str) -> Outcome:
-    if isinstance(found, OutOfRange):
-        return Outcome("distance", None, limit, True, f"{_far(found, where)}, more than {limit:g}")
-    failed = found.value > limit
-    said = f"{_far(found, where)}, {'more than' if failed else 'at most'} {limit:g}"
-    low, high = found.interval(0.95)
+def _by_limit(distance: Distance | OutOfRange, limit: float, between: str) -> Outcome:
+    if isinstance(distance, OutOfRange):
+        return Outcome("distance", None, limit, True, f"{_far(distance, between)}, more than {limit:g}")
+    failed = distance.value > limit
+    message = f"{_far(distance, between)}, {'more than' if failed else 'at most'} {limit:g}"
+    low, high = distance.interval(0.95)
     if low <= limit <= high:
-        said += f" (close: 95 % interval {low:.4g} to {high:.4g}, more projections would tell)"
-    return Outcome("distance", found.value, limit, failed, said)
+        message += f" (close: 95 % interval {low:.4g} to {high:.4g}, use more projections to be sure)"
+    return Outcome("distance", distance.value, limit, failed, message)
 
 
-def _by_chance(tested: TwoSampleTest, level: float) -> Outcome:
-    failed = tested.rejects(level)
+def _by_chance(test: TwoSampleTest, level: float) -> Outcome:
+    failed = test.rejects(level)
     drift = f"drift at a level of {100 * level:g} %" if failed else f"no drift at a level of {100 * level:g} %"
-    most = f", most by {tested.strongest}" if failed and tested.strongest is not None else ""
-    said = f"{drift} (p = {tested.p_value:.3g}{most}): {100 * tested.p_value:.3g} % of shuffles of the two go as far"
-    return Outcome("p_value", tested.p_value, level, failed, said)
+    most = f", most by {test.strongest}" if failed and test.strongest is not None else ""
+    message = f"{drift} (p = {test.p_value:.3g}{most}): {100 * test.p_value:.3g} % of shuffles are as far apart"
+    return Outcome("p_value", test.p_value, level, failed, message)
 
 
-def _far(found: Distance | OutOfRange, where: str) -> str:
+def _far(distance: Distance | OutOfRange, between: str) -> str:
     from sotdd.basics.text import with_error
 
-    if isinstance(found, OutOfRange):
-        return f"farther than can be measured {where}"
-    return f"{with_error(found.value, found.stderr)} {where}"
+    if isinstance(distance, OutOfRange):
+        return f"too far to measure {between}"
+    return f"{with_error(distance.value, distance.stderr)} {between}"

@@ -1,4 +1,4 @@
-"""The command demo."""
+"""The command ``sotdd demo``."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ EXAMPLES = o.examples("sotdd demo", "sotdd demo --report demo.html", "sotdd demo
 
 def demo_command(
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Also write a page to look at, which works offline.")
+        Path | None, typer.Option(metavar="FILE.html", help="Also write the result as a web page, which works offline.")
     ] = None,
     n_projections: o.Projections = None,
     seed: o.Seed = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Compare handwritten digits with their relatives and with a stranger."""
+    """Compare handwritten digits with variants of them, and with pictures of stripes."""
     began = time.perf_counter()
     if report is not None:
         refuse_report(report)
-    with working_on("Loading (the first run on a machine compiles for some seconds) …", quiet):
+    with working_on("Loading (the first run on a machine compiles for a few seconds) …", quiet):
         import sotdd
         from sotdd import demo
 
         datasets = {name: sotdd.open_dataset(source, name=name) for name, source in demo.datasets().items()}
     bar = bar_wanted(quiet)
-    matrix = sotdd.pairwise(datasets, progress=bar, **o.given(n_projections=n_projections, seed=seed))
+    matrix = sotdd.pairwise(datasets, progress=bar, **o.chosen(n_projections=n_projections, seed=seed))
     if report is not None:
         write_report(matrix, report, list(datasets.values()), bar)
     if as_json:

@@ -1,4 +1,4 @@
-"""The command distance."""
+"""The command ``sotdd distance``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import time
 
 from sotdd.commands import options as o
+from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import opened, sizes_by_line
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 
@@ -37,24 +38,24 @@ def distance_command(
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Say how far apart two labelled datasets are; either may be a sketch (.sotdd)."""
+    """Measure how far apart two labelled datasets are. Either may be a sketch (.sotdd)."""
     began = time.perf_counter()
     datasets = [opened(source, features, label, quiet) for source in (a, b)]
     import sotdd
 
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
-    settings = {**drawing, **o.given(p=p, estimator=estimator), **o.sampling(max_points, max_samples)}
-    result = sotdd.distance(
-        *datasets, method=method, rel_tol=rel_tol, noise_floor=noise_floor, device=device,
-        progress=bar_wanted(quiet), **settings,
+    settings = o.chosen(
+        n_projections=n_projections, seed=seed, p=p, label_law=label_law, scale=scale, estimator=estimator,
+        rel_tol=rel_tol, max_points=max_points, max_samples=max_samples,
     )  # fmt: skip
+    result = sotdd.distance(
+        *datasets, method=method, noise_floor=noise_floor, device=device, progress=bar_wanted(quiet), **settings
+    )
     if as_json:
         print_json({"a": a, "b": b, **result.to_dict()})
         return
     say_note(sizes_by_line(datasets), quiet)
-    say(repr(result), "bold")
-    last = f"{time.perf_counter() - began:.1f} s"
+    say(in_options(repr(result)), "bold")
+    seconds = f"{time.perf_counter() - began:.1f} s"
     low, high = result.interval(0.95)
-    if not math.isnan(low):
-        last = f"95 % interval {low:.4g} to {high:.4g} over the choice of projections, {last}"
-    say_note(last, quiet)
+    interval = "" if math.isnan(low) else f"95 % interval {low:.4g} to {high:.4g} over the choice of projections, "
+    say_note(f"{interval}{seconds}", quiet)

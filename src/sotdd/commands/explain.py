@@ -1,4 +1,4 @@
-"""The command explain."""
+"""The command ``sotdd explain``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ EXAMPLES = o.examples(
 def explain_command(
     a: o.A,
     b: o.B,
-    top: Annotated[int, typer.Option(min=1, help="How many classes of each to show, those that matter most.")] = 12,
+    top: Annotated[
+        int, typer.Option(min=1, help="How many classes of each dataset to show, those that matter most first.")
+    ] = 12,
     features: o.Features = None,
     label: o.Label = None,
     n_projections: o.Projections = None,
@@ -34,22 +36,25 @@ def explain_command(
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Say why two datasets are far apart: features or labels, which classes, which have no counterpart."""
+    """Explain why two datasets are apart: features or labels, which classes, which have no counterpart."""
     began = time.perf_counter()
-    one, other = (opened_data(source, "to explain a distance by", features, label, quiet) for source in (a, b))
+    one, other = (opened_data(source, "to explain a distance with", features, label, quiet) for source in (a, b))
     import sotdd
     from sotdd.results.explanation_text import as_rich
 
-    settings = o.given(n_projections=n_projections, seed=seed, p=p, label_law=label_law, estimator=estimator)
-    settings |= o.scaling(scale)
+    settings = o.chosen(
+        n_projections=n_projections, seed=seed, p=p, label_law=label_law, scale=scale, estimator=estimator
+    )
     why = sotdd.explain(one, other, device=device, progress=bar_wanted(quiet), **settings)
     if as_json:
         print_json({"a": a, "b": b, **why.to_dict()})
         return
-    place = console()
-    if place.is_terminal:
-        place.print(as_rich(why, top))
+    output = console()
+    if output.is_terminal:
+        output.print(as_rich(why, top))
     else:
         say(why.table(top))
-    took = f"{time.perf_counter() - began:.1f} s"
-    say_note(f"share: of the cost of moving one into the other, by the points of a class; {took}", quiet)
+    seconds = f"{time.perf_counter() - began:.1f} s"
+    say_note(
+        f"share: what the points of a class add to the cost of moving one dataset onto the other; {seconds}", quiet
+    )

@@ -1,4 +1,4 @@
-"""The command matrix."""
+"""The command ``sotdd matrix``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 from sotdd.basics.errors import SotddError, require
 from sotdd.commands import options as o
 from sotdd.commands.matrix_table import legend, print_matrix
+from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import as_text, opened
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 
@@ -29,12 +30,15 @@ EXAMPLES = o.examples(
 
 
 def matrix_command(
-    sources: Annotated[list[str], typer.Argument(metavar="A B ...", help=f"{o.SOURCE_HELP} Sketches (.sotdd) too.")],
+    sources: Annotated[
+        list[str], typer.Argument(metavar="A B ...", help=f"{o.SOURCE_HELP} Sketches (.sotdd) work too.")
+    ],
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Also write a page to look at, which works offline.")
+        Path | None, typer.Option(metavar="FILE.html", help="Also write the result as a web page, which works offline.")
     ] = None,
     classes: Annotated[
-        bool, typer.Option(help="Compare classes on the page, pair by pair, which takes several times as long.")
+        bool,
+        typer.Option(help="On the page, also compare every pair class by class, which takes several times as long."),
     ] = True,
     features: o.Features = None,
     label: o.Label = None,
@@ -53,10 +57,10 @@ def matrix_command(
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Say how far apart every two of several datasets are; every one is projected once."""
+    """Measure the distance between every two of several datasets, projecting each only once."""
     began = time.perf_counter()
     if len(sources) < 2:
-        raise SotddError("there is one dataset: name at least two to compare.")
+        raise SotddError("only one dataset is named: name at least two to compare.")
     if as_csv and as_json:
         raise SotddError("--csv and --json are both given: choose one.")
     if report is not None:
@@ -65,13 +69,15 @@ def matrix_command(
     import sotdd
     from sotdd.results.distance import remarks_of
 
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
-    settings = {**drawing, **o.given(p=p, estimator=estimator), **o.sampling(max_points, max_samples)}
+    settings = o.chosen(
+        n_projections=n_projections, seed=seed, p=p, label_law=label_law, scale=scale, estimator=estimator,
+        max_points=max_points, max_samples=max_samples,
+    )  # fmt: skip
     bar = bar_wanted(quiet)
     matrix = sotdd.pairwise(datasets, method=method, noise_floor=noise_floor, device=device, progress=bar, **settings)
     if report is not None:
         texts = [as_text(source, features, label) for source in sources]
-        write_report(asked_of(matrix, texts), report, datasets if classes else None, bar)
+        write_report(with_sources(matrix, texts), report, datasets if classes else None, bar)
     if as_json:
         print_json({**matrix.to_dict(), **({} if report is None else {"report": str(report)})})
     elif as_csv:
@@ -79,14 +85,14 @@ def matrix_command(
     else:
         errors = print_matrix(matrix, errors=True)
         for remark in remarks_of(matrix.distances.values()):
-            say_note(remark, quiet)
+            say_note(in_options(remark), quiet)
         say_note(f"{legend(matrix, errors)}; {time.perf_counter() - began:.1f} s", quiet)
         if report is not None:
             say(f"wrote {report}", "bold")
 
 
-def asked_of(matrix: DistanceMatrix, texts: list[str]) -> DistanceMatrix:
-    """The same, knowing what its datasets were opened from, for the Python on the page."""
+def with_sources(matrix: DistanceMatrix, texts: list[str]) -> DistanceMatrix:
+    """The same matrix with the sources of its datasets, which the Python code on the page shows."""
     from sotdd.results.matrix import Asked
 
     settings = {} if matrix.asked is None else matrix.asked.settings
@@ -94,7 +100,7 @@ def asked_of(matrix: DistanceMatrix, texts: list[str]) -> DistanceMatrix:
 
 
 def refuse_report(path: Path) -> None:
-    """Find out before anything is measured that a page could not be written."""
+    """Refuse a page that could not be written, before anything is measured."""
     from sotdd.basics.files import refuse_unwritable
 
     require("plotly", "a report", "'sotdd[report]'")
@@ -102,7 +108,7 @@ def refuse_report(path: Path) -> None:
 
 
 def write_report(matrix: DistanceMatrix, path: Path, datasets: list[LabelledData | Sketch] | None, bar: bool) -> None:
-    """Write the page, with classes where there are points and s-OTDD to compare them by."""
+    """Write the page; classes are compared if s-OTDD was used and every dataset has its points."""
     import sotdd
 
     points = [data for data in datasets or () if isinstance(data, sotdd.LabelledData)]

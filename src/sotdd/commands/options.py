@@ -1,4 +1,4 @@
-"""Arguments and options that commands share: what each is called and what its help says, once."""
+"""Arguments and options that several commands share, with their help texts."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
-from sotdd.commands.terminal import say_note
 
-_READING = "How sources are read"
-_MEASURING = "How it is measured"
-_OUTPUT = "What is printed"
+_READING = "Reading the data"
+_MEASURING = "Measuring"
+_OUTPUT = "Output"
 
 SOURCE_HELP = (
-    "A file (.npz, .npy, .csv, .parquet, .arrow), a folder of images, or one saved by datasets (hf:DIR); options follow"
-    " as in FILE::features=NAME,label=NAME."
+    "A file (.npz, .npy, .csv, .parquet, .arrow), a folder of images, or a folder saved by Hugging Face datasets"
+    " (hf:DIR). Add options as in FILE::features=NAME,label=NAME."
 )
-SKETCH_TOO = "A dataset, as in sotdd distance, or a sketch of one (.sotdd)."
+SKETCH_TOO = "A dataset, given as in sotdd distance, or a sketch of one (.sotdd)."
 
 
 def _words(*words: str) -> Callable[[str], list[str]]:
-    """Complete one of a few words on pressing Tab."""
+    """Complete one of these words when Tab is pressed."""
     return lambda incomplete: [word for word in words if word.startswith(incomplete)]
 
 
@@ -32,28 +31,39 @@ def _option(panel: str, *names: str, **settings: Any) -> Any:  # noqa: ANN401  #
 
 # Sources.
 A = Annotated[str, typer.Argument(metavar="A", help=SOURCE_HELP)]
-B = Annotated[str, typer.Argument(metavar="B", help="Another.")]
+B = Annotated[str, typer.Argument(metavar="B", help="The other dataset, given the same way.")]
 
-# How sources are read.
-Features = Annotated[str | None, _option(_READING, help="Name of the features in all; several columns as a+b.")]
-Label = Annotated[str | None, _option(_READING, help="Name of the labels in all; '' for one class.")]
+# Reading the data.
+Features = Annotated[
+    str | None,
+    _option(_READING, help="Array or column that holds the features, in every source; several columns as a+b."),
+]
+Label = Annotated[
+    str | None,
+    _option(_READING, help="Array or column that holds the labels, in every source; '' puts all points in one class."),
+]
 
-# How it is measured.
+# Measuring.
 Projections = Annotated[
     int | None,
-    _option(_MEASURING, "--n-projections", help="How many projections; more is more exact.", show_default="1000"),
+    _option(
+        _MEASURING,
+        "--n-projections",
+        help="How many projections; more of them give a smaller error.",
+        show_default="1000",
+    ),
 ]
 FewProjections = Annotated[
     int | None,
-    _option(_MEASURING, "--n-projections", help="How many projections; time grows with them.", show_default="128"),
+    _option(_MEASURING, "--n-projections", help="How many projections; more of them take longer.", show_default="128"),
 ]
-Seed = Annotated[int | None, _option(_MEASURING, help="Seed of all that is drawn.", show_default="0")]
-Order = Annotated[float | None, _option(_MEASURING, "--p", help="Order of transport, from 1.", show_default="2")]
+Seed = Annotated[int | None, _option(_MEASURING, help="Seed of every random draw.", show_default="0")]
+Order = Annotated[float | None, _option(_MEASURING, "--p", help="Order of transport, at least 1.", show_default="2")]
 LabelLaw = Annotated[
     str | None,
     _option(
         _MEASURING,
-        help="How classes enter: moments, quantiles, or paper for moments without a cut.",
+        help="How classes are summarised: moments, quantiles, or paper, which is moments without a cut.",
         show_default="moments",
         autocompletion=_words("moments", "quantiles", "paper"),
     ),
@@ -62,8 +72,8 @@ Scale = Annotated[
     str | None,
     _option(
         _MEASURING,
-        help="How features are scaled: features, each by its own spread; pooled, all by one; none; or auto, which is"
-        " features for tables and pooled for arrays and images.",
+        help="How features are scaled: features (each by its own spread), pooled (all by one spread), none, or auto:"
+        " features for tables, pooled for arrays and images.",
         show_default="auto",
         autocompletion=_words("auto", "features", "pooled", "none"),
     ),
@@ -72,7 +82,7 @@ Estimator = Annotated[
     str | None,
     _option(
         _MEASURING,
-        help="controlled, or plain: the mean over projections and no more.",
+        help="controlled (smaller error), or plain: the mean over projections.",
         show_default="controlled",
         autocompletion=_words("controlled", "plain"),
     ),
@@ -81,7 +91,7 @@ Method = Annotated[
     str,
     _option(
         _MEASURING,
-        help="sotdd, or a peer: otdd, otdd-gaussian, wte, chsw, frechet, sw, mmd.",
+        help="sotdd, or another method: otdd, otdd-gaussian, wte, chsw, frechet, sw, mmd.",
         autocompletion=_words("sotdd", "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd"),
     ),
 ]
@@ -91,59 +101,65 @@ RelTol = Annotated[
         _MEASURING,
         "--rel-tol",
         metavar="SHARE",
-        help="Draw projections until the error is at most this share of the value, such as 0.01.",
+        help="Draw projections until the standard error is at most this share of the distance, such as 0.01.",
     ),
 ]
 SampledPoints = Annotated[
     int | None,
-    _option(_MEASURING, "--max-points", help="Sample this many points of each, for methods that cannot take all."),
+    _option(
+        _MEASURING,
+        "--max-points",
+        help="Compare samples of this many points of each dataset, for methods that cannot take them all.",
+    ),
 ]
 MaxSamples = Annotated[int | None, typer.Option("--max-samples", hidden=True)]  # the old name of --max-points
 LabelNames = Annotated[
-    str, typer.Option(help="ignore, or match: whether the names of labels count, or only how classes lie.")
+    str,
+    typer.Option(help="match: classes that swap names count as a difference; ignore: only where classes lie counts."),
 ]
 NoiseFloor = Annotated[
-    bool, _option(_MEASURING, "--noise-floor", help="Also say what two samples of the same data would give.")
+    bool, _option(_MEASURING, "--noise-floor", help="Also measure how far apart two samples of the same data are.")
 ]
 Permutations = Annotated[
-    int, _option(_MEASURING, "--n-permutations", help="How many times points are shuffled between the two.")
+    int, _option(_MEASURING, "--n-permutations", help="How many times points are shuffled between the two datasets.")
 ]
-MaxPoints = Annotated[int | None, _option(_MEASURING, help="Test samples of this many points of each, to save time.")]
+MaxPoints = Annotated[
+    int | None, _option(_MEASURING, help="Test samples of this many points of each dataset, to save time.")
+]
 Device = Annotated[
     str,
     _option(
         _MEASURING,
-        help="cpu, cuda or such as cuda:1 (with torch), or auto.",
+        help="auto, cpu, or with torch cuda or cuda:1.",
         autocompletion=_words("auto", "cpu", "cuda"),
     ),
 ]
 
-# What is printed.
+# Output.
 Csv = Annotated[bool, _option(_OUTPUT, "--csv", help="Print the values as CSV.")]
 Json = Annotated[bool, _option(_OUTPUT, "--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, _option(_OUTPUT, "--quiet", "-q", help="No progress bar, no notes beside the result.")]
+Quiet = Annotated[bool, _option(_OUTPUT, "--quiet", "-q", help="Print the result only: no progress bar, no notes.")]
 
 
-def given(**settings: Any) -> dict[str, Any]:  # noqa: ANN401  # settings of any kind
-    """Those settings that were given; the others are the library's to choose."""
-    return {name: value for name, value in settings.items() if value is not None}
+def chosen(*, scale: str | None = None, max_samples: int | None = None, **options: Any) -> dict[str, Any]:  # noqa: ANN401  # options of any kind
+    """The settings that the user chose, as the library takes them; it decides about all others.
 
-
-def sampling(max_points: int | None, max_samples: int | None) -> dict[str, Any]:
-    """The setting of a sample, where one was given; its old name is told about."""
-    if max_samples is None:
-        return given(max_points=max_points)
-    if max_points is not None:
-        raise SotddError("--max-samples is the old name of --max-points, and both are given: leave --max-samples out.")
-    say_note("--max-samples is called --max-points now, and will go.")
-    return {"max_points": max_samples}
-
-
-def scaling(scale: str | None) -> dict[str, Any]:
-    """The setting of a scale, where one was given."""
-    if scale is not None and scale not in ("auto", "features", "pooled", "none"):
-        raise SotddError(f"--scale is {scale!r}: expected auto, features, pooled or none.")
-    return {} if scale is None else {"scale": None if scale == "none" else scale}
+    Examples
+    --------
+    >>> chosen(seed=3, p=None, scale="none")
+    {'seed': 3, 'scale': None}
+    """
+    settings = {name: value for name, value in options.items() if value is not None}
+    if max_samples is not None:
+        if "max_points" in settings:
+            raise SotddError("--max-samples is the old name of --max-points, and both are given: use one.")
+        typer.echo("--max-samples is now called --max-points; the old name will be removed.", err=True)
+        settings["max_points"] = max_samples
+    if scale is not None:
+        if scale not in ("auto", "features", "pooled", "none"):
+            raise SotddError(f"--scale is {scale!r}: expected auto, features, pooled or none.")
+        settings["scale"] = None if scale == "none" else scale
+    return settings
 
 
 def examples(*lines: str) -> str:

@@ -1,4 +1,4 @@
-"""The command that makes a sketch file."""
+"""The command ``sotdd sketch``."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ _QUANTILES = 512
 
 def sketch_command(
     data: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SOURCE_HELP)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, called .sotdd.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; its name ends in .sotdd.")],
     like: Annotated[
         Path | None,
-        typer.Option(
-            help="A sketch, or a catalog, to take projections and scaling from: only then can they be compared."
-        ),
+        typer.Option(help="A sketch or a catalog to compare with later: its projections and scaling are used."),
     ] = None,
     n_quantiles: Annotated[
-        int | None, typer.Option(help="Numbers kept of each projection.", show_default="512, or as in --like")
+        int | None,
+        typer.Option(help="How many numbers to keep of each projection.", show_default="512, or as in --like"),
     ] = None,
-    half: Annotated[bool, typer.Option("--half", help="Half the size: values in 16 bits.")] = False,
+    half: Annotated[bool, typer.Option("--half", help="Store 16-bit values, which halves the file.")] = False,
     features: o.Features = None,
     label: o.Label = None,
     n_projections: o.Projections = None,
@@ -48,15 +47,17 @@ def sketch_command(
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Keep of a dataset what comparisons need, in one small file without its points."""
+    """Keep what comparisons need of a dataset in one small file, without its points."""
     began = time.perf_counter()
     if output.suffix != ".sotdd":
-        raise SotddError(f"the output is {str(output)!r}: call it {output.with_suffix('.sotdd').name!r}.")
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
+        raise SotddError(f"--output is {str(output)!r}: call it {output.with_suffix('.sotdd').name!r}.")
+    drawing = o.chosen(n_projections=n_projections, seed=seed, label_law=label_law, scale=scale)
     if like is not None and drawing:
-        raise SotddError(f"{', '.join(drawing)} cannot be chosen with --like, which brings its own: leave that out.")
+        raise SotddError(
+            f"{', '.join(drawing)} cannot be chosen together with --like, which brings its own: leave that out."
+        )
     if data.endswith(".sotdd"):
-        raise SotddError(f"{data!r} is a sketch already: name a dataset.")
+        raise SotddError(f"{data!r} is already a sketch: name a dataset.")
     source = opened_data(data, "", features, label, quiet)
     import sotdd
 
@@ -75,13 +76,14 @@ def sketch_command(
         print_json({"file": str(output), "bytes": size, **made.to_dict()})
         return
     say(f"{output}: {repr(made).partition(': ')[2].rstrip(')')}", "bold")
-    say_note(f"{size / 1e6:.2g} MB, {time.perf_counter() - began:.1f} s", quiet)
+    shown = f"{size / 1e6:.2g} MB" if size >= 1e6 else f"{size / 1e3:.3g} kB"
+    say_note(f"{shown}, {time.perf_counter() - began:.1f} s", quiet)
     if like is None:
-        say_note(f"Sketch what you will compare it with by: sotdd sketch OTHER -o OTHER.sotdd --like {output}", quiet)
+        say_note(f"To compare it with another dataset: sotdd sketch OTHER -o OTHER.sotdd --like {output}", quiet)
 
 
 def _recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, int]:
-    """Projections, and how many quantiles, by default."""
+    """The projections, and how many quantiles to keep unless the user says so."""
     import sotdd
     from sotdd.sketches.making import projections_of
 

@@ -1,4 +1,4 @@
-"""What the words of a command line stand for: datasets, and sketches of them."""
+"""The sources that a command line names: datasets, and sketches of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def opened(source: str, features: str | None, label: str | None, quiet: bool) -> LabelledData | Sketch:
-    """A dataset, or the sketch of one if the source is a file of that kind."""
+    """Open a dataset, or a sketch if the source is a sketch file."""
     from sotdd.sketches.making import SUFFIX
     from sotdd.sketches.sketch import Sketch
 
@@ -30,7 +30,7 @@ def opened(source: str, features: str | None, label: str | None, quiet: bool) ->
 
 
 def opened_data(source: str, purpose: str, features: str | None, label: str | None, quiet: bool) -> LabelledData:
-    """A dataset with its points, which a sketch has none of."""
+    """Open a dataset; refuse a sketch, which lacks the points that serve the purpose."""
     from sotdd.inputs import open_dataset
     from sotdd.sketches.making import SUFFIX
 
@@ -38,13 +38,15 @@ def opened_data(source: str, purpose: str, features: str | None, label: str | No
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
     named: dict[str, Any] = {} if label is None else {"label": label or None}
     columns = features.split("+") if features and "+" in features else features
-    with working_on(f"Reading {source} …", quiet) as place, _notes(place, quiet):
+    with working_on(f"Reading {source} …", quiet) as errors, _notes(errors, quiet):
         return open_dataset(source, features=columns, **named)
 
 
 def as_text(source: str, features: str | None, label: str | None) -> str:
-    """The source with the options of the command line in it, as Python would be given it.
+    """The source with --features and --label written into it, as Python takes it.
 
+    Examples
+    --------
     >>> as_text("a.csv::max_points=9", None, "kind")
     'a.csv::label=kind,max_points=9'
     """
@@ -54,12 +56,12 @@ def as_text(source: str, features: str | None, label: str | None) -> str:
         return source
     path, _, own = source.partition("::")
     named = [f"{name}={value}" for name, value in (("features", features), ("label", label)) if value is not None]
-    options = ",".join([*named, *filter(None, [own])])  # what the source says itself comes last, and counts
+    options = ",".join([*named, *filter(None, [own])])  # the options of the source itself come last, and win
     return f"{path}::{options}" if options else path
 
 
 def sizes_of(data: LabelledData | Sketch) -> str:
-    """Sizes, in words."""
+    """How many points, features and classes there are, in words."""
     features = data.recipe["n_features"] if hasattr(data, "recipe") else data.n_features
     sizes = (
         counted(data.n_points, "point"),
@@ -75,12 +77,12 @@ def sizes_by_line(datasets: Sequence[LabelledData | Sketch]) -> str:
 
 
 @contextmanager
-def _notes(place: Console, quiet: bool) -> Iterator[None]:
-    """Print what loaders decide for the user, as they tell the logger."""
+def _notes(errors: Console, quiet: bool) -> Iterator[None]:
+    """Print what loaders decide for the user, which they log."""
 
     class Printing(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            place.print(record.getMessage(), style="dim")
+            errors.print(record.getMessage(), style="dim")
 
     logger, handler = logging.getLogger("sotdd.inputs"), Printing()
     before = logger.level

@@ -1,4 +1,4 @@
-"""What every command prints with: for people at a terminal, and for programs that read a pipe."""
+"""Printing: for people at a terminal, and for programs that read a pipe."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-# Lines in a pipe are never broken; rich wants a number.
+# The width of a pipe, where lines are never broken.
 _ENDLESS = 1_000_000
 
 
 def bar_wanted(quiet: bool) -> bool:
-    """A bar is drawn for a person at a terminal only."""
+    """Whether to draw progress bars: only for a person at a terminal."""
     return not quiet and sys.stderr.isatty()
 
 
 def console() -> Console:
-    """Where results are printed; rich leaves colours out in a pipe and where NO_COLOR is set."""
+    """Standard output; rich leaves out colours in a pipe or if NO_COLOR is set."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _ENDLESS)
@@ -36,12 +36,12 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def say(text: str, style: str | None = None) -> None:
-    """Print text as it is: names may hold what looks like markup."""
+    """Print text as it is, even if a name in it looks like markup."""
     console().print(text, style=style, soft_wrap=True)
 
 
 def say_note(text: str, quiet: bool = False) -> None:
-    """Print what helps to read a result."""
+    """Print a line that helps to read a result."""
     if not quiet:
         console().print(text, style="dim")
 
@@ -49,14 +49,14 @@ def say_note(text: str, quiet: bool = False) -> None:
 def table_of(
     rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,), styles: Sequence[str] | None = None
 ) -> Table:
-    """A table without lines: a header, then rows with styles; columns of numbers are set to the right."""
+    """A table without rules: a header, then rows with styles; columns that are not ``left`` are aligned right."""
     from rich.table import Table
     from rich.text import Text
 
     header, *body = rows
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for place, name in enumerate(header):
-        words = place in left
+    for column, name in enumerate(header):
+        words = column in left
         table.add_column(Text(name), justify="left" if words else "right", overflow="fold", no_wrap=not words)
     for row, style in zip(body, styles or [""] * len(body), strict=True):
         table.add_row(*(Text(cell) for cell in row), style=style)
@@ -64,36 +64,36 @@ def table_of(
 
 
 def print_table(*layouts: Table) -> int:
-    """Print the first layout that fits the terminal, or else the last in lines that are too long.
+    """Print the first layout that fits the terminal, or the last one in lines that are too long.
 
-    Returns which it was. Nothing is cut short.
+    Returns its index. Nothing is cut short.
     """
     from rich.measure import Measurement
 
-    place = console()
-    endless = place.options.update(width=_ENDLESS)
-    for chosen, table in enumerate(layouts):  # noqa: B007  # the last stays
-        needed = Measurement.get(place, endless, table).maximum
-        if needed <= place.width:
+    output = console()
+    endless = output.options.update(width=_ENDLESS)
+    for index, table in enumerate(layouts):  # noqa: B007  # used after the loop
+        needed = Measurement.get(output, endless, table).maximum
+        if needed <= output.width:
             break
-    place.width = max(needed, place.width)
-    with place.capture() as captured:
-        place.print(table)
+    output.width = max(needed, output.width)
+    with output.capture() as captured:
+        output.print(table)
     for line in captured.get().splitlines():
         typer.echo(line.rstrip())
-    return chosen
+    return index
 
 
 @contextmanager
 def working_on(text: str, quiet: bool) -> Iterator[Console]:
-    """Show on standard error what is being done, at a terminal; yields where notes go meanwhile."""
+    """Show at a terminal what is being done; yields standard error, where notes go meanwhile."""
     from rich.console import Console
 
-    place = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     if not bar_wanted(quiet):
-        yield place
+        yield errors
         return
     from rich.text import Text
 
-    with place.status(Text(text)):
-        yield place
+    with errors.status(Text(text)):
+        yield errors

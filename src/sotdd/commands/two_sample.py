@@ -1,4 +1,4 @@
-"""The command test."""
+"""The command ``sotdd test``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sotdd.commands import options as o
+from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import opened_data, sizes_by_line
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 
@@ -27,7 +28,10 @@ def test_command(
     n_permutations: o.Permutations = 999,
     max_points: o.MaxPoints = None,
     statistic: Annotated[
-        str, typer.Option(help="combined, balanced or distance: what is compared with its shuffles.")
+        str,
+        typer.Option(
+            help="combined, balanced or distance: the statistic that is compared with its value after shuffling."
+        ),
     ] = "combined",
     label_names: o.LabelNames = "ignore",
     features: o.Features = None,
@@ -41,14 +45,15 @@ def test_command(
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Say whether two datasets may be samples of one source: a permutation test."""
+    """Test whether two datasets may be samples of one source, by permutations."""
     began = time.perf_counter()
     datasets = [opened_data(source, "to shuffle", features, label, quiet) for source in (a, b)]
     import sotdd
 
-    drawing = {**o.given(n_projections=n_projections, seed=seed, label_law=label_law), **o.scaling(scale)}
-    settings = {**drawing, **o.given(p=p, max_points=max_points)}
-    found = sotdd.test(
+    settings = o.chosen(
+        n_projections=n_projections, seed=seed, p=p, label_law=label_law, scale=scale, max_points=max_points
+    )
+    result = sotdd.test(
         *datasets,
         n_permutations=n_permutations,
         statistic=statistic,  # type: ignore[arg-type]  # checked there
@@ -58,16 +63,16 @@ def test_command(
         **settings,
     )
     if as_json:
-        print_json({"a": a, "b": b, **found.to_dict()})
+        print_json({"a": a, "b": b, **result.to_dict()})
         return
     say_note(sizes_by_line(datasets), quiet)
-    say(repr(found), "bold")
-    say_note(f"{verdict(found)}, {time.perf_counter() - began:.1f} s", quiet)
+    say(in_options(repr(result)), "bold")
+    say_note(f"{_verdict(result)}, {time.perf_counter() - began:.1f} s", quiet)
 
 
-def verdict(found: TwoSampleTest) -> str:
+def _verdict(result: TwoSampleTest) -> str:
     """What a p-value says, in words."""
-    often = f"{100 * found.p_value:.3g} % of shuffles"
-    if found.rejects(0.05):
+    often = f"{100 * result.p_value:.3g} % of shuffles"
+    if result.rejects(0.05):
         return f"not one source, at a level of 5 %: {often} are as far apart"
     return f"one source is not ruled out: {often} are as far apart"

@@ -1,4 +1,4 @@
-"""What --version prints: the libraries that the numbers depend on."""
+"""What ``sotdd --version`` prints: the libraries that results depend on."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 from sotdd.basics.version import __version__
 
-# What always counts, and what counts where it is installed.
+# Always installed, and listed if installed.
 _CORE = ("numpy", "scipy", "numba", "safetensors")
-_OPTIONAL = ("torch", "triton", "POT", "scikit-learn", "pyarrow", "lancedb", "dask", "plotly")
+_OPTIONAL = ("torch", "triton", "POT", "pyarrow", "lancedb", "dask", "plotly")
 
 
 def versions() -> str:
@@ -21,10 +21,10 @@ def versions() -> str:
     >>> [line.split()[0] for line in versions().splitlines()[:4]]
     ['sotdd', 'python', 'numpy', 'scipy']
     """
-    found = {"sotdd": __version__, "python": platform.python_version()}
+    numbers = {"sotdd": __version__, "python": platform.python_version()}
     for name in (*_CORE, *_OPTIONAL):
         try:
-            found[name] = version(name)
+            numbers[name] = version(name)
         except PackageNotFoundError:
             continue
-    return "\n".join(f"{name} {number}" for name, number in found.items())
+    return "\n".join(f"{name} {number}" for name, number in numbers.items())

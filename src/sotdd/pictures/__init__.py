@@ -1,1 +1,1 @@
-"""Pictures of results, and the page that a report is. Results find them through `sotdd.results.drawing`."""
+"""Plots of results, and the report page. Results call the plots through `sotdd.results.drawing`."""

@@ -1,4 +1,4 @@
-"""One distance: how projections differ, and how the value settles as they become more."""
+"""Plots of one distance: how projections differ, and how the value converges as more are used."""
 
 from __future__ import annotations
 
@@ -12,60 +12,69 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import with_error
 from sotdd.pictures import style
+from sotdd.pictures.words import unit_of
 from sotdd.results.distance import Distance
 
-# The first projections say too little to draw an interval from.
+# An interval from fewer projections says too little to draw.
 _FIRST = 10
 
 
-def draw_distance(found: Distance, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
-    """The distribution of W_p over projections, and the running value with its 95 % interval."""
-    if found.per_projection is None or len(found.per_projection) < 2 * _FIRST:
-        raise SotddError(f"this {found.method} has fewer than {2 * _FIRST} projections: there is nothing to draw.")
+def draw_distance(distance: Distance, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
+    """Draw the distribution of W_p over projections, and the running value with its 95 % interval."""
+    if distance.per_projection is None or len(distance.per_projection) < 2 * _FIRST:
+        raise SotddError(f"this {distance.method} has fewer than {2 * _FIRST} projections: there is nothing to draw.")
     if axes is None:
         _, both = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
         axes = list(both)
     if len(axes) != 2:
-        raise SotddError(f"axes holds {len(axes)}: expected two, for the distribution and for the convergence.")
-    _distribution(axes[0], found, found.per_projection)
-    _convergence(axes[1], found, found.per_projection if found.contributions is None else found.contributions)
+        raise SotddError(f"axes has length {len(axes)}: expected two, for the distribution and for the convergence.")
+    _distribution(axes[0], distance, distance.per_projection)
+    _convergence(
+        axes[1], distance, distance.per_projection if distance.contributions is None else distance.contributions
+    )
     return axes[0], axes[1]
 
 
-def _distribution(ax: Axes, found: Distance, costs: NDArray[np.float64]) -> None:
-    rooted = costs ** (1 / found.p)
+def _distribution(ax: Axes, distance: Distance, costs: NDArray[np.float64]) -> None:
+    rooted = costs ** (1 / distance.p)
     ax.hist(rooted, bins=min(60, max(10, len(rooted) // 20)), color=style.ACCENT, edgecolor="white", linewidth=0.4)
-    ax.axvline(found.value, color=style.WARM, linewidth=1.6)
+    ax.axvline(distance.value, color=style.WARM, linewidth=1.6)
     ax.annotate(
-        f"the distance, {style.number_of(found.value)}", (found.value, 1), (5, -4), ("data", "axes fraction"),
+        f"distance {style.number_of(distance.value)}", (distance.value, 1), (5, -4), ("data", "axes fraction"),
         textcoords="offset points", va="top", fontsize=8.5, color=style.WARM,
     )  # fmt: skip
-    ax.set_xlabel(f"$W_p$ under one projection, {style.unit_of(found)}")
+    ax.set_xlabel(f"$W_p$ under one projection, {unit_of(distance)}")
     ax.set_ylabel("projections")
     style.quiet(ax)
-    style.titled(ax, "Projections differ", f"{len(costs):,} of them; the distance is the root of the mean of $W_p^p$")
+    style.titled(
+        ax, "How projections differ", f"{len(costs):,} of them; the distance is the $p$-th root of the mean of $W_p^p$"
+    )
 
 
-def _convergence(ax: Axes, found: Distance, costs: NDArray[np.float64]) -> None:
+def _convergence(ax: Axes, distance: Distance, costs: NDArray[np.float64]) -> None:
     from scipy.special import stdtrit
 
     count = np.arange(1, len(costs) + 1)
     unit = float(np.abs(costs).max()) or 1.0
     mean = np.cumsum(costs / unit) / count
-    spread = np.sqrt(np.maximum(np.cumsum((costs / unit) ** 2) / count - mean**2, 0.0) / np.maximum(count - 1, 1))
+    stderr = np.sqrt(np.maximum(np.cumsum((costs / unit) ** 2) / count - mean**2, 0.0) / np.maximum(count - 1, 1))
     shown = slice(_FIRST - 1, None)
-    reach = stdtrit(np.maximum(count - 1, 1), 0.975) * spread
+    reach = stdtrit(np.maximum(count - 1, 1), 0.975) * stderr
     low, high, middle = (
-        (unit * np.maximum(part, 0.0)[shown]) ** (1 / found.p) for part in (mean - reach, mean + reach, mean)
+        (unit * np.maximum(part, 0.0)[shown]) ** (1 / distance.p) for part in (mean - reach, mean + reach, mean)
     )
     ax.fill_between(count[shown], low, high, color=style.ACCENT, alpha=0.18, linewidth=0, label="95 % interval")
     ax.plot(count[shown], middle, color=style.ACCENT, linewidth=1.6, label="running value")
-    ax.axhline(found.value, color=style.WARM, linewidth=1, linestyle=(0, (4, 3)))
+    ax.axhline(distance.value, color=style.WARM, linewidth=1, linestyle=(0, (4, 3)))
     ax.set_xscale("log")
     ax.set_xlim(_FIRST, len(costs))
     ax.set_xlabel("projections used")
-    ax.set_ylabel(f"distance, {style.unit_of(found)}")
+    ax.set_ylabel(f"distance, {unit_of(distance)}")
     ax.legend(frameon=False, fontsize=8.5, labelcolor=style.INK, loc="best")
     ax.grid(color=style.RULE, linewidth=0.6)
     style.quiet(ax)
-    style.titled(ax, "The value settles", f"{with_error(found.value, found.stderr)} ({found.method}, p = {found.p:g})")
+    style.titled(
+        ax,
+        "How the value converges",
+        f"{with_error(distance.value, distance.stderr)} ({distance.method}, p = {distance.p:g})",
+    )

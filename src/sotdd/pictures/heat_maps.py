@@ -1,4 +1,4 @@
-"""Heat maps: of a matrix of distances, and of the classes of two datasets."""
+"""Heat maps of a matrix of distances, and of the classes of two datasets."""
 
 from __future__ import annotations
 
@@ -11,52 +11,53 @@ from numpy.typing import NDArray
 
 from sotdd.pictures import style
 from sotdd.pictures.tree import Tree
+from sotdd.pictures.words import unit_of
 from sotdd.results.explanation import Explanation
 from sotdd.results.explanation_text import shares_in_short
 from sotdd.results.matrix import DistanceMatrix
 
-# Beyond so many rows or columns numbers in the cells would be too small to read.
+# With more rows or columns than this, numbers in the cells would be too small to read.
 _MOST_NUMBERS = 16
-# Beyond so many, only every second, third, … name is written.
+# With more than this, only every second, third, … name is written.
 _MOST_NAMES = 60
 
 
 def draw_matrix(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
-    """The distances as a heat map, in an order that puts near datasets side by side."""
+    """Draw the distances as a heat map, with near datasets side by side."""
     order = Tree.of(matrix.values).order
-    names = [matrix.names[place] for place in order]
+    names = [matrix.names[index] for index in order]
     size = min(3.0 + 0.48 * len(names), 16.0)
     ax = style.fresh(ax, size + 1.2, size, "compressed")
     values = matrix.values[np.ix_(order, order)]
     np.fill_diagonal(values, np.nan)
-    found = next(iter(matrix.distances.values()), None)
-    unit = "" if found is None else f", {style.unit_of(found)}"
+    first = next(iter(matrix.distances.values()), None)
+    unit = "" if first is None else f", {unit_of(first)}"
     _heat_map(ax, values, names, names, f"distance{unit}")
-    note = "" if found is None else f"{found.method}, p = {found.p:g}; near is dark, ordered by average linkage"
+    note = "" if first is None else f"{first.method}, p = {first.p:g}; darker is nearer; ordered by average linkage"
     style.titled(ax, "How far apart the datasets are", note)
     return ax
 
 
 def draw_explanation(why: Explanation, ax: Axes | None = None) -> Axes:
-    """The class distances as a heat map; counterparts have a frame."""
+    """Draw the class distances as a heat map, with frames around counterparts."""
     rows, columns = why.classes
-    places = list(why.counterpart_places.items())
+    counterparts = list(why.counterpart_places.items())
     ax = style.fresh(ax, min(3.4 + 0.5 * len(columns), 18.0), min(2.2 + 0.5 * len(rows), 18.0), "compressed")
-    _heat_map(ax, why.class_distances.copy(), rows, columns, f"class distance, {style.unit_of(why.distance)}")
-    for i, j in places:
+    _heat_map(ax, why.class_distances.copy(), rows, columns, f"class distance, {unit_of(why.distance)}")
+    for i, j in counterparts:
         ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=style.WARM, linewidth=2, zorder=5))
     ax.set_ylabel(f"class of {style.shortened(why.names[0])}")
     ax.set_xlabel(f"class of {style.shortened(why.names[1])}")
     value = f"{style.shortened(why.names[0])} and {style.shortened(why.names[1])}"
-    framed = "framed: counterparts" if places else "no class has a counterpart"
-    style.titled(ax, f"Classes of {value}", f"{shares_in_short(why)}; near is dark; {framed}")
+    framed = "frames mark counterparts" if counterparts else "no class has a counterpart"
+    style.titled(ax, f"Classes of {value}", f"{shares_in_short(why)}; darker is nearer; {framed}")
     return ax
 
 
 def _heat_map(
     ax: Axes, values: NDArray[np.float64], rows: Sequence[object], columns: Sequence[object], label: str
 ) -> None:
-    """Cells shaded by value with the numbers written in where there is room; NaN stays empty."""
+    """Draw cells shaded by value, with numbers in them if there is room; NaN stays empty."""
     shown = np.ma.masked_invalid(values)
     largest = (float(shown.max()) if shown.count() else 0.0) or 1.0
     image = ax.imshow(shown, cmap=style.NEAR_IS_DARK, vmin=0, vmax=largest)
@@ -81,11 +82,11 @@ def _heat_map(
 
 
 def _names(ax: Axes, rows: Sequence[object], columns: Sequence[object]) -> None:
-    """Names along both sides; slanted where they would run into each other, thinned where there are too many."""
+    """Write the names along both axes; long ones are slanted, and of too many only some are written."""
     for axis, labels in ((ax.yaxis, rows), (ax.xaxis, columns)):
         step = -(-len(labels) // _MOST_NAMES)
-        places = range(0, len(labels), step)
-        axis.set_ticks(list(places), [style.shortened(labels[place]) for place in places])
+        shown = range(0, len(labels), step)
+        axis.set_ticks(list(shown), [style.shortened(labels[index]) for index in shown])
     small = 9 if max(len(rows), len(columns)) <= 30 else 7
     ax.tick_params(labelsize=small)
     if max(len(style.shortened(name)) for name in columns) > 4:

@@ -1,4 +1,4 @@
-"""Datasets among each other: a map and a dendrogram."""
+"""A map and a dendrogram of several datasets."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from sotdd.basics.errors import SotddError
 from sotdd.pictures import style
 from sotdd.pictures.scaling_map import ScalingMap
 from sotdd.pictures.tree import Tree
-from sotdd.pictures.words import faithfulness
+from sotdd.pictures.words import faithfulness, unit_of
 from sotdd.results.matrix import DistanceMatrix
 
 _Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
 def draw_map(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
-    """The datasets as points in the plane, as near to each other as they were measured; the stress says how nearly."""
-    made = ScalingMap.of(matrix.values)
+    """Draw the datasets as points whose distances approximate the measured ones; the stress says how well."""
+    scaling = ScalingMap.of(matrix.values)
     ax = style.fresh(ax, 7.0, 5.6)
-    x, y = made.points.T
+    x, y = scaling.points.T
     ax.scatter(x, y, s=46, color=style.ACCENT, edgecolor="white", linewidth=0.8, zorder=3)
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.22)
     ax.grid(color=style.RULE, linewidth=0.6)
     style.quiet(ax)
-    _write_names(ax, made.points, matrix.names)
-    found = next(iter(matrix.distances.values()), None)
-    if found is not None:
-        ax.set_xlabel(style.unit_of(found))
+    _write_names(ax, scaling.points, matrix.names)
+    first = next(iter(matrix.distances.values()), None)
+    if first is not None:
+        ax.set_xlabel(unit_of(first))
     style.titled(
-        ax, "A map of the datasets", f"metric scaling to two dimensions, stress {made.stress:.3f}: {faithfulness(made)}"
+        ax, "A map of the datasets", f"multidimensional scaling, stress {scaling.stress:.3f}: {faithfulness(scaling)}"
     )
     return ax
 
 
 def draw_dendrogram(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
-    """Groups of datasets, joined at the average distance of their members."""
+    """Draw groups of datasets, joined at the average distance between their members."""
     if len(matrix) < 2:
-        raise SotddError("there is only one dataset: a dendrogram needs two at least.")
+        raise SotddError("there is only one dataset: a dendrogram needs at least two.")
     tree = Tree.of(matrix.values)
     ax = style.fresh(ax, 7.0, min(1.6 + 0.34 * len(matrix), 18.0))
     for along, height in tree.branches():
@@ -52,23 +52,23 @@ def draw_dendrogram(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
     ax.set_axisbelow(True)
     style.quiet(ax, sides=("bottom",))
     ax.tick_params(axis="y", length=0)
-    found = next(iter(matrix.distances.values()))
-    ax.set_xlabel(f"average distance at which groups join, {style.unit_of(found)}")
+    first = next(iter(matrix.distances.values()))
+    ax.set_xlabel(f"average distance at which groups join, {unit_of(first)}")
     style.titled(ax, "Groups of datasets")
     return ax
 
 
 def _write_names(ax: Axes, points: NDArray[np.float64], names: tuple[str, ...]) -> None:
-    """Names beside their points, on the side where there is more room."""
+    """Write names beside their points, on the side that has more room."""
     figure = ax.figure
     figure.canvas.draw()  # settles the limits
-    places = ax.transData.transform(points)
+    pixels = ax.transData.transform(points)
     size = 9 if len(names) <= 30 else 7
-    width = 0.62 * size * figure.dpi / 72  # of a letter, about
+    width = 0.62 * size * figure.dpi / 72  # of a letter, roughly
     edges = ax.get_window_extent()
     inside = edges.x0, edges.y0, edges.x1, edges.y1
-    taken: list[_Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in places]
-    for (x, y), point, name in zip(places, points, names, strict=True):
+    taken: list[_Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in pixels]
+    for (x, y), point, name in zip(pixels, points, names, strict=True):
         text = style.shortened(name)
         long, high = width * len(text), 1.5 * size * figure.dpi / 72
         choices = {
@@ -85,7 +85,7 @@ def _write_names(ax: Axes, points: NDArray[np.float64], names: tuple[str, ...]) 
 
 
 def _cost(box: _Box, taken: list[_Box], inside: _Box) -> float:
-    """How much of a name lies on others or outside of the picture."""
+    """How much of a name overlaps others or lies outside the picture."""
     area = (box[2] - box[0]) * (box[3] - box[1])
     return sum(_overlap(box, other) for other in taken) + area - _overlap(box, inside)
 

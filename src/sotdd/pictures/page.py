@@ -1,4 +1,4 @@
-"""The page of a report: one HTML file with everything in it."""
+"""The report page: one HTML file with everything in it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from string import Template
 from typing import Any
 
 from sotdd.basics.errors import require
+from sotdd.basics.text import counted
 from sotdd.pictures.page_data import page_data, settings
 from sotdd.pictures.reproduction import reproduction
 from sotdd.results.explanation import Explanation
@@ -17,12 +18,12 @@ from sotdd.results.matrix import DistanceMatrix
 
 
 def page(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explanation], title: str, version: str) -> str:
-    """The HTML of a report. Names and labels are text everywhere: nothing that they hold is read as HTML."""
+    """The HTML of a report. Names and labels are escaped everywhere, so nothing in them is read as HTML."""
     require("plotly", "a report", "'sotdd[report]'")
     from plotly.offline import get_plotlyjs
 
     data = page_data(matrix, explanations, title)
-    names = [f'<option value="{place}">{escape(name)}</option>' for place, name in enumerate(matrix.names)]
+    names = [f'<option value="{index}">{escape(name)}</option>' for index, name in enumerate(matrix.names)]
     return Template(_part("page.html")).substitute(
         title=escape(title),
         subtitle=escape(_subtitle(matrix, data["method"])),
@@ -44,7 +45,7 @@ def page(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explanat
 
 
 def as_script(data: object) -> str:
-    """JSON that can stand in a script element: nothing in it ends the element or begins another."""
+    """JSON that is safe inside a script element: nothing in it ends the element or begins another."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
@@ -56,7 +57,7 @@ def _part(name: str) -> str:
 
 
 def _subtitle(matrix: DistanceMatrix, method: str) -> str:
-    counts = f"{len(matrix):,} datasets, {len(matrix.distances):,} distances"
+    counts = f"{counted(len(matrix), 'dataset')}, {counted(len(matrix.distances), 'distance')}"
     return f"{counts}, {method}" if method else counts
 
 
@@ -69,8 +70,8 @@ def _pair_rows(matrix: DistanceMatrix, data: Mapping[str, Any]) -> Iterable[Sequ
 
 
 def _matrix_table(matrix: DistanceMatrix) -> str:
-    places = range(len(matrix))
-    rows = [(matrix.names[i], *("0" if i == j else f"{matrix.values[i, j]:.4g}" for j in places)) for i in places]
+    size = range(len(matrix))
+    rows = [(matrix.names[i], *("0" if i == j else f"{matrix.values[i, j]:.4g}" for j in size)) for i in size]
     return _table(("", *matrix.names), rows)
 
 

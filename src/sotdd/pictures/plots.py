@@ -1,4 +1,4 @@
-"""What results draw of themselves, by name. Importing this module imports matplotlib."""
+"""The plots that results draw, by name. Importing this module imports matplotlib."""
 
 from __future__ import annotations
 

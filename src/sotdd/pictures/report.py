@@ -1,4 +1,4 @@
-"""A report: a matrix of distances as one page to look at and to pass on."""
+"""Reports: a matrix of distances as one web page that can be passed on."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ def report(
     title: str = "How far apart are these datasets?",
     progress: Progress = None,
 ) -> Path:
-    """Write a matrix of distances as one HTML page that needs nothing else, neither network nor server.
+    """Write a matrix of distances as one HTML page that needs neither network nor server.
 
-    The page says in words what there is to see, ranks the pairs with their intervals, draws a heat map,
-    a map and a dendrogram, and compares any two datasets class by class. Its settings and its fingerprint
-    are on it.
+    The page sums up the result in words, ranks the pairs with their intervals, draws a heat map, a map
+    and a dendrogram, and compares any two datasets class by class. It also shows the settings and the
+    fingerprint of the projections.
 
     Parameters
     ----------
     matrix
         What `pairwise` returned.
     path
-        Where to write it; a file that is there is replaced once the new one is complete.
+        Where to write it; an existing file is replaced once the new one is complete.
     datasets
         The datasets of the matrix, to compare their classes through the same projections.
     explanations
-        Which pairs to explain class by class: "all", which is meant when datasets are given; some pairs of
-        names; or explanations that were made before, by pairs of names.
+        Which pairs to explain class by class: "all", the default if datasets are passed; some pairs of
+        names; or explanations made before, by pairs of names.
     title
-        What the page is called.
+        The title of the page.
     progress
         True for a bar, or a function of (done, total) pairs.
 
     Returns
     -------
     Path
-        Where it was written.
+        The path of the page.
 
     Examples
     --------
@@ -75,10 +75,10 @@ def report(
 
     if not isinstance(matrix, DistanceMatrix):
         raise SotddError(f"matrix is {described(matrix)}: expected what sotdd.pairwise returned.")
-    found = _explained(matrix, datasets, explanations, progress)
-    place = Path(path)
-    write_whole(place, page(matrix, found, str(title), __version__).encode())
-    return place
+    explained = _explained(matrix, datasets, explanations, progress)
+    target = Path(path)
+    write_whole(target, page(matrix, explained, str(title), __version__).encode())
+    return target
 
 
 def _explained(
@@ -87,47 +87,47 @@ def _explained(
     explanations: Mapping[tuple[str, str], Explanation] | Pairs | Literal["all"] | None,
     progress: Progress,
 ) -> dict[tuple[int, int], Explanation]:
-    """Explanations by places (i, j) with i < j: those that were given, or made of the datasets."""
+    """Explanations by indices (i, j) with i < j: those passed in, or made from the datasets."""
     if isinstance(explanations, Mapping):
-        return {_places(matrix, pair): _fitting(matrix, pair, why) for pair, why in explanations.items()}
+        return {_indices(matrix, pair): _fitting(matrix, pair, why) for pair, why in explanations.items()}
     if datasets is None:
         if explanations is not None:
-            raise SotddError("explanations are asked for without datasets: pass datasets= too.")
+            raise SotddError("explanations cannot be made without datasets: pass datasets= too.")
         return {}
     if isinstance(explanations, str) and explanations != "all":
         raise SotddError(f"explanations is {explanations!r}: expected 'all', pairs of names, or explanations by pairs.")
     if matrix.projections is None:
-        raise SotddError("only matrices measured by s-OTDD are explained class by class: leave datasets out.")
+        raise SotddError("only distances measured by s-OTDD can be explained class by class: leave datasets out.")
     data = labelled(datasets)
     if tuple(part.name for part in data) != matrix.names:
         raise SotddError(
             f"the datasets are {', '.join(part.name for part in data)} but the matrix has {', '.join(matrix.names)}: "
-            "pass those that it was measured from, in the same order."
+            "pass the datasets it was measured from, in the same order."
         )
     everything = explanations is None or isinstance(explanations, str)
     pairs = (
         list(combinations(range(len(matrix)), 2))
         if everything
-        else [_places(matrix, pair) for pair in explanations or ()]
+        else [_indices(matrix, pair) for pair in explanations or ()]
     )
     made = {}
-    with reporting(progress, "Explaining") as told:
+    with reporting(progress, "Explaining") as update:
         for number, (i, j) in enumerate(pairs, 1):
             known = matrix.distances[i, j]
             how: Estimator = "plain" if known.estimator == "plain" else "controlled"
             made[i, j] = explain(data[i], data[j], projections=matrix.projections, p=known.p, estimator=how)
-            told(number, len(pairs))
+            update(number, len(pairs))
     return made
 
 
-def _places(matrix: DistanceMatrix, pair: object) -> tuple[int, int]:
+def _indices(matrix: DistanceMatrix, pair: object) -> tuple[int, int]:
     if not isinstance(pair, tuple) or len(pair) != 2:
-        raise SotddError(f"explanations are by pairs of names, such as ('a', 'b'), not by {described(pair)}.")
+        raise SotddError(f"explanations are looked up by pairs of names, such as ('a', 'b'), not by {described(pair)}.")
     one, other = (matrix.names.index(str(name)) if str(name) in matrix.names else -1 for name in pair)
     if one == other or min(one, other) < 0:
         raise SotddError(f"explanations name {pair[0]!r} and {pair[1]!r}: expected two of {', '.join(matrix.names)}.")
     if one > other:
-        raise SotddError(f"explanations name {pair[0]!r} before {pair[1]!r}: the matrix has them the other way round.")
+        raise SotddError(f"explanations name {pair[0]!r} before {pair[1]!r}: the matrix has them in the other order.")
     return one, other
 
 
@@ -139,7 +139,7 @@ def _fitting(matrix: DistanceMatrix, pair: tuple[str, str], why: object) -> Expl
     known = matrix[pair]
     if why.distance.fingerprint != known.fingerprint:
         raise SotddError(
-            f"the explanation of {pair[0]!r} and {pair[1]!r} was made through other projections than the matrix: pass "
+            f"the explanation of {pair[0]!r} and {pair[1]!r} used other projections than the matrix: pass "
             "projections=matrix.projections to sotdd.explain."
         )
     if why.distance.estimator != known.estimator:

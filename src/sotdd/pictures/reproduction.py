@@ -1,4 +1,4 @@
-"""Python that measures a matrix again, with every setting that was not the default."""
+"""Python code that measures a matrix again, with every setting that is not the default."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sotdd.projections.draws import Later, Laws
 from sotdd.projections.recipe import Projections
 from sotdd.results.matrix import DistanceMatrix
 
-# Stands for what a page cannot hold, such as the data.
+# Stands for what the reader has to fill in, such as the data.
 _FILL_IN = "..."
 
 
 def reproduction(matrix: DistanceMatrix) -> str:
-    """Python that measures the same again; what is to be filled in is written as ``...``."""
+    """Python code that measures the same matrix again, with ``...`` where the reader fills something in."""
     settings: dict[str, Any] = dict(matrix.asked.settings) if matrix.asked else {}
     projections = matrix.projections
     if isinstance(settings.get("seed"), np.random.Generator) and projections is not None:
@@ -36,7 +36,7 @@ def reproduction(matrix: DistanceMatrix) -> str:
 
 
 def _datasets(matrix: DistanceMatrix) -> list[str]:
-    """The sources by name: those that were paths as they are, others to be filled in."""
+    """The sources by name: paths as they are, and ``...`` for all others."""
     sources = matrix.asked.sources if matrix.asked else {}
     known = {name: _FILL_IN if sources.get(name) is None else repr(sources[name]) for name in matrix.names}
     note = "  # fill in the data" if _FILL_IN in known.values() else ""
@@ -46,11 +46,11 @@ def _datasets(matrix: DistanceMatrix) -> list[str]:
 
 
 def _fitted(projections: Projections) -> list[str]:
-    """Projections that were given: fitted again on what they were fitted on."""
+    """Code that fits again the projections that the caller passed."""
     source = projections.source
     laws = source.source if isinstance(source, Later) else source
     if not isinstance(laws, Laws):
-        return ["projections = sotdd.Projections.from_arrays(...)  # the arrays that were given"]
+        return ["projections = sotdd.Projections.from_arrays(...)  # fill in the arrays"]
     tilted = isinstance(laws.directions, Tilted)
     settings = {
         "n_projections": _code(projections.n_projections),
@@ -86,7 +86,7 @@ def _call(function: str, first: str, settings: Mapping[str, str]) -> str:
 
 
 def _code(value: object) -> str:
-    """A setting as Python: laws of this package by what is not their default; objects of a user's own to fill in."""
+    """A setting as code: laws of this package with what is not their default, ``...`` for a user's own objects."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, (str, int, float, bool, type(None))):
@@ -96,8 +96,8 @@ def _code(value: object) -> str:
     kind = type(value)
     if not is_dataclass(value) or not kind.__module__.startswith("sotdd.projections."):
         return _FILL_IN
-    given = {part.name: getattr(value, part.name) for part in fields(value) if _differs(value, part)}
-    return f"sotdd.{kind.__name__}({', '.join(f'{name}={_code(part)}' for name, part in given.items())})"
+    changed = {part.name: getattr(value, part.name) for part in fields(value) if _differs(value, part)}
+    return f"sotdd.{kind.__name__}({', '.join(f'{name}={_code(part)}' for name, part in changed.items())})"
 
 
 def _differs(law: object, part: Field[Any]) -> bool:

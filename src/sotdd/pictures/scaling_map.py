@@ -1,4 +1,4 @@
-"""Datasets as points in the plane whose distances are near the measured ones."""
+"""Datasets as points in the plane whose distances approximate the measured ones."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class ScalingMap:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> ScalingMap:
-        """Begin with classical scaling, then majorise the stress (SMACOF); no randomness."""
+        """Start from classical scaling, then lower the stress by SMACOF; nothing is random."""
         if not values.any():
             return cls(np.zeros((len(values), 2)), 0.0)
         points = smacof(values, classical_scaling(values, 2))
-        return cls(_turned(points), float(np.sqrt(raw_stress(values, points) / np.sum(values**2))))
+        return cls(_rotated(points), float(np.sqrt(raw_stress(values, points) / np.sum(values**2))))
 
 
-def _turned(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Centre, turn to principal axes, and choose signs by the first dataset, so that the map is always the same."""
+def _rotated(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Centre, rotate to principal axes and fix the signs, so that the map is always the same."""
     centred = points - points.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    turned: NDArray[np.float64] = centred @ axes.T
-    turned = np.pad(turned, ((0, 0), (0, 2 - turned.shape[1])))
+    rotated: NDArray[np.float64] = centred @ axes.T
+    rotated = np.pad(rotated, ((0, 0), (0, 2 - rotated.shape[1])))
     for column in (0, 1):
-        largest = turned[np.argmax(np.abs(turned[:, column]) > 1e-9 * np.abs(turned).max()), column]
-        turned[:, column] *= 1.0 if largest >= 0 else -1.0
-    return turned
+        largest = rotated[np.argmax(np.abs(rotated[:, column]) > 1e-9 * np.abs(rotated).max()), column]
+        rotated[:, column] *= 1.0 if largest >= 0 else -1.0
+    return rotated

@@ -1,4 +1,4 @@
-"""Datasets joined into groups, nearest first: the order of heat maps, and dendrograms."""
+"""Datasets joined into groups, nearest first: for dendrograms and the order of heat maps."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Tree:
     Attributes
     ----------
     order
-        (N,) the datasets such that neighbours are near each other.
+        (N,) the datasets in an order in which neighbours are near each other.
     links
-        (N - 1, 4) which two groups join, at what height, with how many datasets, as SciPy writes it.
+        (N - 1, 4) which two groups join, at what height, and how many datasets they hold, in SciPy's format.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class Tree:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Tree:
-        """Join groups by the average distance of their members; neighbours are ordered optimally."""
+        """Join groups by the average distance between their members; the order of the leaves is optimal."""
         if len(values) < 2:
             return cls(np.arange(len(values)), np.empty((0, 4)))
         from scipy.cluster.hierarchy import leaves_list, linkage
@@ -43,16 +43,16 @@ class Tree:
         return cls(leaves_list(links).astype(np.int64), links)
 
     def branches(self) -> list[tuple[tuple[float, float, float, float], tuple[float, float, float, float]]]:
-        """The lines of a dendrogram: along the leaves (0, 1, … in order) and in height, four corners each."""
-        place = {int(leaf): float(position) for position, leaf in enumerate(self.order)}
-        height = dict.fromkeys(place, 0.0)
+        """The lines of a dendrogram, four corners each: positions along the leaves (0, 1, …), and heights."""
+        position = {int(leaf): float(index) for index, leaf in enumerate(self.order)}
+        height = dict.fromkeys(position, 0.0)
         corners = []
         for number, (left, right, joined, _) in enumerate(self.links, len(self.order)):
-            one, other = sorted((int(left), int(right)), key=lambda group: place[group])
+            one, other = sorted((int(left), int(right)), key=lambda group: position[group])
             corners.append(
-                ((place[one], place[one], place[other], place[other]),
+                ((position[one], position[one], position[other], position[other]),
                  (height[one], float(joined), float(joined), height[other]))
             )  # fmt: skip
-            place[number] = (place[one] + place[other]) / 2
+            position[number] = (position[one] + position[other]) / 2
             height[number] = float(joined)
         return corners

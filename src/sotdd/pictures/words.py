@@ -1,4 +1,4 @@
-"""A matrix in words: what a reader should take away before looking at pictures."""
+"""A matrix in words: what a reader should know before looking at the charts."""
 
 from __future__ import annotations
 
@@ -7,24 +7,30 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sotdd.basics.text import with_error
+from sotdd.basics.text import counted, with_error
 from sotdd.pictures.scaling_map import ScalingMap
 from sotdd.pictures.tree import Tree
 from sotdd.results.distance import Distance
 from sotdd.results.explanation import Explanation
 from sotdd.results.matrix import DistanceMatrix
 
-# Groups are named where the last join is this many times as far as the one before.
+# Groups are named if the last join is at least this many times as far as the one before.
 _CLEAR_GAP = 1.8
 _MOST_NAMES = 8
 
+_UNITS = {
+    "none": "in the units of the features",
+    "pooled": "in units of the pooled spread",
+    "features": "in units of each feature's spread",
+}
+
 
 def summary(
-    matrix: DistanceMatrix, tree: Tree, made: ScalingMap, explanations: Mapping[tuple[int, int], Explanation]
+    matrix: DistanceMatrix, tree: Tree, scaling: ScalingMap, explanations: Mapping[tuple[int, int], Explanation]
 ) -> list[str]:
-    """Some sentences: extremes, groups, features and labels, how faithful the map is, what the numbers are."""
+    """A few sentences: extremes, groups, features and labels, how faithful the map is, what the numbers mean."""
     if not matrix.distances:
-        return ["There is a single dataset here, and nothing to compare it with."]
+        return ["There is only one dataset here, and nothing to compare it with."]
     sentences = [
         *_extremes(matrix),
         *_groups(matrix, tree),
@@ -32,56 +38,62 @@ def summary(
         *_lost(matrix, explanations),
     ]
     if len(matrix) > 3:
-        sentences.append(f"The map shows these distances with a stress of {made.stress:.3f}: {faithfulness(made)}.")
-    return [*sentences, reading(next(iter(matrix.distances.values())))]
+        sentences.append(f"The map has a stress of {scaling.stress:.3f}: {faithfulness(scaling)}.")
+    return [*sentences, _meaning(next(iter(matrix.distances.values())))]
 
 
-def faithfulness(made: ScalingMap) -> str:
-    """Kruskal's words for a stress."""
+def faithfulness(scaling: ScalingMap) -> str:
+    """How well a map shows the distances, in Kruskal's words."""
     for limit, word in ((0.025, "excellent"), (0.05, "good"), (0.1, "fair")):
-        if made.stress <= limit:
+        if scaling.stress <= limit:
             return word
     return "poor, so trust the matrix rather than the map"
 
 
-def reading(found: Distance) -> str:
-    """What the numbers are and are not."""
-    if found.scaler is None:
+def unit_of(distance: Distance) -> str:
+    """What a distance is measured in."""
+    return _UNITS[distance.scale]
+
+
+def _meaning(distance: Distance) -> str:
+    """The unit, and what the errors cover."""
+    if distance.scaler is None:
         unit = "Distances are in the units of the features"
     else:
-        of = "the pooled data" if found.scaler.kind == "pooled" else "each column of the pooled data"
-        unit = f"The unit is the spread of {of}, so numbers compare within this page, not across pages"
-    if math.isnan(found.stderr):
+        of = "the pooled data" if distance.scaler.kind == "pooled" else "each column of the pooled data"
+        unit = f"The unit is the spread of {of}, so compare numbers within this page, not across pages"
+    if math.isnan(distance.stderr):
         return f"{unit}."
     return (
-        f"{unit}; ± is one standard error, and intervals cover 95 %, over the choice of {found.n_projections:,} "
-        "projections. Neither knows of the sampling of the data."
+        f"{unit}. ± is one standard error and intervals are at 95 %, both over the choice of "
+        f"{counted(distance.n_projections or 0, 'projection')}; neither covers the sampling of the data."
     )
 
 
 def _extremes(matrix: DistanceMatrix) -> list[str]:
     order = sorted(matrix.distances.items(), key=lambda item: item[1].value)
     (near, nearest), (far, farthest) = order[0], order[-1]
-    said = f"{_pair(matrix, near)} are {with_error(nearest.value, nearest.stderr)} apart"
+    apart = f"{_pair(matrix, near)} are {with_error(nearest.value, nearest.stderr)} apart"
     if len(order) == 1:
-        return [f"{said}."]
+        return [f"{apart}."]
     times = f", {_times(farthest.value / nearest.value)} as far" if nearest.value > 0 else ""
     return [
-        f"Nearest: {said}.",
+        f"Nearest: {apart}.",
         f"Farthest: {_pair(matrix, far)} are {with_error(farthest.value, farthest.stderr)} apart{times}.",
     ]
 
 
 def _groups(matrix: DistanceMatrix, tree: Tree) -> list[str]:
-    """The two groups that join last, where that is a clear step."""
+    """The two groups that join last, if they are clearly apart."""
     if len(matrix) < 3 or tree.links[-1, 2] < _CLEAR_GAP * tree.links[-2, 2]:
         return []
     groups = sorted((_members(tree, int(side)) for side in tree.links[-1, :2]), key=len, reverse=True)
-    large, small = ([matrix.names[place] for place in group] for group in groups)
+    large, small = ([matrix.names[index] for index in group] for group in groups)
     before, last = (f"{height:.2g}" for height in tree.links[-2:, 2])
     if len(small) == 1:
-        return [f"{_listed(small)} stands apart: it joins the others at {last}, which have all joined by {before}."]
-    return [f"They fall into two groups: {_listed(large)}; and {_listed(small)}."]
+        alone = f"its average distance from the others is {last}, while they join at {before} or less"
+        return [f"{_listed(small)} stands apart: {alone}."]
+    return [f"There are two groups: {_listed(large)}; and {_listed(small)}."]
 
 
 def _members(tree: Tree, group: int) -> list[int]:
@@ -93,46 +105,45 @@ def _members(tree: Tree, group: int) -> list[int]:
 
 
 def _parts(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explanation]) -> list[str]:
-    """Where labels and where features make the difference."""
+    """Between which datasets labels matter most, and least."""
     shares = {pair: why.labels for pair, why in explanations.items() if math.isfinite(why.labels)}
     if not shares:
         quiet = explanations and all(why.within_noise for why in explanations.values())
-        return ["In no pair that was explained is anything beyond noise."] if quiet else []
+        return ["No explained pair differs beyond noise."] if quiet else []
     most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
     if most == least:
-        said = f"{_share(shares[most])} is labels and the rest features"
-        return [f"Of what is beyond noise between {_pair(matrix, most)}, {said}."]
+        parts = f"{_share(shares[most])} is due to labels and the rest to features"
+        return [f"Of the difference beyond noise between {_pair(matrix, most)}, {parts}."]
     return [
-        f"Labels matter most between {_pair(matrix, most)}, where they add {_share(shares[most])} of what is beyond "
-        f"noise, and least between {_pair(matrix, least)}, {_share(shares[least])}."
+        f"Labels matter most between {_pair(matrix, most)}, where they make {_share(shares[most])} of the difference "
+        f"beyond noise, and least between {_pair(matrix, least)}, where they make {_share(shares[least])}."
     ]
 
 
 def _lost(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explanation]) -> list[str]:
-    """Which two datasets have no class in common, to look at first."""
+    """Which datasets have no class with a counterpart in another."""
     strangers = [pair for pair, why in explanations.items() if not why.counterparts]
     if not strangers:
         return []
     if len(strangers) == 1:
-        return [f"{_pair(matrix, strangers[0])} have no class that corresponds."]
+        return [f"{_pair(matrix, strangers[0])} have no class in common: none has a counterpart."]
     inside = np.unique(strangers)
-    alone = [place for place in inside if sum(place in pair for pair in strangers) == len(matrix) - 1]
+    alone = [index for index in inside if sum(index in pair for pair in strangers) == len(matrix) - 1]
     if alone and len(strangers) == len(alone) * (len(matrix) - 1) - len(alone) * (len(alone) - 1) // 2:
-        return [
-            f"No class of {_listed([matrix.names[place] for place in alone])} corresponds to one of another dataset."
-        ]
-    return [f"In {len(strangers)} of {len(explanations)} pairs no class corresponds to one of the other dataset."]
+        names = _listed([matrix.names[index] for index in alone], last="or")
+        return [f"No class of {names} has a counterpart in another dataset."]
+    return [f"In {len(strangers)} of {len(explanations)} pairs, no class has a counterpart in the other dataset."]
 
 
 def _pair(matrix: DistanceMatrix, pair: tuple[int, int]) -> str:
-    return _listed([matrix.names[place] for place in pair])
+    return _listed([matrix.names[index] for index in pair])
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str], last: str = "and") -> str:
     quoted = [f"“{name}”" for name in names[:_MOST_NAMES]]
     if len(names) > _MOST_NAMES:
         return f"{', '.join(quoted)} and {len(names) - _MOST_NAMES} more"
-    return quoted[0] if len(names) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+    return quoted[0] if len(names) == 1 else f"{', '.join(quoted[:-1])} {last} {quoted[-1]}"
 
 
 def _times(ratio: float) -> str:

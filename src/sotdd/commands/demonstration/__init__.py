@@ -1,4 +1,4 @@
-"""The demonstration: one set of handwritten digits, its relatives, and a stranger. Public as `sotdd.demo`."""
+"""The demonstration: handwritten digits, variants of them, and stripes. Public as `sotdd.demo`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from sotdd.results.matrix import DistanceMatrix
 
 _Labelled = tuple[NDArray[Any], NDArray[Any]]
 
-# What each dataset is, in the order of the story.
+# What each dataset is, in the order of the demonstration.
 STORY = {
     "digits": "half of 1,797 handwritten digits, 8 × 8 pixels",
     "more digits": "the other half",
     "noisy": "the other half, with noise on every pixel",
     "even only": "the other half, only 0, 2, 4, 6 and 8",
-    "shuffled": "the other half, the same images with labels dealt at random",
-    "stripes": "drawn stripes in four directions: other pictures, other labels",
+    "shuffled": "the other half, its labels shuffled at random",
+    "stripes": "stripes in four directions: other pictures, other labels",
 }
 
 
 def digits() -> _Labelled:
-    """1,797 handwritten digits, 8 × 8 pixels from 0 to 16, and what each is; they come with the package.
+    """1,797 handwritten digits of 8 × 8 pixels from 0 to 16, and their labels; they come with the package.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def digits() -> _Labelled:
 
 
 def datasets(seed: int = 0) -> dict[str, _Labelled]:
-    """Make the datasets of the story; the digits are real, and come with the package."""
+    """Make the six datasets of the demonstration."""
     rng = np.random.default_rng(seed)
     images, labels = digits()
     order = rng.permutation(len(images))
@@ -57,17 +57,17 @@ def datasets(seed: int = 0) -> dict[str, _Labelled]:
 
 
 def reading(matrix: DistanceMatrix) -> list[str]:
-    """Say in words what the matrix shows, from its numbers."""
+    """Sentences that say what the matrix shows, with its numbers."""
     floor = matrix["digits", "more digits"]
     noisy, shuffled = matrix["digits", "noisy"], matrix["digits", "shuffled"]
     stripes = matrix["digits", "stripes"]
     return [
         f"Two halves of the same digits are {with_error(floor.value, floor.stderr)} apart, not 0: samples of one "
-        "source differ by chance, and anything this near is no difference.",
-        f"Noise moves them {noisy.value / floor.value:.1f} times as far, wrong labels on unchanged kinds of images "
+        "source differ by chance, so a distance this small means no difference.",
+        f"Noise on the pixels makes it {noisy.value / floor.value:.1f} times as far, shuffled labels "
         f"{shuffled.value / floor.value:.1f} times, stripes {stripes.value / floor.value:.0f} times.",
-        "± is the error from using finitely many projections. The unit is the spread of the pooled data, so numbers "
-        "compare within one matrix, not across matrices.",
+        "± is the error of using finitely many projections. The unit is the spread of the pooled data: compare numbers "
+        "within one matrix, not across matrices.",
     ]
 
 

@@ -1,7 +1,7 @@
 "use strict";
-// What the page draws. Each function turns a part of the data into one Plotly chart; nothing else happens here.
+// The charts of the page: each function turns a part of the data into one Plotly chart.
 
-// Plotly reads a few HTML tags, entities and TeX in its texts: names must stay text.
+// Plotly reads some HTML tags, entities and TeX in texts, so names have to be escaped.
 function plain(text) {
   return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;");
 }
@@ -68,7 +68,7 @@ function widest(texts, size) {
   return Math.max(0, ...texts.map((text) => widthOf(text, size)));
 }
 
-// Square cells, numbers where they can be read, and names thinned out where there are too many.
+// Square cells, with numbers if they are large enough to read; of too many names only some are written.
 function heatMap(target, theme, spec) {
   const wide = target.clientWidth || 320;
   const most = wide < 420 ? 13 : 24;
@@ -77,7 +77,7 @@ function heatMap(target, theme, spec) {
   const cellFor = (beside) => Math.max(4, Math.min((wide - beside - right) / columns.length, 54));
   let left = widest(rows, 12) + 14 + (spec.yTitle ? 24 : 0);
   const slanted = widest(columns, 12) > cellFor(left) - 6;
-  if (slanted) { // names that begin left of the first cell need room there
+  if (slanted) { // names that start left of the first cell need room there
     const reach = columns.map((name, j) => 0.75 * widthOf(name, 12) + 6 - (j + 0.5) * cellFor(left));
     left = Math.max(left, ...reach);
   }
@@ -116,23 +116,23 @@ function heatMap(target, theme, spec) {
   }), CONFIG);
 }
 
-// Ink or paper, whichever is read better on a cell this far along the scale.
+// Dark or white text, whichever is easier to read on a cell this far along the scale.
 function readable(theme, share) {
-  const place = Math.min(0.9999, Math.max(0, share)) * (theme.scale.length - 1);
-  const [low, high] = [theme.scale[Math.floor(place)][1], theme.scale[Math.floor(place) + 1][1]];
+  const position = Math.min(0.9999, Math.max(0, share)) * (theme.scale.length - 1);
+  const [low, high] = [theme.scale[Math.floor(position)][1], theme.scale[Math.floor(position) + 1][1]];
   const parts = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255);
-  const mixed = parts(low).map((value, i) => value + (parts(high)[i] - value) * (place % 1));
+  const mixed = parts(low).map((value, i) => value + (parts(high)[i] - value) * (position % 1));
   const linear = mixed.map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
   const light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
   return light > 0.19 ? "#14202c" : "#ffffff";
 }
 
-// An axis says its unit where there is room; the page says it in words anyway.
+// An axis shows its unit if there is room; the summary has it too.
 function unitTitle(target, what, unit) {
   return (target.clientWidth || 320) < 420 ? what : what + ", " + unit;
 }
 
-// A dot and its interval for every line, the nearest at the top.
+// A dot and its interval for every line, nearest at the top.
 function rankChart(target, theme, lines, unit) {
   const most = (target.clientWidth || 320) < 420 ? 20 : 48;
   const called = (line) => line.names.map((name) => shortened(name, Math.floor(most / line.names.length))).join(" – ");
@@ -165,7 +165,7 @@ function rankChart(target, theme, lines, unit) {
   }), CONFIG);
 }
 
-// Names go to whichever side of their point has room, inside of the picture.
+// Names go to the side of their point that has room.
 function textPlaces(at, names, width) {
   const taken = at.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]);
   const overlap = (a, b) => Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) *
@@ -241,7 +241,7 @@ function treeChart(target, theme, data) {
     }),
     yaxis: axis(theme, {
       range: [count - 0.5, -0.5], tickmode: "array", tickvals: data.order.map((_, i) => i),
-      ticktext: data.order.map((place) => plain(shortened(data.names[place], most)) + "  "),
+      ticktext: data.order.map((i) => plain(shortened(data.names[i], most)) + "  "),
     }),
   }), CONFIG);
 }

@@ -1,17 +1,17 @@
 "use strict";
-// What the page does: two datasets are chosen, by cell, by key or by list; everything else follows from that.
+// What the page does: the reader chooses two datasets, by cell, key or list, and the rest follows from that.
 (function () {
   document.documentElement.classList.add("scripted");
   const data = JSON.parse(document.getElementById("data").textContent);
   const find = (id) => document.getElementById(id);
   const key = (i, j) => Math.min(i, j) + "," + Math.max(i, j);
   const count = data.names.length;
-  // Where the keyboard is on the heat map, as places in the order that is shown; and the pair that is compared.
+  // The row and column of the heat map where the keyboard is, and the pair that is compared.
   const state = { row: 0, column: Math.min(1, count - 1), pair: null };
   const MOST_LINES = 30;
 
-  function told(i, j) {
-    return i === j ? data.names[i] + ": itself" : data.names[i] + " and " + data.names[j] + ": " + data.pairs[key(i, j)].text;
+  function spoken(i, j) {
+    return i === j ? data.names[i] + " and itself: 0" : data.names[i] + " and " + data.names[j] + ": " + data.pairs[key(i, j)].text;
   }
 
   // ------------------------------------------------------------------ charts
@@ -21,7 +21,7 @@
     const cell = (i, j) => (i === j ? null : data.pairs[key(i, j)].value);
     const frames = [];
     if (state.pair) {
-      const [a, b] = state.pair.map((place) => data.order.indexOf(place));
+      const [a, b] = state.pair.map((i) => data.order.indexOf(i));
       frames.push(frame(theme, a, b, 2), frame(theme, b, a, 2));
     }
     if (find("heat").matches(":focus-visible")) frames.push(frame(theme, state.row, state.column, 4));
@@ -41,8 +41,8 @@
       ? data.ranking.map((line) => Object.assign({}, line, { names: line.pair.split(",").map((i) => data.names[i]) }))
       : data.rankings[Number(from)].map((line) => Object.assign({}, line, { names: [line.name] }));
     const some = lines.slice(0, MOST_LINES);
-    const ties = some.some((line) => line.tied) ? " Open circles share a rank: the projections do not tell them apart." : "";
-    const rest = lines.length > some.length ? " The nearest " + some.length + " of " + lines.length + " are drawn." : "";
+    const ties = some.some((line) => line.tied) ? " Open circles are ties: the projections do not tell them apart." : "";
+    const rest = lines.length > some.length ? " Only the nearest " + some.length + " of " + lines.length + " are drawn." : "";
     find("rank-note").textContent = (some.some((line) => line.low !== null) ? "Bars are 95 % intervals." : "") + ties + rest;
     rankChart(find("rank"), colours(), some, data.unit);
   }
@@ -54,7 +54,7 @@
       rows: rows, columns: columns, values: why.distances,
       hover: rows.map((one, i) => columns.map((other, j) =>
         plain(names[0]) + " <b>" + plain(one) + "</b>, " + plain(names[1]) + " <b>" + plain(other) + "</b><br>distance " +
-        threeDigits(why.distances[i][j]) + "<br>" + (100 * why.moved[i][j]).toFixed(1) + " % of points move this way")),
+        threeDigits(why.distances[i][j]) + "<br>" + (100 * why.moved[i][j]).toFixed(1) + " % of points move between these classes")),
       frames: why.counterparts.map(([i, j]) => frame(theme, i, j, 2)),
       xTitle: names[1], yTitle: names[0],
     });
@@ -62,7 +62,7 @@
 
   // ------------------------------------------------------------------ two datasets
 
-  // The explanation of a pair as seen from its first dataset: what was computed, or its mirror image.
+  // The explanation of a pair, with the sides swapped if the reader chose them in the other order.
   function explanation(i, j) {
     const why = data.explanations[key(i, j)];
     if (!why || i < j) return why;
@@ -84,7 +84,7 @@
   function classTable(why, names, side) {
     const table = element("table");
     const head = table.createTHead().insertRow();
-    ["class", "points", "share", "nearest", "at", "counterpart"].forEach((name, i) => {
+    ["class", "points", "share", "nearest", "distance", "counterpart"].forEach((name, i) => {
       const cell = head.appendChild(element("th", name, i === 1 ? "number" : ""));
       cell.scope = "col";
     });
@@ -102,7 +102,7 @@
       [line.distance, !line.counterpart ? "none" : line.moved ? "moved" : "yes"].forEach((text) => row.appendChild(element("td", text)));
     });
     const holder = element("div");
-    const title = holder.appendChild(element("h3", "Classes of " + names[side] + ", and the nearest of " + names[1 - side]));
+    const title = holder.appendChild(element("h3", "Classes of " + names[side] + ", and the nearest in " + names[1 - side]));
     title.id = "classes-" + side;
     const scroll = holder.appendChild(element("div", undefined, "scroll"));
     scroll.tabIndex = 0;
@@ -115,25 +115,26 @@
   function drawPair() {
     const [i, j] = state.pair;
     const names = [data.names[i], data.names[j]];
-    const found = data.pairs[key(i, j)];
-    const said = find("pair-distance");
-    const interval = found.low === null ? data.unit : "95 % interval " + range(found) + ", " + data.unit;
-    said.replaceChildren(element("strong", found.text), element("span", [interval].concat(found.remarks).filter(Boolean).join("; ")));
+    const distance = data.pairs[key(i, j)];
+    const interval = distance.low === null ? data.unit : "95 % interval " + range(distance) + ", " + data.unit;
+    const notes = [interval].concat(distance.remarks).filter(Boolean).join("; ");
+    find("pair-distance").replaceChildren(element("strong", distance.text), element("span", notes));
     const why = explanation(i, j);
     find("no-classes").hidden = Boolean(why);
     find("parts").hidden = find("classes").hidden = find("shares").hidden = !why;
     if (!why) return;
     const share = why.features === null ? null : Math.min(1, Math.max(0, why.features));
-    find("split-features").style.flexGrow = share === null ? 0 : share;
-    find("split-labels").style.flexGrow = share === null ? 0 : 1 - share;
+    find("split").style.display = share === null ? "none" : "";
+    find("split-features").style.flexGrow = share;
+    find("split-labels").style.flexGrow = 1 - share;
     find("parts-said").textContent = why.parts[0].toUpperCase() + why.parts.slice(1) +
-      ". Features: what is left of the distance when all labels are forgotten. Labels: what they add. Noise: what " +
-      "chance gives when the points of both are dealt out anew.";
-    find("shares-title").textContent = "Which classes make the distance of " + names[0] + " and " + names[1];
-    const cut = why.n_classes.some((n, side) => n > why.classes[side].length) ? " Only the classes with the largest shares are drawn." : "";
+      ". Features: the distance without any labels. Labels: what they add to it. Noise: what chance gives when the " +
+      "points of both datasets are shuffled.";
+    find("shares-title").textContent = "Which classes the distance between " + names[0] + " and " + names[1] + " comes from";
+    const cut = why.n_classes.some((n, side) => n > why.classes[side].length) ? " Only the classes with the largest shares are shown." : "";
     const sentence = (text) => text[0].toUpperCase() + text.slice(1) + ".";
     find("classes-note").textContent = why.changes.concat(why.lost).map(sentence).join(" ") +
-      (why.counterparts.length ? " Framed cells are counterparts." : "") + cut;
+      (why.counterparts.length ? " Frames mark counterparts." : "") + cut;
     drawClasses(why, names);
     find("class-tables").replaceChildren(classTable(why, names, 0), classTable(why, names, 1));
   }
@@ -147,11 +148,11 @@
     drawHeat();
   }
 
-  // Both lists always hold two different datasets: the one that was not touched gives way.
+  // The two lists never show the same dataset: the list that the reader did not touch changes.
   function listed(changed, other) {
     const i = Number(find(changed).value);
     let j = Number(find(other).value);
-    if (i === j) j = state.pair.find((place) => place !== i);
+    if (i === j) j = state.pair.find((k) => k !== i);
     if (changed === "first") choose(i, j);
     else choose(j, i);
   }
@@ -165,7 +166,7 @@
       state.row = limit(state.row + moves[event.key][0]);
       state.column = limit(state.column + moves[event.key][1]);
       drawHeat();
-      find("heat-said").textContent = told(data.order[state.row], data.order[state.column]);
+      find("heat-said").textContent = spoken(data.order[state.row], data.order[state.column]);
     } else if (event.key === "Enter" || event.key === " ") {
       choose(data.order[state.row], data.order[state.column]);
     } else {
@@ -185,7 +186,7 @@
   function setTheme(dark) {
     document.documentElement.dataset.theme = dark ? "dark" : "light";
     find("theme").textContent = dark ? "Light" : "Dark";
-    find("theme").setAttribute("aria-label", dark ? "Show the page light" : "Show the page dark");
+    find("theme").setAttribute("aria-label", dark ? "Switch to light colours" : "Switch to dark colours");
     find("theme").setAttribute("aria-pressed", String(dark));
     document.querySelectorAll(".near").forEach((word) => { word.textContent = dark ? "Brighter" : "Darker"; });
   }
@@ -202,7 +203,7 @@
     document.querySelectorAll(".needs-script").forEach((part) => { part.hidden = true; });
     return;
   }
-  find("map-note").textContent = "As near to each other in the plane as they were measured; stress " +
+  find("map-note").textContent = "Distances on the map approximate the measured ones; stress " +
     data.map.stress.toFixed(3) + ": " + data.map.faithful + ".";
   state.pair = data.ranking[0].pair.split(",").map(Number);
   choose(state.pair[0], state.pair[1]);
@@ -213,7 +214,7 @@
     if (i !== j && matchMedia("(max-width: 62rem)").matches) find("pair").scrollIntoView({ block: "nearest" });
   });
   find("heat").addEventListener("keydown", onKey);
-  // Not for a mouse: drawing between its press and its release would lose the click.
+  // Not for a mouse: drawing again between press and release would lose the click.
   find("heat").addEventListener("focus", () => { if (find("heat").matches(":focus-visible")) drawHeat(); });
   find("heat").addEventListener("blur", drawHeat);
   find("first").addEventListener("change", () => listed("first", "second"));
@@ -222,7 +223,7 @@
   let width = innerWidth;
   let waiting = 0;
   addEventListener("resize", () => {
-    if (innerWidth === width) return; // a phone's bar that comes and goes changes the height alone
+    if (innerWidth === width) return; // a phone that hides its address bar changes only the height
     width = innerWidth;
     clearTimeout(waiting);
     waiting = setTimeout(drawAll, 120);

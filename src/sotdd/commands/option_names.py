@@ -1,0 +1,77 @@
+"""Messages of the library in the words of the command line: ``--n-projections``, not ``n_projections``."""
+
+from __future__ import annotations
+
+import re
+
+# Settings of the library that commands have as options.
+_OPTIONS = {
+    name: f"--{name.replace('_', '-')}"
+    for name in (
+        "device", "estimator", "features", "label", "label_law", "label_names", "max_points", "method",
+        "n_permutations", "n_projections", "n_quantiles", "noise_floor", "p", "rel_tol", "scale", "seed", "statistic",
+        "where",
+    )
+} | {"k": "-k"}  # fmt: skip
+
+# What only Python can pass.
+_IN_PYTHON_ONLY = {
+    "'quantiles', 'paper' or a label law": "'quantiles' or 'paper'",
+    " or a NumPy Generator": "",
+}
+
+_NAMES = r"\w+(?:, \w+)*"
+_SUBJECT = re.compile(rf"^{_NAMES}(?= (?:is|are|cannot be chosen)\b)")
+_NOT_OURS = re.compile(rf"^there is no setting ({_NAMES}) of s-OTDD: .*$")
+_REFUSED = re.compile(rf"\bno setting ({_NAMES})")
+_TAKEN = re.compile(rf": it takes ({_NAMES})\.")
+# Quoted text is the user's own; a name inside a path is none of ours; a value may follow; short words need one.
+_LONG = "|".join(name for name in _OPTIONS if "_" in name)
+_SHORT = "|".join(name for name in _OPTIONS if "_" not in name and len(name) > 1)
+_ANYWHERE = re.compile(
+    r"(?<![\w=])(?:'[^']*'|\"[^\"]*\")"
+    rf"|(?<![\w/.:-])(?P<name>(?:{_LONG})(?![\w/-]|\.\w)|(?:{_SHORT})(?==))(?:=(?:'(?P<text>[^']*)'|(?P<number>[\w.,]*\w))?)?"
+)
+
+
+def in_options(message: str) -> str:
+    """Say options as a user types them.
+
+    Ordinary words such as "scale" are taken for options only where they cannot be anything else.
+
+    Examples
+    --------
+    >>> in_options("n_projections is 0: expected an integer of at least 1.")
+    '--n-projections is 0: expected an integer of at least 1.'
+    >>> in_options("method 'sw' has no setting max_points: it takes p, n_projections, inner.")
+    "method 'sw' has no option --max-points: it takes --p, --n-projections."
+    >>> in_options("transport to the power p=9 overflows: use a smaller p or scale='pooled'.")
+    'transport to the power p=9 overflows: use a smaller p or --scale pooled.'
+    """
+    for phrase, shorter in _IN_PYTHON_ONLY.items():
+        message = message.replace(phrase, shorter)
+    message = _SUBJECT.sub(lambda match: _spelled(match[0]), message)
+    message = _NOT_OURS.sub(
+        lambda match: f"s-OTDD has no option {_spelled(match[1])}: leave it out, or choose a --method that takes it.",
+        message,
+    )
+    message = _REFUSED.sub(lambda match: f"no option {_spelled(match[1])}", message)
+    message = _TAKEN.sub(_only_options, message)
+    return _ANYWHERE.sub(_with_value, message)
+
+
+def _spelled(names: str) -> str:
+    return ", ".join(_OPTIONS.get(name, name) for name in names.split(", "))
+
+
+def _only_options(match: re.Match[str]) -> str:
+    """The settings that a method takes, less those that only Python can pass."""
+    options = [_OPTIONS[name] for name in match[1].split(", ") if name in _OPTIONS]
+    return f": it takes {', '.join(options)}." if options else ": leave it out."
+
+
+def _with_value(match: re.Match[str]) -> str:
+    if match["name"] is None:
+        return match[0]
+    value = match["text"] or match["number"]
+    return _OPTIONS[match["name"]] + (f" {value}" if value else "")

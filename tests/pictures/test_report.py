@@ -87,10 +87,8 @@ def test_the_words_are_about_these_numbers(matrix, datasets):
     assert said[1].startswith("Farthest: ")
     assert any(sentence.startswith("“far” stands apart") for sentence in said)
     why = explanations[0, 2]
-    assert (
-        f"Of the difference beyond noise between “near” and “far”, {100 * why.labels:.0f} % is due to labels and the "
-        "rest to features." in said
-    )
+    of_labels = f"{100 * why.labels:.0f} % is due to labels and the rest to features"
+    assert f"Of the difference beyond noise between “near” and “far”, {of_labels}." in said
     assert "128 projections" in said[-1]
 
 

@@ -58,7 +58,7 @@ class View:
         """Sorted data point projections (L, n) of one dataset."""
         rows = self.rows[index].copy()
         shifts = cpu.class_terms(rows, self.offsets[index], terms)
-        cpu.place(rows, self.offsets[index], terms.weights, shifts)
+        cpu.shift_to_classes(rows, self.offsets[index], terms.weights, shifts)
         cpu.sort(rows)
         return rows
 

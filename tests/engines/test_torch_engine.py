@@ -222,7 +222,7 @@ def test_cuda_without_a_gpu_is_told(pair):
 
 @needs_gpu
 def test_a_gpu_that_is_not_there_is_told(pair):
-    with pytest.raises(sotdd.SotddError, match="GPUs here"):
+    with pytest.raises(sotdd.SotddError, match="this machine has"):
         sotdd.distance(*pair, device=f"cuda:{torch.cuda.device_count()}")
 
 

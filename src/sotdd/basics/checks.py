@@ -27,6 +27,14 @@ def check_positive(value: object, name: str, what: str = "a positive number") ->
     return number
 
 
+def check_level(level: object, such_as: float = 0.95) -> float:
+    """Return a level of confidence or of a test, strictly between zero and one, or refuse."""
+    share = as_number(level)
+    if share is None or not 0 < share < 1:
+        raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as {such_as:g}.")
+    return share
+
+
 def check_order(p: object) -> float:
     """Return the order of transport as a float of at least one, or refuse."""
     number = as_number(p)
@@ -45,7 +53,7 @@ def check_seed(seed: object) -> int:
 
 
 def check_law(law: object, methods: dict[str, int], expected: str) -> None:
-    """Refuse an object that lacks one of the methods, each with so many arguments.
+    """Refuse an object that lacks one of the methods, each with this many arguments.
 
     A class in place of an instance, or a law of another kind, lacks them too.
     """

@@ -32,7 +32,7 @@ _MOST_CONTROLS = 13
 _ROUNDING = 2.0**-24
 # Projected values beyond this are far from zero.
 _FAR = 1e4
-# Rounding beyond this share of the distance is told.
+# Rounding beyond this share of the distance is remarked on.
 _TOLERATED = 0.02
 
 
@@ -142,7 +142,7 @@ def cost_table(
     columns: list[list[NDArray[np.float64]]] = [[] for _ in pairs]
     chance = Chance(pools, active, [p]) if pools else None
     degree = controls.degree if controls else 0
-    for view in active.views(datasets, projections, degree=degree, unplaced=chance.seen if chance else None):
+    for view in active.views(datasets, projections, degree=degree, before_sorting=chance.seen if chance else None):
         importance.append(view.block.importance)
         for seen, kept in zip(view.rows, ends, strict=True):
             kept.append(active.ends(seen))
@@ -201,7 +201,7 @@ def conclude(
 
 
 def remarks_on_features(sides: Sequence[LabelledData], projections: Projections) -> tuple[str, ...]:
-    """What there is to say of how features were scaled and matched."""
+    """Remarks on how features were scaled and how columns were matched."""
     scaled = () if projections.scaler is None else projections.scaler.remarks
     has_names = projections.columns is not None or any(side.columns is not None for side in sides)
     return (*scaled, *by_position(sides, projections.columns)) if has_names else scaled

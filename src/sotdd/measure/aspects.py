@@ -26,7 +26,8 @@ _ALIKE = 1e-9
 # Both orders are judged: p = 1 sees small shifts of everything, p = 2 what few points or classes do.
 ORDERS = (1.0, 2.0)
 
-# Points farther from the middle than so many spreads count as so far: few far points would drown what all others say.
+# Points farther from the median than this many deviations are brought that near: few far points would drown out all
+# others.
 FARTHEST = 3.0
 
 
@@ -59,10 +60,10 @@ class Looked:
 
     def means(self, rows: NDArray[np.float32], splits: Splits) -> dict[str, Doubles]:
         """Statistics (S,) of how means differ, from the projections (L, N) of all points."""
-        found = {"means": gap_of_means(rows, splits)}
+        statistics = {"means": gap_of_means(rows, splits)}
         if self.names:
-            found |= {"classes by name": gap_of_class_means(rows, splits), "class shares": gap_of_shares(splits)}
-        return found
+            statistics |= {"classes by name": gap_of_class_means(rows, splits), "class shares": gap_of_shares(splits)}
+        return statistics
 
 
 def check_statistic(statistic: object) -> Statistic:
@@ -106,9 +107,9 @@ def judged(distances: Doubles, costs: Mapping[Aspect, Doubles], p: float, by: St
     if by == "balanced":
         return {"balanced": balanced(distances)}
     return {
-        f"{aspect}, order {order:g}": balanced(of_aspect[:, :, place])
+        f"{aspect}, order {order:g}": balanced(of_aspect[:, :, column])
         for aspect, of_aspect in costs.items()
-        for place, order in enumerate(ORDERS)
+        for column, order in enumerate(ORDERS)
     }
 
 

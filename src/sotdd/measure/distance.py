@@ -109,7 +109,7 @@ def distance(
         pooled points, or as many as you say, through 128 of the projections. Labels are pooled by value. See
         `Distance.within_noise`.
     device
-        "cpu", "cuda" or such as "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
+        "cpu", "cuda" or "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
         there and the work is worth it, or else the processor.
     precision
         Of products on a GPU: "float32", or "tf32", which is faster and rougher.

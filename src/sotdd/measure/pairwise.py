@@ -52,7 +52,7 @@ def pairwise(
     Parameters
     ----------
     datasets
-        Datasets by name, or a list of them, named by their places; paths name themselves. Some may be
+        Datasets by name, or a list of them, named by their numbers; paths name themselves. Some may be
         sketches: the others are then seen through their projections.
     p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
         As in `distance`.

@@ -114,7 +114,7 @@ def test(
     looked = Looked.at(splits.n_classes, names) if judged_by == "combined" else None
     with reporting(progress, "Shuffling") as report, engine_of(data, recipe, device, precision) as active:
         shuffles = Shuffles(splits, looked, p, recipe.n_projections, active, report)
-        for _ in active.views(data, recipe, unplaced=lambda seen: shuffles.add(active.pool(seen, (0, 1)))):
+        for _ in active.views(data, recipe, before_sorting=lambda seen: shuffles.add(active.pool(seen, (0, 1)))):
             pass
         return shuffles.verdict(judged_by, recipe, (*remarks, *remarks_on_features(data, recipe)))
 
@@ -127,16 +127,16 @@ def seed_and_settings(drawing: DrawingSettings, projections: Projections | None)
 
 
 def sampled(data: list[LabelledData], max_points: int | None, seed: int) -> tuple[list[LabelledData], tuple[str, ...]]:
-    """Random samples of datasets that have more points than that, and what there is to say of it."""
+    """A random sample of each dataset that has more than ``max_points``, and a remark on each sample."""
     if max_points is None:
         return data, ()
     most = check_count(max_points, "max_points")
     result, remarks = [], []
-    for place, part in enumerate(data):
+    for number, part in enumerate(data):
         if part.n_points <= most:
             result.append(part)
             continue
-        rows = np.sort(generator(seed, Stream.SAMPLE, place).choice(part.n_points, most, replace=False))
+        rows = np.sort(generator(seed, Stream.SAMPLE, number).choice(part.n_points, most, replace=False))
         result.append(part.take(rows))
         remarks.append(f"{most:,} of the {part.n_points:,} points of {part.name!r} were sampled")
     return result, tuple(remarks)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Report
+from sotdd.basics.text import counted
 from sotdd.engines.chance import usable_costs
 from sotdd.engines.splits import Splits
 from sotdd.inputs.data import LabelledData
@@ -26,7 +27,7 @@ Doubles = NDArray[np.float64]
 # Splits that are made between two reports of progress.
 _BATCH = 64
 
-# Of so many splits, the data included, the distance is shown beside that of the data.
+# The distances of this many splits, the data included, are shown beside the verdict.
 _SHOWN = 200
 
 
@@ -53,18 +54,18 @@ class Shuffles:
         self._splits, self._looked, self._p = splits, looked, p
         self._engine, self._report = engine, report
         # What chance makes of the distance is shown, not judged, where aspects are: fewer splits do.
-        self._measured = splits if looked is None else splits.part(0, min(len(splits), _SHOWN))
+        self._compared = splits if looked is None else splits.part(0, min(len(splits), _SHOWN))
         aspects = () if looked is None else looked.aspects
-        self._distances: list[list[Any]] = [[] for _ in range(0, len(self._measured), _BATCH)]
+        self._distances: list[list[Any]] = [[] for _ in range(0, len(self._compared), _BATCH)]
         self._kept: dict[Aspect, list[list[Any]]] = {a: [[] for _ in range(0, len(splits), _BATCH)] for a in aspects}
         self._rows: list[NDArray[np.float32]] = []
         self._done = 0
-        self._total = n_projections * (len(self._measured) + len(splits) * len(aspects))
+        self._total = n_projections * (len(self._compared) + len(splits) * len(aspects))
         _refuse_beyond_memory(self._total * len(ORDERS), len(splits), n_projections)
 
     def add(self, pool: Any) -> None:  # noqa: ANN401  # an engine's own
         """Deal a pool out under its projections, which follow those of the pools before."""
-        self._deal_out(pool, self._measured, [self._p], self._distances)
+        self._deal_out(pool, self._compared, [self._p], self._distances)
         if self._looked is not None:
             near = pool.within(FARTHEST)
             self._rows.append(near.values())
@@ -82,10 +83,10 @@ class Shuffles:
         """What the costs of all splits say."""
         distances = self._collected(self._distances)[:, :, 0]
         costs = {aspect: self._collected(kept) for aspect, kept in self._kept.items()}
-        found = judged(distances, costs, self._p, by)
+        statistics = judged(distances, costs, self._p, by)
         if self._looked is not None:
-            found |= self._looked.means(np.concatenate(self._rows), self._splits)
-        outstanding, rooted = combined(found), rooted_means(distances, self._p)
+            statistics |= self._looked.means(np.concatenate(self._rows), self._splits)
+        outstanding, rooted = combined(statistics), rooted_means(distances, self._p)
         return TwoSampleTest(
             distance=float(rooted[0]),
             null_distances=rooted[1:],
@@ -97,7 +98,7 @@ class Shuffles:
             n_projections=projections.n_projections,
             fingerprint=projections.fingerprint,
             remarks=remarks,
-            aspects={name: float(np.mean(values >= values[0])) for name, values in found.items()},
+            aspects={name: float(np.mean(values >= values[0])) for name, values in statistics.items()},
         )
 
     def _collected(self, kept: list[list[Any]]) -> Doubles:
@@ -119,5 +120,5 @@ def _refuse_beyond_memory(numbers: int, n_splits: int, n_projections: int) -> No
         np.empty(numbers)
     except (MemoryError, ValueError) as error:
         raise SotddError(
-            f"{n_splits:,} splits through {n_projections:,} projections do not fit in memory: use fewer."
+            f"{n_splits:,} splits through {counted(n_projections, 'projection')} do not fit in memory: use fewer."
         ) from error

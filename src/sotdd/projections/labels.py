@@ -49,8 +49,8 @@ class Quantiles:
 
     def terms(self, bins: NDArray[np.floating]) -> NDArray[np.float64]:
         """The terms (B, C) of classes whose bin means (B, C, K) are given."""
-        found: NDArray[np.float64] = np.einsum("bck,bk->bc", np.asarray(bins, np.float64), self.coefficients)
-        return found
+        terms: NDArray[np.float64] = np.einsum("bck,bk->bc", np.asarray(bins, np.float64), self.coefficients)
+        return terms
 
     limit: ClassVar[float] = math.inf
 

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sotdd.basics.text import aligned, listed, with_error
-from sotdd.results.distance import Distance, json_label, json_number
+from sotdd.basics.text import aligned, json_label, json_number, listed, with_error
+from sotdd.results.distance import Distance
 from sotdd.results.explanation_parts import Parts
 
 if TYPE_CHECKING:

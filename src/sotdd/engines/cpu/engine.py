@@ -2,8 +2,8 @@
 
 Work goes through a chunk of projections at a time. Within a chunk, blocks of points are
 projected side by side on all threads, then rows (one projection of one dataset each) are
-placed and sorted side by side. So nothing of size projections × points is ever held beyond
-one chunk, and any number of cores finds work.
+shifted by their class terms and sorted side by side. So nothing of size projections × points
+is ever held beyond one chunk, and any number of cores finds work.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.engines.cpu.class_terms import SHORT_ROW, other_terms, sort_classes
-from sotdd.engines.cpu.splits import Pool, Unplaced, pooled, split_costs
+from sotdd.engines.cpu.splits import FeatureProjections, Pool, pooled, split_costs
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
 from sotdd.engines.protocol import ClassMoments, PointSums, View
@@ -62,18 +62,18 @@ class _Layout:
 
     data: LabelledData
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
-    position: NDArray[np.integer] | None  # (n,) place of each point among grouped points
+    position: NDArray[np.integer] | None  # (n,) index of each point among grouped points
     rows: Rows  # (chunk, n) the chunk's projections of it
     moments: ClassMoments | None  # (chunk, …) where they are asked for
 
     def view_of_moments(self, count: int) -> ClassMoments:
-        """Of the first so many projections."""
+        """The moments of the first ``count`` projections."""
         assert self.moments is not None
-        return ClassMoments(self.moments.mean[:count], self.moments.spread[:count], self.moments.even[:count])
+        return ClassMoments(self.moments.mean[:count], self.moments.covariance[:count], self.moments.even[:count])
 
 
 class CpuEngine:
-    """Projects, places, sorts and transports on all cores, for the time of a ``with`` block.
+    """Projects, shifts, sorts and transports on all cores, for the time of a ``with`` block.
 
     Parameters
     ----------
@@ -107,13 +107,13 @@ class CpuEngine:
         projections: Projections,
         *,
         degree: int = 0,
-        unplaced: Callable[[Unplaced], None] | None = None,
+        before_sorting: Callable[[FeatureProjections], None] | None = None,
         by_class: bool = False,
     ) -> Iterator[View]:
         """See every dataset through one chunk of projections after another.
 
         Rows of a view, the sorted data point projections (B, n), stay valid until the next one. What
-        ``unplaced`` is called with, before each chunk is placed, stays valid until it returns. By
+        ``before_sorting`` is called with, before class terms are added, stays valid until it returns. By
         class, rows hold class after class, each sorted on its own.
         """
         tile = _fitting_tile(datasets, projections)
@@ -124,7 +124,7 @@ class CpuEngine:
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
             coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
-            terms = self._place(layouts, block, projections.scaler, tile, start, unplaced, by_class)
+            terms = self._sorted(layouts, block, projections.scaler, tile, start, before_sorting, by_class)
             rows = [layout.rows[: len(block)] for layout in layouts]
             moments = [layout.view_of_moments(len(block)) for layout in layouts] if degree else []
             yield View(slice(start, start + len(block)), rows, block, terms, moments)
@@ -155,9 +155,9 @@ class CpuEngine:
         )
         return out
 
-    def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
-        """The points of some datasets together, one after another, before they are placed."""
-        return pooled(unplaced, members)
+    def pool(self, projected: FeatureProjections, members: Sequence[int]) -> Pool:
+        """The points of some datasets together, one after another, before class terms are added."""
+        return pooled(projected, members)
 
     def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
@@ -180,14 +180,14 @@ class CpuEngine:
         starts = range(start, min(stop, projections.n_projections), BLOCK)
         return [self._workers.submit(projections.draw, first, first + BLOCK) for first in starts]
 
-    def _place(
+    def _sorted(
         self,
         layouts: list[_Layout],
         block: Block,
         scaler: Scaler | None,
         tile: int,
         start: int,
-        unplaced: Callable[[Unplaced], None] | None,
+        before_sorting: Callable[[FeatureProjections], None] | None,
         by_class: bool,
     ) -> list[Doubles]:
         """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
@@ -196,12 +196,12 @@ class CpuEngine:
         label_rows: list[Rows] | None = None
         if block.label_features is not None:
             self._project(layouts, block.label_features, len(block), scaler, tile)
-            if unplaced is not None:
+            if before_sorting is not None:
                 label_rows = [layout.rows[: len(block)].copy() for layout in layouts]
             terms = list(self._workers.each(lambda item: _label_terms(*item, block, start), parts))
         self._project(layouts, block.features, len(block), scaler, tile)
-        if unplaced is not None:
-            unplaced(Unplaced(block, [layout.rows[: len(block)] for layout in layouts], label_rows))
+        if before_sorting is not None:
+            before_sorting(FeatureProjections(block, [layout.rows[: len(block)] for layout in layouts], label_rows))
         items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
         used = self._workers.each(lambda item: _finish(*item, block, start, by_class), items)
         return [
@@ -212,7 +212,7 @@ class CpuEngine:
     def _project(self, layouts: list[_Layout], drawn: Drawn, count: int, scaler: Scaler | None, tile: int) -> None:
         """Fill the rows of every dataset with feature projections, in the order of its points."""
         if isinstance(drawn, Directions):
-            with np.errstate(over="ignore"):  # found, and explained, where rows are placed
+            with np.errstate(over="ignore"):  # found, and explained, where rows are checked
                 drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
         items = [(layout, points) for layout in layouts for points in layout.data.blocks()]
 
@@ -233,7 +233,7 @@ def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data")
         result = np.empty(rows.shape, np.float32)
         kernels.standardise(rows, scaler.centre, scaler.inverse, result)
         return result
-    with np.errstate(over="ignore"):  # found, and explained, where rows are placed
+    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
         result = rows.astype(np.float32, copy=False)
     if result is not rows and rows.any() and not result.any():
         raise SotddError(f"features of dataset {name!r} are too small for float32 products: use scale='pooled'.")
@@ -250,7 +250,7 @@ def _point_sums(data: LabelledData, scaler: Scaler | None) -> PointSums:
 
 def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
     """Write the feature projections (B, m) of points (m, d)."""
-    with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are placed
+    with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
         if not isinstance(drawn, Directions):
             out[...] = drawn(features)
             return
@@ -282,10 +282,10 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
 
 def summarise(rows: Rows, offsets: NDArray[np.int64], cut: float, moments: ClassMoments, part: slice) -> None:
     """Write the class moments of some rows of grouped feature projections."""
-    moment_kernels.summarise_rows(rows, offsets, cut, moments.mean[part], moments.spread[part], moments.even[part])
+    moment_kernels.summarise_rows(rows, offsets, cut, moments.mean[part], moments.covariance[part], moments.even[part])
 
 
-def place(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubles) -> None:
+def shift_to_classes(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubles) -> None:
     """Turn grouped feature projections into data point projections: weight × t + the class's term."""
     kernels.shift_rows(rows, offsets, weights, terms)
 
@@ -303,9 +303,11 @@ def finish_side(
 ) -> None:
     """Turn grouped feature projections into sorted data point projections, in place; shifts come before terms."""
     if shifts is not None:
-        place(rows, offsets, np.ones(len(rows)), shifts)
+        shift_to_classes(rows, offsets, np.ones(len(rows)), shifts)
     else:
-        place(rows, offsets, terms.weights, class_terms(rows if label_rows is None else label_rows, offsets, terms))
+        shift_to_classes(
+            rows, offsets, terms.weights, class_terms(rows if label_rows is None else label_rows, offsets, terms)
+        )
     sort(rows)
 
 
@@ -352,7 +354,7 @@ def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, s
         summarise(rows, layout.offsets, block.terms.limit, layout.moments, part)
     if terms is None:
         terms = _checked_terms(rows, layout, block.terms.part(part), start + part.start)
-    place(rows, layout.offsets, block.terms.weights[part], terms)
+    shift_to_classes(rows, layout.offsets, block.terms.weights[part], terms)
     edges = layout.offsets if by_class else layout.offsets[[0, -1]]
     if by_class:
         sort_classes(rows, layout.offsets)

@@ -27,8 +27,8 @@ from sotdd.engines.protocol import PointSums, View
 from sotdd.engines.splits import Ways
 from sotdd.engines.torch import fused, verbs
 from sotdd.engines.torch.moments import summarise
-from sotdd.engines.torch.placed import Placed, PlacedRows
-from sotdd.engines.torch.splits import Pool, Unplaced, pooled, split_costs
+from sotdd.engines.torch.sorted_chunks import SortedChunk, SortedRows
+from sotdd.engines.torch.splits import FeatureProjections, Pool, pooled, split_costs
 from sotdd.engines.torch.verbs import Layout, Rows
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
@@ -72,7 +72,7 @@ class _Uploaded:
 
 
 class TorchEngine:
-    """Projects, places, sorts and transports on a torch device, for the time of a ``with`` block.
+    """Projects, shifts, sorts and transports on a torch device, for the time of a ``with`` block.
 
     Parameters
     ----------
@@ -124,39 +124,39 @@ class TorchEngine:
         projections: Projections,
         *,
         degree: int = 0,
-        unplaced: Callable[[Unplaced], None] | None = None,
+        before_sorting: Callable[[FeatureProjections], None] | None = None,
         by_class: bool = False,
     ) -> Iterator[View]:
         """See every dataset through one chunk of projections after another.
 
         Rows of a view are the sorted data point projections (B, n), or those of class after class, each sorted
-        on its own. Before that ``unplaced`` is called with the chunk's feature projections.
+        on its own. Before that ``before_sorting`` is called with the chunk's feature projections.
         """
         layouts = self._layouts(datasets, projections.scaler)
         chunk = self._chunk or self._fitting_chunk(layouts)
         size = chunk  # what is worked on at a time: halved when memory runs out
-        unchecked: deque[Placed] = deque()
+        unchecked: deque[SortedChunk] = deque()
         for start, block in self._drawn(projections, chunk):
             done = 0
             while done < len(block):
                 part = block.part(slice(done, done + size))
                 try:
-                    placed, seen = self._begin(
-                        layouts, part, projections.scaler, start + done, degree, unplaced is not None, by_class
+                    chunk_at_work, seen = self._begin(
+                        layouts, part, projections.scaler, start + done, degree, before_sorting is not None, by_class
                     )
                 except torch.OutOfMemoryError as error:
                     size = self._halved(size, error)
                     continue
                 done += len(part)
-                unchecked.append(placed)
-                if unplaced is not None and seen is not None:
-                    unplaced(seen)
+                unchecked.append(chunk_at_work)
+                if before_sorting is not None and seen is not None:
+                    before_sorting(seen)
                     del seen
-                yield placed.handed_out(part)
+                yield chunk_at_work.handed_out(part)
                 if len(unchecked) > _AHEAD:
                     unchecked.popleft().check()
-        for placed in unchecked:
-            placed.check()
+        for chunk_at_work in unchecked:
+            chunk_at_work.check()
 
     @torch.no_grad()
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
@@ -197,9 +197,9 @@ class TorchEngine:
         return np.stack([first, np.sqrt(second)], axis=1)
 
     @torch.no_grad()
-    def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
-        """The points of some datasets together, one after another, before they are placed."""
-        return pooled(unplaced, members)
+    def pool(self, projected: FeatureProjections, members: Sequence[int]) -> Pool:
+        """The points of some datasets together, one after another, before class terms are added."""
+        return pooled(projected, members)
 
     @torch.no_grad()
     def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> torch.Tensor:
@@ -323,12 +323,12 @@ class TorchEngine:
         degree: int,
         keep: bool,
         by_class: bool,
-    ) -> tuple[Placed, Unplaced | None]:
-        """Begin to place every dataset; the device works on while the next is prepared."""
+    ) -> tuple[SortedChunk, FeatureProjections | None]:
+        """Begin to sort every dataset; the device works on while the next is prepared."""
         drawn = self._uploaded(block)
-        kept = Unplaced(block.terms, drawn.weights, drawn.coefficients, layouts) if keep else None
-        placed = [self._place(layout, drawn, scaler, degree, kept, by_class) for layout in layouts]
-        return Placed(slice(start, start + len(block)), placed, block), kept
+        kept = FeatureProjections(block.terms, drawn.weights, drawn.coefficients, layouts) if keep else None
+        datasets = [self._sorted(layout, drawn, scaler, degree, kept, by_class) for layout in layouts]
+        return SortedChunk(slice(start, start + len(block)), datasets, block), kept
 
     def _uploaded(self, block: Block) -> _Uploaded:
         theta, phi = (
@@ -340,20 +340,20 @@ class TorchEngine:
         return _Uploaded(block, theta, phi, self._upload(terms.weights, np.float64), coefficients)
 
     def _upload(self, array: NDArray[np.floating], dtype: type[np.floating]) -> torch.Tensor:
-        with np.errstate(over="ignore"):  # found, and explained, where rows are placed
+        with np.errstate(over="ignore"):  # found, and explained, where rows are checked
             host = torch.from_numpy(np.array(array, dtype))
         small = self.device.type == "cuda" and host.nbytes < _PINNED_BYTES
         return (host.pin_memory() if small else host).to(self.device, non_blocking=small)
 
-    def _place(
+    def _sorted(
         self,
         layout: Layout,
         drawn: _Uploaded,
         scaler: Scaler | None,
         degree: int,
-        kept: Unplaced | None,
+        kept: FeatureProjections | None,
         by_class: bool,
-    ) -> PlacedRows:
+    ) -> SortedRows:
         """Sorted data point projections of one dataset."""
         label_rows = None
         if drawn.block.label_features is not None:
@@ -368,12 +368,12 @@ class TorchEngine:
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
         largest = torch.linalg.vector_norm(by_labels, ord=float("inf"), dim=1)
         del label_rows, by_labels
-        verbs.place(rows, layout.codes, drawn.weights, terms)
+        verbs.shift_to_classes(rows, layout.codes, drawn.weights, terms)
         rows = verbs.sort_classes(rows, layout) if by_class else verbs.sort(rows)
         ends = layout.edges if by_class else layout.edges[[0, -1]]
         # Sorted values carry anything that is not finite at their ends.
         rows_fit = rows[:, ends[:-1]].isfinite().all(dim=1) & rows[:, ends[1:] - 1].isfinite().all(dim=1)
-        return PlacedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
+        return SortedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
 
     def _projected(
         self, layout: Layout, drawn: Drawn, theta: torch.Tensor | None, count: int, scaler: Scaler | None

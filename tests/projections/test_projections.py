@@ -343,7 +343,7 @@ def alternating(*drawn):
         (law(lambda rng, n, d: "left"), "Mine drew a str"),
         (
             law(lambda rng, n, d: lambda points: np.zeros(3)),
-            r"Mine mapped 1 points to float64 of shape \(3,\): expected real numbers of shape \(64, 1\)",
+            r"Mine mapped 1 point to float64 of shape \(3,\): expected real numbers of shape \(64, 1\)",
         ),
         (law(lambda rng, n, d: lambda points: np.full((n, len(points)), "x")), "expected real numbers"),
         (law(lambda rng, n, d: lambda points: points.fill(0)), "read-only"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Sequence
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,14 @@ def check_level(level: object, such_as: float = 0.95) -> float:
     if share is None or not 0 < share < 1:
         raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as {such_as:g}.")
     return share
+
+
+def check_choice(value: object, name: str, choices: Sequence[str]) -> Any:  # noqa: ANN401  # one of the choices
+    """Return one of several words, or refuse."""
+    if isinstance(value, str) and value in choices:
+        return value
+    *others, last = map(repr, choices)
+    raise SotddError(f"{name} is {described(value)}: expected {', '.join(others)} or {last}.")
 
 
 def check_order(p: object) -> float:

@@ -17,8 +17,7 @@ from sotdd.results.distance import Distance
 from sotdd.results.estimators import Estimator
 
 if TYPE_CHECKING:
-    from sotdd.engines.choice import Precision
-    from sotdd.engines.protocol import Engine
+    from sotdd.engines.protocol import Engine, Precision
 
 # At most this many are drawn before the first look.
 FIRST = 512

@@ -17,7 +17,7 @@ from sotdd.projections.recipe import Projections
 from sotdd.results.noise import HALVING_PROJECTIONS, HALVINGS, PROJECTIONS, NoiseFloor, rooted_means
 
 if TYPE_CHECKING:
-    from sotdd.engines.protocol import Engine
+    from sotdd.engines.protocol import Engine, Projected
 
 Doubles = NDArray[np.float64]
 
@@ -65,13 +65,13 @@ class Chance:
         self._costs: list[list[Any]] = [[] for _ in pools]
         self._done = 0
 
-    def seen(self, projected: object) -> None:
+    def seen(self, projected: Projected) -> None:
         """Deal the pools out under those of these projections that count."""
         before = self._done
         if before >= max(pool.n_projections for pool in self._pools):
             return  # no pool has any left to see
         for pool, kept in zip(self._pools, self._costs, strict=True):
-            points = self._engine.pool(projected, pool.members)
+            points = projected.pool(pool.members)
             self._done = before + len(points.rows)
             left = pool.n_projections - before
             if left > 0:

@@ -37,7 +37,7 @@ class ClassHalves:
             return
         weights = projected.block.importance[left]
         for side, (classes, sums) in enumerate(zip(self._members, self.sums, strict=True)):
-            points = self._engine.pool(projected, [side]).part(left)
+            points = projected.pool([side]).part(left)
             for number, members in enumerate(classes):
                 half = len(members) // 2
                 if half:

@@ -68,7 +68,7 @@ def compare_classes(
     from sotdd.engines.cpu.engine import CpuEngine
 
     sizes = len(a.classes), len(b.classes)
-    _refuse_beyond_memory(sizes)
+    _refuse_many_classes(sizes)
     sides = [_Side(a), _Side(b)]
     slots = [_Slot(sizes) for _ in range(_SLOTS)]
     batch = max(1, _ORDER_VALUES // (a.n_points + b.n_points))
@@ -90,7 +90,7 @@ def compare_classes(
     return _summed(slots, projections.n_projections, p, halves)
 
 
-def _refuse_beyond_memory(sizes: tuple[int, int]) -> None:
+def _refuse_many_classes(sizes: tuple[int, int]) -> None:
     first, second = sizes
     if 8 * _SLOTS * (4 * first * second + 2 * first**2 + 2 * second**2) > _MOST_BYTES:
         raise SotddError(

@@ -21,9 +21,8 @@ from sotdd.results.estimators import Estimator, estimated_distance
 from sotdd.results.noise import NoiseFloor
 
 if TYPE_CHECKING:
-    from sotdd.engines.choice import Precision
     from sotdd.engines.controls import Controls
-    from sotdd.engines.protocol import Engine
+    from sotdd.engines.protocol import Engine, Precision
 
 # Controls of a pair, at most.
 _MOST_CONTROLS = 13
@@ -104,7 +103,8 @@ def compare(
     p = check_order(p)
     count = projections.n_projections
     per_pair = 1 + n_splits + (0 if estimator == "plain" else _MOST_CONTROLS)
-    _refuse_beyond_memory(count, len(pairs) * per_pair + 2 * len(datasets))
+    numbers = count * (len(pairs) * per_pair + 2 * len(datasets))
+    check_fits_memory(numbers, f"the results of {count:,} projections")
     chosen = engine or engine_for(device, datasets, count, precision)
     with reporting(progress, "Projecting") as report, chosen as active:
         pools = pools_of(datasets, pairs, projections, n_splits, halves)
@@ -245,12 +245,12 @@ def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.fl
     return [np.concatenate(parts) for parts in zip(first, second, strict=True)]
 
 
-def _refuse_beyond_memory(count: int, vectors: int) -> None:
-    """Refuse so many projections that their results alone cannot be held."""
+def check_fits_memory(numbers: int, what: str) -> None:
+    """Refuse ``what`` if this many numbers cannot be held."""
     try:
-        np.empty((vectors, count))
+        np.empty(numbers)
     except (MemoryError, ValueError) as error:
-        raise SotddError(f"the results of {count:,} projections do not fit in memory: use fewer.") from error
+        raise SotddError(f"{what} do not fit in memory: use fewer.") from error
 
 
 def _refuse_lost_powers(

@@ -110,7 +110,7 @@ def deal_out(
     with CpuEngine(chunk=PROJECTIONS) as engine:
 
         def seen(projected: FeatureProjections) -> None:
-            points = engine.pool(projected, [0, 1]).part(slice(0, count - done))
+            points = projected.pool([0, 1]).part(slice(0, count - done))
             weights = projected.block.importance[: len(points.rows)]
             for number, deal in enumerate(deals):
                 costs = engine.split_costs(deal.points(points), deal.ways, [p])[:, :, 0]

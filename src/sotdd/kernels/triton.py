@@ -27,7 +27,7 @@ def class_sums(rows, offsets, coefficients, sums, n, n_classes, n_coefficients, 
 
 
 @triton.jit
-def shift_to_classes(rows, codes, weights, terms, n, n_classes, WIDTH: tl.constexpr):
+def shift_rows(rows, codes, weights, terms, n, n_classes, WIDTH: tl.constexpr):
     """One program shifts a part of one row: weight * t + the term of each point's class."""
     line = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)

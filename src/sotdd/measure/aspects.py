@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described
-from sotdd.basics.errors import SotddError
+from sotdd.basics.checks import check_choice
 from sotdd.engines.splits import Splits
 from sotdd.measure.contrasts import gap_of_class_means, gap_of_means, gap_of_shares
 from sotdd.results.noise import rooted_means
@@ -66,22 +65,10 @@ class Looked:
         return statistics
 
 
-def check_statistic(statistic: object) -> Statistic:
-    """Return the name of a statistic, or refuse."""
-    known: Statistic
-    for known in ("combined", "balanced", "distance"):
-        if isinstance(statistic, str) and statistic == known:
-            return known
-    raise SotddError(f"statistic is {described(statistic)}: expected 'combined', 'balanced' or 'distance'.")
-
-
 def check_label_names(label_names: object) -> LabelNames:
     """Return whether names count, or refuse."""
-    known: LabelNames
-    for known in ("ignore", "match"):
-        if isinstance(label_names, str) and label_names == known:
-            return known
-    raise SotddError(f"label_names is {described(label_names)}: expected 'ignore' or 'match'.")
+    names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
+    return names
 
 
 def balanced(costs: Doubles) -> Doubles:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described
+from sotdd.basics.checks import check_choice, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress, reporting
 from sotdd.engines.adaptive import MOST, to_tolerance
 from sotdd.engines.comparison import compare
+from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings, shows_drawing
@@ -23,8 +24,6 @@ from sotdd.results.estimators import Estimator
 from sotdd.results.noise import SPLITS
 from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
-
-Precision: TypeAlias = Literal["float32", "tf32"]
 
 # The order of transport unless another is asked for.
 ORDER = 2.0
@@ -175,12 +174,10 @@ def check_splits(noise_floor: object) -> int:
 
 def chosen_estimator(estimator: object, projections: Projections | None) -> Literal["controlled", "plain"]:
     """The estimator asked for; "auto" is the plain one where projections are given."""
-    if estimator == "auto":
+    chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
+    if chosen == "auto":
         return "controlled" if projections is None else "plain"
-    for known in ("controlled", "plain"):
-        if estimator == known:
-            return known
-    raise SotddError(f"estimator is {described(estimator)}: expected 'auto', 'controlled' or 'plain'.")
+    return chosen
 
 
 def projections_for(

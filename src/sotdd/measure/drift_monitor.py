@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.data import Dataset
 from sotdd.results.two_sample import TwoSampleTest
+
+if TYPE_CHECKING:
+    from sotdd.measure.drift import DriftReference
 
 # What is taken off every score: scores of no drift then drift downwards, those of one standard deviation upwards.
 _ALLOWANCE = 0.5
@@ -23,13 +26,6 @@ _TIMES_A_BATCH = 5
 
 # States of the chain by which average run lengths are found.
 _STATES = 160
-
-
-class Reference(Protocol):
-    """What batches are tested against, such as a `DriftReference`."""
-
-    def test(self, batch: Dataset, *, n_permutations: int) -> TwoSampleTest:
-        """Say whether a batch may be a sample of the reference's source."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +65,7 @@ class DriftMonitor:
     True
     """
 
-    reference: Reference
+    reference: DriftReference
     run_length: int
     limit: float
     total: float = 0.0
@@ -77,7 +73,7 @@ class DriftMonitor:
     last: TwoSampleTest | None = None
 
     @classmethod
-    def begin(cls, reference: Reference, run_length: int) -> DriftMonitor:
+    def begin(cls, reference: DriftReference, run_length: int) -> DriftMonitor:
         """Before the first batch."""
         if run_length < 2:
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")

@@ -17,9 +17,10 @@ from sotdd.engines.class_chance import chance_of_any, deals_of_pairs
 from sotdd.engines.class_comparison import compare_classes
 from sotdd.engines.comparison import compare
 from sotdd.engines.dealing import Deal, HalfSamples, deal_out
+from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.distance import ORDER, Precision, chosen_estimator, projections_for
+from sotdd.measure.distance import ORDER, chosen_estimator, projections_for
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.class_comparison import ClassComparison

@@ -9,11 +9,11 @@ from typing import Any, Unpack
 
 from sotdd.basics.progress import Progress
 from sotdd.engines.comparison import compare
+from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled, named
 from sotdd.measure.distance import (
     ORDER,
     MethodSettings,
-    Precision,
     by_peer,
     check_splits,
     chosen_estimator,

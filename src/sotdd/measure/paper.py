@@ -6,8 +6,9 @@ from typing import Unpack, cast
 
 from sotdd.basics.errors import UnknownSetting
 from sotdd.basics.progress import Progress
+from sotdd.engines.protocol import Precision
 from sotdd.inputs.data import Dataset
-from sotdd.measure.distance import ORDER, MethodSettings, Precision, distance
+from sotdd.measure.distance import ORDER, MethodSettings, distance
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance

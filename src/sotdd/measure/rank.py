@@ -7,8 +7,9 @@ from typing import Unpack
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress
+from sotdd.engines.protocol import Precision
 from sotdd.inputs import named
-from sotdd.measure.distance import ORDER, MethodSettings, Precision
+from sotdd.measure.distance import ORDER, MethodSettings
 from sotdd.measure.pairwise import distances_between
 from sotdd.projections.drawing import shows_drawing
 from sotdd.projections.recipe import Projections

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Report
 from sotdd.basics.text import counted
 from sotdd.engines.chance import usable_costs
+from sotdd.engines.comparison import check_fits_memory
 from sotdd.engines.splits import Splits
-from sotdd.inputs.data import LabelledData
 from sotdd.measure.aspects import FARTHEST, ORDERS, Aspect, Looked, combined, judged
 from sotdd.projections.recipe import Projections
 from sotdd.results.noise import rooted_means
@@ -61,7 +60,8 @@ class Shuffles:
         self._rows: list[NDArray[np.float32]] = []
         self._done = 0
         self._total = n_projections * (len(self._compared) + len(splits) * len(aspects))
-        _refuse_beyond_memory(self._total * len(ORDERS), len(splits), n_projections)
+        what = f"{counted(len(splits), 'split')} through {counted(n_projections, 'projection')}"
+        check_fits_memory(self._total * len(ORDERS), what)
 
     def add(self, pool: Any) -> None:  # noqa: ANN401  # an engine's own
         """Deal a pool out under its projections, which follow those of the pools before."""
@@ -104,21 +104,3 @@ class Shuffles:
     def _collected(self, kept: list[list[Any]]) -> Doubles:
         costs = np.concatenate([self._engine.collect(by_batch) for by_batch in kept], axis=1)
         return usable_costs(costs, max(self._p, *ORDERS))
-
-
-def engine_of(
-    data: Sequence[LabelledData], projections: Projections, device: str, precision: Literal["float32", "tf32"]
-) -> Engine:
-    """The engine that a test works on."""
-    from sotdd.engines.choice import engine_for
-
-    return engine_for(device, data, projections.n_projections, precision)
-
-
-def _refuse_beyond_memory(numbers: int, n_splits: int, n_projections: int) -> None:
-    try:
-        np.empty(numbers)
-    except (MemoryError, ValueError) as error:
-        raise SotddError(
-            f"{n_splits:,} splits through {counted(n_projections, 'projection')} do not fit in memory: use fewer."
-        ) from error

@@ -238,10 +238,10 @@ class SketchBuilder:
 
     def _count_shifted(self, portion: Portion) -> None:
         """Second pass: add the label terms to the projected features, then count."""
-        from sotdd.engines.cpu.engine import shift_to_classes
+        from sotdd.kernels.rows import shift_rows
 
         columns = [self._class_index[label] for label in portion.classes]
-        shift_to_classes(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
+        shift_rows(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
         n_points = portion.rows.shape[1]
         refuse_not_finite(portion, self.histograms[_ALL].count(portion.part, portion.rows, 0, n_points))
 

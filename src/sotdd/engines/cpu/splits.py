@@ -20,9 +20,8 @@ from sotdd.projections.labels import LabelTerms
 
 Rows = NDArray[np.float32]
 
-# Turns feature projections of a side, grouped by class, into sorted data point projections, in place:
-# (rows, rows made for labels or None, class boundaries, terms, shifts of the classes in place of terms or None).
-Finish: TypeAlias = Callable[[Rows, Rows | None, NDArray[np.int64], LabelTerms, NDArray[np.float64] | None], None]
+# The label term (B, C) of every class, from rows grouped by class, class boundaries and what was drawn.
+ClassTerms: TypeAlias = Callable[[Rows, NDArray[np.int64], LabelTerms], NDArray[np.float64]]
 
 # Values of a side that a thread works on at a time: with their copies, a second-level cache's worth.
 _ITEM_VALUES = 1 << 17
@@ -35,6 +34,13 @@ class FeatureProjections:
     block: Block
     rows: list[Rows]  # (B, n) of each dataset
     label_rows: list[Rows] | None  # the same for labels, where they have projections of their own
+
+    def pool(self, members: Sequence[int]) -> Pool:
+        """The points of some of the datasets together."""
+        label_rows = None
+        if self.label_rows is not None and self.block.label_features is not None:
+            label_rows = _joined(self.label_rows, members, self.block.label_features)
+        return Pool(_joined(self.rows, members, self.block.features), label_rows, self.block.terms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,16 +74,6 @@ class Pool:
         return Pool(self.rows[rows], label_rows, self.terms.part(rows), shifts)
 
 
-def pooled(projected: FeatureProjections, members: Sequence[int]) -> Pool:
-    """The points of some of the datasets together."""
-    block = projected.block
-    label_rows = None
-    if projected.label_rows is not None:
-        assert block.label_features is not None
-        label_rows = _joined(projected.label_rows, members, block.label_features)
-    return Pool(_joined(projected.rows, members, block.features), label_rows, block.terms)
-
-
 def _joined(rows: list[Rows], members: Sequence[int], drawn: Drawn) -> Rows:
     together = np.concatenate([rows[member] for member in members], axis=1)
     if isinstance(drawn, Directions) and drawn.clamp is not None:
@@ -86,7 +82,7 @@ def _joined(rows: list[Rows], members: Sequence[int], drawn: Drawn) -> Rows:
 
 
 def split_costs(
-    pool: Pool, splits: Ways, orders: Sequence[float], workers: Workers, finish: Finish
+    pool: Pool, splits: Ways, orders: Sequence[float], workers: Workers, class_terms: ClassTerms
 ) -> NDArray[np.float64]:
     """W_p^p (B, S, orders) between the two sides of every split, for each order p.
 
@@ -103,7 +99,7 @@ def split_costs(
         size = max(1, _ITEM_VALUES // (n + m))
         for start, stop in neighbours([*range(share.start, share.stop, size), share.stop]):
             part = slice(start, stop)
-            a, b = (_sorted_side(pool, part, side, finish) for side in (left, right))
+            a, b = (_sorted_side(pool, part, side, class_terms) for side in (left, right))
             for column, p in enumerate(orders):
                 costs[part, number, column] = transport_rows(a, b, p, overlaps)
 
@@ -112,12 +108,17 @@ def split_costs(
     return costs
 
 
-def _sorted_side(pool: Pool, part: slice, side: Side, finish: Finish) -> Rows:
+def _sorted_side(pool: Pool, part: slice, side: Side, class_terms: ClassTerms) -> Rows:
     """Sorted data point projections of the points of one side."""
     rows = _taken(pool.rows[part], side.index)
-    label_rows = None if pool.label_rows is None else _taken(pool.label_rows[part], side.index)
-    shifts = None if pool.shifts is None else np.ascontiguousarray(pool.shifts[part][:, side.classes])
-    finish(rows, label_rows, side.offsets, pool.terms.part(part), shifts)
+    if pool.shifts is not None:
+        weights, shifts = np.ones(len(rows)), np.ascontiguousarray(pool.shifts[part][:, side.classes])
+    else:
+        terms = pool.terms.part(part)
+        by_labels = rows if pool.label_rows is None else _taken(pool.label_rows[part], side.index)
+        weights, shifts = terms.weights, class_terms(by_labels, side.offsets, terms)
+    kernels.shift_rows(rows, side.offsets, weights, shifts)
+    kernels.sort_rows(rows)
     return rows
 
 

@@ -13,21 +13,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Literal, TypeVar
+from typing import TypeVar, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM
-from sotdd.engines.protocol import PointSums, View
+from sotdd.engines.protocol import PointSums, Precision, View
 from sotdd.engines.splits import Ways
 from sotdd.engines.torch import fused, memory, verbs
 from sotdd.engines.torch.moments import summarise
 from sotdd.engines.torch.sorted_chunks import SortedChunk, SortedRows
-from sotdd.engines.torch.splits import FeatureProjections, Pool, pooled, split_costs
+from sotdd.engines.torch.splits import FeatureProjections, Pool, split_costs
 from sotdd.engines.torch.upload import Uploaded, laid_out, point_sums, scaled_points
 from sotdd.engines.torch.verbs import Layout, Rows
 from sotdd.inputs.data import LabelledData
@@ -62,12 +63,11 @@ class TorchEngine:
     def __init__(
         self,
         device: str | torch.device = "cuda",
-        precision: Literal["float32", "tf32"] = "float32",
+        precision: Precision = "float32",
         chunk: int | None = None,
     ) -> None:
         self.device = verbs.checked_device(device)
-        if precision not in ("float32", "tf32"):
-            raise SotddError(f"precision is {precision!r}: expected 'float32' or 'tf32'.")
+        check_choice(precision, "precision", get_args(Precision))
         if chunk is not None and (chunk < BLOCK or chunk % BLOCK):
             raise SotddError(f"chunk is {chunk!r}: expected a multiple of {BLOCK}.")
         self._tf32 = precision == "tf32"
@@ -170,11 +170,6 @@ class TorchEngine:
         return np.stack([first, np.sqrt(second)], axis=1)
 
     @torch.no_grad()
-    def pool(self, projected: FeatureProjections, members: Sequence[int]) -> Pool:
-        """The points of some datasets together, one after another, before class terms are added."""
-        return pooled(projected, members)
-
-    @torch.no_grad()
     def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> torch.Tensor:
         """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
         steps = self._steps_between(*splits.sizes)
@@ -259,7 +254,7 @@ class TorchEngine:
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
         largest = torch.linalg.vector_norm(by_labels, ord=float("inf"), dim=1)
         del label_rows, by_labels
-        verbs.shift_to_classes(rows, layout.codes, drawn.weights, terms)
+        verbs.shift_rows(rows, layout.codes, drawn.weights, terms)
         rows = verbs.sort_classes(rows, layout) if by_class else verbs.sort(rows)
         ends = layout.edges if by_class else layout.edges[[0, -1]]
         # Sorted values carry anything that is not finite at their ends.

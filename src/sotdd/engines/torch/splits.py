@@ -26,6 +26,22 @@ class FeatureProjections:
     rows: list[Rows] = field(default_factory=list)  # (B, n) of each dataset
     label_rows: list[Rows] = field(default_factory=list)  # the same for labels with projections of their own
 
+    def pool(self, members: Sequence[int]) -> Pool:
+        """The points of some of the datasets together."""
+        layouts = [self.layouts[member] for member in members]
+        starts = np.cumsum([0, *(layout.data.n_points for layout in layouts)])
+        columns = [
+            start + (np.arange(layout.data.n_points) if layout.grouped_at is None else layout.grouped_at)
+            for start, layout in zip(starts, layouts, strict=False)
+        ]
+        rows, label_rows = (
+            torch.cat([parts[member] for member in members], dim=1) if parts else None
+            for parts in (self.rows, self.label_rows)
+        )
+        assert rows is not None
+        columns_of_points = np.concatenate(columns).astype(np.int64)
+        return Pool(layouts[0], columns_of_points, rows, label_rows, self.terms, self.weights, self.coefficients)
+
 
 @dataclass(frozen=True, eq=False)
 class Pool:
@@ -70,29 +86,6 @@ class Pool:
         )
 
 
-def pooled(projected: FeatureProjections, members: Sequence[int]) -> Pool:
-    """The points of some of the datasets together."""
-    layouts = [projected.layouts[member] for member in members]
-    starts = np.cumsum([0, *(layout.data.n_points for layout in layouts)])
-    columns = [
-        start + (np.arange(layout.data.n_points) if layout.grouped_at is None else layout.grouped_at)
-        for start, layout in zip(starts, layouts, strict=False)
-    ]
-    rows = torch.cat([projected.rows[member] for member in members], dim=1)
-    label_rows = (
-        torch.cat([projected.label_rows[member] for member in members], dim=1) if projected.label_rows else None
-    )
-    return Pool(
-        layouts[0],
-        np.concatenate(columns).astype(np.int64),
-        rows,
-        label_rows,
-        projected.terms,
-        projected.weights,
-        projected.coefficients,
-    )
-
-
 def split_costs(pool: Pool, splits: Ways, orders: Sequence[float], steps: fused.Steps | None) -> torch.Tensor:
     """W_p^p (B, S, orders) between the two sides of every split, for each order p."""
     costs = []
@@ -116,5 +109,5 @@ def _sorted_side(pool: Pool, side: Side) -> Rows:
         by_labels = rows if pool.label_rows is None else pool.label_rows.index_select(1, index)
         terms = verbs.class_terms(by_labels, layout, pool.terms, pool.coefficients)
         del by_labels
-    verbs.shift_to_classes(rows, codes, pool.weights, terms)
+    verbs.shift_rows(rows, codes, pool.weights, terms)
     return verbs.sort(rows)

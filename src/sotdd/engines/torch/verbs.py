@@ -110,10 +110,10 @@ def quantile_terms(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) 
     return torch.einsum("bck,bk->bc", bins, coefficients)
 
 
-def shift_to_classes(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
+def shift_rows(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
     """Turn grouped feature projections into data point projections: weight × t + the class's term."""
     if fused.available(rows):
-        fused.shift_to_classes(rows, codes, weights, terms)
+        fused.shift_rows(rows, codes, weights, terms)
         return
     for line in range(len(rows)):
         rows[line] = (weights[line] * rows[line].double() + terms[line][codes.long()]).float()

@@ -62,5 +62,5 @@ def test_shown_defaults_are_those_that_are_drawn(rng):
 
 
 def test_a_setting_that_there_is_not_is_refused():
-    with pytest.raises(sotdd.SotddError, match="there is no setting n_projection of s-OTDD"):
+    with pytest.raises(sotdd.SotddError, match="s-OTDD has no setting n_projection:"):
         DRAWING.but({"n_projection": 5})

@@ -85,7 +85,7 @@ def test_statistics_refuse_what_does_not_fit(rng):
     found = ScaleStatistics().add(rng.normal(size=(5, 2)))
     with pytest.raises(sotdd.SotddError, match="3 features"):
         found.add(rng.normal(size=(5, 3)))
-    with pytest.raises(sotdd.SotddError, match="expected another"):
+    with pytest.raises(sotdd.SotddError, match="expected ScaleStatistics"):
         found.merge(3)
     with pytest.raises(sotdd.SotddError, match="no points"):
         ScaleStatistics().scaler()

@@ -1,4 +1,4 @@
-"""As many projections as an accuracy takes."""
+"""Drawing projections until a wanted accuracy is reached."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def to_tolerance(
 
 
 def _settled(distance: Distance, wanted: float) -> bool:
-    """Whether the error is small enough, and is not small for want of the tail."""
+    """Whether the error is small enough, and not only because the sample missed the tail."""
     return distance.stderr <= wanted * distance.value and distance.reliable
 
 
@@ -87,7 +87,7 @@ def _needed(distance: Distance, total: int, wanted: float) -> float:
 
 
 def _next_total(before: int, needed: float, most: int) -> int:
-    """How many to have next: whole blocks, but for the last of all."""
+    """How many to have next: whole blocks, except for the last."""
     if before:
         needed = min(needed, _GROWTH * before)
     blocks = max(math.ceil(needed / BLOCK), before // BLOCK + 1)

@@ -1,4 +1,4 @@
-"""What chance gives, measured beside the distances: pools of points dealt out to two sides, many times."""
+"""Noise floors: pools of points dealt out to two sides at random, many times, beside the distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chance makes of classes: their halves, and the points of two classes dealt out anew."""
+"""Noise floors of classes: from their halves, and from the points of two classes dealt out anew."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def deals_of_pairs(
 ) -> list[Deal]:
     """For each two classes: their points as they are, and dealt out anew to sides of the same sizes.
 
-    A class's term is made of its features, so it tells nothing more of one class, and adds the noise of moments.
+    Points are compared by features alone: a class's term is made of them, so it would add nothing but noise.
     """
     first, second = (class_members(data) for data in datasets)
     offset = datasets[0].n_points

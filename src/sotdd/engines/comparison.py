@@ -116,7 +116,7 @@ def compare(
 def controls_for(
     projections: Projections, datasets: Sequence[LabelledData], active: Engine, estimator: Estimator
 ) -> Controls | None:
-    """What can be controlled; None for the plain estimator, and where nothing can be."""
+    """The controls of an estimator; None for the plain one, and where nothing can be controlled."""
     if estimator == "plain":
         return None
     from sotdd.engines.controls import Controls
@@ -172,7 +172,7 @@ def conclude(
     p: float,
     method: str = "s-OTDD",
 ) -> Distance:
-    """The distance of one pair, which is that ``number`` in the table."""
+    """The distance of one pair, whose costs are at ``number`` in the table."""
     i, j = pair
     costs, first, second = table.costs[number], table.reach[i], table.reach[j]
     _refuse_lost_powers(costs, first, second, p)
@@ -214,7 +214,7 @@ def pools_of(
     n_splits: int,
     halves: bool = False,
 ) -> list[Pool]:
-    """What is dealt out beside the pairs: both of each, and the halves of every dataset."""
+    """The pools to deal out: both datasets of each pair, and each dataset alone, to be halved."""
     if not (n_splits or halves):
         return []
     seed = seed_of(projections)

@@ -92,7 +92,7 @@ class Controls:
 
     @classmethod
     def of(cls, projections: Projections, datasets: Sequence[LabelledData], engine: Engine) -> Controls:
-        """Find what can be controlled: by what is drawn, not by name."""
+        """Find what can be controlled, judged by what the laws draw, not by their names."""
         source = projections.source
         laws = source.source if isinstance(source, Later) else source
         if not isinstance(laws, Laws) or not laws.shared_directions:
@@ -205,7 +205,7 @@ def _costs(a: ClassMoments, b: ClassMoments, rows: slice, terms: Polynomials, dr
 
 
 def _lengths(data: LabelledData, sums: PointSums, dimensions: int) -> _Lengths:
-    """What the sums over a dataset's points say of the means over directions."""
+    """The means over directions that follow from the sums over a dataset's points."""
     even = [
         power / data.n_points * _mean_power(k // 2, dimensions) / math.factorial(k)
         for k, power in zip(_EVEN, sums.lengths, strict=True)

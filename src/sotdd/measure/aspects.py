@@ -31,7 +31,7 @@ FARTHEST = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class Scope:
     """What a test looks at.
 
     Attributes
@@ -46,8 +46,8 @@ class Looked:
     names: bool
 
     @classmethod
-    def at(cls, n_classes: int, label_names: LabelNames) -> Looked:
-        """All aspects that there are."""
+    def of(cls, n_classes: int, label_names: LabelNames) -> Scope:
+        """All aspects of data with this many classes."""
         if n_classes == 1:
             return cls(("features",), names=False)
         return cls(("labels", "features"), names=label_names == "match")

@@ -153,7 +153,7 @@ def distance(
         )  # fmt: skip
         return distances[0, 1]
     if projections is not None:
-        raise SotddError("rel_tol is given together with projections, which are as many as they are: leave one out.")
+        raise SotddError("rel_tol is given together with projections, whose number is fixed: leave one out.")
     recipe, data = projections_for(data, None, settings, chosen)
     return to_tolerance(
         data, recipe, p, rel_tol, max_projections, progress,
@@ -222,11 +222,11 @@ def refuse_for_sketches(
         sketch = next(name for name, source in sources if isinstance(source, Sketch))
         raise SotddError(f"{sketch!r} is a sketch, which has no points for method {method!r}: give the data.")
     if n_splits:
-        raise SotddError("a noise floor deals out points, and a sketch has none: compare the data themselves.")
+        raise SotddError("a noise floor needs points, and a sketch has none: compare the data themselves.")
     also = {"estimator": (estimator, "auto"), "projections": (projections, None), "rel_tol": (rel_tol, None)}
     asked = [*settings, *(name for name, (value, default) in also.items() if value != default)]
     if asked:
-        raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which is made already: leave that out.")
+        raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which is already made: leave that out.")
 
 
 def refuse_for_peers(method: str, **settings: tuple[object, object]) -> None:

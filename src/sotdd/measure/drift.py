@@ -16,7 +16,7 @@ from sotdd.engines.splits import Splits
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position, taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.aspects import LabelNames, Looked, check_label_names
+from sotdd.measure.aspects import LabelNames, Scope, check_label_names
 from sotdd.measure.distance import ORDER, projections_for
 from sotdd.measure.drift_monitor import DriftMonitor
 from sotdd.measure.permutation import DRAWING, sampled, seed_and_settings
@@ -149,9 +149,9 @@ class DriftReference:
         seen = Projected.of(data, self.projections)
         kept = self._enough_for(seen.n_points)
         splits = Splits.of([kept, seen], (kept.n_points, seen.n_points), count + 1, self.seed, actual=True)
-        looked = Looked.at(splits.n_classes, self.label_names)
+        scope = Scope.of(splits.n_classes, self.label_names)
         with reporting(progress, "Shuffling") as report, CpuEngine() as engine:
-            shuffles = Shuffles(splits, looked, self.p, self.projections.n_projections, engine, report)
+            shuffles = Shuffles(splits, scope, self.p, self.projections.n_projections, engine, report)
             self._deal_out(kept, seen, shuffles)
             return shuffles.verdict("combined", self.projections, (*self.remarks, *self._remarks_on(data)))
 

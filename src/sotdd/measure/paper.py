@@ -60,9 +60,7 @@ def paper(
     """
     for name in _ITS_OWN:
         if name in drawing:
-            raise UnknownSetting(
-                f"there is no setting {name} of the paper's definition: use sotdd.distance for others."
-            )
+            raise UnknownSetting(f"the paper's definition has no setting {name}: use sotdd.distance.")
     settings = drawing if projections is not None else {**drawing, **_ITS_OWN}
     return distance(
         a, b, p=p, projections=projections, estimator="plain", device=device, precision=precision, progress=progress,

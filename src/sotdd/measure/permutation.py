@@ -15,7 +15,7 @@ from sotdd.engines.protocol import Precision
 from sotdd.engines.splits import Splits
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.aspects import LabelNames, Looked, check_label_names
+from sotdd.measure.aspects import LabelNames, Scope, check_label_names
 from sotdd.measure.distance import ORDER, projections_for
 from sotdd.measure.shuffling import Shuffles
 from sotdd.projections.drawing import Drawing, DrawingSettings, shows_drawing
@@ -115,10 +115,10 @@ def test(
     recipe, data = projections_for(data, projections, settings, drawing=DRAWING)
     recipe.refuse_weighted("a test")
     splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, seed, actual=True)
-    looked = Looked.at(splits.n_classes, names) if judged_by == "combined" else None
+    scope = Scope.of(splits.n_classes, names) if judged_by == "combined" else None
     engine = engine_for(device, data, recipe.n_projections, precision)
     with reporting(progress, "Shuffling") as report, engine as active:
-        shuffles = Shuffles(splits, looked, p, recipe.n_projections, active, report)
+        shuffles = Shuffles(splits, scope, p, recipe.n_projections, active, report)
         for _ in active.views(data, recipe, before_sorting=lambda seen: shuffles.add(seen.pool((0, 1)))):
             pass
         return shuffles.verdict(judged_by, recipe, (*remarks, *remarks_on_features(data, recipe)))

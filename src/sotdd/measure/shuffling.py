@@ -1,4 +1,4 @@
-"""Points shuffled between two sides, in every aspect that a test looks at."""
+"""Points shuffled between two sides, and what every shuffle costs in each aspect of a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sotdd.basics.text import counted
 from sotdd.engines.chance import usable_costs
 from sotdd.engines.comparison import check_fits_memory
 from sotdd.engines.splits import Splits
-from sotdd.measure.aspects import FARTHEST, ORDERS, Aspect, Looked, combined, judged
+from sotdd.measure.aspects import FARTHEST, ORDERS, Aspect, Scope, combined, judged
 from sotdd.projections.recipe import Projections
 from sotdd.results.noise import rooted_means
 from sotdd.results.two_sample import Statistic, TwoSampleTest
@@ -37,24 +37,24 @@ class Shuffles:
     ----------
     splits
         The ways to deal the points out; the first is the data.
-    looked
-        In what aspects; None for the distance as it is defined and nothing else.
+    scope
+        Which aspects are judged; None for the distance alone.
     p
         The order of the distance.
     n_projections
         How many projections all pools have together.
     engine, report
-        Who does the arithmetic, and who is told of it.
+        The engine to work on, and where progress is reported.
     """
 
     def __init__(
-        self, splits: Splits, looked: Looked | None, p: float, n_projections: int, engine: Engine, report: Report
+        self, splits: Splits, scope: Scope | None, p: float, n_projections: int, engine: Engine, report: Report
     ) -> None:
-        self._splits, self._looked, self._p = splits, looked, p
+        self._splits, self._scope, self._p = splits, scope, p
         self._engine, self._report = engine, report
-        # What chance makes of the distance is shown, not judged, where aspects are: fewer splits do.
-        self._compared = splits if looked is None else splits.part(0, min(len(splits), _SHOWN))
-        aspects = () if looked is None else looked.aspects
+        # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
+        self._compared = splits if scope is None else splits.part(0, min(len(splits), _SHOWN))
+        aspects = () if scope is None else scope.aspects
         self._distances: list[list[Any]] = [[] for _ in range(0, len(self._compared), _BATCH)]
         self._kept: dict[Aspect, list[list[Any]]] = {a: [[] for _ in range(0, len(splits), _BATCH)] for a in aspects}
         self._rows: list[NDArray[np.float32]] = []
@@ -66,10 +66,10 @@ class Shuffles:
     def add(self, pool: Any) -> None:  # noqa: ANN401  # an engine's own
         """Deal a pool out under its projections, which follow those of the pools before."""
         self._deal_out(pool, self._compared, [self._p], self._distances)
-        if self._looked is not None:
+        if self._scope is not None:
             near = pool.within(FARTHEST)
             self._rows.append(near.values())
-            for aspect, shown in self._looked.pools(near, self._splits.n_classes).items():
+            for aspect, shown in self._scope.pools(near, self._splits.n_classes).items():
                 self._deal_out(shown, self._splits, ORDERS, self._kept[aspect])
 
     def _deal_out(self, pool: Any, splits: Splits, orders: Sequence[float], kept: list[list[Any]]) -> None:  # noqa: ANN401
@@ -84,8 +84,8 @@ class Shuffles:
         distances = self._collected(self._distances)[:, :, 0]
         costs = {aspect: self._collected(kept) for aspect, kept in self._kept.items()}
         statistics = judged(distances, costs, self._p, by)
-        if self._looked is not None:
-            statistics |= self._looked.means(np.concatenate(self._rows), self._splits)
+        if self._scope is not None:
+            statistics |= self._scope.means(np.concatenate(self._rows), self._splits)
         outstanding, rooted = combined(statistics), rooted_means(distances, self._p)
         return TwoSampleTest(
             distance=float(rooted[0]),

@@ -156,7 +156,7 @@ class Convolution:
 
     @classmethod
     def restore(cls, settings: Settings) -> Self:
-        """The law that describes itself so."""
+        """Make the law again from its description."""
         layers = [((high, wide), (down, right)) for high, wide, down, right in settings["layers"]]
         return cls(tuple(settings["image_shape"]), layers, settings["clamp"], settings["channels"])
 

@@ -63,7 +63,7 @@ class Directions:
             )
 
     def part(self, rows: slice) -> Directions:
-        """Some consecutive ones."""
+        """Some consecutive projections."""
         return Directions(self.theta[rows], self.clamp, None if self.importance is None else self.importance[rows])
 
 
@@ -142,7 +142,7 @@ class Sphere:
 
     @classmethod
     def restore(cls, settings: Settings) -> Self:
-        """The law that describes itself so."""
+        """Make the law again from its description."""
         return cls(settings.get("ambient"))
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
@@ -238,7 +238,9 @@ class Tilted:
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Stretch Gaussian vectors and bring them to length one."""
         if self.basis.shape[1] != n_features:
-            raise SotddError(f"the tilt is for {counted(self.basis.shape[1], 'feature')} but there are {n_features:,}.")
+            raise SotddError(
+                f"the tilt is for {counted(self.basis.shape[1], 'feature')} but the data have {n_features:,}."
+            )
         theta = rng.standard_normal((n_projections, n_features))
         squares = np.einsum("ij,ij->i", theta, theta)
         dimensions = n_features if self.ambient is None else self.ambient

@@ -83,9 +83,7 @@ class Drawing:
         names = {field.name for field in fields(self)}
         unknown = [name for name in known if name not in names]
         if unknown:
-            raise UnknownSetting(
-                f"there is no setting {', '.join(unknown)} of s-OTDD: check the spelling, or name a method."
-            )
+            raise UnknownSetting(f"s-OTDD has no setting {', '.join(unknown)}: check the spelling, or name a method.")
         return replace(self, **known)
 
     def fit(self, data: Sequence[LabelledData], *, tilt: bool = False) -> Projections:

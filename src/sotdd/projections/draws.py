@@ -139,7 +139,7 @@ class Later:
         return self.source.block(self.first + index)
 
     def more_terms(self, index: int, count: int) -> LabelTerms:
-        """As of the source."""
+        """As the source does."""
         return self.source.more_terms(self.first + index, count)
 
     def describe(self) -> Mapping[str, object]:
@@ -147,7 +147,7 @@ class Later:
         return {**self.source.describe(), "first_block": self.first}
 
     def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
-        """As of the source."""
+        """As the source does."""
         self.source.check_points(point_shape, name)
 
 

@@ -55,7 +55,7 @@ class Quantiles:
     limit: ClassVar[float] = math.inf
 
     def part(self, rows: slice) -> Quantiles:
-        """Some consecutive ones."""
+        """Some consecutive projections."""
         return Quantiles(self.weights[rows], self.coefficients[rows])
 
 
@@ -98,7 +98,7 @@ class Summaries:
     limit: ClassVar[float] = math.inf
 
     def part(self, rows: slice) -> Summaries:
-        """Some consecutive ones."""
+        """Some consecutive projections."""
         return Summaries(self.weights[rows], self.parameters[rows], self.summary)
 
 

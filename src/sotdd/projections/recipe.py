@@ -35,7 +35,7 @@ _SAMPLE = 64
 
 @dataclass(frozen=True, eq=False)
 class Projections:
-    """How datasets are projected: the laws, the seed and the scaler. No data are in it.
+    """How datasets are projected: the laws, the seed and the scaler. It holds no data.
 
     Made by `fit` or `from_arrays`. Datasets are comparable when they are seen through
     projections with the same fingerprint.
@@ -222,11 +222,10 @@ class Projections:
         return replace(self, source=replace(laws, directions=Sphere(laws.directions.ambient)))
 
     def refuse_weighted(self, what: str) -> None:
-        """Refuse projections that do not count the same, where a mean over them is not what is kept."""
+        """Refuse projections with weights, for callers that keep rows without them."""
         if self.weighted:
             raise SotddError(
-                f"these projections lean towards the data and have weights, which {what} cannot keep: use "
-                "projections.evenly()."
+                f"these projections have weights, but {what} needs equally weighted ones: use projections.evenly()."
             )
 
     def recipe(self) -> dict[str, object]:
@@ -252,7 +251,7 @@ class Projections:
             text = json.dumps(settings, sort_keys=True)
         except TypeError as error:
             raise SotddError(
-                f"a law describes itself by more than JSON values ({error}): check its describe method."
+                f"a law's describe() returned more than JSON values ({error}): check that method."
             ) from error
         digest = hashlib.sha256(text.encode())
         for numbers in self._sample():

@@ -37,5 +37,5 @@ def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str) -> Proje
     columns = tuple(recipe["columns"]) if "columns" in recipe else None
     projections = Projections(recipe["n_features"], recipe["n_projections"], source, scaler, columns)
     if projections.fingerprint != fingerprint:
-        raise SotddError("its projections come out otherwise when they are drawn with the libraries installed here")
+        raise SotddError("its projections come out differently when drawn with the libraries installed here")
     return projections

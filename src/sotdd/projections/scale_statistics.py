@@ -215,14 +215,14 @@ class ScaleStatistics:
         return f"ScaleStatistics({counted(self.n_points, 'point')}, {counted(features, 'feature')})"
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
-        """Add a batch; labels are of no account."""
+        """Add a batch; labels are ignored."""
         batch = open_dataset(features if labels is None else (features, labels), name=self.name)
         return self.merge(ScaleStatistics.of(in_order(batch, self.columns, "what was added before")))
 
     def merge(self, other: ScaleStatistics) -> Self:
         """Add what another has gathered."""
         if not isinstance(other, ScaleStatistics):
-            raise SotddError(f"a {type(other).__name__} cannot be merged into ScaleStatistics: expected another.")
+            raise SotddError(f"a {type(other).__name__} cannot be merged: expected ScaleStatistics.")
         other = other.in_order(self.columns, "what was added before")
         if other.moments is None:
             return self

@@ -177,7 +177,7 @@ def _of_statistics(statistics: object, scale: str) -> tuple[list[ScaleStatistics
     """The same of statistics that were gathered before."""
     parts = [ScaleStatistics(name).merge(part) for name, part in named(statistics, ScaleStatistics)]
     if any(part.moments is None for part in parts):
-        raise SotddError("there are statistics of no points: add some first.")
+        raise SotddError("some of the statistics have no points: add some first.")
     columns = _names(parts)
     return [part.in_order(columns, "the first dataset") for part in parts], _chosen(scale, columns) == "features"
 

@@ -48,7 +48,7 @@ class Distance:
     label_distances
         W_p^p between the classes of one and of the other, from methods that compute them.
     remarks
-        What a reader of the number should know, such as that points were sampled.
+        What a reader should know beside the number, such as that points were sampled.
     noise
         What two samples of the pooled data would give, where that was asked for.
     sampling
@@ -134,7 +134,7 @@ class Distance:
 
     @property
     def excess(self) -> float | None:
-        """What of ``value ** p`` the sizes alone do not give, with the floor taken off; None where there is none.
+        """``value ** p`` less its noise floor: what chance alone does not explain; None where no floor was measured.
 
         Near zero, below as often as above, for samples of one source; so it compares datasets of any sizes.
         """

@@ -1,4 +1,4 @@
-"""An explanation as a value: the parts of a distance, and what every class has to do with it."""
+"""An explanation as a value: how much of a distance is features, how much labels, and which classes make it."""
 
 from __future__ import annotations
 

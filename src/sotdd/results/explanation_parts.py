@@ -17,7 +17,7 @@ _ONE_SIDED = 1.645
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a distance that its sizes alone do not give.
+    """How much of a distance beyond noise is due to features, and how much to labels.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ class DistanceMatrix:
     projections
         What all were measured through; None for other methods than s-OTDD.
     asked
-        Sources and settings as `pairwise` was given them; None for a matrix that was put together otherwise.
+        Sources and settings as `pairwise` was given them; None for a matrix made in another way.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class DistanceMatrix:
 
     @property
     def excess(self) -> NDArray[np.float64]:
-        """What of each distance (N, N) is beyond the noise of its sizes: the root of ``Distance.excess``, or 0.
+        """How much of each distance (N, N) is beyond noise: the root of ``Distance.excess``, or 0.
 
         NaN where no floor was measured.
         """
@@ -136,7 +136,7 @@ class DistanceMatrix:
         return self.distances[i, j]
 
     def nearest(self, name: str) -> str:
-        """Which of the others is nearest to this one, beyond the noise of their sizes; `ranking` says ties."""
+        """Which of the others is nearest to this one, noise taken off; `ranking` shows ties."""
         self._index(name)
         if len(self) < 2:
             raise SotddError("there is only one dataset: nothing is nearest to it.")

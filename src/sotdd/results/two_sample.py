@@ -1,4 +1,4 @@
-"""Whether two datasets may be samples of one source: what a test says, and by what it judges."""
+"""The result of a two-sample test: its verdict, and the statistic behind it."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class TwoSampleTest:
         ) + "".join(f"; {said}" for said in self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON values; of what chance gave, the quantiles."""
+        """Everything as JSON values; distances by chance as quantiles."""
         result: dict[str, Any] = {
             "p_value": self.p_value,
             "distance": self.distance,

@@ -84,7 +84,7 @@ def shares(n: int, d: int, count: int, turns: int) -> dict[str, float]:
             "polynomial and class sums": milliseconds(
                 lambda: engine_verbs.class_terms(rows, layout, terms, coefficients), turns
             ),
-            "shift": milliseconds(lambda: engine_verbs.place(rows, layout.codes, weights, found), turns),
+            "shift": milliseconds(lambda: engine_verbs.shift_rows(rows, layout.codes, weights, found), turns),
             "sort": milliseconds(lambda: engine_verbs.sort(rows), turns),
             "transport (a pair)": milliseconds(lambda: engine_verbs.transport_rows(ordered, other, 2.0, None), turns),
         }

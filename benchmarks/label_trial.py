@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import sotdd
 from benchmarks.label_pairs import Subset, halves, real_pairs, transfer_pairs
 from sotdd.engines.cpu import engine as cpu
-from sotdd.kernels.rows import transport_rows
+from sotdd.kernels.rows import shift_rows, sort_rows, transport_rows
 from sotdd.peers.features_only import FeaturesOnly
 from sotdd.projections import LabelLaw
 from sotdd.projections.labels import LabelTerms
@@ -43,7 +43,7 @@ class View:
             bounds, position = one.grouping()
             values = np.empty((n_projections, one.n_points), np.float32)
             cpu.project(cpu.scaled(one.rows(slice(None)), scaler), drawn, n_projections, values)
-            cpu.group(values, position, None)
+            cpu.group(values, position, drawn)
             rows.append(values)
             offsets.append(bounds)
         return cls(rows, offsets, seed)
@@ -58,8 +58,8 @@ class View:
         """Sorted data point projections (L, n) of one dataset."""
         rows = self.rows[index].copy()
         shifts = cpu.class_terms(rows, self.offsets[index], terms)
-        cpu.place(rows, self.offsets[index], terms.weights, shifts)
-        cpu.sort(rows)
+        shift_rows(rows, self.offsets[index], terms.weights, shifts)
+        sort_rows(rows)
         return rows
 
     def transported(self, pairs: Sequence[tuple[int, int]], terms: LabelTerms) -> Doubles:

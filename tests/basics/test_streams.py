@@ -1,20 +1,45 @@
-"""Random streams: the same for the same seed, different for every use of it."""
+"""Random streams: no two uses of a seed draw the same numbers, and all of them go through the enum."""
 
-from itertools import product
+import re
+from pathlib import Path
 
-from sotdd.basics.streams import Stream, generator
+import numpy as np
+
+import sotdd
+from sotdd.basics.streams import Stream, generator, sequence
+
+PACKAGE = Path(sotdd.__file__).parent
+SOURCES = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if path.name != "streams.py"}
 
 
-def test_numbers_of_streams_never_change():
-    assert [(stream.name, stream.value) for stream in Stream] == [
-        ("DIRECTIONS", 0), ("LABEL_DIRECTIONS", 1), ("LABEL_TERMS", 2), ("MORE_LABEL_TERMS", 3), ("SAMPLE", 4),
-        ("SPLITS", 5), ("REFERENCE", 6), ("HALF_SAMPLES", 7), ("FLOW_STEPS", 8),
-    ]  # fmt: skip
+def test_numbers_are_distinct_and_stay_what_they_were():
+    assert {stream.name: stream.value for stream in Stream} == {
+        "DIRECTIONS": 0,
+        "LABEL_DIRECTIONS": 1,
+        "LABEL_TERMS": 2,
+        "MORE_LABEL_TERMS": 3,
+        "SAMPLE": 4,
+        "SPLITS": 5,
+        "REFERENCE": 6,
+        "HALF_SAMPLES": 7,
+        "FLOW_STEPS": 8,
+    }
+    assert len(Stream.__members__) == len(set(Stream)), "an alias would be a second use of a number"
 
 
-def test_draws_are_all_different_and_do_not_depend_on_each_other():
-    uses = list(product((0, 1, 2**63 - 1), Stream, (0, 1, 1000)))
-    forwards = [generator(*use).integers(2**63) for use in uses]
-    backwards = [generator(*use).integers(2**63) for use in reversed(uses)]
-    assert forwards == backwards[::-1]
-    assert len(set(forwards)) == len(uses)
+def test_streams_numbers_and_seeds_draw_different_numbers():
+    keys = [(seed, stream, number) for seed in (0, 1) for stream in Stream for number in (0, 1)]
+    draws = {tuple(generator(*key).random(3)) for key in keys}
+    assert len(draws) == len(keys)
+
+
+def test_a_generator_is_keyed_as_it_always_was():
+    old = np.random.Generator(np.random.Philox(np.random.SeedSequence(7, spawn_key=(3, 5))))
+    np.testing.assert_array_equal(generator(7, Stream.SPLITS, 3).random(4), old.random(4))
+    assert sequence(7, Stream.SPLITS, 3).spawn_key == (3, 5)
+
+
+def test_every_stream_is_used_and_none_goes_past_the_enum():
+    used = {name for text in SOURCES.values() for name in re.findall(r"\bStream\.([A-Z_]+)", text)}
+    assert used == set(Stream.__members__)
+    assert not [str(path) for path, text in SOURCES.items() if "spawn_key" in text]

@@ -264,7 +264,7 @@ def test_explain(files, run):
         ),
         (["rank", "here.npz", "east.npz", "--method", "otdd", "--noise-floor"], "'otdd' has no option --noise-floor"),
         (["rank", "here.npz", "east.npz", "--seed", "-1"], "--seed is -1"),
-        (["rank", "s.sotdd", "east.npz", "--noise-floor"], "a noise floor deals out points"),
+        (["rank", "s.sotdd", "east.npz", "--noise-floor"], "a noise floor needs points"),
         (["explain", "s.sotdd", "east.npz"], "'s.sotdd' is a sketch, which has no points to explain a distance with"),
         (["explain", "here.npz", "flat.npz"], "has 3 features"),
         (["explain", "here.npz", "east.npz", "--p", "0"], "--p is 0"),

@@ -50,8 +50,8 @@ def summary_of_medians(values, parameters):
 def test_class_moments_against_slow_code(rng, cut):
     rows = rng.normal(size=(3, 40)).astype(np.float32)
     offsets = np.array([0, 7, 8, 40])
-    mean, spread, even = np.empty((3, 9)), np.empty((3, 9, 9)), np.empty((3, 3))
-    control_kernels.summarise_rows(rows, offsets, cut, mean, spread, even)
+    mean, covariance, even = np.empty((3, 9)), np.empty((3, 9, 9)), np.empty((3, 3))
+    control_kernels.summarise_rows(rows, offsets, cut, mean, covariance, even)
     for line in range(3):
         by_point = np.empty((40, 9))
         for first, last in pairwise(offsets):
@@ -60,7 +60,7 @@ def test_class_moments_against_slow_code(rng, cut):
             moments = [np.mean(inside**k) / math.factorial(k) for k in range(1, 9)]
             by_point[first:last] = [members.mean(), *moments]
         np.testing.assert_allclose(mean[line], by_point.mean(axis=0), rtol=1e-9)
-        np.testing.assert_allclose(spread[line], np.cov(by_point.T, bias=True), rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(covariance[line], np.cov(by_point.T, bias=True), rtol=1e-6, atol=1e-12)
         everything = rows[line].astype(np.float64)
         np.testing.assert_allclose(even[line], [np.mean(everything**k) / math.factorial(k) for k in (2, 4, 6)])
 
@@ -74,7 +74,7 @@ def test_both_engines_see_the_same_class_moments(pair):
             found.append(next(active.views(data, recipe, degree=12)).moments)
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(theirs.mean, ours.mean, rtol=1e-3, atol=1e-6)
-        np.testing.assert_allclose(theirs.spread, ours.spread, rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(theirs.covariance, ours.covariance, rtol=1e-3, atol=1e-6)
         np.testing.assert_allclose(theirs.even, ours.even, rtol=1e-3, atol=1e-6)
 
 
@@ -89,7 +89,7 @@ def test_the_gaussian_cost_is_that_of_the_projected_points(rng, pair, p):
     terms = view.block.terms
     a, b = view.moments
     control_kernels.gaussian_costs(
-        a.mean, a.spread, a.even, b.mean, b.spread, b.even,
+        a.mean, a.covariance, a.even, b.mean, b.covariance, b.even,
         terms.weights[:, None], terms.coefficients[:, None], float(p), out,
     )  # fmt: skip
     first, second = (rows.astype(np.float64) for rows in view.rows)
@@ -315,7 +315,7 @@ def test_given_projections_have_no_more_to_draw(pair):
     with pytest.raises(sotdd.SotddError, match="rel_tol is given together with projections"):
         sotdd.distance(*pair, projections=recipe, rel_tol=0.1)
     given = sotdd.Projections.from_arrays(theta=[[1.0]], psi=[[1.0, 0.0]], orders=[[1]])
-    with pytest.raises(sotdd.SotddError, match="no more to draw"):
+    with pytest.raises(sotdd.SotddError, match="cannot be continued"):
         given.from_block(1, 64)
 
 

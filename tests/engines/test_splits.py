@@ -33,7 +33,7 @@ def costs(engine, data, projections, splits, p):
         for _ in active.views(
             data,
             projections,
-            unplaced=lambda seen: found.append(active.split_costs(active.pool(seen, [0, 1]), splits, [p])),
+            before_sorting=lambda seen: found.append(active.split_costs(seen.pool([0, 1]), splits, [p])),
         ):
             pass
         return active.collect(found)[:, :, 0]

@@ -12,8 +12,7 @@ from sotdd import LabelledData
 from sotdd.engines import choice
 from sotdd.engines.comparison import compare
 from sotdd.engines.cpu.engine import CpuEngine
-from sotdd.engines.torch import engine as torch_engine
-from sotdd.engines.torch import fused
+from sotdd.engines.torch import fused, memory
 from sotdd.engines.torch import verbs as torch_verbs
 from sotdd.engines.torch.engine import TorchEngine
 from sotdd.projections import Summaries
@@ -168,7 +167,7 @@ def test_a_single_projection_that_does_not_fit_is_told(pair, monkeypatch):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_data_stream_through_where_they_do_not_fit(pair, device, monkeypatch):
-    monkeypatch.setattr(torch_engine, "_RESIDENT_SHARE", 0.0)
+    monkeypatch.setattr(memory, "_RESIDENT_SHARE", 0.0)
     monkeypatch.setattr(
         torch_verbs, "row_blocks", lambda data: [slice(i, i + 100) for i in range(0, data.n_points, 100)]
     )
@@ -177,11 +176,9 @@ def test_data_stream_through_where_they_do_not_fit(pair, device, monkeypatch):
 
 
 def test_chunks_follow_free_memory(pair, monkeypatch):
-    engine = TorchEngine("cpu")
-    layouts = [engine._layout(data, None, stays=False) for data in pair]
     for free, expected in [(10**10, 2048), (2 * 200 * (4 * 2200 + 24 * 1300), 192), (1000, 64)]:
-        monkeypatch.setattr(engine, "_free_bytes", lambda free=free: free)
-        assert engine._fitting_chunk(layouts) == expected
+        monkeypatch.setattr(memory, "free_bytes", lambda device, free=free: free)
+        assert memory.fitting_chunk(pair, torch.device("cpu")) == expected
 
 
 # ------------------------------------------------------------------ errors, in the same words as on the CPU
@@ -222,7 +219,7 @@ def test_cuda_without_a_gpu_is_told(pair):
 
 @needs_gpu
 def test_a_gpu_that_is_not_there_is_told(pair):
-    with pytest.raises(sotdd.SotddError, match="GPUs here"):
+    with pytest.raises(sotdd.SotddError, match="this machine has"):
         sotdd.distance(*pair, device=f"cuda:{torch.cuda.device_count()}")
 
 

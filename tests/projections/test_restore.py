@@ -123,5 +123,5 @@ def test_what_is_known_by_name_only_is_refused(rng, settings, said):
 
 def test_other_draws_are_refused(rng):
     original = sotdd.Projections.fit([rng.normal(size=(30, 5))], n_projections=64)
-    with pytest.raises(sotdd.SotddError, match="come out otherwise"):
+    with pytest.raises(sotdd.SotddError, match="come out differently"):
         restored(original.recipe(), original.scaler, "0" * 16)

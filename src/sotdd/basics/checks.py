@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Sequence
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,22 @@ def check_positive(value: object, name: str, what: str = "a positive number") ->
     if number is None or not 0 < number < math.inf:
         raise SotddError(f"{name} is {described(value)}: expected {what}.")
     return number
+
+
+def check_level(level: object, such_as: float = 0.95) -> float:
+    """Return a level of confidence or of a test, strictly between zero and one, or refuse."""
+    share = as_number(level)
+    if share is None or not 0 < share < 1:
+        raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as {such_as:g}.")
+    return share
+
+
+def check_choice(value: object, name: str, choices: Sequence[str]) -> Any:  # noqa: ANN401  # one of the choices
+    """Return one of several words, or refuse."""
+    if isinstance(value, str) and value in choices:
+        return value
+    *others, last = map(repr, choices)
+    raise SotddError(f"{name} is {described(value)}: expected {', '.join(others)} or {last}.")
 
 
 def check_order(p: object) -> float:

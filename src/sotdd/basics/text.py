@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
+
+import numpy as np
 
 
 def counted(count: int, one: str, several: str | None = None) -> str:
@@ -66,3 +68,16 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def json_number(number: float) -> float | None:
+    """JSON has no NaN and no infinity."""
+    return number if math.isfinite(number) else None
+
+
+def json_label(label: Hashable) -> str | int | float | bool | None:
+    """Labels that JSON cannot hold are written as text."""
+    if isinstance(label, np.generic) and not isinstance(label, (np.datetime64, np.timedelta64)):
+        label = label.item()
+    plain = isinstance(label, (str, int, bool)) or (isinstance(label, float) and math.isfinite(label))
+    return label if plain else str(label)  # type: ignore[return-value]  # plain is one of these

@@ -1,1 +1,1 @@
-"""Who does the arithmetic, and the one loop over projections that every sliced distance goes through."""
+"""The engines that do the arithmetic, and the one loop over projections that every sliced distance goes through."""

@@ -1,4 +1,4 @@
-"""As many projections as an accuracy takes."""
+"""Drawing projections until a wanted accuracy is reached."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from sotdd.results.distance import Distance
 from sotdd.results.estimators import Estimator
 
 if TYPE_CHECKING:
-    from sotdd.engines.choice import Precision
-    from sotdd.engines.protocol import Engine
+    from sotdd.engines.protocol import Engine, Precision
 
 # At most this many are drawn before the first look.
 FIRST = 512
@@ -60,35 +59,35 @@ def to_tolerance(
         controls = controls_for(drawn, datasets, active, estimator)
         table = cost_table(datasets, [(0, 1)], drawn, p, active, report, controls, pools)
         while True:
-            found = conclude(datasets, (0, 1), table, 0, projections.from_block(0, total), p)
-            if total >= most or _settled(found, wanted):
+            distance = conclude(datasets, (0, 1), table, 0, projections.from_block(0, total), p)
+            if total >= most or _settled(distance, wanted):
                 break
-            before, total = total, _next_total(total, _needed(found, total, wanted), most)
+            before, total = total, _next_total(total, _needed(distance, total, wanted), most)
             later = projections.from_block(before // BLOCK, total - before)
             further = None if controls is None else controls.through(later)
             table += cost_table(datasets, [(0, 1)], later, p, active, report, further)
-    if _settled(found, wanted):
-        return found
+    if _settled(distance, wanted):
+        return distance
     missed = f"max_projections={most:,} did not reach rel_tol={wanted:g}"
-    if found.stderr <= wanted * found.value:
+    if distance.stderr <= wanted * distance.value:
         missed += " with an error that can be relied on"
-    return replace(found, remarks=(*found.remarks, missed))
+    return replace(distance, remarks=(*distance.remarks, missed))
 
 
-def _settled(found: Distance, wanted: float) -> bool:
-    """Whether the error is small enough, and is not small for want of the tail."""
-    return found.stderr <= wanted * found.value and found.reliable
+def _settled(distance: Distance, wanted: float) -> bool:
+    """Whether the error is small enough, and not only because the sample missed the tail."""
+    return distance.stderr <= wanted * distance.value and distance.reliable
 
 
-def _needed(found: Distance, total: int, wanted: float) -> float:
+def _needed(distance: Distance, total: int, wanted: float) -> float:
     """How many projections the error asks for; twice as many where it is small but cannot be relied on."""
-    error = found.stderr / found.value if found.value > 0 else math.inf
+    error = distance.stderr / distance.value if distance.value > 0 else math.inf
     needed = _MARGIN * total * (error / wanted) ** 2
-    return needed if found.reliable else max(needed, 2.0 * total)
+    return needed if distance.reliable else max(needed, 2.0 * total)
 
 
 def _next_total(before: int, needed: float, most: int) -> int:
-    """How many to have next: whole blocks, but for the last of all."""
+    """How many to have next: whole blocks, except for the last."""
     if before:
         needed = min(needed, _GROWTH * before)
     blocks = max(math.ceil(needed / BLOCK), before // BLOCK + 1)

@@ -1,4 +1,4 @@
-"""What chance gives, measured beside the distances: pools of points dealt out to two sides, many times."""
+"""Noise floors: pools of points dealt out to two sides at random, many times, beside the distances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sotdd.projections.recipe import Projections
 from sotdd.results.noise import HALVING_PROJECTIONS, HALVINGS, PROJECTIONS, NoiseFloor, rooted_means
 
 if TYPE_CHECKING:
-    from sotdd.engines.protocol import Engine
+    from sotdd.engines.protocol import Engine, Projected
 
 Doubles = NDArray[np.float64]
 
@@ -29,11 +29,11 @@ class Pool:
     Attributes
     ----------
     members
-        Their places.
+        Their numbers in the list of datasets.
     splits
         The ways to deal them out.
     n_projections
-        Through how many of the projections, the first ones.
+        How many of the projections they are seen through: the first ones.
     """
 
     members: tuple[int, ...]
@@ -43,18 +43,18 @@ class Pool:
     @classmethod
     def of_pair(cls, datasets: Sequence[LabelledData], pair: tuple[int, int], count: int, seed: int) -> Pool:
         """Both datasets of a pair, dealt out to sides of their own sizes."""
-        both = [datasets[place] for place in pair]
+        both = [datasets[number] for number in pair]
         sizes = both[0].n_points, both[1].n_points
         return cls(pair, Splits.of(both, sizes, count, seed), PROJECTIONS)
 
     @classmethod
-    def of_halves(cls, datasets: Sequence[LabelledData], place: int, seed: int) -> Pool | None:
+    def of_halves(cls, datasets: Sequence[LabelledData], number: int, seed: int) -> Pool | None:
         """One dataset, dealt out to two halves; None for a single point."""
-        data = datasets[place]
+        data = datasets[number]
         half = data.n_points // 2
         if half == 0:
             return None
-        return cls((place,), Splits.of([data], (half, data.n_points - half), HALVINGS, seed), HALVING_PROJECTIONS)
+        return cls((number,), Splits.of([data], (half, data.n_points - half), HALVINGS, seed), HALVING_PROJECTIONS)
 
 
 class Chance:
@@ -65,13 +65,13 @@ class Chance:
         self._costs: list[list[Any]] = [[] for _ in pools]
         self._done = 0
 
-    def seen(self, unplaced: object) -> None:
+    def seen(self, projected: Projected) -> None:
         """Deal the pools out under those of these projections that count."""
         before = self._done
         if before >= max(pool.n_projections for pool in self._pools):
             return  # no pool has any left to see
         for pool, kept in zip(self._pools, self._costs, strict=True):
-            points = self._engine.pool(unplaced, pool.members)
+            points = projected.pool(pool.members)
             self._done = before + len(points.rows)
             left = pool.n_projections - before
             if left > 0:

@@ -6,19 +6,17 @@ import ctypes
 import os
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, get_args
 
-from sotdd.basics.checks import described
+from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError, require
 from sotdd.engines.cpu.engine import CpuEngine
-from sotdd.engines.protocol import Engine
+from sotdd.engines.protocol import Engine, Precision
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 
 if TYPE_CHECKING:
     from sotdd.engines.torch.engine import TorchEngine
-
-Precision: TypeAlias = Literal["float32", "tf32"]
 
 # Multiplications from which on a GPU is worth the loading of torch and the copying of data: some
 # seconds of work for a few cores.
@@ -29,8 +27,7 @@ def engine_for(
     device: str, datasets: Sequence[LabelledData], n_projections: int, precision: Precision = "float32"
 ) -> Engine:
     """The engine for a ``device`` argument."""
-    if precision not in ("float32", "tf32"):
-        raise SotddError(f"precision is {described(precision)}: expected 'float32' or 'tf32'.")
+    check_choice(precision, "precision", get_args(Precision))
     name = str(device)  # a torch.device reads as its name
     if name == "cpu":
         return CpuEngine()

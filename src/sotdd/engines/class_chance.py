@@ -1,4 +1,4 @@
-"""What chance makes of classes: their halves, and the points of two classes dealt out anew."""
+"""Noise floors of classes: from their halves, and from the points of two classes dealt out anew."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.engines.dealing import Deal, Places, chosen
+from sotdd.engines.dealing import Deal, Indices, taken
 from sotdd.engines.splits import Splits
 from sotdd.inputs.data import LabelledData
 from sotdd.results.noise import HALVING_PROJECTIONS, HALVINGS
 
 if TYPE_CHECKING:
     from sotdd.engines.cpu.engine import CpuEngine
-    from sotdd.engines.cpu.splits import Unplaced
+    from sotdd.engines.cpu.splits import FeatureProjections
 
 Doubles = NDArray[np.float64]
 
@@ -26,23 +26,23 @@ class ClassHalves:
     def __init__(self, datasets: Sequence[LabelledData], engine: CpuEngine, p: float) -> None:
         self._engine, self._p = engine, p
         self._done = 0
-        self._places = [class_places(data) for data in datasets]
+        self._members = [class_members(data) for data in datasets]
         self.sizes = datasets[0].counts, datasets[1].counts
         self.sums = [np.zeros((len(data.classes), HALVINGS)) for data in datasets]  # of W_p^p, of each halving
 
-    def seen(self, unplaced: Unplaced) -> None:
+    def seen(self, projected: FeatureProjections) -> None:
         """Halve the classes under those of these projections that count."""
         left = slice(0, HALVING_PROJECTIONS - self._done)
         if left.stop <= 0:
             return
-        weights = unplaced.block.importance[left]
-        for side, (places, sums) in enumerate(zip(self._places, self.sums, strict=True)):
-            points = self._engine.pool(unplaced, [side]).part(left)
-            for number, members in enumerate(places):
+        weights = projected.block.importance[left]
+        for side, (classes, sums) in enumerate(zip(self._members, self.sums, strict=True)):
+            points = projected.pool([side]).part(left)
+            for number, members in enumerate(classes):
                 half = len(members) // 2
                 if half:
                     splits = _splits((half, len(members) - half), HALVINGS, number)
-                    costs = self._engine.split_costs(chosen(points, members), splits, [self._p])[:, :, 0]
+                    costs = self._engine.split_costs(taken(points, members), splits, [self._p])[:, :, 0]
                     sums[number] += weights @ costs
         self._done += len(weights)
 
@@ -83,9 +83,9 @@ def deals_of_pairs(
 ) -> list[Deal]:
     """For each two classes: their points as they are, and dealt out anew to sides of the same sizes.
 
-    A class's term is made of its features, so it tells nothing more of one class, and adds the noise of moments.
+    Points are compared by features alone: a class's term is made of them, so it would add nothing but noise.
     """
-    first, second = (class_places(data) for data in datasets)
+    first, second = (class_members(data) for data in datasets)
     offset = datasets[0].n_points
     return [
         Deal(
@@ -111,8 +111,8 @@ def chance_of_any(costs: Doubles) -> Doubles:
     return farther
 
 
-def class_places(data: LabelledData) -> list[Places]:
-    """The places of each class's points in the dataset."""
+def class_members(data: LabelledData) -> list[Indices]:
+    """The indices of each class's points in the dataset."""
     order = np.argsort(data.codes, kind="stable")
     return np.split(order, np.cumsum(data.counts)[:-1])
 

@@ -28,7 +28,7 @@ _ORDER_VALUES = 1 << 20
 
 
 class _Slot:
-    """Sums over some of the projections; a place for each of the matrices."""
+    """Sums over some of the projections, one array for each of the matrices."""
 
     def __init__(self, n_classes: tuple[int, int]) -> None:
         first, second = n_classes
@@ -68,14 +68,14 @@ def compare_classes(
     from sotdd.engines.cpu.engine import CpuEngine
 
     sizes = len(a.classes), len(b.classes)
-    _refuse_beyond_memory(sizes)
+    _refuse_many_classes(sizes)
     sides = [_Side(a), _Side(b)]
     slots = [_Slot(sizes) for _ in range(_SLOTS)]
     batch = max(1, _ORDER_VALUES // (a.n_points + b.n_points))
 
     with CpuEngine() as engine:
         halves = ClassHalves([a, b], engine, p)
-        for view in engine.views([a, b], projections, by_class=True, unplaced=halves.seen):
+        for view in engine.views([a, b], projections, by_class=True, before_sorting=halves.seen):
 
             def work(
                 number: int, rows: list[NDArray[np.float32]] = view.rows, weights: Doubles = view.block.importance
@@ -90,12 +90,12 @@ def compare_classes(
     return _summed(slots, projections.n_projections, p, halves)
 
 
-def _refuse_beyond_memory(sizes: tuple[int, int]) -> None:
+def _refuse_many_classes(sizes: tuple[int, int]) -> None:
     first, second = sizes
     if 8 * _SLOTS * (4 * first * second + 2 * first**2 + 2 * second**2) > _MOST_BYTES:
         raise SotddError(
-            f"the datasets have {first:,} and {second:,} classes, too many to compare each with each: explain fewer, "
-            "such as by coarser labels."
+            f"the datasets have {first:,} and {second:,} classes, too many to compare each with each: use coarser "
+            "labels."
         )
 
 

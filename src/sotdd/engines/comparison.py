@@ -21,9 +21,8 @@ from sotdd.results.estimators import Estimator, estimated_distance
 from sotdd.results.noise import NoiseFloor
 
 if TYPE_CHECKING:
-    from sotdd.engines.choice import Precision
     from sotdd.engines.controls import Controls
-    from sotdd.engines.protocol import Engine
+    from sotdd.engines.protocol import Engine, Precision
 
 # Controls of a pair, at most.
 _MOST_CONTROLS = 13
@@ -32,7 +31,7 @@ _MOST_CONTROLS = 13
 _ROUNDING = 2.0**-24
 # Projected values beyond this are far from zero.
 _FAR = 1e4
-# Rounding beyond this share of the distance is told.
+# Rounding beyond this share of the distance is remarked on.
 _TOLERATED = 0.02
 
 
@@ -104,7 +103,8 @@ def compare(
     p = check_order(p)
     count = projections.n_projections
     per_pair = 1 + n_splits + (0 if estimator == "plain" else _MOST_CONTROLS)
-    _refuse_beyond_memory(count, len(pairs) * per_pair + 2 * len(datasets))
+    numbers = count * (len(pairs) * per_pair + 2 * len(datasets))
+    check_fits_memory(numbers, f"the results of {count:,} projections")
     chosen = engine or engine_for(device, datasets, count, precision)
     with reporting(progress, "Projecting") as report, chosen as active:
         pools = pools_of(datasets, pairs, projections, n_splits, halves)
@@ -116,7 +116,7 @@ def compare(
 def controls_for(
     projections: Projections, datasets: Sequence[LabelledData], active: Engine, estimator: Estimator
 ) -> Controls | None:
-    """What can be controlled; None for the plain estimator, and where nothing can be."""
+    """The controls of an estimator; None for the plain one, and where nothing can be controlled."""
     if estimator == "plain":
         return None
     from sotdd.engines.controls import Controls
@@ -142,7 +142,7 @@ def cost_table(
     columns: list[list[NDArray[np.float64]]] = [[] for _ in pairs]
     chance = Chance(pools, active, [p]) if pools else None
     degree = controls.degree if controls else 0
-    for view in active.views(datasets, projections, degree=degree, unplaced=chance.seen if chance else None):
+    for view in active.views(datasets, projections, degree=degree, before_sorting=chance.seen if chance else None):
         importance.append(view.block.importance)
         for seen, kept in zip(view.rows, ends, strict=True):
             kept.append(active.ends(seen))
@@ -172,7 +172,7 @@ def conclude(
     p: float,
     method: str = "s-OTDD",
 ) -> Distance:
-    """The distance of one pair, which is that ``number`` in the table."""
+    """The distance of one pair, whose costs are at ``number`` in the table."""
     i, j = pair
     costs, first, second = table.costs[number], table.reach[i], table.reach[j]
     _refuse_lost_powers(costs, first, second, p)
@@ -201,7 +201,7 @@ def conclude(
 
 
 def remarks_on_features(sides: Sequence[LabelledData], projections: Projections) -> tuple[str, ...]:
-    """What there is to say of how features were scaled and matched."""
+    """Remarks on how features were scaled and how columns were matched."""
     scaled = () if projections.scaler is None else projections.scaler.remarks
     has_names = projections.columns is not None or any(side.columns is not None for side in sides)
     return (*scaled, *by_position(sides, projections.columns)) if has_names else scaled
@@ -214,7 +214,7 @@ def pools_of(
     n_splits: int,
     halves: bool = False,
 ) -> list[Pool]:
-    """What is dealt out beside the pairs: both of each, and the halves of every dataset."""
+    """The pools to deal out: both datasets of each pair, and each dataset alone, to be halved."""
     if not (n_splits or halves):
         return []
     seed = seed_of(projections)
@@ -245,12 +245,12 @@ def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.fl
     return [np.concatenate(parts) for parts in zip(first, second, strict=True)]
 
 
-def _refuse_beyond_memory(count: int, vectors: int) -> None:
-    """Refuse so many projections that their results alone cannot be held."""
+def check_fits_memory(numbers: int, what: str) -> None:
+    """Refuse ``what`` if this many numbers cannot be held."""
     try:
-        np.empty((vectors, count))
+        np.empty(numbers)
     except (MemoryError, ValueError) as error:
-        raise SotddError(f"the results of {count:,} projections do not fit in memory: use fewer.") from error
+        raise SotddError(f"{what} do not fit in memory: use fewer.") from error
 
 
 def _refuse_lost_powers(

@@ -41,7 +41,7 @@ _LOWEST_DEGREE, _HIGHEST_DEGREE = 8, 24
 _EVEN = (2, 4, 6)
 _NORMAL = (1.0, 3.0, 15.0)
 
-# The fourth and sixth moments control directions as long as they are at most so many times those of a normal
+# The fourth and sixth moments control directions as long as they are at most this many times those of a normal
 # law. Beyond that a few points make them, and directions that happen to meet those points make the fit.
 # Pictures have 1.0 to 2.0; Student's law with three degrees of freedom has 3 and 50, log-normal tables 8 and 180.
 _LIGHT_TAILS = 4.0
@@ -92,7 +92,7 @@ class Controls:
 
     @classmethod
     def of(cls, projections: Projections, datasets: Sequence[LabelledData], engine: Engine) -> Controls:
-        """Find what can be controlled: by what is drawn, not by name."""
+        """Find what can be controlled, judged by what the laws draw, not by their names."""
         source = projections.source
         laws = source.source if isinstance(source, Later) else source
         if not isinstance(laws, Laws) or not laws.shared_directions:
@@ -128,14 +128,14 @@ class Controls:
 
     def _columns(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> list[Doubles]:
         weights = view.block.importance
-        found: list[list[Doubles]] = [[] for _ in pairs]
+        by_pair: list[list[Doubles]] = [[] for _ in pairs]
         if self.label:
-            for columns, by_label in zip(found, self._label_columns(view, pairs, p, engine), strict=True):
+            for columns, by_label in zip(by_pair, self._label_columns(view, pairs, p, engine), strict=True):
                 columns.extend((weights[:, None] * by_label).T)
         if self.lengths is not None:
-            for columns, pair in zip(found, pairs, strict=True):
+            for columns, pair in zip(by_pair, pairs, strict=True):
                 columns.extend(self._direction_columns(view, pair))
-        return [np.stack(columns, axis=1) for columns in found]
+        return [np.stack(columns, axis=1) for columns in by_pair]
 
     def _label_columns(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> list[Doubles]:
         """Of each pair, the Gaussian cost and its parts less their means over the label law, (B, 3)."""
@@ -166,16 +166,16 @@ class Controls:
         assert self.lengths is not None
         weights = view.block.importance
         lengths = self.lengths
-        i, j = sorted(pair, key=lambda place: (*lengths[place].even, lengths[place].between))  # whichever comes first
+        i, j = sorted(pair, key=lambda side: (*lengths[side].even, lengths[side].between))  # whichever comes first
         (first, a), (second, b) = (view.moments[i], lengths[i]), (view.moments[j], lengths[j])
         tilt = self._directions()
         gap = float(np.sum((a.mean - b.mean) ** 2)) / (tilt.ambient or self.projections.n_features)
-        measured = [np.ones_like(weights), (first.mean[:, 0] - second.mean[:, 0]) ** 2]
+        values = [np.ones_like(weights), (first.mean[:, 0] - second.mean[:, 0]) ** 2]
         means = [1.0, gap]
         for moments, known in ((first, a), (second, b)):
-            measured += [*moments.even.T[known.light], moments.spread[:, 0, 0] + moments.mean[:, 0] ** 2]
+            values += [*moments.even.T[known.light], moments.covariance[:, 0, 0] + moments.mean[:, 0] ** 2]
             means += [*known.even[known.light], known.between]
-        return [_apart(weights * found, mean) for found, mean in zip(measured, means, strict=True)]
+        return [_apart(weights * value, mean) for value, mean in zip(values, means, strict=True)]
 
     def _directions(self) -> Tilted:
         source = self.projections.source
@@ -191,10 +191,10 @@ def _costs(a: ClassMoments, b: ClassMoments, rows: slice, terms: Polynomials, dr
     out = np.empty((count, 3))
     kernels.gaussian_costs(
         a.mean[rows],
-        a.spread[rows],
+        a.covariance[rows],
         a.even[rows],
         b.mean[rows],
-        b.spread[rows],
+        b.covariance[rows],
         b.even[rows],
         terms.weights.reshape(count, draws),
         terms.coefficients.reshape(count, draws, -1),
@@ -205,7 +205,7 @@ def _costs(a: ClassMoments, b: ClassMoments, rows: slice, terms: Polynomials, dr
 
 
 def _lengths(data: LabelledData, sums: PointSums, dimensions: int) -> _Lengths:
-    """What the sums over a dataset's points say of the means over directions."""
+    """The means over directions that follow from the sums over a dataset's points."""
     even = [
         power / data.n_points * _mean_power(k // 2, dimensions) / math.factorial(k)
         for k, power in zip(_EVEN, sums.lengths, strict=True)
@@ -217,12 +217,12 @@ def _lengths(data: LabelledData, sums: PointSums, dimensions: int) -> _Lengths:
     return _Lengths(np.array(even), between, mean)
 
 
-def _apart(measured: Doubles, mean: float) -> Doubles:
-    """What is measured less its mean; zero where the two differ by rounding alone.
+def _apart(values: Doubles, mean: float) -> Doubles:
+    """A control less its mean over directions; zero where the two differ by rounding alone.
 
     In few dimensions a control may not vary at all: what rounding leaves of it would be fitted to the costs.
     """
-    gap = measured - mean
+    gap = values - mean
     gap[np.abs(gap) <= _ROUNDING * abs(mean)] = 0.0
     return gap
 

@@ -17,10 +17,10 @@ from sotdd.projections.recipe import Projections
 from sotdd.results.noise import PROJECTIONS
 
 if TYPE_CHECKING:
-    from sotdd.engines.cpu.splits import Pool, Unplaced
+    from sotdd.engines.cpu.splits import FeatureProjections, Pool
 
 Doubles = NDArray[np.float64]
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,21 +31,21 @@ class Deal:
     ----------
     ways
         How to deal them out.
-    places
+    index
         Which points; None for all.
     by_features
         Whether points are compared by their features alone, without the terms of their classes.
     """
 
     ways: Ways
-    places: Places | None = None
+    index: Indices | None = None
     by_features: bool = False
 
     def points(self, pool: Pool) -> Pool:
         """These points of the pool of both datasets."""
         if self.by_features:
             pool = pool.shifted(np.zeros((len(pool.rows), self.ways.n_classes)))
-        return pool if self.places is None else chosen(pool, self.places)
+        return pool if self.index is None else taken(pool, self.index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class HalfSamples:
     From one half to another a distance varies as it does from sample to sample of the full sizes.
     """
 
-    codes: Places  # (N,) the class of every point of the pool
+    codes: Indices  # (N,) the class of every point of the pool
     n_points: tuple[int, int]
     count: int
     seed: int
@@ -88,8 +88,8 @@ class HalfSamples:
         (n, m), (few, fewer) = self.n_points, self.sizes
         return self._side(rng.permutation(n)[:few]), self._side(n + rng.permutation(m)[:fewer])
 
-    def _side(self, places: Places) -> Side:
-        grouped = places[np.argsort(self.codes[places], kind="stable")]
+    def _side(self, index: Indices) -> Side:
+        grouped = index[np.argsort(self.codes[index], kind="stable")]
         counts = np.bincount(self.codes[grouped])
         present = np.flatnonzero(counts)
         return Side(grouped, np.concatenate([[0], np.cumsum(counts[present])]).astype(np.int64), present)
@@ -109,14 +109,14 @@ def deal_out(
     done = 0
     with CpuEngine(chunk=PROJECTIONS) as engine:
 
-        def seen(unplaced: Unplaced) -> None:
-            points = engine.pool(unplaced, [0, 1]).part(slice(0, count - done))
-            weights = unplaced.block.importance[: len(points.rows)]
+        def seen(projected: FeatureProjections) -> None:
+            points = projected.pool([0, 1]).part(slice(0, count - done))
+            weights = projected.block.importance[: len(points.rows)]
             for number, deal in enumerate(deals):
                 costs = engine.split_costs(deal.points(points), deal.ways, [p])[:, :, 0]
                 sums[number] += np.matmul(weights, costs)
 
-        for view in engine.views(datasets, projections, unplaced=seen):
+        for view in engine.views(datasets, projections, before_sorting=seen):
             done = min(view.part.stop, count)
             report(done, count)
             if done == count:
@@ -124,7 +124,7 @@ def deal_out(
     return [total / count for total in sums]
 
 
-def chosen(pool: Pool, places: Places) -> Pool:
+def taken(pool: Pool, index: Indices) -> Pool:
     """Some points of a pool."""
-    label_rows = None if pool.label_rows is None else np.take(pool.label_rows, places, axis=1)
-    return replace(pool, rows=np.take(pool.rows, places, axis=1), label_rows=label_rows)
+    label_rows = None if pool.label_rows is None else np.take(pool.label_rows, index, axis=1)
+    return replace(pool, rows=np.take(pool.rows, index, axis=1), label_rows=label_rows)

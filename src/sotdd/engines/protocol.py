@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
+
+# Of products on a GPU: full, or faster and rougher.
+Precision: TypeAlias = Literal["float32", "tf32"]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -31,14 +34,14 @@ class ClassMoments:
     ----------
     mean
         (B, D + 1) mean over points of what is known of their class.
-    spread
-        (B, D + 1, D + 1) covariance over points of the same.
+    covariance
+        (B, D + 1, D + 1) its covariance over points.
     even
         (B, 3) mean over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
     """
 
     mean: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    covariance: NDArray[np.float64]
     even: NDArray[np.float64]
 
 
@@ -83,6 +86,13 @@ class View:
     moments: list[ClassMoments]
 
 
+class Projected(Protocol):
+    """The feature projections of all datasets through one chunk, before class terms are added."""
+
+    def pool(self, members: Sequence[int]) -> Any:  # noqa: ANN401
+        """The points of some datasets together, for ``split_costs``, in a form of the engine's own."""
+
+
 class Engine(Protocol):
     """Works for the time of a ``with`` block. Rows are (B, n) in a form of the engine's own."""
 
@@ -100,13 +110,13 @@ class Engine(Protocol):
         projections: Projections,
         *,
         degree: int = 0,
-        unplaced: Callable[[Any], None] | None = None,
+        before_sorting: Callable[[Any], None] | None = None,
         by_class: bool = False,
     ) -> Iterator[View]:
         """See every dataset through one chunk of projections after another.
 
         Class moments are taken up to ``degree``, a multiple of four; 0 for none. Before each chunk is
-        handed out, ``unplaced`` is called with its feature projections, for ``pool``. With ``by_class`` rows
+        handed out, ``before_sorting`` is called with its feature projections, a `Projected`. With ``by_class`` rows
         hold class after class, each sorted on its own.
         """
 
@@ -124,9 +134,6 @@ class Engine(Protocol):
 
     def transport(self, a: Any, b: Any, p: float) -> Any:  # noqa: ANN401
         """W_p^p (B,) between each sorted row of a and of b, in a form of the engine's own."""
-
-    def pool(self, unplaced: Any, members: Sequence[int]) -> Any:  # noqa: ANN401
-        """The points of some datasets together, before they are placed, in a form of the engine's own."""
 
     def split_costs(self, pool: Any, splits: Ways, orders: Sequence[float]) -> Any:  # noqa: ANN401
         """W_p^p (B, S, orders) between the two sides of each split of a pool, in a form of the engine's own."""

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.streams import Stream, generator
+from sotdd.basics.text import counted
+
+# The standard deviation of a normal law in terms of its median absolute deviation.
+NORMAL_DEVIATION = 1.4826
 
 
 class Labelled(Protocol):
@@ -22,14 +26,14 @@ class Labelled(Protocol):
 
     @property
     def codes(self) -> NDArray[np.integer]:
-        """Of every point, the place of its label among them."""
+        """Of every point, the index of its label among them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
     """The points of a pool that were dealt to one side, the classes that are there one after another."""
 
-    index: NDArray[np.int64]  # (n,) places in the pool
+    index: NDArray[np.int64]  # (n,) indices in the pool
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among them; every class has a point
     classes: NDArray[np.int64]  # (C,) which classes of the pool these are
 
@@ -80,7 +84,7 @@ class Splits:
     stop: int
     seed: int
     actual: bool
-    grouped: NDArray[np.int64]  # (N,) places in the pool, class by class
+    grouped: NDArray[np.int64]  # (N,) indices in the pool, class by class
     edges: NDArray[np.int64]  # (C + 1,) where the classes lie among them
 
     @classmethod
@@ -90,7 +94,7 @@ class Splits:
         """Pool datasets; with ``actual``, split 0 gives the first points to the left as they came."""
         codes = pooled_codes(datasets)
         if min(sizes) < 1 or sum(sizes) != len(codes):
-            raise SotddError(f"{len(codes):,} points cannot be dealt out as {sizes[0]:,} and {sizes[1]:,}.")
+            raise SotddError(f"{counted(len(codes), 'point')} cannot be dealt out as {sizes[0]:,} and {sizes[1]:,}.")
         grouped = np.argsort(codes, kind="stable").astype(np.int64)
         edges = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
         return cls(sizes, 0, count, seed, actual, grouped, edges)

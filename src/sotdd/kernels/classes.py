@@ -22,19 +22,19 @@ def sort_large_classes(rows: Floats, offsets: Integers, classes: Integers) -> No
 def gather_classes(rows: Floats, offsets: Integers, classes: Integers, out: Floats) -> None:
     """Copy the values of these classes out of rows (B, n) into out (B, classes, width), infinity behind them."""
     for line in range(rows.shape[0]):
-        for place in range(classes.size):
-            members = rows[line, offsets[classes[place]] : offsets[classes[place] + 1]]
-            out[line, place, : members.size] = members
-            out[line, place, members.size :] = np.inf
+        for number in range(classes.size):
+            members = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]]
+            out[line, number, : members.size] = members
+            out[line, number, members.size :] = np.inf
 
 
 @kernel
 def scatter_classes(values: Floats, offsets: Integers, classes: Integers, rows: Floats) -> None:
     """Copy values (B, classes, width) back to where ``gather_classes`` took them from."""
     for line in range(rows.shape[0]):
-        for place in range(classes.size):
-            members = rows[line, offsets[classes[place]] : offsets[classes[place] + 1]]
-            members[:] = values[line, place, : members.size]
+        for number in range(classes.size):
+            members = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]]
+            members[:] = values[line, number, : members.size]
 
 
 @kernel

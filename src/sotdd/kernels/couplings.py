@@ -1,6 +1,6 @@
 """Compiled loops over classes: what transport moves between them, and how far apart they are.
 
-Rows hold class after class, each sorted; see ``kernels.py`` for what a row is.
+Rows hold class after class, each sorted; see ``rows.py`` for what a row is.
 """
 
 from __future__ import annotations

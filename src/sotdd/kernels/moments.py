@@ -125,9 +125,9 @@ def summarise_rows(
     powers, moments = np.empty(n), np.empty(known)
     bound = np.float32(cut)
     for line in range(rows.shape[0]):
-        centre, spread = mean[line], covariance[line]
+        centre, products = mean[line], covariance[line]
         centre[:] = 0.0
-        spread[:, :] = 0.0
+        products[:, :] = 0.0
         even[line, :] = 0.0
         for c in range(offsets.size - 1):
             first, last = offsets[c], offsets[c + 1]
@@ -138,20 +138,20 @@ def summarise_rows(
                 weighted = share * moments[i]
                 centre[i] += weighted
                 for j in range(i + 1):
-                    spread[i, j] += weighted * moments[j]
+                    products[i, j] += weighted * moments[j]
         even[line, 0] /= 2.0 * n
         even[line, 1] /= 24.0 * n
         even[line, 2] /= 720.0 * n
         for i in range(known):
             for j in range(i + 1):
-                spread[i, j] -= centre[i] * centre[j]
-                spread[j, i] = spread[i, j]
+                products[i, j] -= centre[i] * centre[j]
+                products[j, i] = products[i, j]
 
 
 @kernel
 def _gaussian_cost(
-    mean_a: Doubles, spread_a: Doubles, half_square_a: float,
-    mean_b: Doubles, spread_b: Doubles, half_square_b: float,
+    mean_a: Doubles, covariance_a: Doubles, half_square_a: float,
+    mean_b: Doubles, covariance_b: Doubles, half_square_b: float,
     weight: float, orders: Integers, values: Doubles, count: int,
 ) -> tuple[float, float, float]:  # fmt: skip
     """W_2² between Gaussians with the mean and variance of each dataset's projected points.
@@ -159,19 +159,19 @@ def _gaussian_cost(
     Also the part of it that is the gap between the means, and the sum of both variances.
     """
     # Of the variance of t, what lies within classes: the rest comes with the class means.
-    within_a = max(0.0, 2 * half_square_a - mean_a[0] * mean_a[0] - spread_a[0, 0])
-    within_b = max(0.0, 2 * half_square_b - mean_b[0] * mean_b[0] - spread_b[0, 0])
+    within_a = max(0.0, 2 * half_square_a - mean_a[0] * mean_a[0] - covariance_a[0, 0])
+    within_b = max(0.0, 2 * half_square_b - mean_b[0] * mean_b[0] - covariance_b[0, 0])
     gap = 0.0
     variance_a = weight * weight * within_a
     variance_b = weight * weight * within_b
     for i in range(count):
         at, value = orders[i], values[i]
         gap += value * (mean_a[at] - mean_b[at])
-        half_a = 0.5 * value * spread_a[at, at]
-        half_b = 0.5 * value * spread_b[at, at]
+        half_a = 0.5 * value * covariance_a[at, at]
+        half_b = 0.5 * value * covariance_b[at, at]
         for j in range(i):
-            half_a += values[j] * spread_a[at, orders[j]]
-            half_b += values[j] * spread_b[at, orders[j]]
+            half_a += values[j] * covariance_a[at, orders[j]]
+            half_b += values[j] * covariance_b[at, orders[j]]
         variance_a += 2 * value * half_a
         variance_b += 2 * value * half_b
     variance_a, variance_b = max(0.0, variance_a), max(0.0, variance_b)
@@ -181,7 +181,7 @@ def _gaussian_cost(
 
 @kernel
 def gaussian_costs(
-    mean_a: Doubles, spread_a: Doubles, even_a: Doubles, mean_b: Doubles, spread_b: Doubles, even_b: Doubles,
+    mean_a: Doubles, covariance_a: Doubles, even_a: Doubles, mean_b: Doubles, covariance_b: Doubles, even_b: Doubles,
     weights: Doubles, coefficients: Doubles, p: float, out: Doubles,
 ) -> None:  # fmt: skip
     """Write, for each of B projections, means over draws of label terms, (B, 3).
@@ -205,11 +205,11 @@ def gaussian_costs(
                 if value != 0.0:
                     orders[count], values[count] = k, value * factorials[k]
                     count += 1
-            found = _gaussian_cost(
-                mean_a[line], spread_a[line], even_a[line, 0], mean_b[line], spread_b[line], even_b[line, 0],
+            parts = _gaussian_cost(
+                mean_a[line], covariance_a[line], even_a[line, 0], mean_b[line], covariance_b[line], even_b[line, 0],
                 weight, orders, values, count,
             )  # fmt: skip
             for column in range(3):
-                out[line, column] += found[column] if p == 2.0 else found[column] ** (0.5 * p)
+                out[line, column] += parts[column] if p == 2.0 else parts[column] ** (0.5 * p)
         for column in range(3):
             out[line, column] /= weights.shape[1]

@@ -149,7 +149,7 @@ def add_counts(
 
 
 @kernel
-def _spread(
+def _rebin(
     counts: Integers, low: float, high: float, weight: float, shift: float, cells: Doubles, span: Doubles
 ) -> None:
     """Add the counted values, taken as even within each bin and carried to weight * t + shift, to cells.
@@ -201,13 +201,13 @@ def _means_of_cells(cells: Doubles, span: Doubles, out: Floats, lost: Doubles) -
     deviations, squares = 0.0, 0.0
     for q in range(out.size):
         wanted, moment, second = part_mass, 0.0, 0.0
-        origin = cell  # places are counted from here, so that squares keep their digits
+        origin = cell  # positions are counted from here, so that squares keep their digits
         while cell < cells.size:
             taken = min(wanted, cells[cell] - used)
             if taken > 0.0:
-                place = cell - origin + (used + 0.5 * taken) / cells[cell]
-                moment += taken * place
-                second += taken * (place * place + (taken / cells[cell]) ** 2 / 12)
+                position = cell - origin + (used + 0.5 * taken) / cells[cell]
+                moment += taken * position
+                second += taken * (position * position + (taken / cells[cell]) ** 2 / 12)
                 wanted -= taken
                 used += taken
             if wanted <= 0.0:
@@ -259,5 +259,5 @@ def quantiles_of_counts(
         cells[:] = 0.0
         for g in range(counts.shape[0]):
             if low[g, line] <= high[g, line]:
-                _spread(counts[g, line], low[g, line], high[g, line], weights[line], shifts[line, g], cells, span)
+                _rebin(counts[g, line], low[g, line], high[g, line], weights[line], shifts[line, g], cells, span)
         _means_of_cells(cells, span, out[line], lost[line])

@@ -15,9 +15,9 @@ def class_sums(rows, offsets, coefficients, sums, n, n_classes, n_coefficients, 
     first, last = tl.load(offsets + label), tl.load(offsets + label + 1)
     total = tl.zeros((WIDTH,), dtype=tl.float64)
     for start in range(first, last, WIDTH):
-        place = start + tl.arange(0, WIDTH)
-        inside = place < last
-        t = tl.load(rows + line * n + place, mask=inside, other=0.0).to(tl.float64)
+        at = start + tl.arange(0, WIDTH)
+        inside = at < last
+        t = tl.load(rows + line * n + at, mask=inside, other=0.0).to(tl.float64)
         t = tl.where(t > cut, cut, tl.where(t < -cut, -cut, t))  # NaN stays NaN
         value = tl.zeros((WIDTH,), dtype=tl.float64)
         for order in range(n_coefficients):
@@ -27,7 +27,7 @@ def class_sums(rows, offsets, coefficients, sums, n, n_classes, n_coefficients, 
 
 
 @triton.jit
-def place(rows, codes, weights, terms, n, n_classes, WIDTH: tl.constexpr):
+def shift_rows(rows, codes, weights, terms, n, n_classes, WIDTH: tl.constexpr):
     """One program shifts a part of one row: weight * t + the term of each point's class."""
     line = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)

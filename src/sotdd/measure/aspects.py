@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described
-from sotdd.basics.errors import SotddError
+from sotdd.basics.checks import check_choice
 from sotdd.engines.splits import Splits
 from sotdd.measure.contrasts import gap_of_class_means, gap_of_means, gap_of_shares
 from sotdd.results.noise import rooted_means
@@ -26,12 +25,13 @@ _ALIKE = 1e-9
 # Both orders are judged: p = 1 sees small shifts of everything, p = 2 what few points or classes do.
 ORDERS = (1.0, 2.0)
 
-# Points farther from the middle than so many spreads count as so far: few far points would drown what all others say.
+# Points farther from the median than this many deviations are brought that near: few far points would drown out all
+# others.
 FARTHEST = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class Scope:
     """What a test looks at.
 
     Attributes
@@ -46,8 +46,8 @@ class Looked:
     names: bool
 
     @classmethod
-    def at(cls, n_classes: int, label_names: LabelNames) -> Looked:
-        """All aspects that there are."""
+    def of(cls, n_classes: int, label_names: LabelNames) -> Scope:
+        """All aspects of data with this many classes."""
         if n_classes == 1:
             return cls(("features",), names=False)
         return cls(("labels", "features"), names=label_names == "match")
@@ -59,28 +59,16 @@ class Looked:
 
     def means(self, rows: NDArray[np.float32], splits: Splits) -> dict[str, Doubles]:
         """Statistics (S,) of how means differ, from the projections (L, N) of all points."""
-        found = {"means": gap_of_means(rows, splits)}
+        statistics = {"means": gap_of_means(rows, splits)}
         if self.names:
-            found |= {"classes by name": gap_of_class_means(rows, splits), "class shares": gap_of_shares(splits)}
-        return found
-
-
-def check_statistic(statistic: object) -> Statistic:
-    """Return the name of a statistic, or refuse."""
-    known: Statistic
-    for known in ("combined", "balanced", "distance"):
-        if isinstance(statistic, str) and statistic == known:
-            return known
-    raise SotddError(f"statistic is {described(statistic)}: expected 'combined', 'balanced' or 'distance'.")
+            statistics |= {"classes by name": gap_of_class_means(rows, splits), "class shares": gap_of_shares(splits)}
+        return statistics
 
 
 def check_label_names(label_names: object) -> LabelNames:
     """Return whether names count, or refuse."""
-    known: LabelNames
-    for known in ("ignore", "match"):
-        if isinstance(label_names, str) and label_names == known:
-            return known
-    raise SotddError(f"label_names is {described(label_names)}: expected 'ignore' or 'match'.")
+    names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
+    return names
 
 
 def balanced(costs: Doubles) -> Doubles:
@@ -106,9 +94,9 @@ def judged(distances: Doubles, costs: Mapping[Aspect, Doubles], p: float, by: St
     if by == "balanced":
         return {"balanced": balanced(distances)}
     return {
-        f"{aspect}, order {order:g}": balanced(of_aspect[:, :, place])
+        f"{aspect}, order {order:g}": balanced(of_aspect[:, :, column])
         for aspect, of_aspect in costs.items()
-        for place, order in enumerate(ORDERS)
+        for column, order in enumerate(ORDERS)
     }
 
 

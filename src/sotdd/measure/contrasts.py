@@ -76,14 +76,14 @@ def gap_of_shares(splits: Splits) -> Doubles:
 
 def _over_splits(splits: Splits, statistic: Callable[[Doubles], Doubles]) -> Doubles:
     """A statistic of who is on the left (B, N), of all splits."""
-    found = []
+    statistics = []
     for start in range(0, len(splits), _BATCH):
         batch = splits.part(start, start + _BATCH)
         left = np.zeros((len(batch), sum(splits.sizes)))
         for number in range(len(batch)):
             left[number, batch.draw(number)[0].index] = 1.0
-        found.append(statistic(left))
-    return np.concatenate(found)
+        statistics.append(statistic(left))
+    return np.concatenate(statistics)
 
 
 def _centred(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doubles:
@@ -98,9 +98,9 @@ def _centred(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doub
     return wide
 
 
-def _whitened(points: Doubles, spread_of: Doubles, ridge: float) -> Doubles:
-    """Points (L, N) in coordinates (r, N) in which others have about the same variance everywhere."""
-    variances, turn = np.linalg.eigh(spread_of @ spread_of.T / spread_of.shape[1])
+def _whitened(points: Doubles, reference: Doubles, ridge: float) -> Doubles:
+    """Points (L, N) in coordinates (r, N) in which the reference (L, N) has about the same variance everywhere."""
+    variances, turn = np.linalg.eigh(reference @ reference.T / reference.shape[1])
     variances = np.maximum(variances, 0.0)
     kept = variances > _ROUNDING * variances.max()
     added = ridge * variances.sum() / min(points.shape)

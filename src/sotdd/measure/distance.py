@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described
+from sotdd.basics.checks import check_choice, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress, reporting
 from sotdd.engines.adaptive import MOST, to_tolerance
 from sotdd.engines.comparison import compare
+from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings, shows_drawing
@@ -23,8 +24,6 @@ from sotdd.results.estimators import Estimator
 from sotdd.results.noise import SPLITS
 from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
-
-Precision: TypeAlias = Literal["float32", "tf32"]
 
 # The order of transport unless another is asked for.
 ORDER = 2.0
@@ -109,7 +108,7 @@ def distance(
         pooled points, or as many as you say, through 128 of the projections. Labels are pooled by value. See
         `Distance.within_noise`.
     device
-        "cpu", "cuda" or such as "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
+        "cpu", "cuda" or "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
         there and the work is worth it, or else the processor.
     precision
         Of products on a GPU: "float32", or "tf32", which is faster and rougher.
@@ -154,7 +153,7 @@ def distance(
         )  # fmt: skip
         return distances[0, 1]
     if projections is not None:
-        raise SotddError("rel_tol is given together with projections, which are as many as they are: leave one out.")
+        raise SotddError("rel_tol is given together with projections, whose number is fixed: leave one out.")
     recipe, data = projections_for(data, None, settings, chosen)
     return to_tolerance(
         data, recipe, p, rel_tol, max_projections, progress,
@@ -175,12 +174,10 @@ def check_splits(noise_floor: object) -> int:
 
 def chosen_estimator(estimator: object, projections: Projections | None) -> Literal["controlled", "plain"]:
     """The estimator asked for; "auto" is the plain one where projections are given."""
-    if estimator == "auto":
+    chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
+    if chosen == "auto":
         return "controlled" if projections is None else "plain"
-    for known in ("controlled", "plain"):
-        if estimator == known:
-            return known
-    raise SotddError(f"estimator is {described(estimator)}: expected 'auto', 'controlled' or 'plain'.")
+    return chosen
 
 
 def projections_for(
@@ -225,11 +222,11 @@ def refuse_for_sketches(
         sketch = next(name for name, source in sources if isinstance(source, Sketch))
         raise SotddError(f"{sketch!r} is a sketch, which has no points for method {method!r}: give the data.")
     if n_splits:
-        raise SotddError("a noise floor deals out points, and a sketch has none: compare the data themselves.")
+        raise SotddError("a noise floor needs points, and a sketch has none: compare the data themselves.")
     also = {"estimator": (estimator, "auto"), "projections": (projections, None), "rel_tol": (rel_tol, None)}
     asked = [*settings, *(name for name, (value, default) in also.items() if value != default)]
     if asked:
-        raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which is made already: leave that out.")
+        raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which is already made: leave that out.")
 
 
 def refuse_for_peers(method: str, **settings: tuple[object, object]) -> None:

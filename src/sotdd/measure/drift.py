@@ -11,11 +11,12 @@ import numpy as np
 from sotdd.basics.checks import check_count, check_order
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
+from sotdd.basics.text import counted
 from sotdd.engines.splits import Splits
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position, taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.aspects import LabelNames, Looked, check_label_names
+from sotdd.measure.aspects import LabelNames, Scope, check_label_names
 from sotdd.measure.distance import ORDER, projections_for
 from sotdd.measure.drift_monitor import DriftMonitor
 from sotdd.measure.permutation import DRAWING, sampled, seed_and_settings
@@ -25,8 +26,8 @@ from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.two_sample import TwoSampleTest
 
-# A batch is compared with so many times its points, or with so many, where the reference has more: beyond that the
-# noise of the batch is all there is.
+# A batch is compared with at most this many times its points, or with this many if that is more: beyond that, all
+# noise is the batch's own.
 _ENOUGH_TIMES = 20
 _ENOUGH = 1000
 
@@ -125,10 +126,9 @@ class DriftReference:
 
     def __repr__(self) -> str:
         """Sizes, for people."""
-        classes = "1 class" if len(self.classes) == 1 else f"{len(self.classes):,} classes"
-        return (
-            f"DriftReference({self.n_points:,} points in {classes}, {self.projections.n_projections:,} projections)"
-        ) + "".join(f"; {said}" for said in self.remarks)
+        size = f"{counted(self.n_points, 'point')} in {counted(len(self.classes), 'class', 'classes')}"
+        seen_through = counted(self.projections.n_projections, "projection")
+        return f"DriftReference({size}, {seen_through})" + "".join(f"; {remark}" for remark in self.remarks)
 
     def test(self, batch: Dataset, *, n_permutations: int = 499, progress: Progress = None) -> TwoSampleTest:
         """Say whether a batch may be a sample of the reference's source.
@@ -149,14 +149,14 @@ class DriftReference:
         seen = Projected.of(data, self.projections)
         kept = self._enough_for(seen.n_points)
         splits = Splits.of([kept, seen], (kept.n_points, seen.n_points), count + 1, self.seed, actual=True)
-        looked = Looked.at(splits.n_classes, self.label_names)
+        scope = Scope.of(splits.n_classes, self.label_names)
         with reporting(progress, "Shuffling") as report, CpuEngine() as engine:
-            shuffles = Shuffles(splits, looked, self.p, self.projections.n_projections, engine, report)
+            shuffles = Shuffles(splits, scope, self.p, self.projections.n_projections, engine, report)
             self._deal_out(kept, seen, shuffles)
             return shuffles.verdict("combined", self.projections, (*self.remarks, *self._remarks_on(data)))
 
     def monitor(self, run_length: int = 200) -> DriftMonitor:
-        """Watch a series of batches, with one false alarm in so many batches on average; see `DriftMonitor`."""
+        """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""
         return DriftMonitor.begin(self, check_count(run_length, "run_length"))
 
     def _enough_for(self, batch_size: int) -> Projected:
@@ -181,7 +181,7 @@ class DriftReference:
             shuffles.add(Pool(rows, label_rows, block.terms))
 
     def _remarks_on(self, batch: LabelledData) -> tuple[str, ...]:
-        """What there is to say of how features are scaled, and how the columns of a batch were matched."""
+        """Remarks on how features are scaled, and how the columns of a batch were matched."""
         scaler, columns = self.projections.scaler, self.projections.columns
         met = meets_by_position(batch, columns)
         matched = (taken_by_position(batch.name, columns is not None),) if met else ()

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs.data import Dataset
 from sotdd.results.two_sample import TwoSampleTest
+
+if TYPE_CHECKING:
+    from sotdd.measure.drift import DriftReference
 
 # What is taken off every score: scores of no drift then drift downwards, those of one standard deviation upwards.
 _ALLOWANCE = 0.5
@@ -22,13 +26,6 @@ _TIMES_A_BATCH = 5
 
 # States of the chain by which average run lengths are found.
 _STATES = 160
-
-
-class Reference(Protocol):
-    """What batches are tested against, such as a `DriftReference`."""
-
-    def test(self, batch: Dataset, *, n_permutations: int) -> TwoSampleTest:
-        """Say whether a batch may be a sample of the reference's source."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +65,7 @@ class DriftMonitor:
     True
     """
 
-    reference: Reference
+    reference: DriftReference
     run_length: int
     limit: float
     total: float = 0.0
@@ -76,7 +73,7 @@ class DriftMonitor:
     last: TwoSampleTest | None = None
 
     @classmethod
-    def begin(cls, reference: Reference, run_length: int) -> DriftMonitor:
+    def begin(cls, reference: DriftReference, run_length: int) -> DriftMonitor:
         """Before the first batch."""
         if run_length < 2:
             raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
@@ -89,37 +86,37 @@ class DriftMonitor:
 
     def after(self, batch: Dataset, *, n_permutations: int = 499) -> DriftMonitor:
         """The monitor after one more batch; after an alarm it begins anew."""
-        found = self.reference.test(batch, n_permutations=n_permutations)
-        kept, size = found.n_points
+        result = self.reference.test(batch, n_permutations=n_permutations)
+        kept, size = result.n_points
         if kept < _TIMES_A_BATCH * size:
             raise SotddError(
-                f"the batch has {size:,} points and the reference {kept:,}: a series needs a reference of at least "
-                f"{_TIMES_A_BATCH} times a batch, {_TIMES_A_BATCH * size:,} points; test single batches instead."
+                f"the batch has {counted(size, 'point')} and the reference {kept:,}: a series needs a reference of at "
+                f"least {_TIMES_A_BATCH} times a batch, {_TIMES_A_BATCH * size:,} points; test single batches instead."
             )
         before = 0.0 if self.alarm else self.total
-        total = max(0.0, before + score(found) - _ALLOWANCE)
-        return replace(self, total=total, n_batches=self.n_batches + 1, last=found)
+        total = max(0.0, before + score(result) - _ALLOWANCE)
+        return replace(self, total=total, n_batches=self.n_batches + 1, last=result)
 
     def __repr__(self) -> str:
         """Where it stands."""
-        every = f"{self.run_length:,} batches to a false alarm"
+        every = f"{counted(self.run_length, 'batch', 'batches')} to a false alarm"
         if self.last is None:
             return f"DriftMonitor(no batches yet, {every})"
         state = "drift" if self.alarm else "no drift"
-        batches = "1 batch" if self.n_batches == 1 else f"{self.n_batches:,} batches"
+        batches = counted(self.n_batches, "batch", "batches")
         return f"DriftMonitor({state} after {batches}: {self.total:.2f} of {self.limit:.2f}, {every})"
 
 
-def score(found: TwoSampleTest) -> float:
+def score(result: TwoSampleTest) -> float:
     """A test as a normal score: what a standard normal number exceeds with its p-value.
 
     Beyond the farthest shuffle it is how many standard deviations of chance the statistic is away.
     """
     from scipy.special import ndtri
 
-    by_rank = float(ndtri(1 - found.p_value)) if found.p_value < 1 else float(ndtri(0.5 / len(found.null)))
-    if found.statistic > found.null.max() and math.isfinite(found.effect_size):
-        return max(by_rank, found.effect_size)
+    by_rank = float(ndtri(1 - result.p_value)) if result.p_value < 1 else float(ndtri(0.5 / len(result.null)))
+    if result.statistic > result.null.max() and math.isfinite(result.effect_size):
+        return max(by_rank, result.effect_size)
     return by_rank
 
 

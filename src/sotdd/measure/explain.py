@@ -17,9 +17,10 @@ from sotdd.engines.class_chance import chance_of_any, deals_of_pairs
 from sotdd.engines.class_comparison import compare_classes
 from sotdd.engines.comparison import compare
 from sotdd.engines.dealing import Deal, HalfSamples, deal_out
+from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.distance import ORDER, Precision, chosen_estimator, projections_for
+from sotdd.measure.distance import ORDER, chosen_estimator, projections_for
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.class_comparison import ClassComparison
@@ -28,9 +29,9 @@ from sotdd.results.estimators import Estimator
 from sotdd.results.explanation import Explanation
 from sotdd.results.noise import SPLITS
 
-# Half of the points of each are compared so often, which tells how shares vary from sample to sample.
+# How often half of the points of each are compared, which tells how shares vary from sample to sample.
 _HALF_SAMPLES = 24
-# With fewer no outcome of the data is rarer than 5 %.
+# With fewer splits no outcome of the data is rarer than 5 %.
 _FEWEST_SPLITS = 19
 
 
@@ -97,8 +98,8 @@ def explain(
     how["n_splits"] = splits = _check_splits(n_splits)
     with reporting(progress, "Explaining") as report:
         whole, forgotten, by_class, dealt = (_stage(report, number) for number in range(4))
-        found = compare(datasets, [(0, 1)], recipe, order, whole, **how)[0, 1]
-        unlabelled = found
+        distance = compare(datasets, [(0, 1)], recipe, order, whole, **how)[0, 1]
+        unlabelled = distance
         if any(len(data.classes) > 1 for data in datasets):
             plain = [_without_labels(data) for data in datasets]
             unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, **how)[0, 1]
@@ -107,22 +108,22 @@ def explain(
     one, other = (data.name for data in datasets)
     sizes = datasets[0].counts, datasets[1].counts
     names = one, other if other != one else f"{other} (2)"
-    return Explanation(names, found, unlabelled, sizes, classes, matches, resampled)
+    return Explanation(names, distance, unlabelled, sizes, classes, matches, resampled)
 
 
 def _dealt_out(
-    datasets: Sequence[LabelledData], found: ClassComparison, recipe: Projections, n_splits: int, report: Report
+    datasets: Sequence[LabelledData], comparison: ClassComparison, recipe: Projections, n_splits: int, report: Report
 ) -> tuple[ClassMatches, NDArray[np.float64]]:
     """Match classes and deal their points out anew; and compare half of all points, with labels and without.
 
     Classes of one name are dealt out too, to see whether names have changed.
     """
     classes = [data.classes for data in datasets]
-    pairs = match_classes(found, classes)
+    pairs = match_classes(comparison, classes)
     asked = list(dict.fromkeys([*pairs, *same_names(classes)]))
     halves = [Deal(HalfSamples.of(datasets, _HALF_SAMPLES, seed_of(recipe), labels=labels)) for labels in (True, False)]
     deals = [*deals_of_pairs(datasets, asked, n_splits, seed_of(recipe)), *halves]
-    costs = deal_out(datasets, deals, recipe, found.p, report)
+    costs = deal_out(datasets, deals, recipe, comparison.p, report)
     p_values = chance_of_any(np.array(costs[:-2]))
     return ClassMatches(tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True))), np.array(costs[-2:])
 

@@ -9,11 +9,11 @@ from typing import Any, Unpack
 
 from sotdd.basics.progress import Progress
 from sotdd.engines.comparison import compare
+from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled, named
 from sotdd.measure.distance import (
     ORDER,
     MethodSettings,
-    Precision,
     by_peer,
     check_splits,
     chosen_estimator,
@@ -52,7 +52,7 @@ def pairwise(
     Parameters
     ----------
     datasets
-        Datasets by name, or a list of them, named by their places; paths name themselves. Some may be
+        Datasets by name, or a list of them, named by their numbers; paths name themselves. Some may be
         sketches: the others are then seen through their projections.
     p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
         As in `distance`.

@@ -6,8 +6,9 @@ from typing import Unpack, cast
 
 from sotdd.basics.errors import UnknownSetting
 from sotdd.basics.progress import Progress
+from sotdd.engines.protocol import Precision
 from sotdd.inputs.data import Dataset
-from sotdd.measure.distance import ORDER, MethodSettings, Precision, distance
+from sotdd.measure.distance import ORDER, MethodSettings, distance
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
@@ -59,9 +60,7 @@ def paper(
     """
     for name in _ITS_OWN:
         if name in drawing:
-            raise UnknownSetting(
-                f"there is no setting {name} of the paper's definition: use sotdd.distance for others."
-            )
+            raise UnknownSetting(f"the paper's definition has no setting {name}: use sotdd.distance.")
     settings = drawing if projections is not None else {**drawing, **_ITS_OWN}
     return distance(
         a, b, p=p, projections=projections, estimator="plain", device=device, precision=precision, progress=progress,

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_order, check_seed
+from sotdd.basics.checks import check_choice, check_count, check_order, check_seed
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
 from sotdd.engines.comparison import remarks_on_features
+from sotdd.engines.protocol import Precision
 from sotdd.engines.splits import Splits
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.aspects import LabelNames, Looked, check_label_names, check_statistic
-from sotdd.measure.distance import ORDER, Precision, projections_for
-from sotdd.measure.shuffling import Shuffles, engine_of
+from sotdd.measure.aspects import LabelNames, Scope, check_label_names
+from sotdd.measure.distance import ORDER, projections_for
+from sotdd.measure.shuffling import Shuffles
 from sotdd.projections.drawing import Drawing, DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.two_sample import Statistic, TwoSampleTest
@@ -102,8 +103,11 @@ def test(
     >>> sotdd.test((x[:200], y[:200]), (x[200:], wrong[200:]), n_permutations=199)
     p = 0.025, most by labels, order 2: distance 0.136, by chance 0.0738 to 0.122 (199 draws, 128 projections)
     """
+    from sotdd.engines.choice import engine_for
+
     check_count(n_permutations, "n_permutations")
-    p, judged_by, names = check_order(p), check_statistic(statistic), check_label_names(label_names)
+    p, names = check_order(p), check_label_names(label_names)
+    judged_by: Statistic = check_choice(statistic, "statistic", get_args(Statistic))
     if names == "match" and judged_by != "combined":
         raise SotddError(f"label_names='match' is given with statistic={judged_by!r}: only 'combined' sees names.")
     seed, settings = seed_and_settings(drawing, projections)
@@ -111,10 +115,11 @@ def test(
     recipe, data = projections_for(data, projections, settings, drawing=DRAWING)
     recipe.refuse_weighted("a test")
     splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, seed, actual=True)
-    looked = Looked.at(splits.n_classes, names) if judged_by == "combined" else None
-    with reporting(progress, "Shuffling") as report, engine_of(data, recipe, device, precision) as active:
-        shuffles = Shuffles(splits, looked, p, recipe.n_projections, active, report)
-        for _ in active.views(data, recipe, unplaced=lambda seen: shuffles.add(active.pool(seen, (0, 1)))):
+    scope = Scope.of(splits.n_classes, names) if judged_by == "combined" else None
+    engine = engine_for(device, data, recipe.n_projections, precision)
+    with reporting(progress, "Shuffling") as report, engine as active:
+        shuffles = Shuffles(splits, scope, p, recipe.n_projections, active, report)
+        for _ in active.views(data, recipe, before_sorting=lambda seen: shuffles.add(seen.pool((0, 1)))):
             pass
         return shuffles.verdict(judged_by, recipe, (*remarks, *remarks_on_features(data, recipe)))
 
@@ -127,16 +132,16 @@ def seed_and_settings(drawing: DrawingSettings, projections: Projections | None)
 
 
 def sampled(data: list[LabelledData], max_points: int | None, seed: int) -> tuple[list[LabelledData], tuple[str, ...]]:
-    """Random samples of datasets that have more points than that, and what there is to say of it."""
+    """A random sample of each dataset that has more than ``max_points``, and a remark on each sample."""
     if max_points is None:
         return data, ()
     most = check_count(max_points, "max_points")
     result, remarks = [], []
-    for place, part in enumerate(data):
+    for number, part in enumerate(data):
         if part.n_points <= most:
             result.append(part)
             continue
-        rows = np.sort(generator(seed, Stream.SAMPLE, place).choice(part.n_points, most, replace=False))
+        rows = np.sort(generator(seed, Stream.SAMPLE, number).choice(part.n_points, most, replace=False))
         result.append(part.take(rows))
         remarks.append(f"{most:,} of the {part.n_points:,} points of {part.name!r} were sampled")
     return result, tuple(remarks)

@@ -13,8 +13,8 @@ from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
 
-# Features and projections beyond this many spreads count as so many. They are a difference in any case, and their
-# powers stay within float64.
+# Features and projections beyond this many spreads are cut to it. They are a difference in any case, and their powers
+# stay within float64.
 _FARTHEST = 1e12
 
 
@@ -29,7 +29,7 @@ class Projected:
     label_rows
         (L, n) those made for labels; None where ``rows`` serve both.
     classes, codes
-        The labels, and of every point its place among them.
+        The labels, and the index of every point's label among them.
     """
 
     rows: NDArray[np.float32]
@@ -57,10 +57,10 @@ class Projected:
         """How many points there are."""
         return len(self.codes)
 
-    def take(self, places: NDArray[np.integer]) -> Projected:
+    def take(self, index: NDArray[np.integer]) -> Projected:
         """Some of the points."""
-        label_rows = None if self.label_rows is None else self.label_rows[:, places]
-        return Projected(self.rows[:, places], label_rows, self.classes, self.codes[places])
+        label_rows = None if self.label_rows is None else self.label_rows[:, index]
+        return Projected(self.rows[:, index], label_rows, self.classes, self.codes[index])
 
 
 def _projected(data: LabelledData, projections: Projections, drawn: list[Drawn]) -> NDArray[np.float32]:

@@ -7,8 +7,9 @@ from typing import Unpack
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress
+from sotdd.engines.protocol import Precision
 from sotdd.inputs import named
-from sotdd.measure.distance import ORDER, MethodSettings, Precision
+from sotdd.measure.distance import ORDER, MethodSettings
 from sotdd.measure.pairwise import distances_between
 from sotdd.projections.drawing import shows_drawing
 from sotdd.projections.recipe import Projections
@@ -69,14 +70,14 @@ def rank(
     1     near       0.0989 ± 0.0012
     2     far        0.9109 ± 0.0019
     """
+    if isinstance(candidates, (Mapping, Sequence)) and not candidates:
+        raise SotddError("there are no candidates: expected at least one.")
     others = named(candidates, Sketch)
     [(name, source)] = named([target], Sketch)
     if name == "0":  # it has no name of its own
         name = "target"
     while any(name == other for other, _ in others):
         name = f"{name} (target)"
-    if not others:
-        raise SotddError("there are no candidates: expected at least one.")
     distances, _ = distances_between(
         [(name, source), *others],
         [(0, number) for number in range(1, len(others) + 1)],

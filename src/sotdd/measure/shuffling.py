@@ -1,19 +1,19 @@
-"""Points shuffled between two sides, in every aspect that a test looks at."""
+"""Points shuffled between two sides, and what every shuffle costs in each aspect of a test."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Report
+from sotdd.basics.text import counted
 from sotdd.engines.chance import usable_costs
+from sotdd.engines.comparison import check_fits_memory
 from sotdd.engines.splits import Splits
-from sotdd.inputs.data import LabelledData
-from sotdd.measure.aspects import FARTHEST, ORDERS, Aspect, Looked, combined, judged
+from sotdd.measure.aspects import FARTHEST, ORDERS, Aspect, Scope, combined, judged
 from sotdd.projections.recipe import Projections
 from sotdd.results.noise import rooted_means
 from sotdd.results.two_sample import Statistic, TwoSampleTest
@@ -26,7 +26,7 @@ Doubles = NDArray[np.float64]
 # Splits that are made between two reports of progress.
 _BATCH = 64
 
-# Of so many splits, the data included, the distance is shown beside that of the data.
+# The distances of this many splits, the data included, are shown beside the verdict.
 _SHOWN = 200
 
 
@@ -37,38 +37,39 @@ class Shuffles:
     ----------
     splits
         The ways to deal the points out; the first is the data.
-    looked
-        In what aspects; None for the distance as it is defined and nothing else.
+    scope
+        Which aspects are judged; None for the distance alone.
     p
         The order of the distance.
     n_projections
         How many projections all pools have together.
     engine, report
-        Who does the arithmetic, and who is told of it.
+        The engine to work on, and where progress is reported.
     """
 
     def __init__(
-        self, splits: Splits, looked: Looked | None, p: float, n_projections: int, engine: Engine, report: Report
+        self, splits: Splits, scope: Scope | None, p: float, n_projections: int, engine: Engine, report: Report
     ) -> None:
-        self._splits, self._looked, self._p = splits, looked, p
+        self._splits, self._scope, self._p = splits, scope, p
         self._engine, self._report = engine, report
-        # What chance makes of the distance is shown, not judged, where aspects are: fewer splits do.
-        self._measured = splits if looked is None else splits.part(0, min(len(splits), _SHOWN))
-        aspects = () if looked is None else looked.aspects
-        self._distances: list[list[Any]] = [[] for _ in range(0, len(self._measured), _BATCH)]
+        # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
+        self._compared = splits if scope is None else splits.part(0, min(len(splits), _SHOWN))
+        aspects = () if scope is None else scope.aspects
+        self._distances: list[list[Any]] = [[] for _ in range(0, len(self._compared), _BATCH)]
         self._kept: dict[Aspect, list[list[Any]]] = {a: [[] for _ in range(0, len(splits), _BATCH)] for a in aspects}
         self._rows: list[NDArray[np.float32]] = []
         self._done = 0
-        self._total = n_projections * (len(self._measured) + len(splits) * len(aspects))
-        _refuse_beyond_memory(self._total * len(ORDERS), len(splits), n_projections)
+        self._total = n_projections * (len(self._compared) + len(splits) * len(aspects))
+        what = f"{counted(len(splits), 'split')} through {counted(n_projections, 'projection')}"
+        check_fits_memory(self._total * len(ORDERS), what)
 
     def add(self, pool: Any) -> None:  # noqa: ANN401  # an engine's own
         """Deal a pool out under its projections, which follow those of the pools before."""
-        self._deal_out(pool, self._measured, [self._p], self._distances)
-        if self._looked is not None:
+        self._deal_out(pool, self._compared, [self._p], self._distances)
+        if self._scope is not None:
             near = pool.within(FARTHEST)
             self._rows.append(near.values())
-            for aspect, shown in self._looked.pools(near, self._splits.n_classes).items():
+            for aspect, shown in self._scope.pools(near, self._splits.n_classes).items():
                 self._deal_out(shown, self._splits, ORDERS, self._kept[aspect])
 
     def _deal_out(self, pool: Any, splits: Splits, orders: Sequence[float], kept: list[list[Any]]) -> None:  # noqa: ANN401
@@ -82,10 +83,10 @@ class Shuffles:
         """What the costs of all splits say."""
         distances = self._collected(self._distances)[:, :, 0]
         costs = {aspect: self._collected(kept) for aspect, kept in self._kept.items()}
-        found = judged(distances, costs, self._p, by)
-        if self._looked is not None:
-            found |= self._looked.means(np.concatenate(self._rows), self._splits)
-        outstanding, rooted = combined(found), rooted_means(distances, self._p)
+        statistics = judged(distances, costs, self._p, by)
+        if self._scope is not None:
+            statistics |= self._scope.means(np.concatenate(self._rows), self._splits)
+        outstanding, rooted = combined(statistics), rooted_means(distances, self._p)
         return TwoSampleTest(
             distance=float(rooted[0]),
             null_distances=rooted[1:],
@@ -97,27 +98,9 @@ class Shuffles:
             n_projections=projections.n_projections,
             fingerprint=projections.fingerprint,
             remarks=remarks,
-            aspects={name: float(np.mean(values >= values[0])) for name, values in found.items()},
+            aspects={name: float(np.mean(values >= values[0])) for name, values in statistics.items()},
         )
 
     def _collected(self, kept: list[list[Any]]) -> Doubles:
         costs = np.concatenate([self._engine.collect(by_batch) for by_batch in kept], axis=1)
         return usable_costs(costs, max(self._p, *ORDERS))
-
-
-def engine_of(
-    data: Sequence[LabelledData], projections: Projections, device: str, precision: Literal["float32", "tf32"]
-) -> Engine:
-    """The engine that a test works on."""
-    from sotdd.engines.choice import engine_for
-
-    return engine_for(device, data, projections.n_projections, precision)
-
-
-def _refuse_beyond_memory(numbers: int, n_splits: int, n_projections: int) -> None:
-    try:
-        np.empty(numbers)
-    except (MemoryError, ValueError) as error:
-        raise SotddError(
-            f"{n_splits:,} splits through {n_projections:,} projections do not fit in memory: use fewer."
-        ) from error

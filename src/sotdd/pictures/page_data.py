@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from sotdd.basics.text import with_error
+from sotdd.basics.text import json_number, with_error
 from sotdd.pictures.scaling_map import ScalingMap
 from sotdd.pictures.tree import Tree
 from sotdd.pictures.words import faithfulness, summary, unit_of
 from sotdd.projections.scaler import Scaler
-from sotdd.results.distance import Distance, json_number
+from sotdd.results.distance import Distance
 from sotdd.results.explanation import Explanation
 from sotdd.results.explanation_text import changes_in_words, lost_in_words, parts_in_words
 from sotdd.results.matrix import DistanceMatrix

@@ -63,7 +63,7 @@ class ClassQuantiles:
 
     @classmethod
     def restore(cls, settings: Settings) -> Self:
-        """The law that describes itself so."""
+        """Make the law again from its description."""
         return cls(settings["levels"], settings["weight"])
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Quantiles:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_positive
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.projections.directions import Directions
 from sotdd.projections.restorable import Settings
 
@@ -155,7 +156,7 @@ class Convolution:
 
     @classmethod
     def restore(cls, settings: Settings) -> Self:
-        """The law that describes itself so."""
+        """Make the law again from its description."""
         layers = [((high, wide), (down, right)) for high, wide, down, right in settings["layers"]]
         return cls(tuple(settings["image_shape"]), layers, settings["clamp"], settings["channels"])
 
@@ -174,7 +175,7 @@ class Convolution:
         channels, *size = self._planes
         if n_features != channels * size[0] * size[1]:
             raise SotddError(
-                f"data have {n_features:,} features but images of shape {self.image_shape} have "
+                f"data have {counted(n_features, 'feature')} but images of shape {self.image_shape} have "
                 f"{channels * size[0] * size[1]:,}: pass image_shape as the data have it."
             )
         kernels = []

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_positive
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.restorable import Settings
 
@@ -62,7 +63,7 @@ class Directions:
             )
 
     def part(self, rows: slice) -> Directions:
-        """Some consecutive ones."""
+        """Some consecutive projections."""
         return Directions(self.theta[rows], self.clamp, None if self.importance is None else self.importance[rows])
 
 
@@ -141,7 +142,7 @@ class Sphere:
 
     @classmethod
     def restore(cls, settings: Settings) -> Self:
-        """The law that describes itself so."""
+        """Make the law again from its description."""
         return cls(settings.get("ambient"))
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
@@ -150,7 +151,9 @@ class Sphere:
         if self.ambient is None or self.ambient == n_features:
             return Directions(unit_rows(theta))
         if self.ambient < n_features:
-            raise SotddError(f"ambient is {self.ambient:,} but there are {n_features:,} features: expected no fewer.")
+            raise SotddError(
+                f"ambient is {self.ambient:,} but there are {counted(n_features, 'feature')}: expected no fewer."
+            )
         unseen = rng.chisquare(self.ambient - n_features, n_projections)
         return Directions(theta / np.sqrt(np.einsum("ij,ij->i", theta, theta) + unseen)[:, None])
 
@@ -207,7 +210,9 @@ class Tilted:
         """Learn the principal directions of the pooled data; ``law`` is the uniform one they stand in for."""
         n_features = datasets[0].n_features
         if law.ambient is not None and law.ambient < n_features:
-            raise SotddError(f"ambient is {law.ambient:,} but there are {n_features:,} features: expected no fewer.")
+            raise SotddError(
+                f"ambient is {law.ambient:,} but there are {counted(n_features, 'feature')}: expected no fewer."
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             samples = [_sampled(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets]
             samples.sort(key=lambda points: (len(points), float(points.sum())))  # whatever order they are given in
@@ -233,7 +238,9 @@ class Tilted:
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Stretch Gaussian vectors and bring them to length one."""
         if self.basis.shape[1] != n_features:
-            raise SotddError(f"the tilt is for {self.basis.shape[1]:,} features but there are {n_features:,}.")
+            raise SotddError(
+                f"the tilt is for {counted(self.basis.shape[1], 'feature')} but the data have {n_features:,}."
+            )
         theta = rng.standard_normal((n_projections, n_features))
         squares = np.einsum("ij,ij->i", theta, theta)
         dimensions = n_features if self.ambient is None else self.ambient
@@ -287,8 +294,8 @@ class _CheckedMap:
         expected = (self.n_projections, len(points))
         if values.shape != expected or values.dtype.kind not in "iuf":
             raise SotddError(
-                f"{self.law} mapped {len(points):,} points to {values.dtype} of shape {values.shape}: expected real "
-                f"numbers of shape {expected}, one row per projection."
+                f"{self.law} mapped {counted(len(points), 'point')} to {values.dtype} of shape {values.shape}: "
+                f"expected real numbers of shape {expected}, one row per projection."
             )
         return values
 

@@ -83,9 +83,7 @@ class Drawing:
         names = {field.name for field in fields(self)}
         unknown = [name for name in known if name not in names]
         if unknown:
-            raise UnknownSetting(
-                f"there is no setting {', '.join(unknown)} of s-OTDD: check the spelling, or name a method."
-            )
+            raise UnknownSetting(f"s-OTDD has no setting {', '.join(unknown)}: check the spelling, or name a method.")
         return replace(self, **known)
 
     def fit(self, data: Sequence[LabelledData], *, tilt: bool = False) -> Projections:
@@ -163,10 +161,10 @@ def shows_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) ->
             if name not in without
         ]
         names = [part.name for part in own]
-        place = names.index("p") + 1 if "p" in names else _first_keyword(own)
+        position = names.index("p") + 1 if "p" in names else _first_keyword(own)
         extra = [part for part in rest if part.name not in ("drawing", "settings")]
         call.__signature__ = shown.replace(  # type: ignore[attr-defined]  # as `inspect` looks it up
-            parameters=[*own[:place], *settings, *own[place:], *extra]
+            parameters=[*own[:position], *settings, *own[position:], *extra]
         )
         return call
 

@@ -46,8 +46,8 @@ class Block:
     def importance(self) -> NDArray[np.float64]:
         """(B,) what each projection counts by in a mean; one, unless directions are drawn otherwise."""
         drawn = self.features
-        given = drawn.importance if isinstance(drawn, Directions) else None
-        return np.ones(len(self)) if given is None else given
+        importance = drawn.importance if isinstance(drawn, Directions) else None
+        return np.ones(len(self)) if importance is None else importance
 
     def freeze(self) -> None:
         """Make the arrays read-only, in place: they are kept, and handed out again and again."""
@@ -139,7 +139,7 @@ class Later:
         return self.source.block(self.first + index)
 
     def more_terms(self, index: int, count: int) -> LabelTerms:
-        """As of the source."""
+        """As the source does."""
         return self.source.more_terms(self.first + index, count)
 
     def describe(self) -> Mapping[str, object]:
@@ -147,13 +147,13 @@ class Later:
         return {**self.source.describe(), "first_block": self.first}
 
     def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
-        """As of the source."""
+        """As the source does."""
         self.source.check_points(point_shape, name)
 
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """Hands out projections that were given."""
+    """Hands out the rows of explicit arrays."""
 
     theta: NDArray[np.floating]  # (L, d)
     phi: NDArray[np.floating] | None  # (L, d)
@@ -170,7 +170,7 @@ class Arrays:
         return Block(Directions(self.theta[part], self.clamp), second, terms)
 
     def describe(self) -> Mapping[str, object]:
-        """What was given; the numbers themselves are hashed with the draws."""
+        """Shapes and cuts; the numbers themselves are hashed with the draws."""
         return {
             "directions": {"law": "given", "clamp": self.clamp},
             "label": {"law": "given moments", "n_moments": self.orders.shape[1], "cut": self.cut},

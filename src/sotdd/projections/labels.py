@@ -49,13 +49,13 @@ class Quantiles:
 
     def terms(self, bins: NDArray[np.floating]) -> NDArray[np.float64]:
         """The terms (B, C) of classes whose bin means (B, C, K) are given."""
-        found: NDArray[np.float64] = np.einsum("bck,bk->bc", np.asarray(bins, np.float64), self.coefficients)
-        return found
+        terms: NDArray[np.float64] = np.einsum("bck,bk->bc", np.asarray(bins, np.float64), self.coefficients)
+        return terms
 
     limit: ClassVar[float] = math.inf
 
     def part(self, rows: slice) -> Quantiles:
-        """Some consecutive ones."""
+        """Some consecutive projections."""
         return Quantiles(self.weights[rows], self.coefficients[rows])
 
 
@@ -98,7 +98,7 @@ class Summaries:
     limit: ClassVar[float] = math.inf
 
     def part(self, rows: slice) -> Summaries:
-        """Some consecutive ones."""
+        """Some consecutive projections."""
         return Summaries(self.weights[rows], self.parameters[rows], self.summary)
 
 

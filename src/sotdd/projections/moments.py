@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_law, check_positive, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.projections.directions import unit_rows
 from sotdd.projections.restorable import Settings, restored_law
 
@@ -82,7 +83,7 @@ class ZeroTruncatedPoisson:
 
     @classmethod
     def restore(cls, settings: Settings) -> Self:
-        """The law that describes itself so."""
+        """Make the law again from its description."""
         return cls(settings["rates"], settings.get("max_order"))
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -100,7 +101,8 @@ class ZeroTruncatedPoisson:
                 raise SotddError(f"n_moments is {n_moments}: expected at most {_HIGHEST_RATE:g}, or give the rates.")
             return [float(rate) for rate in range(1, n_moments + 1)]
         if len(self.rates) != n_moments:
-            raise SotddError(f"there are {len(self.rates)} rates for {n_moments} moments: give one rate per moment.")
+            rates = counted(len(self.rates), "rate")
+            raise SotddError(f"{rates} for {counted(n_moments, 'moment')}: give one rate per moment.")
         return self.rates
 
 
@@ -143,7 +145,7 @@ class UniformOrders:
 
     @classmethod
     def restore(cls, settings: Settings) -> Self:
-        """The law that describes itself so."""
+        """Make the law again from its description."""
         return cls(settings["max_order"])
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -152,7 +154,7 @@ class UniformOrders:
 
 
 def restored_orders(settings: Settings) -> MomentLaw:
-    """The law of orders that describes itself so."""
+    """The law of orders with this description."""
     law: MomentLaw = restored_law(settings, ZeroTruncatedPoisson, UniformOrders)
     return law
 
@@ -209,7 +211,7 @@ class Polynomials:
         return np.where(used.any(axis=1), last, 0)
 
     def part(self, rows: slice) -> Polynomials:
-        """Some consecutive ones."""
+        """Some consecutive projections."""
         return Polynomials(self.weights[rows], self.coefficients[rows], self.cut)
 
     @classmethod
@@ -277,7 +279,7 @@ class Moments:
 
     @classmethod
     def restore(cls, settings: Settings) -> Self:
-        """The law that describes itself so."""
+        """Make the law again from its description."""
         return cls(settings["n_moments"], restored_orders(settings["orders"]), settings.get("cut"))
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:

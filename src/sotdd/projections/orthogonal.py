@@ -36,7 +36,7 @@ class Orthogonal:
 
     @classmethod
     def restore(cls, _settings: Settings) -> Self:
-        """The law that describes itself so."""
+        """Make the law again from its description."""
         return cls()
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:

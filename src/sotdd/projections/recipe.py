@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_positive
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.column_names import Names, in_order
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.projections.directions import Directions, Sphere
+from sotdd.projections.directions import Directions, Sphere, Tilted
 from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source, join_blocks
 from sotdd.projections.moments import check_orders
 from sotdd.projections.scaler import Scaler
 
 if TYPE_CHECKING:
     from sotdd.projections.drawing import DrawingSettings
-from sotdd.projections.directions import Tilted
 
 # Directions up to this size together are drawn once and kept, for comparisons that share projections.
 _KEPT_BYTES = 64 << 20
@@ -35,7 +35,7 @@ _SAMPLE = 64
 
 @dataclass(frozen=True, eq=False)
 class Projections:
-    """How datasets are projected: the laws, the seed and the scaler. No data are in it.
+    """How datasets are projected: the laws, the seed and the scaler. It holds no data.
 
     Made by `fit` or `from_arrays`. Datasets are comparable when they are seen through
     projections with the same fingerprint.
@@ -171,7 +171,7 @@ class Projections:
         settings = cast("dict[str, Any]", self.recipe())
         seed = f", seed {settings['seed']}" if "seed" in settings else ""
         law = settings["directions"].get("law", "own law")
-        return f"Projections({self.n_projections:,} of {self.n_features:,} features, {law}{seed})"
+        return f"Projections({self.n_projections:,} of {counted(self.n_features, 'feature')}, {law}{seed})"
 
     def draw(self, start: int, stop: int) -> Block:
         """Draw projections start, …, stop - 1; ``start`` is a multiple of 64.
@@ -202,9 +202,9 @@ class Projections:
         return {name: value for name, value in self.__dict__.items() if name != "_kept"}
 
     def from_block(self, first: int, n_projections: int) -> Projections:
-        """So many projections of the same laws from block ``first`` on, of 64 each; there is no end to them."""
+        """``n_projections`` projections of the same laws, from block ``first`` of 64 on; there is no last one."""
         if not isinstance(self.source, Laws):
-            raise SotddError("projections that were given as arrays have no more to draw.")
+            raise SotddError("projections given as arrays cannot be continued: fit them instead.")
         source = Later(self.source, first) if first else self.source
         return replace(self, n_projections=n_projections, source=source)
 
@@ -222,11 +222,10 @@ class Projections:
         return replace(self, source=replace(laws, directions=Sphere(laws.directions.ambient)))
 
     def refuse_weighted(self, what: str) -> None:
-        """Refuse projections that do not count the same, where a mean over them is not what is kept."""
+        """Refuse projections with weights, for callers that keep rows without them."""
         if self.weighted:
             raise SotddError(
-                f"these projections lean towards the data and have weights, which {what} cannot keep: use "
-                "projections.evenly()."
+                f"these projections have weights, but {what} needs equally weighted ones: use projections.evenly()."
             )
 
     def recipe(self) -> dict[str, object]:
@@ -252,7 +251,7 @@ class Projections:
             text = json.dumps(settings, sort_keys=True)
         except TypeError as error:
             raise SotddError(
-                f"a law describes itself by more than JSON values ({error}): check its describe method."
+                f"a law's describe() returned more than JSON values ({error}): check that method."
             ) from error
         digest = hashlib.sha256(text.encode())
         for numbers in self._sample():
@@ -260,7 +259,7 @@ class Projections:
         return digest.hexdigest()[:16]
 
     def _sample(self) -> list[NDArray[Any]]:
-        """All numbers that were given; or of those drawn first, the terms and part of a projection."""
+        """All numbers of explicit arrays; or of the first block drawn, the terms and part of a projection."""
         if isinstance(self.source, Arrays):
             arrays = self.source
             return [part for part in (arrays.theta, arrays.phi, arrays.psi, arrays.orders) if part is not None]
@@ -278,7 +277,7 @@ class Projections:
         """Refuse a dataset that these projections are not for."""
         if data.n_features != self.n_features:
             raise SotddError(
-                f"dataset {data.name!r} has {data.n_features:,} features but the projections are for "
+                f"dataset {data.name!r} has {counted(data.n_features, 'feature')} but the projections are for "
                 f"{self.n_features:,}: fit projections on the datasets that are compared."
             )
         self.source.check_points(data.point_shape, data.name)

@@ -35,7 +35,7 @@ def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str) -> Proje
     laws = Laws(recipe["n_features"], directions, label, recipe["shared_directions"], recipe["seed"])
     source = Later(laws, recipe["first_block"]) if "first_block" in recipe else laws
     columns = tuple(recipe["columns"]) if "columns" in recipe else None
-    found = Projections(recipe["n_features"], recipe["n_projections"], source, scaler, columns)
-    if found.fingerprint != fingerprint:
-        raise SotddError("its projections come out otherwise when they are drawn with the libraries installed here")
-    return found
+    projections = Projections(recipe["n_features"], recipe["n_projections"], source, scaler, columns)
+    if projections.fingerprint != fingerprint:
+        raise SotddError("its projections come out differently when drawn with the libraries installed here")
+    return projections

@@ -99,8 +99,8 @@ def winsorised(samples: Sequence[RowSample]) -> tuple[Doubles, Doubles]:
     theirs. Features of which nine in ten values are the same, or more, have none.
     """
     ordered = sorted(samples, key=lambda part: (part.n_points, _digest(part.rows)))  # in whatever order they are given
-    found = [_of_columns(ordered, columns) for columns in _columns(ordered)]
-    return np.concatenate([mean for mean, _ in found]), np.concatenate([spread for _, spread in found])
+    parts = [_of_columns(ordered, columns) for columns in _columns(ordered)]
+    return np.concatenate([mean for mean, _ in parts]), np.concatenate([spread for _, spread in parts])
 
 
 def _of_columns(samples: Sequence[RowSample], columns: slice) -> tuple[Doubles, Doubles]:
@@ -130,8 +130,8 @@ def _ends(parts: Sequence[Doubles], weights: Sequence[float]) -> tuple[Doubles, 
     order = np.argsort(values, axis=0, kind="stable")
     counted = np.cumsum(np.repeat(weights, [len(part) for part in parts])[order], axis=0)
     reached = [(counted < level * counted[-1]).sum(axis=0) for level in (_LOW, _HIGH)]
-    places = [np.take_along_axis(order, np.minimum(place, len(order) - 1)[None], axis=0) for place in reached]
-    low, high = (np.take_along_axis(values, place, axis=0)[0] for place in places)
+    rows = [np.take_along_axis(order, np.minimum(rank, len(order) - 1)[None], axis=0) for rank in reached]
+    low, high = (np.take_along_axis(values, row, axis=0)[0] for row in rows)
     return low, high
 
 

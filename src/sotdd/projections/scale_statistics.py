@@ -67,9 +67,9 @@ class FeatureMoments:
         if isinstance(data.features, DeviceFeatures):
             reach, mean, squares, row = data.features.moments(pivot)
             farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
-            return cls(data.n_points, pivot, reach, mean, squares, farthest, _place(row, data))
+            return cls(data.n_points, pivot, reach, mean, squares, farthest, _row_name(row, data))
         parts = _side_by_side(lambda block: cls._of_block(data, block, pivot), data.blocks())
-        return reduce(lambda found, part: cls.pooled([found, part]), parts)  # in order: the same for any threads
+        return reduce(lambda whole, part: cls.pooled([whole, part]), parts)  # in order: the same for any threads
 
     @classmethod
     def _of_block(cls, data: LabelledData, block: slice, pivot: Doubles) -> FeatureMoments:
@@ -83,7 +83,7 @@ class FeatureMoments:
             reach = np.maximum(np.where(reach > 0, reach, 1.0), _SMALLEST)
         row = kernels.block_moments(rows, pivot, reach, mean, squares)
         farthest = rows[row].astype(np.float64)
-        return cls(len(rows), pivot, reach, mean, squares, farthest, _place(block.start + row, data))
+        return cls(len(rows), pivot, reach, mean, squares, farthest, _row_name(block.start + row, data))
 
     @classmethod
     def pooled(cls, parts: Sequence[FeatureMoments]) -> FeatureMoments:
@@ -163,7 +163,7 @@ def _sum(parts: Sequence[Doubles]) -> Doubles:
     return total
 
 
-def _place(row: int, data: LabelledData) -> str:
+def _row_name(row: int, data: LabelledData) -> str:
     return f"row {row:,} of {data.name!r}"
 
 
@@ -199,10 +199,10 @@ class ScaleStatistics:
     @classmethod
     def of(cls, data: LabelledData, *, sampled: bool = True) -> ScaleStatistics:
         """Those of a dataset; the sample is what scaling each feature needs, and can be left out."""
-        found = cls(data.name)
-        found.moments, found.columns = FeatureMoments.of(data), data.columns
-        found.sample = RowSample.of(data) if sampled else None
-        return found
+        statistics = cls(data.name)
+        statistics.moments, statistics.columns = FeatureMoments.of(data), data.columns
+        statistics.sample = RowSample.of(data) if sampled else None
+        return statistics
 
     @property
     def n_points(self) -> int:
@@ -215,14 +215,14 @@ class ScaleStatistics:
         return f"ScaleStatistics({counted(self.n_points, 'point')}, {counted(features, 'feature')})"
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
-        """Add a batch; labels are of no account."""
+        """Add a batch; labels are ignored."""
         batch = open_dataset(features if labels is None else (features, labels), name=self.name)
         return self.merge(ScaleStatistics.of(in_order(batch, self.columns, "what was added before")))
 
     def merge(self, other: ScaleStatistics) -> Self:
         """Add what another has gathered."""
         if not isinstance(other, ScaleStatistics):
-            raise SotddError(f"a {type(other).__name__} cannot be merged into ScaleStatistics: expected another.")
+            raise SotddError(f"a {type(other).__name__} cannot be merged: expected ScaleStatistics.")
         other = other.in_order(self.columns, "what was added before")
         if other.moments is None:
             return self
@@ -231,7 +231,7 @@ class ScaleStatistics:
             return self
         if self.moments.mean.size != other.moments.mean.size:
             raise SotddError(
-                f"what is merged has {other.moments.mean.size:,} features but what was added before has "
+                f"the other statistics have {counted(other.moments.mean.size, 'feature')} but those so far have "
                 f"{self.moments.mean.size:,}: expected the same."
             )
         self.moments = FeatureMoments.pooled([self.moments, other.moments])
@@ -254,7 +254,7 @@ class ScaleStatistics:
         if columns is None or self.columns is None or self.columns == columns or self.moments is None:
             return self
         order = places_of(columns, self.columns, f"dataset {self.name!r}", owner)
-        found = ScaleStatistics(self.name)
-        found.moments, found.columns = self.moments.reordered(order), columns
-        found.sample = None if self.sample is None else self.sample.reordered(order)
-        return found
+        reordered = ScaleStatistics(self.name)
+        reordered.moments, reordered.columns = self.moments.reordered(order), columns
+        reordered.sample = None if self.sample is None else self.sample.reordered(order)
+        return reordered

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_positive, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs import labelled, named
 from sotdd.inputs.column_names import Names, places_of
 from sotdd.inputs.data import Dataset, LabelledData, same_features
@@ -27,7 +28,7 @@ Scale: TypeAlias = Union[Kind, "Scaler", None]
 
 # More than this share of the squared spread is most of it.
 _MOST = 0.5
-# A point stands out if it has more than this share, and so many times its fair one: among normal points one in a
+# A point stands out if it has more than this share, and this many times its fair one: among normal points one in a
 # thousand million has.
 _MUCH, _TIMES = 0.03, 40
 # A dataset makes the scale if others would lie this many times as far apart without it.
@@ -126,7 +127,7 @@ class Scaler:
         """Size and scale, for people."""
         each = f"each by its own scale, {self.scales.min():.3g} to {self.scales.max():.3g}"
         said = f"scale {self.scale:.6g}" if isinstance(self.scale, float) else each
-        return f"Scaler({self.centre.size:,} features, {said})"
+        return f"Scaler({counted(self.centre.size, 'feature')}, {said})"
 
     def fingerprint(self) -> str:
         """A short name for these numbers, to a millionth of the scale: last bits may differ between machines."""
@@ -158,7 +159,8 @@ def scaler_for(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
     if isinstance(scale, Scaler):
         if scale.centre.size != data[0].n_features:
             raise SotddError(
-                f"the scaler is for {scale.centre.size:,} features but the data have {data[0].n_features:,}."
+                f"the scaler is for {counted(scale.centre.size, 'feature')} but the data have {data[0].n_features:,}: "
+                "fit one on these data."
             )
         return scale.in_order(_names(data))
     return _fitted(*_of_data(data, _checked_kind(scale)))
@@ -175,7 +177,7 @@ def _of_statistics(statistics: object, scale: str) -> tuple[list[ScaleStatistics
     """The same of statistics that were gathered before."""
     parts = [ScaleStatistics(name).merge(part) for name, part in named(statistics, ScaleStatistics)]
     if any(part.moments is None for part in parts):
-        raise SotddError("there are statistics of no points: add some first.")
+        raise SotddError("some of the statistics have no points: add some first.")
     columns = _names(parts)
     return [part.in_order(columns, "the first dataset") for part in parts], _chosen(scale, columns) == "features"
 
@@ -230,7 +232,7 @@ def _checked_scale(scale: object, n_features: int) -> float | NDArray[np.float64
     if each.shape != (n_features,) or not usable:
         raise SotddError(
             f"a Scaler's scale has shape {each.shape} and dtype {each.dtype}: expected one positive number, or one for "
-            f"each of {n_features:,} features."
+            f"each of {counted(n_features, 'feature')}."
         )
     each = each.astype(np.float64)
     each.flags.writeable = False
@@ -243,18 +245,18 @@ def _checked_scale(scale: object, n_features: int) -> float | NDArray[np.float64
 def remarks_on(
     parts: Sequence[ScaleStatistics], whole: FeatureMoments, scale: Doubles, by_feature: bool
 ) -> tuple[str, ...]:
-    """What there is to say of a scale (d,) that was made of these statistics."""
+    """Remarks on a scale (d,) that was made of these statistics."""
     alone = () if by_feature else (*_one_feature(whole, parts[0].columns), *_one_point(whole))
     return (*alone, *_one_dataset(parts, whole, scale, by_feature))
 
 
 def _one_feature(whole: FeatureMoments, columns: tuple[str, ...] | None) -> Iterator[str]:
     shares = whole.shares
-    place = int(np.argmax(shares))
-    if len(shares) < 3 or shares[place] <= _MOST:
+    largest = int(np.argmax(shares))
+    if len(shares) < 3 or shares[largest] <= _MOST:
         return
-    which = f"feature {place:,}" if columns is None else f"column {columns[place]!r}"
-    yield f"{which} carries {_percent(shares[place])} of the spread: scale='features' weighs all alike"
+    which = f"feature {largest:,}" if columns is None else f"column {columns[largest]!r}"
+    yield f"{which} carries {_percent(shares[largest])} of the spread: scale='features' weighs all alike"
 
 
 def _one_point(whole: FeatureMoments) -> Iterator[str]:
@@ -272,16 +274,16 @@ def _one_dataset(
     if len(parts) < 3:
         return
     shares = [_share(part.moments, whole, scale) for part in parts if part.moments is not None]
-    place = int(np.argmax(shares))
-    if shares[place] <= _MOST * sum(shares):  # the scale would not halve without it
+    largest = int(np.argmax(shares))
+    if shares[largest] <= _MOST * sum(shares):  # the scale would not halve without it
         return
-    others = [part for number, part in enumerate(parts) if number != place]
+    others = [part for number, part in enumerate(parts) if number != largest]
     without = _scale_of(others, by_feature)
     # How much shorter differences become that are as large as the spread of each feature.
     shrunk = math.sqrt(float(np.mean((without / scale) ** 2)))
     if 0 < shrunk < 1 / _FARTHER:
         farther = 1 / shrunk
-        name, times = parts[place].name, f"about {farther:,.2g} ×" if farther < 100 else f"about {farther:,.0f} ×"
+        name, times = parts[largest].name, f"about {farther:,.2g} ×" if farther < 100 else f"about {farther:,.0f} ×"
         yield f"dataset {name!r} makes the scale: without it the others would be {times} farther apart"
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset, Features, LabelledData, same_features
 from sotdd.inputs.tensors import DeviceFeatures
@@ -25,7 +26,7 @@ from sotdd.projections.scaler import Scale, Scaler, scaler_for
 if TYPE_CHECKING:
     import torch
 
-# Inner products are summed over so many features at a time, in float64.
+# Inner products are summed over this many features at a time, in float64.
 _FEATURES = 4096
 
 # A mean this many times the spread leaves inner products with too few digits.
@@ -82,17 +83,17 @@ def onto_span(datasets: Mapping[str, Dataset] | Sequence[Dataset], *, scale: Sca
     >>> span = sotdd.onto_span({"photos": photos, "drawings": drawings})
     >>> span.datasets["photos"]
     LabelledData('photos': 30 points, 49 features, 1 class)
-    >>> found = sotdd.pairwise(span.datasets, directions=span.directions, scale=None)["photos", "drawings"]
+    >>> turned = sotdd.pairwise(span.datasets, directions=span.directions, scale=None)["photos", "drawings"]
     >>> direct = sotdd.distance(photos, drawings)
-    >>> abs(found.value - direct.value) < 4 * (found.stderr + direct.stderr)
+    >>> abs(turned.value - direct.value) < 4 * (turned.stderr + direct.stderr)
     True
     """
     data = labelled(datasets)
     n_features, n_points = same_features(data), sum(part.n_points for part in data)
     if n_points >= n_features:
         raise SotddError(
-            f"the datasets have {n_points:,} points together and {n_features:,} features: turning them onto their span "
-            "saves nothing, compare them as they are."
+            f"the datasets have {counted(n_points, 'point')} together and {counted(n_features, 'feature')}: turning "
+            "them onto their span saves nothing, compare them as they are."
         )
     scaler = scaler_for(scale, data)
     if scaler is None:

@@ -1,1 +1,1 @@
-"""The frozen nouns that calls return, and how they read."""
+"""The results that calls return: frozen values that print and draw themselves."""

@@ -12,7 +12,7 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ClassComparison:
-    """What the projections say of the classes of a dataset a and of a dataset b.
+    """The classes of a dataset a beside those of a dataset b, as the projections see them.
 
     Every projection counts by its importance, as it does in the distance of the datasets.
 
@@ -63,7 +63,7 @@ class ClassComparison:
 
     @property
     def excess(self) -> Doubles:
-        """(C, C') what of W_p^p between classes their sizes alone do not give; near zero for samples of one class."""
+        """(C, C') W_p^p between classes less their floors; near zero for samples of one class."""
         excess: Doubles = self.distances**self.p - self.floors
         return excess
 
@@ -76,7 +76,7 @@ class ClassComparison:
         return first, second
 
     def _floors(self, one: int, other: int) -> Doubles:
-        """Floors between the classes of two sides, by the mean of what both classes say."""
+        """Floors between the classes of two sides: the mean of the two classes' own."""
         shrink = (1 / self.sizes[one][:, None] + 1 / self.sizes[other][None, :]) ** (self.p / 2)
         floors: Doubles = (self.units[one][:, None] + self.units[other][None, :]) / 2 * shrink
         return floors

@@ -12,7 +12,7 @@ from sotdd.results.class_comparison import ClassComparison
 # Classes this unlikely by chance alone differ.
 LEVEL = 0.05
 
-# Distances up to so many deviations above what chance gives are taken as none when classes are matched.
+# When classes are matched, distances up to this many deviations above what chance gives count as zero.
 _WITHIN_NOISE = 2.0
 
 Pair = tuple[int, int]
@@ -20,7 +20,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class ClassMatches:
-    """Pairs of classes, and how often chance alone would put them so far apart.
+    """Pairs of classes, and how often chance alone would put them this far apart.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class ClassMatches:
         return self.p_values[pair] <= LEVEL
 
 
-def match_classes(found: ClassComparison, classes: Sequence[Sequence[Hashable]]) -> list[Pair]:
+def match_classes(comparison: ClassComparison, classes: Sequence[Sequence[Hashable]]) -> list[Pair]:
     """Pair the classes of two datasets one to one, so that little is left to explain.
 
     What counts of a pair is the root of the distance beyond noise: one class far away explains more simply than
@@ -46,10 +46,10 @@ def match_classes(found: ClassComparison, classes: Sequence[Sequence[Hashable]])
     """
     from scipy.optimize import linear_sum_assignment
 
-    beyond = found.excess - _WITHIN_NOISE * found.jitter * found.floors
-    apart = np.maximum(beyond, 0.0) ** (1 / (2 * found.p))
+    beyond = comparison.excess - _WITHIN_NOISE * comparison.jitter * comparison.floors
+    apart = np.maximum(beyond, 0.0) ** (1 / (2 * comparison.p))
     unit = float(apart.max()) or 1.0
-    preference = 1e-6 * unit * (found.distances / (float(found.distances.max()) or 1.0))
+    preference = 1e-6 * unit * (comparison.distances / (float(comparison.distances.max()) or 1.0))
     for i, j in same_names(classes):
         preference[i, j] = -1e-6 * unit
     rows, columns = linear_sum_assignment(apart + preference)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_number, described
-from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted, with_error
+from sotdd.basics.checks import check_level
+from sotdd.basics.text import counted, json_label, json_number, with_error
 from sotdd.projections.scaler import Scaler
 from sotdd.results.drawing import picture
 from sotdd.results.noise import NoiseFloor
@@ -49,7 +48,7 @@ class Distance:
     label_distances
         W_p^p between the classes of one and of the other, from methods that compute them.
     remarks
-        What a reader of the number should know, such as that points were sampled.
+        What a reader should know beside the number, such as that points were sampled.
     noise
         What two samples of the pooled data would give, where that was asked for.
     sampling
@@ -135,7 +134,7 @@ class Distance:
 
     @property
     def excess(self) -> float | None:
-        """What of ``value ** p`` the sizes alone do not give, with the floor taken off; None where there is none.
+        """``value ** p`` less its noise floor: what chance alone does not explain; None where no floor was measured.
 
         Near zero, below as often as above, for samples of one source; so it compares datasets of any sizes.
         """
@@ -168,9 +167,7 @@ class Distance:
         Student's interval for the mean of W_p^p, carried to its root. It knows of the choice
         of projections only, not of the sampling of the data.
         """
-        share = as_number(level)
-        if share is None or not 0 < share < 1:
-            raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as 0.95.")
+        share = check_level(level)
         if self.n_projections is None or math.isnan(self.stderr):
             return math.nan, math.nan
         from scipy.special import stdtrit
@@ -195,7 +192,7 @@ class Distance:
 
     @property
     def how(self) -> str:
-        """How it was measured, in a few words; of the scale only where features have their own."""
+        """How it was measured, in a few words; the scale is named only where each feature has its own."""
         said = [self.method, f"p={self.p:g}"]
         if self.n_projections is not None:
             said.append(counted(self.n_projections, "projection"))
@@ -255,23 +252,10 @@ class Distance:
 
 
 def remarks_of(distances: Collection[Distance]) -> list[str]:
-    """What distances say beside their numbers, such as that points were sampled or errors are rough; each once."""
-    said = list(dict.fromkeys(remark for found in distances for remark in found.remarks))
-    rough = sum(not found.reliable for found in distances)
+    """What a reader should know beside the numbers, such as that points were sampled or errors are rough; each once."""
+    said = list(dict.fromkeys(remark for distance in distances for remark in distance.remarks))
+    rough = sum(not distance.reliable for distance in distances)
     if rough:
         of_all = "the error is" if len(distances) == 1 else f"{rough} of {len(distances)} errors are"
         said.append(f"{of_all} rough, since few projections carry most of the cost: use more projections")
     return said
-
-
-def json_number(number: float) -> float | None:
-    """JSON has no NaN and no infinity."""
-    return number if math.isfinite(number) else None
-
-
-def json_label(label: Hashable) -> str | int | float | bool | None:
-    """Labels that JSON cannot hold are written as text."""
-    if isinstance(label, np.generic) and not isinstance(label, (np.datetime64, np.timedelta64)):
-        label = label.item()
-    plain = isinstance(label, (str, int, bool)) or (isinstance(label, float) and math.isfinite(label))
-    return label if plain else str(label)  # type: ignore[return-value]  # plain is one of these

@@ -1,6 +1,6 @@
 """The one way up: results that can draw themselves reach the room with the pictures through here.
 
-Results lie below the pictures, which know them; a plain import upwards would close a circle. So a
+Results lie below the pictures, which know them; a plain import upwards would be circular. So a
 picture is looked up by its name at the moment it is asked for, and results neither load nor need
 matplotlib until then.
 """

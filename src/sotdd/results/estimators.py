@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.text import counted
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance
 
@@ -21,7 +22,7 @@ Estimator: TypeAlias = Literal["auto", "controlled", "plain"]
 # that they correct and the mean stays unbiased.
 _FOLDS = 8
 
-# Below so many projections coefficients are not fitted.
+# With fewer projections than this, coefficients are not fitted.
 FEWEST_FITTED = 256
 
 # A control that varies by less than this share of its size does not vary.
@@ -31,7 +32,7 @@ _CONSTANT = 1e-6
 # bits of a sum into digits of the result.
 _RIDGE = 1e-9
 
-# Controls that move the mean by more than so many standard errors of what they take are not believed.
+# Controls are not believed if they move the mean by more than this many standard errors of what they take away.
 _IMPLAUSIBLE = 6.0
 
 # Cochran's rule: a mean of n values of skewness g is near enough normal for 95 % intervals if n > 25 g².
@@ -217,7 +218,7 @@ def _tail(values: Doubles, costs: Doubles) -> str | None:
     if not np.ptp(values):
         return None
     if len(values) < FEWEST_JUDGED:
-        return f"{len(values):,} projections are too few to tell their tail: use {FEWEST_JUDGED} or more"
+        return f"{counted(len(values), 'projection')} are too few to judge the tail: use {FEWEST_JUDGED} or more"
     index, of_costs = tail_index(values), tail_index(costs)
     skewness = _SKEWNESS_BY_INDEX / max(index, 0.1) ** 2
     needed = _COCHRAN * skewness**2

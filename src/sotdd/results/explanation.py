@@ -1,4 +1,4 @@
-"""An explanation as a value: the parts of a distance, and what every class has to do with it."""
+"""An explanation as a value: how much of a distance is features, how much labels, and which classes make it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.text import json_label, json_number
 from sotdd.results.class_comparison import ClassComparison
 from sotdd.results.class_matching import ClassMatches, same_names
-from sotdd.results.distance import Distance, json_label, json_number
+from sotdd.results.distance import Distance
 from sotdd.results.drawing import picture
 from sotdd.results.explanation_parts import Parts
 from sotdd.results.explanation_text import Line, as_rich, as_text
@@ -42,7 +43,7 @@ class Explanation:
         What the projections say of the classes: their distances, how far apart the classes of
         one dataset are, what optimal transport moves between them, and what chance makes of their sizes.
     matches
-        Which class is which on the other side, one to one, and how likely chance puts them so far apart.
+        Which class is which on the other side, one to one, and how likely chance alone puts them this far apart.
     resampled
         (2, S) W_p^p between random halves of the points of each, with labels and without, through the first
         projections: how both vary together from sample to sample.
@@ -163,11 +164,11 @@ class Explanation:
     @property
     def without_counterpart(self) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
         """Classes of the one, and of the other, that correspond to none on the other side."""
-        found = self.counterpart_places
+        matched = self.counterpart_places
         first, second = self.classes
-        taken = set(found.values())
+        taken = set(matched.values())
         return (
-            tuple(label for i, label in enumerate(first) if i not in found),
+            tuple(label for i, label in enumerate(first) if i not in matched),
             tuple(label for j, label in enumerate(second) if j not in taken),
         )
 
@@ -183,18 +184,18 @@ class Explanation:
         first, second = self.classes
         named = same_names(self.classes)
         by_row, by_column = dict(named), {j: (i, j) for i, j in named}
-        found = []
+        pairs = []
         for i, j in self.counterpart_places.items():
             rivals = [(i, by_row[i])] if i in by_row else []
             rivals += [by_column[j]] if j in by_column else []
             if rivals and (i, j) not in rivals and all(self.matches.differ(rival) for rival in rivals):
-                found.append((first[i], second[j]))
-        return tuple(found)
+                pairs.append((first[i], second[j]))
+        return tuple(pairs)
 
     @property
     def swapped(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Pairs of names that have changed places: each is what the other was."""
-        order = {label: place for place, label in enumerate(self.classes[0])}
+        order = {label: number for number, label in enumerate(self.classes[0])}
         pairs = set(self.renamed)
         return tuple((one, other) for one, other in self.renamed if (other, one) in pairs and order[one] < order[other])
 
@@ -233,7 +234,7 @@ class Explanation:
         return axes
 
     def lines(self, side: int) -> list[Line]:
-        """What there is to say of each class of one side, the largest share first."""
+        """One line per class of one side, the largest share first."""
         other = 1 - side
         distances = self.class_distances if side == 0 else self.class_distances.T
         stderr = self.by_class.stderr if side == 0 else self.by_class.stderr.T

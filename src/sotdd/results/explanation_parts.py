@@ -17,7 +17,7 @@ _ONE_SIDED = 1.645
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a distance that its sizes alone do not give.
+    """How much of a distance beyond noise is due to features, and how much to labels.
 
     Attributes
     ----------
@@ -65,9 +65,9 @@ class Parts:
         return 1.0 - high, 1.0 - low
 
 
-def _excess(found: Distance) -> float:
+def _excess(distance: Distance) -> float:
     """What is beyond the floor; what is below it is noise, and counts as nothing."""
-    return max(found.excess or 0.0, 0.0)
+    return max(distance.excess or 0.0, 0.0)
 
 
 def _error(distance: Distance, unlabelled: Distance, resampled: NDArray[np.float64], share: float) -> float:

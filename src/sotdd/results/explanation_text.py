@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from sotdd.basics.text import aligned, listed, with_error
-from sotdd.results.distance import Distance, json_label, json_number
+from sotdd.basics.text import aligned, json_label, json_number, listed, with_error
 from sotdd.results.explanation_parts import Parts
 
 if TYPE_CHECKING:
     from rich.console import Group
+
+    from sotdd.results.explanation import Explanation
 
 _HEADER = ("class", "points", "share", "by chance", "nearest", "distance", "counterpart")
 _NUMBERS = (1, 2, 3)  # columns to the right
@@ -33,7 +34,7 @@ class Line:
 
     @property
     def is_named(self) -> bool:
-        """Whether there is something to say of it: it has moved, or has no counterpart."""
+        """Whether a reader should look at it: it has moved, or has no counterpart."""
         return self.moved or not self.has_counterpart
 
     def cells(self) -> tuple[str, ...]:
@@ -63,27 +64,7 @@ class Line:
         }
 
 
-class Explained(Protocol):
-    """What these texts read of an explanation."""
-
-    @property
-    def names(self) -> tuple[str, str]: ...  # noqa: D102
-    @property
-    def distance(self) -> Distance: ...  # noqa: D102
-    @property
-    def parts(self) -> Parts: ...  # noqa: D102
-    @property
-    def moved(self) -> tuple[tuple[Hashable, Hashable], ...]: ...  # noqa: D102
-    @property
-    def renamed(self) -> tuple[tuple[Hashable, Hashable], ...]: ...  # noqa: D102
-    @property
-    def swapped(self) -> tuple[tuple[Hashable, Hashable], ...]: ...  # noqa: D102
-    @property
-    def without_counterpart(self) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]: ...  # noqa: D102
-    def lines(self, side: int) -> list[Line]: ...  # noqa: D102
-
-
-def parts_in_words(why: Explained) -> str:
+def parts_in_words(why: Explanation) -> str:
     """How much of what is beyond noise is features and how much labels."""
     parts = why.parts
     if why.distance.value == 0:
@@ -107,7 +88,7 @@ def _shares_in_words(parts: Parts) -> str:
     return f"of what is beyond noise, features are {features} and labels {labels}"
 
 
-def shares_in_short(why: Explained) -> str:
+def shares_in_short(why: Explanation) -> str:
     """The same in a few words, for the title of a picture."""
     parts = why.parts
     if not parts.whole_beyond:
@@ -122,7 +103,7 @@ def _share(share: float, interval: tuple[float, float]) -> str:
     return f"{share:.0%} ({low:.0%} to {high:.0%})"
 
 
-def lost_in_words(why: Explained, side: int) -> str:
+def lost_in_words(why: Explanation, side: int) -> str:
     """Which classes of one side have no counterpart."""
     lost = why.without_counterpart[side]
     if not lost:
@@ -130,13 +111,12 @@ def lost_in_words(why: Explained, side: int) -> str:
     return f"without a counterpart in {why.names[1 - side]}: {listed([str(label) for label in lost])}"
 
 
-def changes_in_words(why: Explained) -> list[str]:
+def changes_in_words(why: Explanation) -> list[str]:
     """Which classes have moved, and which names have changed, each in a sentence; none where there is nothing."""
     said = []
     if why.moved:
         names = [str(one) if one == other else f"{one} ({other})" for one, other in why.moved]
-        classes = "class" if len(names) == 1 else "classes"
-        said.append(f"moved beyond noise: {classes} {listed(names)}")
+        said.append(f"moved beyond noise: {'class' if len(names) == 1 else 'classes'} {listed(names)}")
     if why.swapped:
         said.append(listed([f"{one} and {other}" for one, other in why.swapped]) + " have changed places")
     exchanged = {*why.swapped, *((other, one) for one, other in why.swapped)}
@@ -146,7 +126,7 @@ def changes_in_words(why: Explained) -> list[str]:
     return said
 
 
-def as_text(why: Explained, limit: int | None) -> str:
+def as_text(why: Explanation, limit: int | None) -> str:
     """The distance, its parts, and a table of classes for each side."""
     first = [f"{why.names[0]} and {why.names[1]}: {why.distance!r}", parts_in_words(why), *changes_in_words(why)]
     blocks = ["\n".join(first)]
@@ -159,7 +139,7 @@ def as_text(why: Explained, limit: int | None) -> str:
     return "\n\n".join(blocks)
 
 
-def as_rich(why: Explained, limit: int | None) -> Group:
+def as_rich(why: Explanation, limit: int | None) -> Group:
     """The same, for a terminal."""
     from rich.console import Group
     from rich.table import Table
@@ -179,6 +159,6 @@ def as_rich(why: Explained, limit: int | None) -> Group:
     return Group(*blocks)
 
 
-def _header(why: Explained, side: int) -> tuple[str, ...]:
+def _header(why: Explanation, side: int) -> tuple[str, ...]:
     one, other = why.names[side], why.names[1 - side]
     return f"class of {one}", *_HEADER[1:4], f"nearest in {other}", *_HEADER[5:]

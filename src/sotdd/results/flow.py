@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.text import counted
 from sotdd.projections.recipe import Projections
 
 
@@ -66,7 +67,8 @@ class Flow:
     def __repr__(self) -> str:
         """Size, length and success, for people."""
         first, last = self.snapshots[0], self.snapshots[-1]
-        return f"Flow({len(last.features):,} points, {last.step:,} steps: {first.distance:.4g} → {last.distance:.4g})"
+        size = f"{counted(len(last.features), 'point')}, {counted(last.step, 'step')}"
+        return f"Flow({size}: {first.distance:.4g} → {last.distance:.4g})"
 
     @property
     def features(self) -> NDArray[Any]:

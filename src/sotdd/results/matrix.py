@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.text import aligned, with_error
+from sotdd.basics.text import aligned, json_number, with_error
 from sotdd.projections.recipe import Projections
-from sotdd.results.distance import Distance, json_number, remarks_of
+from sotdd.results.distance import Distance, remarks_of
 from sotdd.results.drawing import picture
 from sotdd.results.ranking import Ranked, ranked
 
@@ -54,11 +54,11 @@ class DistanceMatrix:
     names
         The datasets, in order.
     distances
-        The `Distance` of every two different ones, by their places (i, j) with i < j.
+        The `Distance` of every two different ones, by their numbers (i, j) with i < j.
     projections
         What all were measured through; None for other methods than s-OTDD.
     asked
-        Sources and settings as `pairwise` was given them; None for a matrix that was put together otherwise.
+        Sources and settings as `pairwise` was given them; None for a matrix made in another way.
 
     Examples
     --------
@@ -96,13 +96,13 @@ class DistanceMatrix:
 
     @property
     def excess(self) -> NDArray[np.float64]:
-        """What of each distance (N, N) is beyond the noise of its sizes: the root of ``Distance.excess``, or 0.
+        """How much of each distance (N, N) is beyond noise: the root of ``Distance.excess``, or 0.
 
         NaN where no floor was measured.
         """
         square = np.zeros((len(self), len(self)))
-        for (i, j), found in self.distances.items():
-            over = math.nan if found.excess is None else max(0.0, found.excess) ** (1 / found.p)
+        for (i, j), distance in self.distances.items():
+            over = math.nan if distance.excess is None else max(0.0, distance.excess) ** (1 / distance.p)
             square[i, j] = square[j, i] = over
         return square
 
@@ -110,8 +110,8 @@ class DistanceMatrix:
     def within_noise(self) -> NDArray[np.bool_]:
         """Which distances (N, N) are within noise, those on the diagonal included."""
         result = np.eye(len(self), dtype=np.bool_)
-        for (i, j), found in self.distances.items():
-            result[i, j] = result[j, i] = bool(found.within_noise)
+        for (i, j), distance in self.distances.items():
+            result[i, j] = result[j, i] = bool(distance.within_noise)
         return result
 
     def __len__(self) -> int:
@@ -130,23 +130,23 @@ class DistanceMatrix:
         """The distance between two different datasets, by name."""
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise SotddError(f"a distance is looked up by two names, such as matrix['a', 'b'], not by {pair!r}.")
-        i, j = sorted(self._place(name) for name in pair)
+        i, j = sorted(self._index(name) for name in pair)
         if i == j:
             raise SotddError(f"{pair[0]!r} is at distance 0 from itself: name two different datasets.")
         return self.distances[i, j]
 
     def nearest(self, name: str) -> str:
-        """Which of the others is nearest to this one, beyond the noise of their sizes; `ranking` says ties."""
-        self._place(name)
+        """Which of the others is nearest to this one, noise taken off; `ranking` shows ties."""
+        self._index(name)
         if len(self) < 2:
             raise SotddError("there is only one dataset: nothing is nearest to it.")
         return self.ranking(name)[0].name
 
     def ranking(self, name: str) -> list[Ranked]:
         """The others from the nearest to the farthest; those that noise does not tell apart share a rank."""
-        place = self._place(name)
+        index = self._index(name)
         others = {
-            other: self.distances[min(i, place), max(i, place)] for i, other in enumerate(self.names) if i != place
+            other: self.distances[min(i, index), max(i, index)] for i, other in enumerate(self.names) if i != index
         }
         return ranked(others)
 
@@ -157,22 +157,22 @@ class DistanceMatrix:
             row = ["0" if i == j else self._cell(i, j) for j in range(len(self))]
             cells.append([name, *row])
         lines = aligned(cells)
-        if any(found.within_noise for found in self.distances.values()):
+        if any(distance.within_noise for distance in self.distances.values()):
             lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
         return "\n".join([*lines, *remarks_of(self.distances.values())])
 
     def to_dict(self) -> dict[str, Any]:
         """Names, values, errors and every distance as JSON values."""
-        measured = any(found.noise is not None for found in self.distances.values())
+        has_floors = any(distance.noise is not None for distance in self.distances.values())
         return {
             "names": list(self.names),
             "values": self.values.tolist(),
             "stderr": [[json_number(cell) for cell in row] for row in self.stderr.tolist()],
-            **({"within_noise": self.within_noise.tolist()} if measured else {}),
+            **({"within_noise": self.within_noise.tolist()} if has_floors else {}),
             "settings": None if self.projections is None else self.projections.recipe(),
             "distances": [
-                {"a": self.names[i], "b": self.names[j], **_without_columns(found)}
-                for (i, j), found in self.distances.items()
+                {"a": self.names[i], "b": self.names[j], **_without_columns(distance)}
+                for (i, j), distance in self.distances.items()
             ],
         }
 
@@ -208,23 +208,23 @@ class DistanceMatrix:
         axes: Axes = picture("dendrogram")(self, ax)
         return axes
 
-    def _place(self, name: object) -> int:
+    def _index(self, name: object) -> int:
         if str(name) not in self.names:
             raise SotddError(f"there is no dataset {name!r} here: the names are {', '.join(self.names)}.")
         return self.names.index(str(name))
 
     def _cell(self, i: int, j: int) -> str:
-        found = self.distances[min(i, j), max(i, j)]
-        return with_error(found.value, found.stderr) + (f" {_NOISE}" if found.within_noise else "")
+        distance = self.distances[min(i, j), max(i, j)]
+        return with_error(distance.value, distance.stderr) + (f" {_NOISE}" if distance.within_noise else "")
 
     def _square(self, what: Literal["value", "stderr", "noise_floor"]) -> NDArray[np.float64]:
         square = np.zeros((len(self), len(self)))
-        for (i, j), found in self.distances.items():
-            number = getattr(found, what)
-            square[i, j] = square[j, i] = np.nan if number is None else number
+        for (i, j), distance in self.distances.items():
+            value = getattr(distance, what)
+            square[i, j] = square[j, i] = np.nan if value is None else value
         return square
 
 
-def _without_columns(found: Distance) -> dict[str, Any]:
+def _without_columns(distance: Distance) -> dict[str, Any]:
     """A distance as JSON values; the names of columns are the same for all, and among the settings."""
-    return {name: value for name, value in found.to_dict().items() if name != "columns"}
+    return {name: value for name, value in distance.to_dict().items() if name != "columns"}

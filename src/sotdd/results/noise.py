@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_number, described
-from sotdd.basics.errors import SotddError
+from sotdd.basics.checks import check_level
+from sotdd.basics.text import counted
 
 # How many times the pooled points are dealt out anew when a noise floor is asked for. Of the 60 outcomes that
 # these and the data make, the three farthest are 5 %.
 SPLITS = 59
 
-# Through so many of the projections: they are the same for the data and for all splits, so few suffice to compare.
+# Splits are seen through this many of the projections, the same ones as the data, so few suffice to compare.
 PROJECTIONS = 128
 
-# Datasets and classes are halved so often, and the halves compared through so many projections: enough to take off what
-# their sizes alone give, and a small part of what a matrix or an explanation costs.
+# How often datasets and classes are halved, and through how many projections the halves are compared: enough to take
+# off what their sizes alone give, and a small part of what a matrix or an explanation costs.
 HALVINGS = 4
 HALVING_PROJECTIONS = 64
 
@@ -127,15 +127,13 @@ class NoiseFloor:
         That many of the splits, in order, are below it. Where there are too few for the level it is
         Student's prediction limit for the logarithm; for the distances themselves where one of them is zero.
         """
-        share = as_number(level)
-        if share is None or not 0 < share < 1:
-            raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as 0.95.")
+        share = check_level(level)
         from scipy.special import stdtrit
 
         count = len(self.distances)
-        place = math.ceil(round((count + 1) * share, 9))
-        if place <= count:
-            return float(np.sort(self.distances)[place - 1])
+        rank = math.ceil(round((count + 1) * share, 9))
+        if rank <= count:
+            return float(np.sort(self.distances)[rank - 1])
         positive = bool(self.distances.min() > 0)
         draws = np.log(self.distances) if positive else self.distances
         reach = float(stdtrit(count - 1, share)) * float(np.std(draws, ddof=1)) * math.sqrt(1 + 1 / count)
@@ -144,7 +142,8 @@ class NoiseFloor:
 
     def __repr__(self) -> str:
         """Value, spread and number of splits."""
-        return f"NoiseFloor({self.value:.3g} ± {self.spread:.2g} from split to split, {len(self.distances)} splits)"
+        splits = counted(len(self.distances), "split")
+        return f"NoiseFloor({self.value:.3g} ± {self.spread:.2g} from split to split, {splits})"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values."""

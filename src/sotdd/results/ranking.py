@@ -140,12 +140,15 @@ def ranked(distances: Mapping[str, Distance]) -> list[Ranked]:
     >>> bool(matrix["here", "few"].value > matrix["here", "moved"].value)
     True
     """
-    by_excess = all(found.excess is not None for found in distances.values())
+    by_excess = all(distance.excess is not None for distance in distances.values())
     order = sorted(distances.items(), key=lambda item: _excess(item[1]) if by_excess else item[1].value)
     ranks = [
-        1 + sum(clearly_farther(found, nearer) for _, nearer in order[:place]) for place, (_, found) in enumerate(order)
+        1 + sum(clearly_farther(distance, nearer) for _, nearer in order[:number])
+        for number, (_, distance) in enumerate(order)
     ]
-    return [Ranked(name, found, rank, ranks.count(rank) > 1) for (name, found), rank in zip(order, ranks, strict=True)]
+    return [
+        Ranked(name, distance, rank, ranks.count(rank) > 1) for (name, distance), rank in zip(order, ranks, strict=True)
+    ]
 
 
 def clearly_farther(one: Distance, other: Distance) -> bool:
@@ -155,7 +158,7 @@ def clearly_farther(one: Distance, other: Distance) -> bool:
     that both share cancels; otherwise both standard errors. Distances without errors are what they are.
     """
     gap, error = _apart(one, other)
-    floors = [found.floor for found in (one, other)]
+    floors = [distance.floor for distance in (one, other)]
     if floors[0] is not None and floors[1] is not None and _shared(one, other):
         gap -= floors[0].power - floors[1].power
         error = math.hypot(error, one.sampling_stderr, other.sampling_stderr)
@@ -164,7 +167,7 @@ def clearly_farther(one: Distance, other: Distance) -> bool:
 
 def unequal_sizes(distances: Collection[Distance]) -> str | None:
     """A remark where sizes differ so much that distances themselves say little; None where they do not."""
-    sizes = [size for found in distances for size in found.n_points if found.floor is not None]
+    sizes = [size for distance in distances for size in distance.n_points if distance.floor is not None]
     if not sizes or max(sizes) <= _UNEQUAL * min(sizes):
         return None
     return (
@@ -173,9 +176,9 @@ def unequal_sizes(distances: Collection[Distance]) -> str | None:
     )
 
 
-def _excess(found: Distance) -> float:
-    assert found.excess is not None
-    return found.excess
+def _excess(distance: Distance) -> float:
+    assert distance.excess is not None
+    return distance.excess
 
 
 def _shared(one: Distance, other: Distance) -> bool:

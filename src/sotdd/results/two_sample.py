@@ -1,4 +1,4 @@
-"""Whether two datasets may be samples of one source: what a test says, and by what it judges."""
+"""The result of a two-sample test: its verdict, and the statistic behind it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_number, described
+from sotdd.basics.checks import as_number, check_level, described
 from sotdd.basics.errors import SotddError
-from sotdd.results.distance import json_number
+from sotdd.basics.text import counted, json_number
 from sotdd.results.noise import rooted_means
 
 Statistic: TypeAlias = Literal["combined", "balanced", "distance"]
@@ -57,10 +57,10 @@ class TwoSampleTest:
     >>> import numpy as np, sotdd
     >>> rng = np.random.default_rng(0)
     >>> a, b = rng.normal(size=(100, 4)), rng.normal(0.5, 1, size=(80, 4))
-    >>> found = sotdd.test(a, b, n_permutations=199)
-    >>> found.p_value, found.rejects(0.05)
+    >>> result = sotdd.test(a, b, n_permutations=199)
+    >>> result.p_value, result.rejects(0.05)
     (0.005, True)
-    >>> bool(found.ratio > 1), bool(found.effect_size > 3)
+    >>> bool(result.ratio > 1), bool(result.effect_size > 3)
     (True, True)
     """
 
@@ -96,8 +96,8 @@ class TwoSampleTest:
     @property
     def effect_size(self) -> float:
         """How many standard deviations of chance the statistic lies above its mean; NaN where chance has none."""
-        spread = float(np.std(self.null, ddof=1)) if len(self.null) > 1 else 0.0
-        return (self.statistic - float(np.mean(self.null))) / spread if spread > 0 else math.nan
+        deviation = float(np.std(self.null, ddof=1)) if len(self.null) > 1 else 0.0
+        return (self.statistic - float(np.mean(self.null))) / deviation if deviation > 0 else math.nan
 
     @property
     def ratio(self) -> float:
@@ -114,22 +114,19 @@ class TwoSampleTest:
 
     def rejects(self, level: float = 0.05) -> bool:
         """Whether one source is ruled out at this level."""
-        share = as_number(level)
-        if share is None or not 0 < share < 1:
-            raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as 0.05.")
-        return self.p_value <= share
+        return self.p_value <= check_level(level, such_as=0.05)
 
     def __repr__(self) -> str:
-        """The p-value, the distance beside what chance gives, and how it was found."""
+        """The p-value, the distance beside what chance gives, and how many draws it rests on."""
         low, high = self.quantiles((0.05, 0.95)).values()
         most = f", most by {self.strongest}" if self.strongest is not None and self.rejects(0.05) else ""
         return (
             f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
-            f"({len(self.null):,} draws, {self.n_projections:,} projections)"
+            f"({counted(len(self.null), 'draw')}, {counted(self.n_projections, 'projection')})"
         ) + "".join(f"; {said}" for said in self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON values; of what chance gave, the quantiles."""
+        """Everything as JSON values; distances by chance as quantiles."""
         result: dict[str, Any] = {
             "p_value": self.p_value,
             "distance": self.distance,

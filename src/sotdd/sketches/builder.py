@@ -112,7 +112,7 @@ class SketchBuilder:
         self._expect(counts_of(batch))
         self.statistics.note_columns(batch)
         self._half_counted = True
-        for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_placed)
+        for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_shifted)
         self._half_counted = False
 
     def merge(self, other: SketchBuilder) -> Self:
@@ -236,12 +236,12 @@ class SketchBuilder:
         if not self.shares_histograms:
             count_classes(self.histograms, portion, portion.rows)
 
-    def _count_placed(self, portion: Portion) -> None:
+    def _count_shifted(self, portion: Portion) -> None:
         """Second pass: add the label terms to the projected features, then count."""
-        from sotdd.engines.cpu.engine import place
+        from sotdd.kernels.rows import shift_rows
 
         columns = [self._class_index[label] for label in portion.classes]
-        place(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
+        shift_rows(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
         n_points = portion.rows.shape[1]
         refuse_not_finite(portion, self.histograms[_ALL].count(portion.part, portion.rows, 0, n_points))
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
+from sotdd.basics.text import json_label
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
-from sotdd.results.distance import json_label
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.counting import Histograms
 from sotdd.sketches.file import Arrays, Header, content_of, packed, packed_recipe, scaler_in, unpacked

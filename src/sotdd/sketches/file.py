@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import reason, write_whole
+from sotdd.basics.text import json_label
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
 from sotdd.projections.scaler import Scaler
-from sotdd.results.distance import json_label
 from sotdd.sketches.sketch import Sketch
 
 VERSION = 2  # 1 kept nothing of what a sketch has lost; it is read all the same

@@ -114,7 +114,7 @@ def _sketch_sorted(
     engine = engine_for(device, [data], projections.n_projections, precision)
     with reporting(progress, f"Sketching {data.name}") as report, engine as active:
         halving = Halving(data, projections, active)
-        for view in active.views([data], projections, unplaced=halving.seen):
+        for view in active.views([data], projections, before_sorting=halving.seen):
             quantiles[view.part] = active.quantiles(view.rows[0], quantiles.shape[1])
             terms[view.part] = active.collect(view.terms)
             if not exact:

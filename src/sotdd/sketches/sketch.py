@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_seed
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.text import counted, json_label
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.results.distance import Distance, json_label
+from sotdd.results.distance import Distance
 from sotdd.sketches.uncertainty import Halves, Lost, lost_by, nothing_lost
 
 # How many numbers of each projection a vector has, whatever the sketch keeps.

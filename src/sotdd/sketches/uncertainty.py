@@ -31,7 +31,7 @@ from sotdd.projections.recipe import Projections
 from sotdd.results.noise import NoiseFloor, rooted_means
 
 if TYPE_CHECKING:
-    from sotdd.engines.protocol import Engine
+    from sotdd.engines.protocol import Engine, Projected
 
 Lost = NDArray[np.float64]  # (L, 3)
 Halves = NDArray[np.float64]  # (2, S) distances of S halvings, for p = 1 and for p = 2
@@ -89,10 +89,10 @@ class Halving:
         pool = Pool.of_halves([data], 0, seed_of(projections))
         self._chance = None if pool is None else Chance([pool], engine, _HALVING_ORDERS)
 
-    def seen(self, unplaced: object) -> None:
+    def seen(self, projected: Projected) -> None:
         """Compare the halves under these projections."""
         if self._chance is not None:
-            self._chance.seen(unplaced)
+            self._chance.seen(projected)
 
     def halves(self) -> Halves | None:
         """The distances of halves; None for a single point, or where costs overflow float64."""

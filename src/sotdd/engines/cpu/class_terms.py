@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 
 from sotdd.engines.faults import summarised
 from sotdd.kernels import classes as kernels
+from sotdd.kernels.rows import SHORT_ROW
 from sotdd.projections.labels import Quantiles, Summaries
 
 Rows = NDArray[np.float32]
 Doubles = NDArray[np.float64]
-
-# Rows and classes shorter than this are sorted faster by NumPy's sorting networks than by counting digits.
-SHORT_ROW = 1024
 
 
 def other_terms(rows: Rows, offsets: NDArray[np.int64], terms: Quantiles | Summaries) -> Doubles:

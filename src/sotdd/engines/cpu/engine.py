@@ -2,8 +2,8 @@
 
 Work goes through a chunk of projections at a time. Within a chunk, blocks of points are
 projected side by side on all threads, then rows (one projection of one dataset each) are
-placed and sorted side by side. So nothing of size projections × points is ever held beyond
-one chunk, and any number of cores finds work.
+shifted by their class terms and sorted side by side. So nothing of size projections × points
+is ever held beyond one chunk, and any number of cores finds work.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.engines.cpu.class_terms import SHORT_ROW, other_terms, sort_classes
-from sotdd.engines.cpu.splits import Pool, Unplaced, pooled, split_costs
+from sotdd.engines.cpu.class_terms import other_terms, sort_classes
+from sotdd.engines.cpu.splits import FeatureProjections, Pool, split_costs
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
 from sotdd.engines.protocol import ClassMoments, PointSums, View
@@ -29,7 +29,6 @@ from sotdd.inputs.data import LabelledData
 from sotdd.kernels import moments as moment_kernels
 from sotdd.kernels import rows as kernels
 from sotdd.kernels.quantiles import bin_losses, bin_means
-from sotdd.kernels.rows import Overlaps, transport_rows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import LabelTerms
@@ -62,18 +61,13 @@ class _Layout:
 
     data: LabelledData
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
-    position: NDArray[np.integer] | None  # (n,) place of each point among grouped points
+    position: NDArray[np.integer] | None  # (n,) index of each point among grouped points
     rows: Rows  # (chunk, n) the chunk's projections of it
-    moments: ClassMoments | None  # (chunk, …) where they are asked for
-
-    def view_of_moments(self, count: int) -> ClassMoments:
-        """Of the first so many projections."""
-        assert self.moments is not None
-        return ClassMoments(self.moments.mean[:count], self.moments.spread[:count], self.moments.even[:count])
+    moments: tuple[Doubles, Doubles, Doubles] | None  # (chunk, …) what `ClassMoments` is made of, where asked for
 
 
 class CpuEngine:
-    """Projects, places, sorts and transports on all cores, for the time of a ``with`` block.
+    """Projects, shifts, sorts and transports on all cores, for the time of a ``with`` block.
 
     Parameters
     ----------
@@ -107,14 +101,12 @@ class CpuEngine:
         projections: Projections,
         *,
         degree: int = 0,
-        unplaced: Callable[[Unplaced], None] | None = None,
+        before_sorting: Callable[[FeatureProjections], None] | None = None,
         by_class: bool = False,
     ) -> Iterator[View]:
-        """See every dataset through one chunk of projections after another.
+        """See every dataset through one chunk of projections after another, as `Engine.views` says.
 
-        Rows of a view, the sorted data point projections (B, n), stay valid until the next one. What
-        ``unplaced`` is called with, before each chunk is placed, stays valid until it returns. By
-        class, rows hold class after class, each sorted on its own.
+        Rows stay valid until the next view, and what ``before_sorting`` is called with until it returns.
         """
         tile = _fitting_tile(datasets, projections)
         chunk = -(-self._chunk // tile) * tile if self._chunk else _TILES * tile
@@ -124,21 +116,30 @@ class CpuEngine:
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
             coming = self._begin_draws(projections, start + chunk, start + 2 * chunk)  # beside this chunk's work
-            terms = self._place(layouts, block, projections.scaler, tile, start, unplaced, by_class)
+            terms = self._sorted(layouts, block, projections.scaler, tile, start, before_sorting, by_class)
             rows = [layout.rows[: len(block)] for layout in layouts]
-            moments = [layout.view_of_moments(len(block)) for layout in layouts] if degree else []
+            by_dataset = [layout.moments for layout in layouts if layout.moments is not None]
+            moments = [ClassMoments(*(part[: len(block)] for part in parts)) for parts in by_dataset]
             yield View(slice(start, start + len(block)), rows, block, terms, moments)
 
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
         """Sums over the scaled points of each dataset, one dataset to a thread."""
-        return self._workers.each(lambda data: _point_sums(data, scaler), datasets)
+
+        def sums_of(data: LabelledData) -> PointSums:
+            lengths, by_class = np.zeros(3), np.zeros((len(data.classes), data.n_features))
+            for block in data.blocks():
+                points = scaled(data.rows(block), scaler, data.name)
+                moment_kernels.norm_sums(points, data.codes[block], lengths, by_class)
+            return PointSums(lengths, by_class)
+
+        return self._workers.each(sums_of, datasets)
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
         """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
-        n, m = a.shape[1], b.shape[1]
-        overlaps = None if n == m else Overlaps.of(n, m)
-        parts = _row_parts(len(a), n + m)
-        return np.concatenate(self._workers.each(lambda part: transport_rows(a[part], b[part], p, overlaps), parts))
+        (count, n), (_, m) = a.shape, b.shape
+        overlaps, parts = None if n == m else kernels.Overlaps.of(n, m), _row_parts(count, n + m)
+        costs = self._workers.each(lambda part: kernels.transport_rows(a[part], b[part], p, overlaps), parts)
+        return np.concatenate(costs)
 
     def quantiles(self, rows: Rows, count: int) -> Rows:
         """Means (B, count) of each sorted row over parts of equal probability."""
@@ -150,18 +151,13 @@ class CpuEngine:
     def losses(self, rows: Rows, means: Rows) -> Doubles:
         """How far each sorted row is from such means, in the mean and in the mean square, (B, 2)."""
         out = np.empty((len(rows), 2))
-        self._workers.each(
-            lambda part: bin_losses(rows[part], means[part], out[part]), _row_parts(len(rows), rows.shape[1])
-        )
+        parts = _row_parts(len(rows), rows.shape[1])
+        self._workers.each(lambda part: bin_losses(rows[part], means[part], out[part]), parts)
         return out
-
-    def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
-        """The points of some datasets together, one after another, before they are placed."""
-        return pooled(unplaced, members)
 
     def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
-        return split_costs(pool, splits, orders, self._workers, finish_side)
+        return split_costs(pool, splits, orders, self._workers, class_terms)
 
     def ends(self, rows: Rows) -> Doubles:
         """The smallest and the largest value (B, 2) of each sorted row."""
@@ -180,14 +176,14 @@ class CpuEngine:
         starts = range(start, min(stop, projections.n_projections), BLOCK)
         return [self._workers.submit(projections.draw, first, first + BLOCK) for first in starts]
 
-    def _place(
+    def _sorted(
         self,
         layouts: list[_Layout],
         block: Block,
         scaler: Scaler | None,
         tile: int,
         start: int,
-        unplaced: Callable[[Unplaced], None] | None,
+        before_sorting: Callable[[FeatureProjections], None] | None,
         by_class: bool,
     ) -> list[Doubles]:
         """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
@@ -196,12 +192,12 @@ class CpuEngine:
         label_rows: list[Rows] | None = None
         if block.label_features is not None:
             self._project(layouts, block.label_features, len(block), scaler, tile)
-            if unplaced is not None:
+            if before_sorting is not None:
                 label_rows = [layout.rows[: len(block)].copy() for layout in layouts]
             terms = list(self._workers.each(lambda item: _label_terms(*item, block, start), parts))
         self._project(layouts, block.features, len(block), scaler, tile)
-        if unplaced is not None:
-            unplaced(Unplaced(block, [layout.rows[: len(block)] for layout in layouts], label_rows))
+        if before_sorting is not None:
+            before_sorting(FeatureProjections(block, [layout.rows[: len(block)] for layout in layouts], label_rows))
         items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
         used = self._workers.each(lambda item: _finish(*item, block, start, by_class), items)
         return [
@@ -212,7 +208,7 @@ class CpuEngine:
     def _project(self, layouts: list[_Layout], drawn: Drawn, count: int, scaler: Scaler | None, tile: int) -> None:
         """Fill the rows of every dataset with feature projections, in the order of its points."""
         if isinstance(drawn, Directions):
-            with np.errstate(over="ignore"):  # found, and explained, where rows are placed
+            with np.errstate(over="ignore"):  # found, and explained, where rows are checked
                 drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
         items = [(layout, points) for layout in layouts for points in layout.data.blocks()]
 
@@ -233,24 +229,16 @@ def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data")
         result = np.empty(rows.shape, np.float32)
         kernels.standardise(rows, scaler.centre, scaler.inverse, result)
         return result
-    with np.errstate(over="ignore"):  # found, and explained, where rows are placed
+    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
         result = rows.astype(np.float32, copy=False)
     if result is not rows and rows.any() and not result.any():
         raise SotddError(f"features of dataset {name!r} are too small for float32 products: use scale='pooled'.")
     return result
 
 
-def _point_sums(data: LabelledData, scaler: Scaler | None) -> PointSums:
-    lengths, by_class = np.zeros(3), np.zeros((len(data.classes), data.n_features))
-    for block in data.blocks():
-        points = scaled(data.rows(block), scaler, data.name)
-        moment_kernels.norm_sums(points, data.codes[block], lengths, by_class)
-    return PointSums(lengths, by_class)
-
-
 def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
     """Write the feature projections (B, m) of points (m, d)."""
-    with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are placed
+    with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
         if not isinstance(drawn, Directions):
             out[...] = drawn(features)
             return
@@ -258,10 +246,10 @@ def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
             np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
 
 
-def group(rows: Rows, position: NDArray[np.integer] | None, clamp: float | None) -> None:
-    """Clamp values where that is asked for, and bring the points of each class together."""
-    if clamp is not None:
-        kernels.clamp_rows(rows, clamp)
+def group(rows: Rows, position: NDArray[np.integer] | None, drawn: Drawn) -> None:
+    """Clamp values where the directions ask for it, and bring the points of each class together."""
+    if isinstance(drawn, Directions) and drawn.clamp is not None:
+        kernels.clamp_rows(rows, drawn.clamp)
     if position is not None:
         kernels.group_rows(rows, position)
 
@@ -280,43 +268,13 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
     return other_terms(rows, offsets, terms)
 
 
-def summarise(rows: Rows, offsets: NDArray[np.int64], cut: float, moments: ClassMoments, part: slice) -> None:
-    """Write the class moments of some rows of grouped feature projections."""
-    moment_kernels.summarise_rows(rows, offsets, cut, moments.mean[part], moments.spread[part], moments.even[part])
-
-
-def place(rows: Rows, offsets: NDArray[np.int64], weights: Doubles, terms: Doubles) -> None:
-    """Turn grouped feature projections into data point projections: weight × t + the class's term."""
-    kernels.shift_rows(rows, offsets, weights, terms)
-
-
-def sort(rows: Rows) -> None:
-    """Sort every row ascending."""
-    if rows.shape[1] < SHORT_ROW:
-        rows.sort(axis=1)
-    else:
-        kernels.radix_sort_rows(rows)
-
-
-def finish_side(
-    rows: Rows, label_rows: Rows | None, offsets: NDArray[np.int64], terms: LabelTerms, shifts: Doubles | None
-) -> None:
-    """Turn grouped feature projections into sorted data point projections, in place; shifts come before terms."""
-    if shifts is not None:
-        place(rows, offsets, np.ones(len(rows)), shifts)
-    else:
-        place(rows, offsets, terms.weights, class_terms(rows if label_rows is None else label_rows, offsets, terms))
-    sort(rows)
-
-
 # ------------------------------------------------------------------ parts of a chunk
 
 
 def _laid_out(data: LabelledData, chunk: int, degree: int) -> _Layout:
-    known = degree + 1
-    room = (np.empty((chunk, known)), np.empty((chunk, known, known)), np.empty((chunk, 3)))
-    moments = ClassMoments(*room) if degree else None
-    return _Layout(data, *data.grouping(), np.empty((chunk, data.n_points), np.float32), moments)
+    room = np.empty((chunk, degree + 1)), np.empty((chunk, degree + 1, degree + 1)), np.empty((chunk, 3))
+    rows = np.empty((chunk, data.n_points), np.float32)
+    return _Layout(data, *data.grouping(), rows, room if degree else None)
 
 
 def _fitting_tile(datasets: Sequence[LabelledData], projections: Projections) -> int:
@@ -332,32 +290,29 @@ def _row_parts(count: int, n_points: int) -> list[slice]:
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
-def _clamp(drawn: Drawn) -> float | None:
-    return drawn.clamp if isinstance(drawn, Directions) else None
-
-
 def _label_terms(layout: _Layout, part: slice, block: Block, start: int) -> Doubles:
     """Class terms of some rows that hold the projections made for labels."""
     assert block.label_features is not None
     rows = layout.rows[part]
-    group(rows, layout.position, _clamp(block.label_features))
+    group(rows, layout.position, block.label_features)
     return _checked_terms(rows, layout, block.terms.part(part), start + part.start)
 
 
 def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, start: int, by_class: bool) -> Doubles:
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
     rows = layout.rows[part]
-    group(rows, layout.position, _clamp(block.features))
+    group(rows, layout.position, block.features)
     if layout.moments is not None:
-        summarise(rows, layout.offsets, block.terms.limit, layout.moments, part)
+        moments = (room[part] for room in layout.moments)
+        moment_kernels.summarise_rows(rows, layout.offsets, block.terms.limit, *moments)
     if terms is None:
         terms = _checked_terms(rows, layout, block.terms.part(part), start + part.start)
-    place(rows, layout.offsets, block.terms.weights[part], terms)
+    kernels.shift_rows(rows, layout.offsets, block.terms.weights[part], terms)
     edges = layout.offsets if by_class else layout.offsets[[0, -1]]
     if by_class:
         sort_classes(rows, layout.offsets)
     else:
-        sort(rows)
+        kernels.sort_rows(rows)
     # Sorted values carry anything that is not finite at their ends.
     finite = np.isfinite(rows[:, edges[:-1]]).all(axis=1) & np.isfinite(rows[:, edges[1:] - 1]).all(axis=1)
     if not finite.all():

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.engines.cpu.workers import Workers
-from sotdd.engines.splits import Side, Ways
+from sotdd.engines.splits import NORMAL_DEVIATION, Side, Ways
 from sotdd.kernels import rows as kernels
 from sotdd.kernels.rows import Overlaps, transport_rows
 from sotdd.projections.directions import Directions, Drawn
@@ -20,34 +20,37 @@ from sotdd.projections.labels import LabelTerms
 
 Rows = NDArray[np.float32]
 
-# Turns feature projections of a side, grouped by class, into sorted data point projections, in place:
-# (rows, rows made for labels or None, class boundaries, terms, where classes stand if not by their terms).
-Finish: TypeAlias = Callable[[Rows, Rows | None, NDArray[np.int64], LabelTerms, NDArray[np.float64] | None], None]
-
-# The standard deviation of a normal law in terms of its median absolute deviation.
-_NORMAL_SPREAD = 1.4826
+# The label term (B, C) of every class, from rows grouped by class, class boundaries and what was drawn.
+ClassTerms: TypeAlias = Callable[[Rows, NDArray[np.int64], LabelTerms], NDArray[np.float64]]
 
 # Values of a side that a thread works on at a time: with their copies, a second-level cache's worth.
 _ITEM_VALUES = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
-class Unplaced:
+class FeatureProjections:
     """Datasets through some projections, before class terms are known: points in their own order."""
 
     block: Block
     rows: list[Rows]  # (B, n) of each dataset
     label_rows: list[Rows] | None  # the same for labels, where they have projections of their own
 
+    def pool(self, members: Sequence[int]) -> Pool:
+        """The points of some of the datasets together."""
+        label_rows = None
+        if self.label_rows is not None and self.block.label_features is not None:
+            label_rows = _joined(self.label_rows, members, self.block.label_features)
+        return Pool(_joined(self.rows, members, self.block.features), label_rows, self.block.terms)
+
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The points of several datasets, one dataset after another, before they are placed."""
+    """The points of several datasets, one dataset after another, before class terms are added."""
 
     rows: Rows  # (B, N)
     label_rows: Rows | None  # (B, N)
     terms: LabelTerms
-    shifts: NDArray[np.float64] | None = None  # (B, C) where each class stands, if not where its points put it
+    shifts: NDArray[np.float64] | None = None  # (B, C) how far each class is shifted, if not by its term
 
     def shifted(self, shifts: NDArray[np.float64]) -> Pool:
         """The same points, each at t + the shift (B, C) of its class, whatever the label terms say."""
@@ -57,11 +60,11 @@ class Pool:
         """The projections (B, N), points in their own order."""
         return self.rows
 
-    def within(self, spreads: float) -> Pool:
-        """The same points, those farther than so many spreads from the middle of all brought that near."""
+    def within(self, deviations: float) -> Pool:
+        """The same points, those farther from the median than this many deviations brought that near."""
         middle = np.median(self.rows, axis=1, keepdims=True)
-        spread = np.median(np.abs(self.rows - middle), axis=1, keepdims=True) * _NORMAL_SPREAD
-        reach = np.where(spread > 0, spreads * spread, np.inf)
+        deviation = np.median(np.abs(self.rows - middle), axis=1, keepdims=True) * NORMAL_DEVIATION
+        reach = np.where(deviation > 0, deviations * deviation, np.inf)
         return replace(self, rows=np.clip(self.rows, middle - reach, middle + reach).astype(np.float32))
 
     def part(self, rows: slice) -> Pool:
@@ -69,16 +72,6 @@ class Pool:
         label_rows = None if self.label_rows is None else self.label_rows[rows]
         shifts = None if self.shifts is None else self.shifts[rows]
         return Pool(self.rows[rows], label_rows, self.terms.part(rows), shifts)
-
-
-def pooled(unplaced: Unplaced, members: Sequence[int]) -> Pool:
-    """The points of some of the datasets together."""
-    block = unplaced.block
-    label_rows = None
-    if unplaced.label_rows is not None:
-        assert block.label_features is not None
-        label_rows = _joined(unplaced.label_rows, members, block.label_features)
-    return Pool(_joined(unplaced.rows, members, block.features), label_rows, block.terms)
 
 
 def _joined(rows: list[Rows], members: Sequence[int], drawn: Drawn) -> Rows:
@@ -89,7 +82,7 @@ def _joined(rows: list[Rows], members: Sequence[int], drawn: Drawn) -> Rows:
 
 
 def split_costs(
-    pool: Pool, splits: Ways, orders: Sequence[float], workers: Workers, finish: Finish
+    pool: Pool, splits: Ways, orders: Sequence[float], workers: Workers, class_terms: ClassTerms
 ) -> NDArray[np.float64]:
     """W_p^p (B, S, orders) between the two sides of every split, for each order p.
 
@@ -106,21 +99,26 @@ def split_costs(
         size = max(1, _ITEM_VALUES // (n + m))
         for start, stop in neighbours([*range(share.start, share.stop, size), share.stop]):
             part = slice(start, stop)
-            a, b = (_sorted_side(pool, part, side, finish) for side in (left, right))
-            for place, p in enumerate(orders):
-                costs[part, number, place] = transport_rows(a, b, p, overlaps)
+            a, b = (_sorted_side(pool, part, side, class_terms) for side in (left, right))
+            for column, p in enumerate(orders):
+                costs[part, number, column] = transport_rows(a, b, p, overlaps)
 
     shares = _shares(len(pool.rows), -(-2 * workers.count // len(splits)))
     workers.each(work, [(number, share) for number in range(len(splits)) for share in shares])
     return costs
 
 
-def _sorted_side(pool: Pool, part: slice, side: Side, finish: Finish) -> Rows:
+def _sorted_side(pool: Pool, part: slice, side: Side, class_terms: ClassTerms) -> Rows:
     """Sorted data point projections of the points of one side."""
     rows = _taken(pool.rows[part], side.index)
-    label_rows = None if pool.label_rows is None else _taken(pool.label_rows[part], side.index)
-    shifts = None if pool.shifts is None else np.ascontiguousarray(pool.shifts[part][:, side.classes])
-    finish(rows, label_rows, side.offsets, pool.terms.part(part), shifts)
+    if pool.shifts is not None:
+        weights, shifts = np.ones(len(rows)), np.ascontiguousarray(pool.shifts[part][:, side.classes])
+    else:
+        terms = pool.terms.part(part)
+        by_labels = rows if pool.label_rows is None else _taken(pool.label_rows[part], side.index)
+        weights, shifts = terms.weights, class_terms(by_labels, side.offsets, terms)
+    kernels.shift_rows(rows, side.offsets, weights, shifts)
+    kernels.sort_rows(rows)
     return rows
 
 
@@ -131,6 +129,6 @@ def _taken(rows: Rows, index: NDArray[np.int64]) -> Rows:
 
 
 def _shares(count: int, wanted: int) -> list[slice]:
-    """Cut ``count`` rows into about so many shares."""
+    """Cut ``count`` rows into about ``wanted`` shares."""
     size = -(-count // min(wanted, count))
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]

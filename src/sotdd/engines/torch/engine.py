@@ -1,4 +1,4 @@
-"""The engine for torch devices: the twin of ``cpu.py``, with the same verbs.
+"""The engine for torch devices: the twin of ``cpu/engine.py``, with the same verbs.
 
 A dataset is scaled, grouped by class and kept on the device where it fits; otherwise its blocks
 of rows stream through for every chunk of projections. Chunks are as large as free memory allows;
@@ -12,67 +12,43 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, TypeVar
+from typing import TypeVar, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM
-from sotdd.engines.protocol import PointSums, View
+from sotdd.engines.protocol import PointSums, Precision, View
 from sotdd.engines.splits import Ways
-from sotdd.engines.torch import fused, verbs
+from sotdd.engines.torch import fused, memory, verbs
 from sotdd.engines.torch.moments import summarise
-from sotdd.engines.torch.placed import Placed, PlacedRows
-from sotdd.engines.torch.splits import Pool, Unplaced, pooled, split_costs
+from sotdd.engines.torch.sorted_chunks import SortedChunk, SortedRows
+from sotdd.engines.torch.splits import FeatureProjections, Pool, split_costs
+from sotdd.engines.torch.upload import Uploaded, laid_out, point_sums, scaled_points
 from sotdd.engines.torch.verbs import Layout, Rows
 from sotdd.inputs.data import LabelledData
-from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
-from sotdd.projections.labels import Summaries
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
-_RESIDENT_SHARE = 0.4
-_CHUNK_SHARE = 0.5
-# Without a device of its own the engine takes so much of the processor's memory for a chunk.
-_HOST_BYTES = 256 << 20
-# Bytes per value of the dataset at work: projections, their sort, and the indices that torch sorts along.
-_WORK_BYTES = 24
-_LARGEST_CHUNK = 32 * BLOCK
 _FIRST_CHUNK = 4 * BLOCK
 _DRAWING_THREADS = 4
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
-# Directions up to this size are pinned, so that their copy goes on beside other work.
-_PINNED_BYTES = 32 << 20
-# Directions that are drawn ahead may take so much of the processor's memory.
-_DRAWN_BYTES = 1 << 30
-
-
-@dataclass(frozen=True, eq=False)
-class _Uploaded:
-    """Some projections on the device."""
-
-    block: Block
-    theta: torch.Tensor | None  # (B, d), None for a map of the user's own
-    phi: torch.Tensor | None  # (B, d) for the labels, where they have their own
-    weights: torch.Tensor  # (B,)
-    coefficients: torch.Tensor | None  # (B, D + 1) of polynomials or (B, K) of quantiles, None for summaries
 
 
 class TorchEngine:
-    """Projects, places, sorts and transports on a torch device, for the time of a ``with`` block.
+    """Projects, shifts, sorts and transports on a torch device, for the time of a ``with`` block.
 
     Parameters
     ----------
@@ -87,12 +63,11 @@ class TorchEngine:
     def __init__(
         self,
         device: str | torch.device = "cuda",
-        precision: Literal["float32", "tf32"] = "float32",
+        precision: Precision = "float32",
         chunk: int | None = None,
     ) -> None:
         self.device = verbs.checked_device(device)
-        if precision not in ("float32", "tf32"):
-            raise SotddError(f"precision is {precision!r}: expected 'float32' or 'tf32'.")
+        check_choice(precision, "precision", get_args(Precision))
         if chunk is not None and (chunk < BLOCK or chunk % BLOCK):
             raise SotddError(f"chunk is {chunk!r}: expected a multiple of {BLOCK}.")
         self._tf32 = precision == "tf32"
@@ -124,44 +99,44 @@ class TorchEngine:
         projections: Projections,
         *,
         degree: int = 0,
-        unplaced: Callable[[Unplaced], None] | None = None,
+        before_sorting: Callable[[FeatureProjections], None] | None = None,
         by_class: bool = False,
     ) -> Iterator[View]:
         """See every dataset through one chunk of projections after another.
 
         Rows of a view are the sorted data point projections (B, n), or those of class after class, each sorted
-        on its own. Before that ``unplaced`` is called with the chunk's feature projections.
+        on its own. Before that ``before_sorting`` is called with the chunk's feature projections.
         """
-        layouts = self._layouts(datasets, projections.scaler)
-        chunk = self._chunk or self._fitting_chunk(layouts)
+        layouts = laid_out(datasets, projections.scaler, self.device)
+        chunk = self._chunk or memory.fitting_chunk(datasets, self.device)
         size = chunk  # what is worked on at a time: halved when memory runs out
-        unchecked: deque[Placed] = deque()
+        unchecked: deque[SortedChunk] = deque()
         for start, block in self._drawn(projections, chunk):
             done = 0
             while done < len(block):
                 part = block.part(slice(done, done + size))
                 try:
-                    placed, seen = self._begin(
-                        layouts, part, projections.scaler, start + done, degree, unplaced is not None, by_class
+                    chunk_at_work, seen = self._begin(
+                        layouts, part, projections.scaler, start + done, degree, before_sorting is not None, by_class
                     )
                 except torch.OutOfMemoryError as error:
-                    size = self._halved(size, error)
+                    size = memory.halved(size, self.device, error)
                     continue
                 done += len(part)
-                unchecked.append(placed)
-                if unplaced is not None and seen is not None:
-                    unplaced(seen)
+                unchecked.append(chunk_at_work)
+                if before_sorting is not None and seen is not None:
+                    before_sorting(seen)
                     del seen
-                yield placed.handed_out(part)
+                yield chunk_at_work.handed_out(part)
                 if len(unchecked) > _AHEAD:
                     unchecked.popleft().check()
-        for placed in unchecked:
-            placed.check()
+        for chunk_at_work in unchecked:
+            chunk_at_work.check()
 
     @torch.no_grad()
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
         """Sums over the scaled points of each dataset, on the device."""
-        return [self._point_sums(data, scaler) for data in datasets]
+        return [point_sums(data, scaler, self.device) for data in datasets]
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Do one piece of work per item on the threads that draw."""
@@ -170,13 +145,11 @@ class TorchEngine:
     @torch.no_grad()
     def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
         """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
-        n, m = a.shape[1], b.shape[1]
-        if n != m and (n, m) not in self._steps:
-            self._steps = {(n, m): verbs.steps_of(Overlaps.of(n, m), a.device)}
+        steps = self._steps_between(a.shape[1], b.shape[1])
         try:
-            return verbs.transport_rows(a, b, p, None if n == m else self._steps[n, m])
+            return verbs.transport_rows(a, b, p, steps)
         except torch.OutOfMemoryError as error:
-            middle = self._halved(len(a), error)
+            middle = memory.halved(len(a), self.device, error)
             halves = slice(0, middle), slice(middle, None)
             return torch.cat([self.transport(a[half], b[half], p) for half in halves])
 
@@ -186,7 +159,7 @@ class TorchEngine:
         try:
             return verbs.bin_means(rows, count).cpu().numpy()
         except torch.OutOfMemoryError as error:
-            middle = self._halved(len(rows), error)
+            middle = memory.halved(len(rows), self.device, error)
             return np.concatenate([self.quantiles(half, count) for half in (rows[:middle], rows[middle:])])
 
     @torch.no_grad()
@@ -197,20 +170,13 @@ class TorchEngine:
         return np.stack([first, np.sqrt(second)], axis=1)
 
     @torch.no_grad()
-    def pool(self, unplaced: Unplaced, members: Sequence[int]) -> Pool:
-        """The points of some datasets together, one after another, before they are placed."""
-        return pooled(unplaced, members)
-
-    @torch.no_grad()
     def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> torch.Tensor:
         """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
-        n, m = splits.sizes
-        if n != m and (n, m) not in self._steps:
-            self._steps = {(n, m): verbs.steps_of(Overlaps.of(n, m), pool.rows.device)}
+        steps = self._steps_between(*splits.sizes)
         try:
-            return split_costs(pool, splits, orders, None if n == m else self._steps[n, m])
+            return split_costs(pool, splits, orders, steps)
         except torch.OutOfMemoryError as error:
-            middle = self._halved(len(pool.rows), error)
+            middle = memory.halved(len(pool.rows), self.device, error)
             halves = slice(0, middle), slice(middle, None)
             return torch.cat([self.split_costs(pool.part(half), splits, orders) for half in halves])
 
@@ -223,55 +189,13 @@ class TorchEngine:
         values: NDArray[np.float64] = torch.cat(list(parts)).cpu().numpy()
         return values
 
-    # ------------------------------------------------------------------ memory
-
-    def _free_bytes(self) -> int:
-        if self.device.type != "cuda":
-            return _HOST_BYTES
-        free, _ = torch.cuda.mem_get_info(self.device)
-        unused = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-        return int(free) + int(unused)
-
-    def _fitting_chunk(self, layouts: list[Layout]) -> int:
-        sizes = [layout.data.n_points for layout in layouts]
-        per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
-        fitting = int(_CHUNK_SHARE * self._free_bytes()) // per_projection
-        fitting = min(fitting, _DRAWN_BYTES // (3 * 4 * layouts[0].data.n_features))
-        return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
-
-    def _halved(self, size: int, error: torch.OutOfMemoryError) -> int:
-        if size <= 1:
-            raise SotddError(
-                f"a single projection does not fit in the memory of {self.device}: use device='cpu', or fewer points."
-            ) from error
-        self._forget()
-        return size // 2
-
-    def _forget(self) -> None:
-        """Give memory that is not in use back to the device."""
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-
-    def _layouts(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[Layout]:
-        needed = [4 * data.n_points * data.n_features for data in datasets]
-        stays = self.device.type == "cuda" and 2 * sum(needed) <= _RESIDENT_SHARE * self._free_bytes()
-        return [self._layout(data, scaler, stays) for data in datasets]
-
-    def _layout(self, data: LabelledData, scaler: Scaler | None, stays: bool) -> Layout:
-        offsets, position = data.grouping()
-        edges = torch.from_numpy(offsets).to(self.device)
-        codes = torch.repeat_interleave(edges.diff()).int()
-        place = None if position is None else torch.from_numpy(position).long().to(self.device)
-        if not stays:
-            return Layout(data, offsets, edges, codes, place, None, position)
-        try:
-            points = torch.cat([self._points(data, block, scaler) for block in verbs.row_blocks(data)])
-            if place is not None:
-                points = torch.empty_like(points).index_copy_(0, place, points)
-        except torch.OutOfMemoryError:
-            torch.cuda.empty_cache()
-            return Layout(data, offsets, edges, codes, place, None, position)
-        return Layout(data, offsets, edges, codes, None, points, position)
+    def _steps_between(self, n: int, m: int) -> fused.Steps | None:
+        """Overlaps of n and of m equal steps, kept for the next chunk; None where n = m."""
+        if n == m:
+            return None
+        if (n, m) not in self._steps:
+            self._steps = {(n, m): verbs.steps_of(Overlaps.of(n, m), self.device)}
+        return self._steps[n, m]
 
     # ------------------------------------------------------------------ one chunk
 
@@ -291,29 +215,6 @@ class TorchEngine:
             number += count
             size = min(2 * size, chunk // BLOCK)
 
-    def _points(self, data: LabelledData, block: slice, scaler: Scaler | None) -> torch.Tensor:
-        """Some points (m, d) on the device, float32, centred and scaled in float64."""
-        if isinstance(data.features, DeviceFeatures):
-            raw = data.features.tensor[block].reshape(-1, data.n_features).to(self.device)
-        else:
-            raw = torch.from_numpy(np.require(data.rows(block), requirements=("C", "W"))).to(self.device)
-        if scaler is None:
-            points: torch.Tensor = raw.to(torch.float32)
-        else:
-            centre, inverse = (torch.tensor(part, device=self.device) for part in (scaler.centre, scaler.inverse))
-            points = ((raw.double() - centre) * inverse).to(torch.float32)
-        return points
-
-    def _point_sums(self, data: LabelledData, scaler: Scaler | None) -> PointSums:
-        lengths = torch.zeros(3, dtype=torch.float64, device=self.device)
-        sums = torch.zeros((len(data.classes), data.n_features), dtype=torch.float64, device=self.device)
-        for block in verbs.row_blocks(data):
-            points = self._points(data, block, scaler).double()
-            squares = points.square().sum(dim=1)
-            lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])
-            sums.index_add_(0, torch.from_numpy(data.codes[block].astype(np.int64)).to(self.device), points)
-        return PointSums(lengths.cpu().numpy(), sums.cpu().numpy())
-
     def _begin(
         self,
         layouts: list[Layout],
@@ -323,37 +224,22 @@ class TorchEngine:
         degree: int,
         keep: bool,
         by_class: bool,
-    ) -> tuple[Placed, Unplaced | None]:
-        """Begin to place every dataset; the device works on while the next is prepared."""
-        drawn = self._uploaded(block)
-        kept = Unplaced(block.terms, drawn.weights, drawn.coefficients, layouts) if keep else None
-        placed = [self._place(layout, drawn, scaler, degree, kept, by_class) for layout in layouts]
-        return Placed(slice(start, start + len(block)), placed, block), kept
+    ) -> tuple[SortedChunk, FeatureProjections | None]:
+        """Begin to sort every dataset; the device works on while the next is prepared."""
+        drawn = Uploaded.of(block, self.device)
+        kept = FeatureProjections(block.terms, drawn.weights, drawn.coefficients, layouts) if keep else None
+        datasets = [self._sorted(layout, drawn, scaler, degree, kept, by_class) for layout in layouts]
+        return SortedChunk(slice(start, start + len(block)), datasets, block), kept
 
-    def _uploaded(self, block: Block) -> _Uploaded:
-        theta, phi = (
-            self._upload(drawn.theta, np.float32) if isinstance(drawn, Directions) else None
-            for drawn in (block.features, block.label_features)
-        )
-        terms = block.terms
-        coefficients = None if isinstance(terms, Summaries) else self._upload(terms.coefficients, np.float64)
-        return _Uploaded(block, theta, phi, self._upload(terms.weights, np.float64), coefficients)
-
-    def _upload(self, array: NDArray[np.floating], dtype: type[np.floating]) -> torch.Tensor:
-        with np.errstate(over="ignore"):  # found, and explained, where rows are placed
-            host = torch.from_numpy(np.array(array, dtype))
-        small = self.device.type == "cuda" and host.nbytes < _PINNED_BYTES
-        return (host.pin_memory() if small else host).to(self.device, non_blocking=small)
-
-    def _place(
+    def _sorted(
         self,
         layout: Layout,
-        drawn: _Uploaded,
+        drawn: Uploaded,
         scaler: Scaler | None,
         degree: int,
-        kept: Unplaced | None,
+        kept: FeatureProjections | None,
         by_class: bool,
-    ) -> PlacedRows:
+    ) -> SortedRows:
         """Sorted data point projections of one dataset."""
         label_rows = None
         if drawn.block.label_features is not None:
@@ -368,12 +254,12 @@ class TorchEngine:
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
         largest = torch.linalg.vector_norm(by_labels, ord=float("inf"), dim=1)
         del label_rows, by_labels
-        verbs.place(rows, layout.codes, drawn.weights, terms)
+        verbs.shift_rows(rows, layout.codes, drawn.weights, terms)
         rows = verbs.sort_classes(rows, layout) if by_class else verbs.sort(rows)
         ends = layout.edges if by_class else layout.edges[[0, -1]]
         # Sorted values carry anything that is not finite at their ends.
         rows_fit = rows[:, ends[:-1]].isfinite().all(dim=1) & rows[:, ends[1:] - 1].isfinite().all(dim=1)
-        return PlacedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
+        return SortedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
 
     def _projected(
         self, layout: Layout, drawn: Drawn, theta: torch.Tensor | None, count: int, scaler: Scaler | None
@@ -384,7 +270,7 @@ class TorchEngine:
         else:
             rows = torch.empty((count, layout.data.n_points), device=self.device)
             for block in verbs.row_blocks(layout.data):
-                values = verbs.project(self._points(layout.data, block, scaler), theta, drawn)
+                values = verbs.project(scaled_points(layout.data, block, scaler, self.device), theta, drawn)
                 rows[:, block if layout.position is None else layout.position[block]] = values
         if isinstance(drawn, Directions) and drawn.clamp is not None:
             rows.clamp_(-drawn.clamp, drawn.clamp)

@@ -35,11 +35,11 @@ def class_sums(rows: torch.Tensor, offsets: torch.Tensor, coefficients: torch.Te
     return sums
 
 
-def place(rows: torch.Tensor, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
+def shift_rows(rows: torch.Tensor, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
     """Turn grouped feature projections into data point projections, in place."""
     n = rows.shape[1]
     with torch.cuda.device(rows.device):
-        _loaded().place[(len(rows), -(-n // _WIDTH))](rows, codes, weights, terms, n, terms.shape[1], WIDTH=_WIDTH)
+        _loaded().shift_rows[(len(rows), -(-n // _WIDTH))](rows, codes, weights, terms, n, terms.shape[1], WIDTH=_WIDTH)
 
 
 def transport(a: torch.Tensor, b: torch.Tensor, p: float, steps: Steps | None) -> torch.Tensor:

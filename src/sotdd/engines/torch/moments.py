@@ -26,7 +26,7 @@ def summarise(rows: Rows, edges: torch.Tensor, degree: int, cut: float) -> Momen
     """Mean (B, D + 1), covariance (B, D + 1, D + 1) and even moments (B, 3) over points, in float64."""
     counts = edges.diff()
     shares = (counts / counts.sum()).to(torch.float64)
-    mean, spread, even = (
+    mean, covariance, even = (
         torch.empty((len(rows), *shape), dtype=torch.float64, device=rows.device)
         for shape in ((degree + 1,), (degree + 1, degree + 1), (len(_EVEN),))
     )
@@ -38,8 +38,8 @@ def summarise(rows: Rows, edges: torch.Tensor, degree: int, cut: float) -> Momen
         even[part] = torch.einsum("c,bck->bk", shares, uncut[:, :, 1:])
         mean[part] = torch.einsum("c,bcd->bd", shares, by_class)
         centred = by_class - mean[part, None]
-        spread[part] = (centred * shares[:, None]).transpose(1, 2) @ centred
-    return mean, spread, even
+        covariance[part] = (centred * shares[:, None]).transpose(1, 2) @ centred
+    return mean, covariance, even
 
 
 def _class_moments(rows: Rows, edges: torch.Tensor, orders: Sequence[int], cut: float) -> torch.Tensor:

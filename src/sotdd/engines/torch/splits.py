@@ -1,4 +1,4 @@
-"""Pooled datasets dealt out to two sides on a torch device: the twin of ``cpu_splits.py``."""
+"""Pooled datasets dealt out to two sides on a torch device: the twin of ``cpu/splits.py``."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sotdd.engines.splits import Side, Ways
+from sotdd.engines.splits import NORMAL_DEVIATION, Side, Ways
 from sotdd.engines.torch import fused, verbs
 from sotdd.engines.torch.verbs import Layout, Rows
 from sotdd.projections.labels import LabelTerms
 
-# The standard deviation of a normal law in terms of its median absolute deviation.
-_NORMAL_SPREAD = 1.4826
-
 
 @dataclass(frozen=True, eq=False)
-class Unplaced:
+class FeatureProjections:
     """Datasets through some projections, before class terms are known: points grouped by class."""
 
     terms: LabelTerms
@@ -29,19 +26,35 @@ class Unplaced:
     rows: list[Rows] = field(default_factory=list)  # (B, n) of each dataset
     label_rows: list[Rows] = field(default_factory=list)  # the same for labels with projections of their own
 
+    def pool(self, members: Sequence[int]) -> Pool:
+        """The points of some of the datasets together."""
+        layouts = [self.layouts[member] for member in members]
+        starts = np.cumsum([0, *(layout.data.n_points for layout in layouts)])
+        columns = [
+            start + (np.arange(layout.data.n_points) if layout.grouped_at is None else layout.grouped_at)
+            for start, layout in zip(starts, layouts, strict=False)
+        ]
+        rows, label_rows = (
+            torch.cat([parts[member] for member in members], dim=1) if parts else None
+            for parts in (self.rows, self.label_rows)
+        )
+        assert rows is not None
+        columns_of_points = np.concatenate(columns).astype(np.int64)
+        return Pool(layouts[0], columns_of_points, rows, label_rows, self.terms, self.weights, self.coefficients)
+
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The points of several datasets, one dataset after another, before they are placed."""
+    """The points of several datasets, one dataset after another, before class terms are added."""
 
     layout: Layout  # of one of the datasets
-    places: NDArray[np.int64]  # (N,) column of each point, points in their own order
+    columns: NDArray[np.int64]  # (N,) where each point is in a row, points in their own order
     rows: Rows  # (B, N)
     label_rows: Rows | None  # (B, N)
     terms: LabelTerms
     weights: torch.Tensor
     coefficients: torch.Tensor | None
-    shifts: torch.Tensor | None = None  # (B, C) where each class stands, if not where its points put it
+    shifts: torch.Tensor | None = None  # (B, C) how far each class is shifted, if not by its term
 
     def shifted(self, shifts: NDArray[np.float64]) -> Pool:
         """The same points, each at t + the shift (B, C) of its class, whatever the label terms say."""
@@ -50,20 +63,20 @@ class Pool:
 
     def values(self) -> NDArray[np.float32]:
         """The projections (B, N), points in their own order, on the host."""
-        return self.rows.cpu().numpy()[:, self.places]
+        return self.rows.cpu().numpy()[:, self.columns]
 
-    def within(self, spreads: float) -> Pool:
-        """The same points, those farther than so many spreads from the middle of all brought that near."""
+    def within(self, deviations: float) -> Pool:
+        """The same points, those farther from the median than this many deviations brought that near."""
         middle = torch.quantile(self.rows, 0.5, dim=1, keepdim=True)
-        spread = torch.quantile((self.rows - middle).abs(), 0.5, dim=1, keepdim=True) * _NORMAL_SPREAD
-        reach = torch.where(spread > 0, spreads * spread, torch.inf)
+        deviation = torch.quantile((self.rows - middle).abs(), 0.5, dim=1, keepdim=True) * NORMAL_DEVIATION
+        reach = torch.where(deviation > 0, deviations * deviation, torch.inf)
         return replace(self, rows=torch.clamp(self.rows, middle - reach, middle + reach))
 
     def part(self, rows: slice) -> Pool:
         """Some consecutive projections."""
         return Pool(
             self.layout,
-            self.places,
+            self.columns,
             self.rows[rows],
             None if self.label_rows is None else self.label_rows[rows],
             self.terms.part(rows),
@@ -71,27 +84,6 @@ class Pool:
             None if self.coefficients is None else self.coefficients[rows],
             None if self.shifts is None else self.shifts[rows],
         )
-
-
-def pooled(unplaced: Unplaced, members: Sequence[int]) -> Pool:
-    """The points of some of the datasets together."""
-    layouts = [unplaced.layouts[member] for member in members]
-    starts = np.cumsum([0, *(layout.data.n_points for layout in layouts)])
-    places = [
-        start + (np.arange(layout.data.n_points) if layout.grouped_at is None else layout.grouped_at)
-        for start, layout in zip(starts, layouts, strict=False)
-    ]
-    rows = torch.cat([unplaced.rows[member] for member in members], dim=1)
-    label_rows = torch.cat([unplaced.label_rows[member] for member in members], dim=1) if unplaced.label_rows else None
-    return Pool(
-        layouts[0],
-        np.concatenate(places).astype(np.int64),
-        rows,
-        label_rows,
-        unplaced.terms,
-        unplaced.weights,
-        unplaced.coefficients,
-    )
 
 
 def split_costs(pool: Pool, splits: Ways, orders: Sequence[float], steps: fused.Steps | None) -> torch.Tensor:
@@ -106,7 +98,7 @@ def split_costs(pool: Pool, splits: Ways, orders: Sequence[float], steps: fused.
 def _sorted_side(pool: Pool, side: Side) -> Rows:
     """Sorted data point projections of the points of one side."""
     device = pool.rows.device
-    index = torch.from_numpy(pool.places[side.index]).to(device)
+    index = torch.from_numpy(pool.columns[side.index]).to(device)
     edges = torch.from_numpy(side.offsets).to(device)
     codes = torch.repeat_interleave(edges.diff()).int()
     layout = Layout(pool.layout.data, side.offsets, edges, codes, None, None, None)
@@ -117,5 +109,5 @@ def _sorted_side(pool: Pool, side: Side) -> Rows:
         by_labels = rows if pool.label_rows is None else pool.label_rows.index_select(1, index)
         terms = verbs.class_terms(by_labels, layout, pool.terms, pool.coefficients)
         del by_labels
-    verbs.place(rows, codes, pool.weights, terms)
+    verbs.shift_rows(rows, codes, pool.weights, terms)
     return verbs.sort(rows)

@@ -1,4 +1,4 @@
-"""What the torch engine does to rows, one verb each: the twins of those in ``cpu.py``."""
+"""What the torch engine does to rows, one verb each: the twins of those in ``cpu/engine.py``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
 from sotdd.engines.faults import summarised
 from sotdd.engines.torch import fused
 from sotdd.inputs.data import LabelledData
@@ -20,7 +21,7 @@ from sotdd.projections.moments import Polynomials
 
 Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
 
-# Up to so many classes are sorted one after another.
+# Up to this many classes are sorted one after another.
 _FEW_CLASSES = 32
 # Values whose classes are sorted at a time: that takes indices twice, and sums in float64.
 _CLASS_VALUES = 1 << 22
@@ -34,9 +35,9 @@ class Layout:
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
     edges: torch.Tensor  # (C + 1,) the same on the device
     codes: torch.Tensor  # (n,) class of every grouped point
-    position: torch.Tensor | None  # (n,) place of each point among grouped points
+    position: torch.Tensor | None  # (n,) index of each point among grouped points
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
-    grouped_at: NDArray[np.integer] | None  # (n,) place of each point among grouped points, on the host
+    grouped_at: NDArray[np.integer] | None  # (n,) the same on the host
 
 
 def project(points: torch.Tensor, theta: torch.Tensor | None, drawn: Drawn) -> Rows:
@@ -109,10 +110,10 @@ def quantile_terms(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) 
     return torch.einsum("bck,bk->bc", bins, coefficients)
 
 
-def place(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
+def shift_rows(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
     """Turn grouped feature projections into data point projections: weight × t + the class's term."""
     if fused.available(rows):
-        fused.place(rows, codes, weights, terms)
+        fused.shift_rows(rows, codes, weights, terms)
         return
     for line in range(len(rows)):
         rows[line] = (weights[line] * rows[line].double() + terms[line][codes.long()]).float()
@@ -170,18 +171,20 @@ def checked_device(device: str | torch.device) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        found = torch.device(device)
+        chosen = torch.device(device)
     except (RuntimeError, TypeError) as error:
-        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or such as 'cuda:1'.") from error
-    if found.type == "cuda":
+        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'.") from error
+    if chosen.type == "cuda":
         if not torch.cuda.is_available():
             raise SotddError(
                 f"device is {device!r} but torch {torch.__version__} finds no GPU here: use device='cpu', or install a "
                 "torch with CUDA."
             )
         count = torch.cuda.device_count()
-        if found.index is not None and found.index >= count:
-            raise SotddError(f"device is {device!r} but there are {count} GPUs here: use cuda:0 to cuda:{count - 1}.")
-    elif found.type != "cpu":
-        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or such as 'cuda:1'.")
-    return found
+        if chosen.index is not None and chosen.index >= count:
+            raise SotddError(
+                f"device is {device!r} but this machine has {counted(count, 'GPU')}: the last is cuda:{count - 1}."
+            )
+    elif chosen.type != "cpu":
+        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'.")
+    return chosen

@@ -15,25 +15,25 @@ from sotdd.projections.draws import Block
 
 
 @dataclass(frozen=True, eq=False)
-class PlacedRows:
+class SortedRows:
     """One dataset through some projections, perhaps still at work on the device."""
 
     name: str
     rows: Rows  # (B, n) sorted
-    terms: torch.Tensor  # (B, C) where each class stands
+    terms: torch.Tensor  # (B, C) the term of each class
     largest: torch.Tensor  # (B,) largest |t|, to explain terms that cannot be used
     fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
     moments: Moments | None  # of its classes, where they are asked for
 
 
-class Placed:
+class SortedChunk:
     """All datasets through some projections, begun on the device.
 
     What must be checked is copied to the host beside the work, so that checking it later waits for
     this chunk alone and the device never runs dry.
     """
 
-    def __init__(self, part: slice, datasets: list[PlacedRows], block: Block) -> None:
+    def __init__(self, part: slice, datasets: list[SortedRows], block: Block) -> None:
         self.part, self.datasets, self._terms = part, datasets, block.terms
         self._on_device = datasets[0].rows.is_cuda
         self._fits = torch.empty((len(datasets), 2, len(block)), dtype=torch.bool, pin_memory=self._on_device)
@@ -45,12 +45,14 @@ class Placed:
             self._copied.record(torch.cuda.current_stream(datasets[0].rows.device))
 
     def handed_out(self, block: Block) -> View:
-        """What was placed, which is not held on to; class moments on the host."""
-        placed, self.datasets = self.datasets, []
+        """The sorted rows, which are not held on to; class moments on the host."""
+        datasets, self.datasets = self.datasets, []
         moments = [
-            ClassMoments(*(part.cpu().numpy() for part in seen.moments)) for seen in placed if seen.moments is not None
+            ClassMoments(*(part.cpu().numpy() for part in seen.moments))
+            for seen in datasets
+            if seen.moments is not None
         ]
-        return View(self.part, [seen.rows for seen in placed], block, [seen.terms for seen in placed], moments)
+        return View(self.part, [seen.rows for seen in datasets], block, [seen.terms for seen in datasets], moments)
 
     def check(self) -> None:
         """Wait for this chunk, and refuse what is not finite."""

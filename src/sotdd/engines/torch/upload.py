@@ -1,0 +1,100 @@
+"""What travels to a torch device: projections as they are drawn, and points, scaled and grouped by class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sotdd.engines.protocol import PointSums
+from sotdd.engines.torch import memory, verbs
+from sotdd.engines.torch.verbs import Layout
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.tensors import DeviceFeatures
+from sotdd.projections.directions import Directions
+from sotdd.projections.draws import Block
+from sotdd.projections.labels import Summaries
+from sotdd.projections.scaler import Scaler
+
+# Directions up to this size are pinned, so that their copy goes on beside other work.
+_PINNED_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Uploaded:
+    """Some projections on the device."""
+
+    block: Block
+    theta: torch.Tensor | None  # (B, d), None for a map of the user's own
+    phi: torch.Tensor | None  # (B, d) for the labels, where they have their own
+    weights: torch.Tensor  # (B,)
+    coefficients: torch.Tensor | None  # (B, D + 1) of polynomials or (B, K) of quantiles, None for summaries
+
+    @classmethod
+    def of(cls, block: Block, device: torch.device) -> Uploaded:
+        """Copy a block of projections to the device."""
+        theta, phi = (
+            _copied(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
+            for drawn in (block.features, block.label_features)
+        )
+        terms = block.terms
+        coefficients = None if isinstance(terms, Summaries) else _copied(terms.coefficients, np.float64, device)
+        return cls(block, theta, phi, _copied(terms.weights, np.float64, device), coefficients)
+
+
+def _copied(array: NDArray[np.floating], dtype: type[np.floating], device: torch.device) -> torch.Tensor:
+    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
+        host = torch.from_numpy(np.array(array, dtype))
+    small = device.type == "cuda" and host.nbytes < _PINNED_BYTES
+    return (host.pin_memory() if small else host).to(device, non_blocking=small)
+
+
+def scaled_points(data: LabelledData, block: slice, scaler: Scaler | None, device: torch.device) -> torch.Tensor:
+    """Some points (m, d) on the device, float32, centred and scaled in float64."""
+    if isinstance(data.features, DeviceFeatures):
+        raw = data.features.tensor[block].reshape(-1, data.n_features).to(device)
+    else:
+        raw = torch.from_numpy(np.require(data.rows(block), requirements=("C", "W"))).to(device)
+    if scaler is None:
+        points: torch.Tensor = raw.to(torch.float32)
+    else:
+        centre, inverse = (torch.tensor(part, device=device) for part in (scaler.centre, scaler.inverse))
+        points = ((raw.double() - centre) * inverse).to(torch.float32)
+    return points
+
+
+def laid_out(datasets: Sequence[LabelledData], scaler: Scaler | None, device: torch.device) -> list[Layout]:
+    """The datasets' classes on the device, and their points too where all of them fit."""
+    stays = memory.can_stay(datasets, device)
+    return [_layout(data, scaler, device, stays) for data in datasets]
+
+
+def _layout(data: LabelledData, scaler: Scaler | None, device: torch.device, stays: bool) -> Layout:
+    offsets, grouped_at = data.grouping()
+    edges = torch.from_numpy(offsets).to(device)
+    codes = torch.repeat_interleave(edges.diff()).int()
+    position = None if grouped_at is None else torch.from_numpy(grouped_at).long().to(device)
+    if stays:
+        try:
+            points = torch.cat([scaled_points(data, block, scaler, device) for block in verbs.row_blocks(data)])
+            if position is not None:
+                points = torch.empty_like(points).index_copy_(0, position, points)
+            return Layout(data, offsets, edges, codes, None, points, grouped_at)
+        except torch.OutOfMemoryError:
+            memory.give_back(device)
+    return Layout(data, offsets, edges, codes, position, None, grouped_at)
+
+
+def point_sums(data: LabelledData, scaler: Scaler | None, device: torch.device) -> PointSums:
+    """Sums over the scaled points of a dataset, in float64."""
+    lengths = torch.zeros(3, dtype=torch.float64, device=device)
+    sums = torch.zeros((len(data.classes), data.n_features), dtype=torch.float64, device=device)
+    for block in verbs.row_blocks(data):
+        points = scaled_points(data, block, scaler, device).double()
+        squares = points.square().sum(dim=1)
+        lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])
+        sums.index_add_(0, torch.from_numpy(data.codes[block].astype(np.int64)).to(device), points)
+    return PointSums(lengths.cpu().numpy(), sums.cpu().numpy())

@@ -1,0 +1,97 @@
+"""Laws of moment orders, and the polynomials that moments become."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import sotdd
+
+
+def drawn(projections, start=0, stop=None):
+    return projections.draw(start, stop or projections.n_projections)
+
+
+@pytest.mark.parametrize("rate", [0.3, 1.0, 3.0, 5.0, 20.0])
+def test_zero_truncated_poisson_frequencies(rng, rate):
+    orders = sotdd.ZeroTruncatedPoisson([rate]).orders(rng.random((200_000, 1)))[:, 0]
+    assert orders.min() >= 1
+    highest = int(stats.poisson.ppf(1 - 1e-4, rate)) + 1
+    probabilities = stats.poisson.pmf(np.arange(1, highest + 1), rate) / -math.expm1(-rate)
+    observed = np.bincount(np.minimum(orders, highest), minlength=highest + 1)[1:]
+    probabilities[-1] = 1 - probabilities[:-1].sum()
+    kept = probabilities * len(orders) > 5
+    assert (
+        stats.chisquare(observed[kept], probabilities[kept] / probabilities[kept].sum() * observed[kept].sum()).pvalue
+        > 1e-3
+    )
+
+
+@pytest.mark.parametrize(("rate", "max_order"), [(1.0, 1), (1.0, 3), (5.0, 4), (5.0, 170)])
+def test_orders_up_to_the_highest_keep_their_odds(rng, rate, max_order):
+    orders = sotdd.ZeroTruncatedPoisson([rate], max_order).orders(rng.random((200_000, 1)))[:, 0]
+    assert orders.min() == 1
+    assert orders.max() <= max_order
+    odds = stats.poisson.pmf(np.arange(1, max_order + 1), rate)
+    observed = np.bincount(orders, minlength=max_order + 1)[1:]
+    kept = odds / odds.sum() * len(orders) > 5
+    expected = odds[kept] / odds[kept].sum() * observed[kept].sum()
+    assert max_order == 1 or stats.chisquare(observed[kept], expected).pvalue > 1e-3
+    law = sotdd.ZeroTruncatedPoisson([rate], max_order)
+    assert law.orders(np.array([[0.0], [np.nextafter(1.0, 0.0)]])).tolist()[0] == [1]
+    assert np.all(np.diff(law.orders(np.linspace(0, 1, 999, endpoint=False)[:, None])[:, 0]) >= 0)
+
+
+def test_uniform_orders_frequencies(rng):
+    orders = sotdd.UniformOrders(6).orders(rng.random((60_000, 2)))
+    for column in orders.T:
+        counts = np.bincount(column, minlength=7)
+        assert counts[0] == 0
+        assert stats.chisquare(counts[1:]).pvalue > 1e-3
+
+
+def test_default_rates_are_one_to_k():
+    recipe = sotdd.Projections.fit([np.zeros((1, 2))], n_moments=3).recipe()
+    assert recipe["label"]["orders"]["rates"] == [1.0, 2.0, 3.0]
+    given_rates = sotdd.Projections.fit([np.zeros((1, 2))], moments=[2.5, 0.5]).recipe()
+    assert given_rates["label"]["orders"]["rates"] == [2.5, 0.5]
+    assert given_rates["label"]["n_moments"] == 2
+    uniform = sotdd.Projections.fit([np.zeros((1, 2))], moments=sotdd.UniformOrders(4)).recipe()
+    assert uniform["label"]["n_moments"] == 5
+
+
+def test_moments_become_one_polynomial(rng):
+    """Σ ψ_i t^λ_i / λ_i! evaluated as written, against the coefficients."""
+    from sotdd.projections.moments import moment_terms
+
+    psi, orders = rng.normal(size=(50, 6)), rng.integers(1, 12, size=(50, 5))
+    terms = moment_terms(psi, orders)
+    t = 1.7
+    expected = [
+        sum(w * t**k / math.factorial(k) for w, k in zip(p[1:], o, strict=True))
+        for p, o in zip(psi, orders, strict=True)
+    ]
+    powers = t ** np.arange(terms.coefficients.shape[1])
+    np.testing.assert_allclose(terms.coefficients @ powers, expected)
+    np.testing.assert_array_equal(terms.weights, psi[:, 0])
+
+
+def test_weights_are_uniform_on_their_sphere():
+    block = drawn(sotdd.Projections.fit([np.zeros((1, 1))], n_moments=2, n_projections=4096))
+    beta = stats.beta(1, 1)  # a coordinate on the sphere of R³
+    assert stats.kstest((1 + block.terms.weights) / 2, beta.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, 171, True, "4"])
+def test_max_order_is_checked(bad):
+    with pytest.raises(sotdd.SotddError, match="max_order"):
+        sotdd.UniformOrders(bad)
+    with pytest.raises(sotdd.SotddError, match="max_order"):
+        sotdd.ZeroTruncatedPoisson(max_order=bad)
+
+
+@pytest.mark.parametrize("bad", [[], [0.0], [65.0], ["x"], 3, [math.nan]])
+def test_rates_are_checked(bad):
+    with pytest.raises(sotdd.SotddError, match="rates"):
+        sotdd.ZeroTruncatedPoisson(bad)

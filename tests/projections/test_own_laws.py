@@ -1,0 +1,178 @@
+"""Laws of a user's own: directions that are not linear, labels by any summary, and promises held to."""
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd.projections import Directions, Polynomials, Summaries
+
+
+class Circles:
+    """A law that is not linear: distances from random centres (a spherical Radon transform)."""
+
+    def __init__(self, spread=1.0):
+        self.spread = spread
+
+    def describe(self):
+        return {"law": "circles", "spread": self.spread}
+
+    def draw(self, rng, n_projections, n_features):
+        centres = rng.normal(0, self.spread, size=(n_projections, n_features))
+        return lambda points: np.linalg.norm(points[None] - centres[:, None], axis=2)
+
+
+def test_a_law_that_is_not_linear(rng):
+    """Through the public protocol, against the same thing done by hand."""
+    import reference
+
+    a, b = rng.normal(size=(30, 3)), rng.normal(1, 1, size=(20, 3))
+    labels = rng.integers(0, 3, size=30), rng.integers(0, 2, size=20)
+    settings = {"directions": Circles(2.0), "n_projections": 100, "scale": None}
+    projections = sotdd.Projections.fit([a, b], **settings)
+    result = sotdd.distance((a, labels[0]), (b, labels[1]), **settings)
+    block = projections.draw(0, 100)
+    sides = []
+    for x, y in ((a, labels[0]), (b, labels[1])):
+        t = np.concatenate([projections.source.block(i).features(x.astype(np.float32)) for i in (0, 1)])[:100]
+        powers = t[..., None] ** np.arange(block.terms.coefficients.shape[1])
+        f = np.einsum("lnk,lk->ln", powers, block.terms.coefficients)
+        means = np.stack([f[:, y == label].mean(axis=1) for label in y], axis=1)
+        sides.append(block.terms.weights[:, None] * t + means)
+    expected = [reference.wasserstein(sides[0][i], sides[1][i], 2) for i in range(100)]
+    np.testing.assert_allclose(result.per_projection, expected, rtol=1e-4)
+    assert result.fingerprint == projections.fingerprint
+    assert result.fingerprint != sotdd.Projections.fit([a, b], **{**settings, "directions": Circles(3.0)}).fingerprint
+    assert sotdd.distance((a, labels[0]), (a, labels[0]), **settings).value == 0
+
+
+class Medians:
+    """A label law of one's own: a class is its median."""
+
+    def describe(self):
+        return {"law": "medians"}
+
+    def draw(self, rng, n_projections):
+        angle = rng.uniform(0, 2 * np.pi, n_projections)
+        return Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
+
+    @staticmethod
+    def summary(values, parameters):
+        return parameters[:, 0] * np.median(values, axis=1)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_label_law_of_ones_own(rng, shared):
+    import reference
+
+    a = rng.normal(size=(1100, 3)), rng.integers(0, 3, size=1100)
+    b = rng.normal(1, 1, size=(50, 3)), rng.integers(0, 2, size=50)
+    settings = {"label_law": Medians(), "n_projections": 70, "scale": None, "shared_directions": shared}
+    result = sotdd.distance(a, b, **settings, estimator="plain")
+    block = sotdd.Projections.fit([a, b], **settings).draw(0, 70)
+    sides = []
+    for x, y in (a, b):
+        t = block.features.theta @ x.T
+        u = t if shared else block.label_features.theta @ x.T
+        medians = np.stack([np.median(u[:, y == label], axis=1) for label in y], axis=1)
+        sides.append(block.terms.weights[:, None] * t + block.terms.parameters * medians)
+    expected = [reference.wasserstein(sides[0][i], sides[1][i], 2) for i in range(70)]
+    np.testing.assert_allclose(result.per_projection, expected, rtol=1e-4)
+
+
+def law(draw, describe=lambda: {"law": "mine"}):
+    return type("Mine", (), {"describe": staticmethod(describe), "draw": staticmethod(draw)})()
+
+
+def alternating(*drawn):
+    """A law that draws one thing and then another."""
+    turns = iter(drawn * 1000)
+    return law(lambda rng, n, d: next(turns)(n, d))
+
+
+@pytest.mark.parametrize(
+    ("directions", "said"),
+    [
+        (law(lambda rng, n, d: Directions(np.zeros((n, d + 1)))), "Mine drew directions of shape"),
+        (law(lambda rng, n, d: Directions(np.full((n, d), np.nan))), "finite"),
+        (law(lambda rng, n, d: Directions(np.full((n, d), "x"))), "matrix of numbers"),
+        (law(lambda rng, n, d: Directions(np.ones((n, d)), -1.0)), "clamp is -1.0"),
+        (law(lambda rng, n, d: "left"), "Mine drew a str"),
+        (
+            law(lambda rng, n, d: lambda points: np.zeros(3)),
+            r"Mine mapped 1 point to float64 of shape \(3,\): expected real numbers of shape \(64, 1\)",
+        ),
+        (law(lambda rng, n, d: lambda points: np.full((n, len(points)), "x")), "expected real numbers"),
+        (law(lambda rng, n, d: lambda points: points.fill(0)), "read-only"),
+        (law(lambda rng, n, d: Directions(np.ones((n, d))), lambda: {"law": object()}), "JSON"),
+        (law(lambda rng, n, d: Directions(np.ones((n, d))), lambda: ["mine"]), "mapping of JSON values"),
+        (
+            alternating(lambda n, d: Directions(np.ones((n, d)), 1.0), lambda n, d: Directions(np.ones((n, d)), 2.0)),
+            "the same clamp",
+        ),
+        (
+            alternating(lambda n, d: Directions(np.ones((n, d))), lambda n, d: lambda x: np.ones((n, len(x)))),
+            "the same kind",
+        ),
+        (object(), "directions must be Sphere.*, not a object"),
+        (sotdd.Orthogonal, "not the class Orthogonal itself"),
+        (sotdd.Moments(), "directions must be"),
+        ("sphere", "not 'sphere'"),
+    ],
+)
+def test_laws_are_held_to_their_promises(directions, said):
+    with pytest.raises((sotdd.SotddError, ValueError), match=said):
+        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], directions=directions)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        (law(lambda rng, n: None), "must draw Polynomials, Quantiles or Summaries"),
+        (
+            law(lambda rng, n: Polynomials(np.zeros(n - 1), np.zeros((n - 1, 1)))),
+            "must draw Polynomials, Quantiles or Summaries",
+        ),
+        (law(lambda rng, n: Polynomials(np.zeros(n), np.zeros((n, 0)))), "one weight and one row per projection"),
+        (law(lambda rng, n: Polynomials(np.full(n, np.nan), np.zeros((n, 1)))), "finite numbers"),
+        (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), "mean")), "expected a function"),
+        (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), len)), "takes exactly one argument"),
+        (
+            law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), lambda v, q: v[:, 0])),
+            "same cut or summary function",
+        ),
+        (sotdd.Moments, "not the class Moments itself"),
+        (sotdd.Sphere(), "label_law must be"),
+    ],
+)
+def test_label_laws_are_held_to_their_promises(label, said):
+    with pytest.raises((sotdd.SotddError, TypeError), match=said):
+        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label_law=label)
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        (lambda v, q: v[:, 0] * np.nan, "not finite"),
+        (lambda v, q: 1.0, r"shape \(\)"),
+        (lambda v, q: v[:, :1], r"shape \(\d+, 1\)"),
+        (lambda v, q: np.full(len(v), "1"), "expected real numbers"),
+        (lambda v, q: v.sort(), "read-only"),
+    ],
+)
+def test_summaries_are_held_to_their_promises(summary, said):
+    label = law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), summary))
+    with pytest.raises((sotdd.SotddError, ValueError), match=said):
+        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label_law=label)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 171, 1.5, 10**9])
+def test_orders_of_a_law_of_ones_own_are_checked(bad):
+    class Mine:
+        def describe(self, n_moments):
+            return {"law": "mine", "n_moments": n_moments}
+
+        def orders(self, uniforms):
+            return np.where(uniforms < 0.5, 1, bad)
+
+    with pytest.raises(sotdd.SotddError, match="whole numbers from 1 to 170"):
+        sotdd.distance([[1.0]], [[2.0]], moments=Mine())

@@ -1,0 +1,151 @@
+"""Projections are values: the same in any portion, told apart by fingerprints, and checked."""
+
+import math
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd.projections import Directions
+
+LAWS = {"sphere": sotdd.Sphere(), "orthogonal": sotdd.Orthogonal(), "convolution": sotdd.Convolution((2, 6))}
+
+
+def drawn(projections, start=0, stop=None):
+    return projections.draw(start, stop or projections.n_projections)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_a_projection_is_the_same_in_any_portion(law):
+    many = sotdd.Projections.fit([np.zeros((1, 12))], directions=law, n_projections=300, shared_directions=False)
+    few = sotdd.Projections.fit([np.zeros((1, 12))], directions=law, n_projections=100, shared_directions=False)
+    whole = drawn(many)
+    assert len(whole) == 300
+    for start, stop in [(0, 64), (64, 192), (192, 300), (256, 1000)]:
+        part, rows = many.draw(start, stop), slice(start, stop)
+        np.testing.assert_array_equal(part.features.theta, whole.features.theta[rows])
+        np.testing.assert_array_equal(part.label_features.theta, whole.label_features.theta[rows])
+        np.testing.assert_array_equal(part.terms.weights, whole.terms.weights[rows])
+        columns = part.terms.coefficients.shape[1]
+        np.testing.assert_array_equal(part.terms.coefficients, whole.terms.coefficients[rows, :columns])
+        assert not whole.terms.coefficients[rows, columns:].any()
+    np.testing.assert_array_equal(drawn(few).features.theta, whole.features.theta[:100])
+
+
+def test_streams_are_independent():
+    block = drawn(sotdd.Projections.fit([np.zeros((1, 30))], shared_directions=False))
+    theta, phi = block.features.theta, block.label_features.theta
+    assert abs(np.corrcoef(theta.ravel(), phi.ravel())[0, 1]) < 0.02
+    assert len(np.unique(theta[:, 0])) == len(theta)
+
+
+def test_seeds():
+    def theta(seed):
+        return drawn(sotdd.Projections.fit([np.zeros((1, 3))], seed=seed)).features.theta
+
+    np.testing.assert_array_equal(theta(5), theta(5))
+    np.testing.assert_array_equal(theta(5), theta(np.int64(5)))
+    assert not np.array_equal(theta(5), theta(6))
+    np.testing.assert_array_equal(theta(np.random.default_rng(1)), theta(np.random.default_rng(1)))
+    one = np.random.default_rng(1)
+    assert not np.array_equal(theta(one), theta(one))
+    assert theta(2**200).shape == (1000, 3)
+
+
+def test_fingerprints_tell_settings_apart(rng):
+    x = rng.normal(size=(20, 4))
+
+    def mark(**settings):
+        return sotdd.Projections.fit([x], **settings).fingerprint
+
+    marks = [
+        mark(),
+        mark(seed=1),
+        mark(n_projections=999),
+        mark(n_moments=4),
+        mark(label_law="quantiles"),
+        mark(moments=sotdd.ZeroTruncatedPoisson(max_order=4)),
+        mark(moments=sotdd.UniformOrders(4)),
+        mark(directions=sotdd.Orthogonal()),
+        mark(directions=sotdd.Convolution((2, 2))),
+        mark(directions=sotdd.Convolution((2, 2), clamp=None)),
+        mark(shared_directions=False),
+        mark(scale=None),
+        mark(scale=sotdd.Scaler(np.zeros(4), 2.0)),
+    ]
+    assert len(set(marks)) == len(marks)
+    assert mark() == mark()
+
+
+def test_fingerprints_of_given_arrays_tell_the_numbers_apart():
+    def mark(**change):
+        arrays = {"theta": [[1.0, 0.0]], "psi": [[0.6, 0.8]], "orders": [[2]], **change}
+        return sotdd.Projections.from_arrays(**arrays).fingerprint
+
+    marks = [
+        mark(),
+        mark(theta=[[0.0, 1.0]]),
+        mark(psi=[[0.8, 0.6]]),
+        mark(orders=[[3]]),
+        mark(clamp=1),
+        mark(phi=[[1.0, 0.0]]),
+    ]
+    assert len(set(marks)) == len(marks)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"theta": [1.0]}, "theta has shape"),
+        ({"theta": [[math.nan]]}, "theta holds NaN"),
+        ({"theta": [["x"]]}, "theta has shape"),
+        ({"theta": [[1.0], [1.0, 2.0]]}, "theta does not form"),
+        ({"psi": [[1.0, 0.0, 0.0]]}, "do not fit"),
+        ({"psi": [[1.0, 0.0], [1.0, 0.0]]}, "do not fit"),
+        ({"orders": [[0]]}, "whole numbers"),
+        ({"orders": [[171]]}, "from 1 to 170"),
+        ({"orders": [[10**19]]}, "from 1 to 170"),
+        ({"clamp": "5"}, "clamp is '5'"),
+        ({"clamp": 10**400}, "clamp is 1000"),
+        ({"orders": [[1.5]]}, "whole numbers"),
+        ({"phi": [[1.0, 2.0]]}, "phi has shape"),
+        ({"clamp": 0}, "clamp"),
+        ({"clamp": math.nan}, "clamp"),
+    ],
+)
+def test_given_arrays_are_checked(change, said):
+    with pytest.raises(sotdd.SotddError, match=said):
+        sotdd.Projections.from_arrays(**{"theta": [[1.0]], "psi": [[1.0, 0.0]], "orders": [[1]], **change})
+
+
+def law(draw, describe=lambda: {"law": "mine"}):
+    return type("Mine", (), {"describe": staticmethod(describe), "draw": staticmethod(draw)})()
+
+
+def test_the_fingerprint_hashes_what_is_drawn():
+    """Two laws that describe themselves alike but draw differently."""
+    laws = [law(lambda rng, n, d, fill=fill: Directions(np.full((n, d), fill))) for fill in (1.0, 2.0)]
+    marks = {sotdd.Projections.fit([np.zeros((1, 2))], directions=one).fingerprint for one in laws}
+    assert len(marks) == 2
+
+
+def test_the_fingerprint_forgives_last_bits(rng):
+    centre = rng.normal(size=5)
+    marks = {
+        sotdd.Projections.fit([np.zeros((1, 5))], scale=sotdd.Scaler(centre * (1 + error), 2.0 + error)).fingerprint
+        for error in (0, 1e-14)
+    }
+    assert len(marks) == 1
+
+
+def test_draws_start_at_blocks():
+    with pytest.raises(sotdd.SotddError, match="multiple of 64"):
+        sotdd.Projections.fit([np.zeros((1, 2))]).draw(1, 65)
+
+
+def test_kept_draws_cannot_be_written_to():
+    projections = sotdd.Projections.fit([np.zeros((1, 2))], n_projections=64)
+    with pytest.raises(ValueError, match="read-only"):
+        projections.draw(0, 64).features.theta[:] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        projections.draw(0, 64).terms.weights[:] = 0

@@ -67,8 +67,8 @@ def rank(
     ('near', ['near', 'far'])
     >>> order
     rank  candidate  distance
-    1     near       0.0989 ± 0.0012
-    2     far        0.9109 ± 0.0019
+    1     near       0.07472 ± 0.00026
+    2     far        0.9744 ± 0.0037
     """
     if isinstance(candidates, (Mapping, Sequence)) and not candidates:
         raise SotddError("there are no candidates: expected at least one.")

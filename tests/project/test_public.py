@@ -61,7 +61,7 @@ def test_the_public_names_are_these():
 
 
 @pytest.mark.parametrize(
-    "name", sorted(NAMES - {"Ranked", "cluster", "peers", "projections", "sketch", "sketch_stream", "torch"})
+    "name", sorted(NAMES - {"cluster", "peers", "projections", "sketch", "sketch_stream", "torch"})
 )
 def test_every_public_name_has_an_example_that_runs(name):
     """Doctests run with the suite; this sees to it that there is one."""

@@ -102,7 +102,7 @@ def distance(
         features unless it is told to.
     rel_tol, max_projections
         Draw until the standard error is at most ``rel_tol`` of the value, or there are
-        ``max_projections``. The first look is after ``n_projections``, or after 512 if those are fewer.
+        ``max_projections``. It first looks at the error after ``n_projections``, at most 512.
     noise_floor
         Also say what two samples of the pooled data of these sizes would give: from 59 random splits of the
         pooled points, or as many as you say, through 128 of the projections. Labels are pooled by value. See
@@ -114,6 +114,8 @@ def distance(
         Of products on a GPU: "float32", or "tf32", which is faster and rougher.
     progress
         True for a bar, or a function of (done, total) projections.
+    settings
+        What else a peer takes, such as ``max_points``.
 
     Returns
     -------

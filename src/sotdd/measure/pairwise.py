@@ -56,7 +56,7 @@ def pairwise(
         sketches: the others are then seen through their projections.
     p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
         As in `distance`.
-    projections, estimator, method, device, precision, progress
+    projections, estimator, method, device, precision, progress, settings
         As in `distance`.
     noise_floor
         As in `distance`; each pair has its own.

@@ -48,7 +48,7 @@ def rank(
         Datasets by name, or a list of them, as in `pairwise`.
     p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
         As in `distance`.
-    projections, estimator, method, noise_floor, device, precision, progress
+    projections, estimator, method, noise_floor, device, precision, progress, settings
         As in `pairwise`.
 
     Returns

@@ -147,7 +147,8 @@ DRAWING = Drawing()
 def shows_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) -> Callable[[_Call], _Call]:
     """Show the settings of a drawing, with their defaults, in the signature of a call that takes them as keywords.
 
-    They stand after ``p``, or first among what is given by name.
+    They stand after ``p``, or first among what is given by name. ``**drawing`` stands for these settings and nothing
+    else, so it is not shown; keywords by another name are.
     """
 
     def decorate(call: _Call) -> _Call:
@@ -162,7 +163,7 @@ def shows_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) ->
         ]
         names = [part.name for part in own]
         position = names.index("p") + 1 if "p" in names else _first_keyword(own)
-        extra = [part for part in rest if part.name not in ("drawing", "settings")]
+        extra = [part for part in rest if part.name != "drawing"]  # others take more than what draws
         call.__signature__ = shown.replace(  # type: ignore[attr-defined]  # as `inspect` looks it up
             parameters=[*own[:position], *settings, *own[position:], *extra]
         )

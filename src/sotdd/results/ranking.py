@@ -22,18 +22,26 @@ _UNEQUAL = 5
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """One of several distances in order.
+    """One line of a ranking: a dataset, how far it is, and its rank.
 
     Attributes
     ----------
     name
-        Of what.
+        The dataset.
     distance
-        How far it is; ``distance.excess`` is what it is ranked by, where there is one.
+        How far it is; the ranking goes by ``distance.excess`` where there is one.
     rank
         From 1 for the nearest; the same for those that are tied.
     tied
         Whether others have the same rank.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> here = np.random.default_rng(0).normal(size=(200, 2))
+    >>> line = sotdd.rank(here, {"far": here + 2, "near": here + 0.5}).lines[0]
+    >>> isinstance(line, sotdd.Ranked), line.name, line.rank, line.tied
+    (True, 'near', 1, False)
     """
 
     name: str

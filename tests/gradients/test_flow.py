@@ -231,7 +231,7 @@ def test_the_old_name_of_the_label_law_is_warned_about():
         old = sotdd.flow(ring(10), clouds(10), steps=2, snapshots=2, label="quantiles")
     assert caught[0].filename == __file__
     np.testing.assert_array_equal(old.features, new.features)
-    with pytest.raises(TypeError, match="no setting rate of s-OTDD"):
+    with pytest.raises(TypeError, match="s-OTDD has no setting rate"):
         sotdd.flow(ring(10), clouds(10), rate=2)
 
 

@@ -133,7 +133,7 @@ def test_costs_of_deals_are_what_the_definition_says(rng):
     for deal, costs in zip(deals, found, strict=True):
         for number, cost in enumerate(costs):
             sides = [side.index for side in deal.ways.draw(number)]
-            sides = sides if deal.places is None else [deal.places[side] for side in sides]
+            sides = sides if deal.index is None else [deal.index[side] for side in sides]
             named = labels if deal is deals[1] else np.zeros(len(labels))
             total = 0.0
             for theta, psi, orders in zip(draws["theta"], draws["psi"], draws["orders"], strict=True):

@@ -31,7 +31,7 @@ def pair(rng):
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_the_old_name_is_warned_about_and_gives_the_same(pair, call):
     new = call(*pair, label_law="quantiles")
-    with pytest.warns(FutureWarning, match="label= is called label_law= now") as caught:
+    with pytest.warns(FutureWarning, match="label= is now called label_law=") as caught:
         old = call(*pair, label="quantiles")
     assert {warning.filename for warning in caught} == {__file__}
     assert len(caught) == 1

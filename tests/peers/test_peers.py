@@ -192,7 +192,7 @@ def test_mmd_is_symmetric(rng):
         (lambda a, b: sotdd.pairwise([a, b], method="emd"), "method is 'emd': expected one of sotdd, otdd"),
         (lambda a, b: sotdd.pairwise([a, b], method="otdd", n_moments=5), "has no setting n_moments: it takes p"),
         (lambda a, b: sotdd.pairwise([a, b], method="sw", projections=3), "'sw' has no setting projections"),
-        (lambda a, b: sotdd.pairwise([a, b], max_points=5), "no setting max_points of s-OTDD"),
+        (lambda a, b: sotdd.pairwise([a, b], max_points=5), "s-OTDD has no setting max_points"),
     ],
 )  # fmt: skip
 def test_bad_settings(pair, call, said):

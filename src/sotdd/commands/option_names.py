@@ -22,7 +22,7 @@ _IN_PYTHON_ONLY = {
 
 _NAMES = r"\w+(?:, \w+)*"
 _SUBJECT = re.compile(rf"^{_NAMES}(?= (?:is|are|cannot be chosen)\b)")
-_NOT_OURS = re.compile(rf"^there is no setting ({_NAMES}) of s-OTDD: .*$")
+_NOT_OURS = re.compile(rf"^s-OTDD has no setting ({_NAMES}): .*$")
 _REFUSED = re.compile(rf"\bno setting ({_NAMES})")
 _TAKEN = re.compile(rf": it takes ({_NAMES})\.")
 # Quoted text is the user's own; a name inside a path is none of ours; a value may follow; short words need one.

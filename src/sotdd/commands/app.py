@@ -16,6 +16,7 @@ import typer
 from sotdd.basics.errors import SotddError
 from sotdd.commands import catalog, check, demo, distance, explain, matrix, rank, sketch, two_sample
 from sotdd.commands.option_names import in_options
+from sotdd.commands.pipes import readers_may_leave
 
 _INTERRUPTED = 130  # as shells report it: 128 plus the number of the signal
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
@@ -74,11 +75,17 @@ def main() -> None:
     """Run the command line.
 
     Exit codes: 0 for success; 1 if a check fails; 2 for input that cannot be used, with one line that says why; 70 for
-    a bug in this program, which must not be taken for drift; 130 if it was interrupted.
+    a bug in this program, which must not be taken for drift; 130 if it was interrupted. A reader that goes away, as in
+    ``sotdd check a b | head -0``, changes none of them.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ± shows \xb1 rather than failing
             stream.reconfigure(errors="backslashreplace")
+    with readers_may_leave():
+        _run()
+
+
+def _run() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

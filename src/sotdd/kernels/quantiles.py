@@ -179,6 +179,17 @@ def _rebin(
 
 
 @kernel
+def last_bins(low: Doubles, high: Doubles, bins: int, out: Integers) -> None:
+    """Write the number of the last bin of each row that its range reaches; -1 where nothing was counted."""
+    for line in range(out.size):
+        if low[line] > high[line]:
+            out[line] = -1
+            continue
+        e = _exponent(low[line], high[line], bins)
+        out[line] = math.floor(math.ldexp(high[line], -e)) - math.floor(math.ldexp(low[line], -e))
+
+
+@kernel
 def bin_widths(low: Doubles, high: Doubles, bins: int, out: Doubles) -> None:
     """Write the width of the bins of each row, zero where all its values are one."""
     for line in range(out.size):

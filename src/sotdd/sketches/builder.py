@@ -183,6 +183,14 @@ class SketchBuilder:
         self.statistics = statistics
         self.histograms = statistics.histograms if self.shares_histograms else dict(histograms)
 
+    def is_consistent(self) -> bool:
+        """Whether every group of counted values has the points that the statistics know of."""
+        if not self.statistics.counts:
+            return not any(group.n_points for group in self.histograms.values())
+        counts = self.statistics.counts if self.passes == 1 else {_ALL: self.statistics.n_points}
+        known = self.first_pass is None or set(self.statistics.counts) <= set(self.first_pass.counts)
+        return known and {label: group.n_points for label, group in self.histograms.items()} == counts
+
     def refuse_half_counted(self) -> None:
         """Refuse to go on after an error left a batch half counted."""
         if self._half_counted:

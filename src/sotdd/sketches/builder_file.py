@@ -15,11 +15,14 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
 from sotdd.basics.text import json_label
 from sotdd.projections.recipe import Projections
-from sotdd.projections.restore import restored
 from sotdd.sketches.builder import SketchBuilder
+from sotdd.sketches.checked import Checked
 from sotdd.sketches.counting import Histograms
-from sotdd.sketches.file import Arrays, Header, content_of, packed, packed_recipe, scaler_in, unpacked
+from sotdd.sketches.file import Arrays, Header, content_of, packed, packed_recipe, restored_from, scaler_in, unpacked
 from sotdd.sketches.statistics import ClassStatistics
+
+# A builder counts in 1,024 bins: more quantiles than this are a mistake, or meant to fill the memory.
+_MOST_QUANTILES = 1 << 20
 
 _STATISTICS, _BUILDER = "class statistics", "sketch builder"
 
@@ -33,8 +36,8 @@ def write_statistics(statistics: ClassStatistics, path: Path) -> None:
 
 def read_statistics(path: Path, projections: Projections | None) -> ClassStatistics:
     """Read what `write_statistics` wrote."""
-    header, arrays = unpacked(_STATISTICS, content_of(path, _STATISTICS), str(path))
-    return _take_statistics(header["seen"], arrays, "seen", _projections(header, arrays, projections, path))
+    checked = unpacked(_STATISTICS, content_of(path, _STATISTICS), str(path))
+    return _take_statistics(checked, "seen", _projections(checked, projections, path))
 
 
 def write_builder(builder: SketchBuilder, path: Path) -> None:
@@ -51,12 +54,14 @@ def write_builder(builder: SketchBuilder, path: Path) -> None:
 
 def read_builder(path: Path, projections: Projections | None) -> SketchBuilder:
     """Read what `write_builder` wrote."""
-    header, arrays = unpacked(_BUILDER, content_of(path, _BUILDER), str(path))
-    drawn = _projections(header, arrays, projections, path)
-    first = None if header["given"] is None else _take_statistics(header["given"], arrays, "given", drawn)
-    builder = SketchBuilder(drawn, first, n_quantiles=header["n_quantiles"])
-    statistics = _take_statistics(header["seen"], arrays, "seen", drawn)
-    builder.resume(statistics, _take_histograms(header["counted"], arrays, "counted"))
+    checked = unpacked(_BUILDER, content_of(path, _BUILDER), str(path))
+    drawn = _projections(checked, projections, path)
+    first = _take_statistics(checked, "given", drawn) if checked.has("given") else None
+    builder = SketchBuilder(drawn, first, n_quantiles=checked.count("n_quantiles", most=_MOST_QUANTILES))
+    statistics = _take_statistics(checked, "seen", drawn)
+    builder.resume(statistics, checked.histograms("counted", "counted", drawn.n_projections))
+    if not builder.is_consistent():
+        raise checked.refused("what it has counted is not what it has seen")
     return builder
 
 
@@ -64,14 +69,15 @@ def _recipe_of(projections: Projections) -> tuple[Header, Arrays]:
     return packed_recipe(projections.recipe(), projections.fingerprint, projections.scaler)
 
 
-def _projections(header: Header, arrays: Arrays, projections: Projections | None, path: Path) -> Projections:
+def _projections(checked: Checked, projections: Projections | None, path: Path) -> Projections:
     """The projections of a file: drawn again from its recipe, or those passed, once they are checked."""
+    scaler = scaler_in(checked)
     if projections is None:
         try:
-            return restored(header["recipe"], scaler_in(header, arrays), header["fingerprint"])
+            return restored_from(checked, scaler)
         except SotddError as error:
             raise SotddError(f"{str(path)!r} needs its projections: {error}; pass projections=.") from error
-    if projections.fingerprint != header["fingerprint"]:
+    if projections.fingerprint != checked.text("fingerprint"):
         raise SotddError(f"{str(path)!r} was made through other projections than those passed: pass its own.")
     return projections
 
@@ -88,13 +94,18 @@ def _put_statistics(statistics: ClassStatistics, arrays: Arrays, name: str) -> H
     }
 
 
-def _take_statistics(header: Header, arrays: Arrays, name: str, projections: Projections) -> ClassStatistics:
+def _take_statistics(file: Checked, name: str, projections: Projections) -> ClassStatistics:
+    checked = file.within(name)
+    classes, count = checked.labels(), projections.n_projections
     statistics = ClassStatistics(projections)
-    statistics.by_position = header["by_position"]
-    statistics.counts = dict(zip(header["classes"], header["counts"], strict=True))
-    if f"{name} sums" in arrays:
-        statistics.sums = dict(zip(header["classes"], arrays[f"{name} sums"].copy(), strict=True))
-    statistics.histograms.update(_take_histograms(header["histograms"], arrays, name))
+    statistics.by_position = checked.truth("by_position")
+    statistics.counts = dict(zip(classes, checked.class_counts(len(classes)), strict=True))
+    if checked.holds(f"{name} sums"):
+        sums = checked.array(f"{name} sums", (np.float64,), (len(classes), count))
+        statistics.sums = dict(zip(classes, sums.copy(), strict=True))
+    statistics.histograms.update(checked.histograms("histograms", name, count))
+    if not statistics.is_consistent():
+        raise checked.refused(f"the classes of its {name!r} do not fit what is kept of them")
     return statistics
 
 
@@ -108,14 +119,6 @@ def _put_histograms(histograms: Mapping[Hashable, Histograms], arrays: Arrays, n
         arrays[f"{name} high"] = np.stack([group.high for group in histograms.values()])
     sizes = [group.n_points for group in histograms.values()]
     return [[label, size] for label, size in zip(_as_json(list(histograms)), sizes, strict=True)]
-
-
-def _take_histograms(groups: list[tuple[Hashable, int]], arrays: Arrays, name: str) -> dict[Hashable, Histograms]:
-    histograms: dict[Hashable, Histograms] = {}
-    for index, (label, n_points) in enumerate(groups):
-        counts, low, high = (arrays[f"{name} {what}"][index].copy() for what in ("counts", "low", "high"))
-        histograms[label] = Histograms(counts, low, high, n_points)
-    return histograms
 
 
 def _as_json(labels: list[Hashable]) -> list[str | int | float | bool | None]:

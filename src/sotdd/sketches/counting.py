@@ -67,6 +67,21 @@ class Histograms:
         counts = other.counts.astype(self.counts.dtype, copy=False)
         add_counts(self.counts, self.low, self.high, counts, other.low, other.high)
 
+    def is_sound(self) -> bool:
+        """Whether counts lie in the bins of their ranges only, and every row counts all points, or none at all.
+
+        A second pass makes room for what the label term would need, and leaves it empty.
+        """
+        from sotdd.kernels.quantiles import last_bins
+
+        last = np.empty(len(self.counts), np.int64)
+        last_bins(self.low, self.high, self.counts.shape[1], last)
+        beyond = np.arange(self.counts.shape[1]) > last[:, None]
+        if self.counts[beyond].any() or (self.counts > 2**62).any():
+            return False
+        counted = self.counts.sum(axis=1, dtype=np.float64)
+        return bool((counted == self.n_points).all() or not counted.any())
+
     def widths(self, part: slice) -> NDArray[np.float64]:
         """The width of the bins of some rows (B,)."""
         from sotdd.kernels.quantiles import bin_widths

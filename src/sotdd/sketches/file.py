@@ -29,12 +29,14 @@ from sotdd.basics.text import json_label
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
 from sotdd.projections.scaler import Scaler
+from sotdd.sketches.checked import Checked
 from sotdd.sketches.sketch import Sketch
 
 VERSION = 2  # 1 kept nothing of what a sketch has lost; it is read all the same
 _METADATA_KEY = "sotdd"
 _KIND = "sketch"
 _LEVELS = 65535  # of a 16-bit number
+_MOST_FEATURES = 1 << 24  # blocks of more do not fit in memory
 
 Arrays = dict[str, NDArray[Any]]
 Header = dict[str, Any]
@@ -47,7 +49,10 @@ def write(sketch: Sketch, path: Path, half: bool = False) -> None:
 
 def read(path: Path) -> Sketch:
     """Read a sketch, or refuse a file that is not one."""
-    return from_bytes(content_of(path, _KIND), str(path))
+    sketch = from_bytes(content_of(path, _KIND), str(path))
+    if not sketch.n_points:  # as catalogs keep one for its recipe alone, which is never a file of its own
+        raise SotddError(f"{str(path)!r} cannot be used: it has no points. It was not written by sotdd; make it again.")
+    return sketch
 
 
 def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
@@ -71,30 +76,52 @@ def from_bytes(content: bytes, name: str, projections: Projections | None = None
 
     A sketch through these projections uses them; otherwise they are drawn again from its recipe.
     """
-    header, arrays = unpacked(_KIND, content, name)
-    scaler = scaler_in(header, arrays)
-    if projections is None or projections.fingerprint != header["fingerprint"]:
-        projections = _drawn_again(header, scaler)
-    quantiles, lost = arrays["quantiles"], arrays.get("lost")
-    if "step" in arrays:
-        quantiles = (arrays["low"][:, None] + arrays["step"][:, None] * quantiles).astype(np.float32)
-        if lost is not None:
-            lost = lost + arrays["step"][:, None] * [0.0, 0.0, 0.5]  # values were rounded to the nearest step
+    checked = unpacked(_KIND, content, name)
+    scaler, fingerprint = scaler_in(checked), checked.text("fingerprint")
+    if projections is None or projections.fingerprint != fingerprint:
+        projections = _drawn_again(checked, scaler)
+    n_projections, classes = checked.within("recipe").count("n_projections"), checked.labels()
+    counts = checked.not_negative("counts", checked.array("counts", (np.int64,), (len(classes),)))
+    quantiles, step = _quantiles_in(checked, n_projections)
+    if checked.truth("exact") and quantiles.shape[1] != counts.sum():
+        raise checked.refused("it claims to keep every value, and does not")
+    lost = halves = None
+    if checked.holds("lost"):
+        lost = checked.not_negative("lost", checked.array("lost", (np.float64,), (n_projections, 3)))
+        if step is not None:
+            lost = lost + step[:, None] * [0.0, 0.0, 0.5]  # values were rounded to the nearest step
+    if checked.holds("halves"):
+        halves = checked.not_negative("halves", checked.array("halves", (np.float64,), (2, None)))
     return Sketch(
-        header["name"],
+        checked.text("name"),
         quantiles,
-        header["exact"],
-        tuple(header["classes"]),
-        arrays["counts"],
-        arrays["class_terms"],
-        header["recipe"],
-        header["fingerprint"],
+        checked.truth("exact"),
+        classes,
+        counts,
+        checked.array("class_terms", (np.float32,), (n_projections, len(classes))),
+        checked.settings("recipe"),
+        fingerprint,
         scaler,
         projections,
         lost,
-        tuple(header.get("remarks", ())),
-        arrays.get("halves"),
+        checked.texts("remarks"),
+        halves,
     )
+
+
+def _quantiles_in(checked: Checked, n_projections: int) -> tuple[NDArray[np.float32], NDArray[np.float64] | None]:
+    """The quantile functions (L, Q); and the step (L,) that they were rounded to, in a half-size file."""
+    if not checked.holds("step"):
+        quantiles = checked.array("quantiles", (np.float32,), (n_projections, None))
+        return checked.ascending("quantiles", quantiles), None
+    numbers = checked.array("quantiles", (np.uint16,), (n_projections, None))
+    low, step = (checked.array(name, (np.float64,), (n_projections,)) for name in ("low", "step"))
+    checked.not_negative("step", step)
+    with np.errstate(over="ignore"):
+        quantiles = (low[:, None] + step[:, None] * checked.ascending("quantiles", numbers)).astype(np.float32)
+    if not np.isfinite(quantiles).all():
+        raise checked.refused("its quantiles leave float32")
+    return quantiles, step
 
 
 def packed(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:
@@ -108,8 +135,8 @@ def packed(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:
     return content
 
 
-def unpacked(kind: str, content: bytes, name: str) -> tuple[Header, Arrays]:
-    """The header and the arrays of a file of this kind, or an error that says what is wrong with it."""
+def unpacked(kind: str, content: bytes, name: str) -> Checked:
+    """The content of a file of this kind, to be taken out piece by piece, or an error that says what is wrong."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -127,9 +154,10 @@ def unpacked(kind: str, content: bytes, name: str) -> tuple[Header, Arrays]:
         )
     if header.pop("checksum", None) != _checksum(header, arrays):
         raise SotddError(f"{name!r} is damaged: its checksum does not match. Copy or make it again.")
-    if header["kind"] != kind:
-        raise SotddError(f"{name!r} holds a {header['kind']}: expected a {kind}.")
-    return header, arrays
+    checked = Checked(header, arrays, name)
+    if header.get("kind") != kind:
+        raise SotddError(f"{name!r} holds a {checked.text('kind')}: expected a {kind}.")
+    return checked
 
 
 def content_of(path: Path, kind: str) -> bytes:
@@ -152,18 +180,40 @@ def packed_recipe(recipe: Mapping[str, Any], fingerprint: str, scaler: Scaler | 
     return header, {"centre": scaler.centre, "scale": scaler.scale}
 
 
-def scaler_in(header: Header, arrays: Arrays) -> Scaler | None:
+def scaler_in(checked: Checked) -> Scaler | None:
     """The scaler of the projections that a file was made with."""
-    if "centre" not in arrays:
+    recipe = checked.within("recipe")
+    n_features = recipe.count("n_features")
+    columns = recipe.texts("columns") or None
+    if columns is not None and len(columns) != n_features:
+        raise checked.refused("its columns are not one for each feature")
+    if not checked.holds("centre"):
         return None
-    columns = tuple(header["recipe"]["columns"]) if "columns" in header["recipe"] else None
-    scale = arrays["scale"] if "scale" in arrays else header["scale"]
-    return Scaler(arrays["centre"], scale, columns, tuple(header.get("scale_remarks", ())))
-
-
-def _drawn_again(header: Header, scaler: Scaler | None) -> Projections | None:
+    centre = checked.array("centre", (np.float64,), (n_features,))
+    each = checked.array("scale", (np.float64,), (n_features,)) if checked.holds("scale") else None
     try:
-        return restored(header["recipe"], scaler, header["fingerprint"])
+        return Scaler(
+            centre, checked.number("scale") if each is None else each, columns, checked.texts("scale_remarks")
+        )
+    except SotddError as error:
+        raise checked.refused(first_line(error)) from error
+
+
+def restored_from(checked: Checked, scaler: Scaler | None) -> Projections:
+    """The projections of a file, drawn again from its recipe, or an error that says why they cannot be."""
+    if checked.within("recipe").count("n_features") > _MOST_FEATURES:
+        raise SotddError("they have more features than can be drawn")
+    try:
+        return restored(checked.settings("recipe"), scaler, checked.text("fingerprint"))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError) as error:
+        if isinstance(error, SotddError):
+            raise
+        raise SotddError("its recipe is not one that this sotdd writes") from error
+
+
+def _drawn_again(checked: Checked, scaler: Scaler | None) -> Projections | None:
+    try:
+        return restored_from(checked, scaler)
     except SotddError:  # sketches can be compared without them; calls that need them say that they are missing
         return None
 

@@ -162,6 +162,14 @@ class ClassStatistics:
         for label, column in zip(portion.classes, sums.T, strict=True):
             self.sums[label][portion.part] += column
 
+    def is_consistent(self) -> bool:
+        """Whether every class has points and what its label term is made of, and nothing else has."""
+        if not all(count > 0 for count in self.counts.values()):
+            return False
+        if self.terms_kind is Polynomials:
+            return set(self.sums) == set(self.counts) and not self.histograms
+        return not self.sums and {label: group.n_points for label, group in self.histograms.items()} == self.counts
+
     def terms(self) -> NDArray[np.float64]:
         """The label term of each class, (L, C)."""
         if self.terms_kind is Polynomials:

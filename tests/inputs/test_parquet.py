@@ -86,3 +86,16 @@ def test_a_page_damaged_further_down_is_found_when_it_is_read(folder):
     with pytest.raises(sotdd.SotddError, match=r"cannot read t\.parquet") as caught:
         data.rows(slice(10_000, 10_100))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_two_columns_of_one_name_are_refused(tmp_path, kind):
+    table = pa.table([pa.array([1.0, 2.0]), pa.array([3.0, 4.0]), pa.array([0, 1])], names=["x", "x", "label"])
+    path = tmp_path / f"twice.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write(table)
+    with pytest.raises(sotdd.SotddError, match="has two columns named 'x': rename one"):
+        sotdd.open_dataset(path)

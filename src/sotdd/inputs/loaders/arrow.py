@@ -25,7 +25,7 @@ def open_arrow(path: Path, name: str, settings: Settings) -> Loaded:
     require("pyarrow", "reading Arrow files", "'sotdd[inputs]'")
     with reading(path, _EXPECTED):
         batches = _Batches(path)
-        columns = Columns.choose(kinds_of(batches.schema), settings, name)
+        columns = Columns.choose(kinds_of(batches.schema, name), settings, name)
         if not sum(batches.sizes):
             raise SotddError(f"{name} has no rows: expected at least one.")
         labels = None

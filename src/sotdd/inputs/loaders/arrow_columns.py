@@ -27,9 +27,14 @@ def arrow() -> Any:  # noqa: ANN401  # a module
     return require("pyarrow", "reading Parquet, Arrow and CSV files", "'sotdd[inputs]'")
 
 
-def kinds_of(schema: Schema) -> dict[str, Kind]:
-    """What each column of a schema holds."""
-    return {field.name: kind_of(field.type) for field in schema}
+def kinds_of(schema: Schema, name: str) -> dict[str, Kind]:
+    """What each column of a schema holds; two columns of one name are refused."""
+    kinds: dict[str, Kind] = {}
+    for field in schema:
+        if field.name in kinds:
+            raise SotddError(f"{name} has two columns named {field.name!r}: rename one.")
+        kinds[field.name] = kind_of(field.type)
+    return kinds
 
 
 def kind_of(kind: Type) -> Kind:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import require
 from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, kind_of, labels_of
+from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, kinds_of, labels_of
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.reading import reading
 from sotdd.inputs.settings import Settings
@@ -44,11 +44,7 @@ def open_csv(path: Path, name: str, settings: Settings) -> Loaded:
 def _kinds(path: Path) -> dict[str, Kind]:
     """What each column holds, judging by the first rows."""
     with _reader(path, {}) as reader:
-        names = reader.schema.names
-        twice = sorted({column for column in names if names.count(column) > 1})
-        if twice:
-            raise SotddError(f"{path} has two columns named {twice[0]!r}: rename one.")
-        return {field.name: kind_of(field.type) for field in reader.schema}
+        return kinds_of(reader.schema, str(path))
 
 
 def _batches(path: Path, columns: Columns) -> Iterator[Any]:

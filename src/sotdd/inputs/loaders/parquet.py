@@ -27,7 +27,7 @@ def open_parquet(paths: Sequence[str], name: str, settings: Settings) -> Loaded:
     """Open files with the same columns as one dataset; only footers and labels are read."""
     settings.refuse("Parquet files have no splits and hold no image files", "split", "broken")
     tables = ParquetTable.open_all(paths)
-    columns = Columns.choose(kinds_of(tables[0].schema), settings, name)
+    columns = Columns.choose(kinds_of(tables[0].schema, str(tables[0].path)), settings, name)
     for table in tables[1:]:
         table.refuse_other_columns(tables[0], columns)
     labels = None

@@ -60,8 +60,9 @@ class ParquetTable:
 
     def refuse_other_columns(self, first: ParquetTable, columns: Columns) -> None:
         """Refuse this file unless it has the columns that are read of the first one, with the same kind of values."""
+        names = set(self.schema.names)
         for column in columns.all:
-            if column not in self.schema.names:
+            if column not in names:
                 raise SotddError(
                     f"{self.path} has no column {column!r}, which {first.path} has: expected the same columns."
                 )

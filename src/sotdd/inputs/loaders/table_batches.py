@@ -36,10 +36,8 @@ def batch_columns(
 
     With ``label="auto"`` the only column with one of the usual names holds the labels; None means one class.
     """
-    if len(set(schema.names)) < len(schema.names):
-        raise SotddError(f"{name} has two columns of the same name: rename one.")
     settings = Settings(label=checked_label(label), features=checked_columns(features))
-    return Columns.choose(kinds_of(schema), settings, name)
+    return Columns.choose(kinds_of(schema, name), settings, name)
 
 
 def batch_of(table: Table, columns: Columns, name: str) -> Dataset:
@@ -58,8 +56,9 @@ def batch_of(table: Table, columns: Columns, name: str) -> Dataset:
     array([[1.5, 3. ],
            [2.5, 4. ]])
     """
+    names = set(table.schema.names)
     for column in columns.all:
-        if column not in table.schema.names:
+        if column not in names:
             raise SotddError(f"{name} has no column {column!r}: expected the columns {', '.join(columns.all)}.")
     # The table itself is asked: an empty frame's columns of Python objects do not say what they hold.
     kinds = {column: kind_of(table.schema.field(column).type) for column in columns.features}

@@ -11,6 +11,7 @@ from rich.console import Console
 
 import reference
 import sotdd
+from laws import Medians
 from sotdd.engines import class_comparison
 
 
@@ -231,17 +232,6 @@ def test_chunks_and_threads_do_not_matter(rng, centres, monkeypatch):
 
 
 def test_other_laws_are_explained_too(rng, centres):
-    class Medians:
-        def describe(self):
-            return {"law": "medians"}
-
-        def draw(self, rng, n_projections):
-            angle = rng.uniform(0, 2 * np.pi, n_projections)
-            return sotdd.projections.Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
-
-        @staticmethod
-        def summary(values, parameters):
-            return parameters[:, 0] * np.median(values, axis=1)
 
     x, y = blobs(rng, 200, centres, list("abcd"))
     why = sotdd.explain(

@@ -135,3 +135,9 @@ def test_to_dict_is_json(target, candidates):
 def test_features_must_fit(target):
     with pytest.raises(sotdd.SotddError, match="features"):
         sotdd.rank(target, {"other": np.zeros((10, 3))})
+
+
+@pytest.mark.parametrize("candidates", [5, "a.csv", iter([]), None])
+def test_candidates_of_another_kind_are_named_as_such(candidates):
+    with pytest.raises(sotdd.SotddError, match="candidates is .*: expected a list of datasets, or a dict by name"):
+        sotdd.rank([[0.0], [1.0]], candidates)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sotdd
+from laws import Medians
 from sotdd.projections import Directions, Polynomials, Summaries
 
 
@@ -43,21 +44,6 @@ def test_a_law_that_is_not_linear(rng):
     assert result.fingerprint == projections.fingerprint
     assert result.fingerprint != sotdd.Projections.fit([a, b], **{**settings, "directions": Circles(3.0)}).fingerprint
     assert sotdd.distance((a, labels[0]), (a, labels[0]), **settings).value == 0
-
-
-class Medians:
-    """A label law of one's own: a class is its median."""
-
-    def describe(self):
-        return {"law": "medians"}
-
-    def draw(self, rng, n_projections):
-        angle = rng.uniform(0, 2 * np.pi, n_projections)
-        return Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
-
-    @staticmethod
-    def summary(values, parameters):
-        return parameters[:, 0] * np.median(values, axis=1)
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -1,14 +1,10 @@
 """What is said of a scale: one feature, one point or one dataset that makes it."""
 
-import pandas as pd
 import pytest
 
 import sotdd
+from projections.tables import table
 from sotdd import Scaler
-
-
-def table(x, **more):
-    return pd.DataFrame(x, columns=[f"c{k}" for k in range(x.shape[1])]).assign(label=0, **more)
 
 
 def shifted_beside_a_loud_feature(rng):

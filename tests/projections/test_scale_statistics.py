@@ -4,11 +4,11 @@ import math
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import integrate, stats
 
 import sotdd
+from projections.tables import mixed, table
 from sotdd import Scaler, ScaleStatistics
 from sotdd.projections import row_samples as samples
 
@@ -25,26 +25,6 @@ def expected_spread(column):
     low, high = np.quantile(column, [0.05, 0.95], method="inverted_cdf")
     spread = np.std(np.clip(column, low, high)) / of_normal_law()
     return spread or np.std(column) or 1.0
-
-
-def table(x, **more):
-    return pd.DataFrame(x, columns=[f"c{k}" for k in range(x.shape[1])]).assign(label=0, **more)
-
-
-def mixed(rng, n=3000):
-    """Columns of many kinds."""
-    return np.column_stack(
-        [
-            rng.normal(5, 3, n),
-            rng.lognormal(10, 1.5, n),
-            rng.standard_t(1.2, n),
-            rng.integers(0, 2, n),
-            rng.random(n) < 0.01,
-            rng.poisson(0.02, n),
-            np.full(n, 1.7e18),
-            rng.normal(1e8, 1e-2, n),
-        ]
-    ).astype(np.float64)
 
 
 def test_statistics_of_batches_are_those_of_the_whole(rng):

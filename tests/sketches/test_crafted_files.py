@@ -59,16 +59,16 @@ def used(name, path):
         one.distance(one)
         one.vector(8)
         one.reduced(2)
-        return
+        return one
     kind = sotdd.ClassStatistics if name == "class statistics" else sotdd.SketchBuilder
     one = kind.load(path)
     repr(one)
     if name == "class statistics" or one.passes == 1:  # two copies of a second pass are more than the first saw
         one.merge(kind.load(path))
     if name == "sketch builder":
-        one.finish()
-    else:
-        one.terms()
+        return one.finish()
+    one.terms()
+    return one
 
 
 numbers = st.sampled_from([0, -1, 1, 2, 7, 2**31, 2**63 - 1, -(2**63), 10**30, 0.5, -0.0, 1e308, 1e-308])
@@ -146,7 +146,8 @@ def test_a_crafted_file_gives_a_result_or_one_line(contents, tmp_path, kind, sev
 def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
     name, header, arrays = contents[kind]
     (tmp_path / "whole.sotdd").write_bytes(packed(name, header, arrays))
-    used(name, tmp_path / "whole.sotdd")
+    twice = 2 if kind in ("class statistics", "sketch builder", "quantile builder") else 1  # merged with itself
+    assert used(name, tmp_path / "whole.sotdd").n_points == 90 * twice
 
 
 def crafted(contents, tmp_path, kind, change):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import sotdd
+from laws import Medians
 from sotdd.sketches import statistics as gathering
 from sotdd.sketches.counting import BINS
 
@@ -241,17 +242,6 @@ def test_both_passes_must_see_the_same_data(data, projections):
 
 
 def test_laws_that_do_not_add_up_are_refused(data):
-    class Medians:
-        def describe(self):
-            return {"law": "medians"}
-
-        def draw(self, rng, n_projections):
-            angle = rng.uniform(0, 2 * np.pi, n_projections)
-            return sotdd.projections.Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
-
-        @staticmethod
-        def summary(values, parameters):
-            return parameters[:, 0] * np.median(values, axis=1)
 
     projections = sotdd.Projections.fit([data], n_projections=64, label_law=Medians())
     assert sotdd.sketch(data, projections).n_points == 20_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress
 from sotdd.engines.protocol import Precision
@@ -70,7 +71,9 @@ def rank(
     1     near       0.07472 ± 0.00026
     2     far        0.9744 ± 0.0037
     """
-    if isinstance(candidates, (Mapping, Sequence)) and not candidates:
+    if not isinstance(candidates, (Mapping, list, tuple)):
+        raise SotddError(f"candidates is {described(candidates)}: expected a list of datasets, or a dict by name.")
+    if not candidates:
         raise SotddError("there are no candidates: expected at least one.")
     others = named(candidates, Sketch)
     [(name, source)] = named([target], Sketch)

@@ -56,7 +56,7 @@ ax.axhspan(low, high, color="C0", alpha=0.15, linewidth=0, label="95 % interval 
 ax.set(
     xscale="log",
     xlabel="projections",
-    ylabel="distance, in spreads of the pooled data",
+    ylabel="distance, in units of the pooled spread",
     title="Eight seeds each",
     xticks=counts,
     xticklabels=counts,

@@ -64,7 +64,7 @@ ax.set(
     xticklabels=sizes,
     ylim=(0, None),
     xlabel="points in each sample",
-    ylabel="distance, in spreads of the pooled data",
+    ylabel="distance, in units of the pooled spread",
     title="More points lower the floor",
 )
 ax.minorticks_off()

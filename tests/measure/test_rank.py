@@ -139,5 +139,5 @@ def test_features_must_fit(target):
 
 @pytest.mark.parametrize("candidates", [5, "a.csv", iter([]), None])
 def test_candidates_of_another_kind_are_named_as_such(candidates):
-    with pytest.raises(sotdd.SotddError, match="candidates is .*: expected a list of datasets, or a dict by name"):
+    with pytest.raises(sotdd.SotddError, match=r"candidates is .*: expected a list of datasets, or a dict by name"):
         sotdd.rank([[0.0], [1.0]], candidates)

@@ -30,6 +30,7 @@ from sotdd.pictures.report import report
 from sotdd.projections import (
     ClassQuantiles,
     Convolution,
+    Hadamard,
     Moments,
     Orthogonal,
     Projections,
@@ -68,6 +69,7 @@ __all__ = [
     "DriftReference",
     "Explanation",
     "Flow",
+    "Hadamard",
     "LabelledData",
     "Moments",
     "NoiseFloor",

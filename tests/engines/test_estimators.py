@@ -210,6 +210,7 @@ def test_weights_and_costs_make_up_the_plain_mean(pair):
     [
         ({}, "controlled (labels and tilted directions)"),
         ({"label_law": Medians()}, "controlled (tilted directions)"),
+        ({"directions": sotdd.Hadamard()}, "controlled (labels and tilted directions)"),
         ({"directions": sotdd.Orthogonal()}, "controlled (labels)"),
         ({"directions": sotdd.Convolution((4, 5))}, "controlled (labels)"),
         ({"moments": sotdd.UniformOrders(4)}, "controlled (labels and tilted directions)"),

@@ -87,6 +87,17 @@ def test_it_agrees_with_the_cpu_engine(pair, device, settings):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("d", [70, 256, 700, 5000])
+@pytest.mark.parametrize(
+    "settings", [{}, {"tilt": True}, {"shared_directions": False, "chunk": 128}, {"label_law": "quantiles"}]
+)
+def test_it_agrees_for_structured_directions(rng, device, d, settings):
+    datasets = [LabelledData.of((rng.normal(size=(n, d)), rng.integers(0, 4, size=n)), str(n)) for n in (70, 45)]
+    ours, theirs = both(datasets, device, directions=sotdd.Hadamard(), **settings)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("label", ["moments", "quantiles"])
 def test_it_agrees_for_equal_sizes_and_many_classes(rng, device, label):
     datasets = [LabelledData.of((rng.normal(size=(700, 5)), rng.integers(0, 300, size=700)), n) for n in "ab"]

@@ -107,7 +107,7 @@ few = st.integers(1, 6)
 KNOWN = {
     "n_projections": [1, 2, 33], "n_moments": [1, 3], "moments": [(1.0, 2.5), sotdd.UniformOrders(4)],
     "label_law": ["moments", "quantiles", sotdd.ClassQuantiles(), None], "label": [0, "y", None],
-    "directions": [sotdd.Orthogonal(), sotdd.Sphere()], "shared_directions": [True, False],
+    "directions": [sotdd.Orthogonal(), sotdd.Sphere(), sotdd.Hadamard()], "shared_directions": [True, False],
     "scale": ["pooled", "features", "auto", None], "seed": [0, 7], "p": [1, 1.5, 2, 3, 50],
     "device": ["cpu", "auto"], "precision": ["float32", "tf32"], "estimator": ["plain", "controlled", "auto"],
     "rel_tol": [0.5], "noise_floor": [True, 2], "n_permutations": [1, 9], "statistic": ["distance", "balanced"],

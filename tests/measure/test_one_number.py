@@ -15,6 +15,7 @@ SETTINGS = {
     "moments": {"n_moments": 3, "moments": sotdd.ZeroTruncatedPoisson(max_order=4)},
     "uniform orders": {"moments": sotdd.UniformOrders(2)},
     "orthogonal": {"directions": sotdd.Orthogonal()},
+    "hadamard": {"directions": sotdd.Hadamard()},
     "own directions for labels": {"shared_directions": False},
     "no scale": {"scale": None},
     "scaler": {"scale": sotdd.Scaler(np.full(6, 0.5), 2.0)},

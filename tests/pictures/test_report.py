@@ -214,6 +214,7 @@ def executed(code, datasets=None, **filled):
         {"p": 1.5, "scale": None},
         {"n_projections": 200, "estimator": "plain", "noise_floor": 3},
         {"directions": sotdd.Orthogonal(), "shared_directions": False},
+        {"directions": sotdd.Hadamard()},
         {"directions": sotdd.Convolution((5, 1), [((5, 1), 1)], clamp=None)},
     ],
     ids=lambda settings: " ".join(settings) or "default",
@@ -230,7 +231,14 @@ def test_the_python_on_the_page_measures_the_same(datasets, tmp_path, settings):
 
 
 @pytest.mark.parametrize(
-    "drawing", [{}, {"tilt": True}, {"label_law": "quantiles", "scale": None}, {"shared_directions": False, "seed": 3}]
+    "drawing",
+    [
+        {},
+        {"tilt": True},
+        {"tilt": True, "directions": sotdd.Hadamard()},
+        {"label_law": "quantiles", "scale": None},
+        {"shared_directions": False, "seed": 3},
+    ],
 )
 @pytest.mark.parametrize("settings", [{}, {"p": 1, "estimator": "controlled"}])
 def test_the_python_on_the_page_fits_given_projections_again(datasets, tmp_path, drawing, settings):

@@ -18,6 +18,7 @@ NAMES = {
     "DriftReference",
     "Explanation",
     "Flow",
+    "Hadamard",
     "LabelledData",
     "Moments",
     "NoiseFloor",

@@ -8,7 +8,12 @@ import pytest
 import sotdd
 from sotdd.projections import Directions
 
-LAWS = {"sphere": sotdd.Sphere(), "orthogonal": sotdd.Orthogonal(), "convolution": sotdd.Convolution((2, 6))}
+LAWS = {
+    "sphere": sotdd.Sphere(),
+    "hadamard": sotdd.Hadamard(),
+    "orthogonal": sotdd.Orthogonal(),
+    "convolution": sotdd.Convolution((2, 6)),
+}
 
 
 def drawn(projections, start=0, stop=None):

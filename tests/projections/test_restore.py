@@ -14,6 +14,7 @@ from sotdd.projections.restore import restored
 # Of every law, values of each setting that differ from the default; a setting that is missing here fails a test.
 OTHERS = {
     sotdd.Sphere: {"ambient": [100, 64]},
+    sotdd.Hadamard: {"ambient": [100, 64]},
     sotdd.Orthogonal: {},
     sotdd.Convolution: {
         "image_shape": [(1, 8, 8), (4, 4, 4), (2, 32)],

@@ -85,6 +85,7 @@ def test_a_class_may_be_in_one_shard_only(data, projections):
     [
         {"shared_directions": False},
         {"directions": sotdd.Orthogonal()},
+        {"directions": sotdd.Hadamard()},
         {"scale": None},
         {"label_law": "quantiles"},
         {"label_law": sotdd.ClassQuantiles(5, 0.3), "shared_directions": False},

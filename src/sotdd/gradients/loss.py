@@ -23,6 +23,7 @@ from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.labels import Quantiles, Summaries
 from sotdd.projections.recipe import Projections
+from sotdd.projections.turns import TurnedDirections
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -165,7 +166,7 @@ def _sorted_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
 
 def _projected(points: Tensor, drawn: Drawn) -> Tensor:
     """Feature projections (B, n) of points (n, d)."""
-    if not isinstance(drawn, Directions):
+    if not isinstance(drawn, (Directions, TurnedDirections)):
         raise SotddError("the law of directions draws point maps, which have no gradient: expected linear directions.")
     values = _like(drawn.theta, points) @ points.T
     return values if drawn.clamp is None else values.clamp(-drawn.clamp, drawn.clamp)

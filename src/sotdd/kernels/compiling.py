@@ -23,7 +23,16 @@ _FAST_SUMS = {"contract", "reassoc", "nsz"}
 
 def kernel(function: _F) -> _F:
     """Compile a loop on first use, without the GIL, cached on disk where that is possible."""
-    compiled = partial(numba.njit, nogil=True, fastmath=_FAST_SUMS, error_model="numpy")
+    return _compiled(function, _FAST_SUMS)
+
+
+def exact_kernel(function: _F) -> _F:
+    """As `kernel`, for loops whose sums are formed in the order in which they are written."""
+    return _compiled(function, set())
+
+
+def _compiled(function: _F, liberties: set[str]) -> _F:
+    compiled = partial(numba.njit, nogil=True, fastmath=liberties, error_model="numpy")
     try:
         return cast("_F", compiled(cache=True)(function))
     except RuntimeError:  # no writable place for the cache: compile in every process instead

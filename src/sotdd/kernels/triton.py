@@ -1,7 +1,7 @@
 """The Triton programs behind ``fused.py``. Importing this module imports Triton."""
 
 # Triton reads annotations as its own language, so there are none of Python's here.
-# ruff: noqa: ANN001, ANN201, N803
+# ruff: noqa: ANN001, ANN201, ANN202, N803, N806, PLR0124
 # mypy: ignore-errors
 
 import triton
@@ -65,3 +65,77 @@ def transport(
             cost = cost * tl.load(width + at, mask=inside, other=0.0)
         total += tl.where(inside, cost, 0.0)
     tl.store(sums + line * tl.num_programs(1) + tl.program_id(1), tl.sum(total))
+
+
+@triton.jit
+def _parity(i, j):
+    """Whether i and j have an odd number of ones in common: where a Hadamard matrix is negative."""
+    v = i & j
+    v = v ^ (v >> 8)
+    v = v ^ (v >> 4)
+    v = v ^ (v >> 2)
+    return (v ^ (v >> 1)) & 1
+
+
+@triton.jit
+def _times_hadamard(x, SIZE: tl.constexpr):
+    """Multiply x (M, SIZE) by the Hadamard matrix, whose entries are exact in tf32; x goes in two parts that are."""
+    at = tl.arange(0, SIZE)
+    h = 1.0 - 2.0 * _parity(at[:, None], at[None, :]).to(tl.float32)
+    coarse = (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)  # ten bits of the fraction
+    fine = x - coarse
+    fine = tl.where(fine == fine, fine, 0.0)  # infinities stay as they are
+    return tl.dot(coarse, h, input_precision="tf32") + tl.dot(fine, h, input_precision="tf32")
+
+
+@triton.jit
+def project_turn(
+    points,
+    signs,
+    along,
+    lean,
+    scales,
+    out,
+    m,
+    d,
+    row_stride,
+    first,
+    count,
+    n_along,
+    point_stride,
+    P: tl.constexpr,
+    A: tl.constexpr,
+    B: tl.constexpr,
+):
+    """One program projects P points along all A · B rows of a turn and writes those from ``first`` on.
+
+    Position a · B + b of a point is at [a, b] of a matrix: transforms of its rows and of its columns together are one
+    of the whole. Between the two it is turned over, so it lies as [b, a] after an odd number of transforms.
+    """
+    D: tl.constexpr = A * B
+    p = tl.program_id(0).to(tl.int64) * P + tl.arange(0, P)
+    j = tl.arange(0, D)
+    inside = (p[:, None] < m) & (j[None, :] < d)
+    x = tl.load(points + p[:, None] * point_stride + j[None, :], mask=inside, other=0.0)
+    x = x * tl.load(signs + j)[None, :]
+    x = tl.reshape(_times_hadamard(tl.reshape(x, (P * A, B)), B), (P, A, B))
+    x = tl.reshape(tl.permute(x, (0, 2, 1)), (P * B, A))
+    x = tl.reshape(_times_hadamard(x, A), (P, D))
+    over = (j % A) * B + j // A  # what position lies at j where matrices are turned over
+    x = x * tl.load(signs + D + over)[None, :]
+    x = tl.reshape(_times_hadamard(tl.reshape(x, (P * B, A)), A), (P, B, A))
+    x = tl.reshape(tl.permute(x, (0, 2, 1)), (P * A, B))
+    x = tl.reshape(_times_hadamard(x, B), (P, D))
+    x = x * tl.load(signs + 2 * D + j)[None, :]
+    x = tl.reshape(_times_hadamard(tl.reshape(x, (P * A, B)), B), (P, A, B))
+    x = tl.reshape(tl.permute(x, (0, 2, 1)), (P * B, A))
+    x = tl.reshape(_times_hadamard(x, A), (P, B, A))
+    x = tl.reshape(tl.permute(x, (2, 1, 0)), (D, P))
+    row = j - first
+    wanted = (row >= 0) & (row < count)
+    for k in range(n_along):
+        leaning = tl.load(lean + row * n_along + k, mask=wanted, other=0.0)
+        x += leaning[:, None] * tl.load(along + k * m + p, mask=p < m, other=0.0)[None, :]
+    x *= tl.load(scales + row, mask=wanted, other=0.0)[:, None]
+    places = out + row.to(tl.int64)[:, None] * row_stride + p[None, :]
+    tl.store(places, x, mask=wanted[:, None] & (p[None, :] < m))

@@ -3,10 +3,12 @@
 from sotdd.projections.class_quantiles import ClassQuantiles, bin_means
 from sotdd.projections.convolution import Convolution, Layer
 from sotdd.projections.directions import DirectionLaw, Directions, PointMap, Sphere, Tilted
+from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.labels import ClassSummary, LabelLaw, Quantiles, Summaries
 from sotdd.projections.moments import MomentLaw, Moments, Polynomials, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.orthogonal import Orthogonal
 from sotdd.projections.recipe import Projections
+from sotdd.projections.turns import TurnedDirections
 
 __all__ = [
     "ClassQuantiles",
@@ -14,6 +16,7 @@ __all__ = [
     "Convolution",
     "DirectionLaw",
     "Directions",
+    "Hadamard",
     "LabelLaw",
     "Layer",
     "MomentLaw",
@@ -26,6 +29,7 @@ __all__ = [
     "Sphere",
     "Summaries",
     "Tilted",
+    "TurnedDirections",
     "UniformOrders",
     "ZeroTruncatedPoisson",
     "bin_means",

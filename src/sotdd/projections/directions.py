@@ -15,8 +15,10 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.restorable import Settings
+from sotdd.projections.turns import Turn, TurnedDirections, drawn_turn, turn_size, worth_turning
 
 if TYPE_CHECKING:
+    from sotdd.projections.hadamard import Hadamard
     from sotdd.projections.scaler import Scaler
 
 # Points that the principal directions are learnt from. They need not be exact: whatever they are, the
@@ -74,7 +76,7 @@ class PointMap(Protocol):
         """Project a block of scaled points."""
 
 
-Drawn: TypeAlias = Directions | PointMap
+Drawn: TypeAlias = Directions | TurnedDirections | PointMap
 
 
 class DirectionLaw(Protocol):
@@ -129,6 +131,7 @@ class Sphere:
     """
 
     law: ClassVar[str] = "sphere"
+    structured: ClassVar[bool] = False
     ambient: int | None = None
 
     def __post_init__(self) -> None:
@@ -177,6 +180,8 @@ class Tilted:
         (r,) s_j, at least 1.
     ambient
         As in `Sphere`.
+    structured
+        Whether rows of turns, as `sotdd.Hadamard` draws them, are stretched in place of Gaussian vectors.
 
     Examples
     --------
@@ -192,6 +197,7 @@ class Tilted:
     basis: NDArray[np.float64]
     stretch: NDArray[np.float64]
     ambient: int | None = None
+    structured: bool = False
 
     def __post_init__(self) -> None:
         """Check the shapes."""
@@ -206,7 +212,7 @@ class Tilted:
             object.__setattr__(self, name, array)
 
     @classmethod
-    def fit(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, law: Sphere) -> Tilted:
+    def fit(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, law: Sphere | Hadamard) -> Tilted:
         """Learn the principal directions of the pooled data; ``law`` is the uniform one they stand in for."""
         n_features = datasets[0].n_features
         if law.ambient is not None and law.ambient < n_features:
@@ -218,29 +224,31 @@ class Tilted:
             samples.sort(key=lambda points: (len(points), float(points.sum())))  # whatever order they are given in
         points = np.concatenate(samples)
         if not np.isfinite(points).all():  # nothing can be learnt from them; the engine says what is wrong
-            return cls(np.eye(1, n_features), np.ones(1), law.ambient)
+            return cls(np.eye(1, n_features), np.ones(1), law.ambient, law.structured)
         vectors, shares = _principal(points, _DIRECTIONS + 1)
         # Beside the next direction: data that vary alike in all directions are not tilted at all.
         rest = shares[_DIRECTIONS] if len(shares) > _DIRECTIONS else shares[-1]
         squares = (1 + _STRETCH * shares[:_DIRECTIONS]) / (1 + _STRETCH * rest)
-        return cls(vectors[:_DIRECTIONS], np.sqrt(np.maximum(squares, 1.0)), law.ambient)
+        return cls(vectors[:_DIRECTIONS], np.sqrt(np.maximum(squares, 1.0)), law.ambient, law.structured)
 
     def describe(self) -> Mapping[str, object]:
         """Name the law; the basis is told by a hash of its rounded numbers."""
         rounded = np.round(self.basis, 4) + 0.0
         settings: dict[str, object] = {
-            "law": "tilted sphere",
+            "law": "tilted hadamard" if self.structured else "tilted sphere",
             "stretch": [round(float(factor), 6) for factor in self.stretch],
             "basis": hashlib.sha256(rounded.tobytes()).hexdigest()[:16],
         }
         return settings if self.ambient is None else {**settings, "ambient": int(self.ambient)}
 
-    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
-        """Stretch Gaussian vectors and bring them to length one."""
-        if self.basis.shape[1] != n_features:
-            raise SotddError(
-                f"the tilt is for {counted(self.basis.shape[1], 'feature')} but the data have {n_features:,}."
-            )
+    def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions | TurnedDirections:
+        """Stretch Gaussian vectors, or rows of turns, and bring them to length one."""
+        self._check_features(n_features)
+        if self.structured and worth_turning(n_features):
+            size = turn_size(n_features)
+            starts = range(0, n_projections, size)
+            parts = tuple((self.turn(rng, n_features), 0, min(size, n_projections - start)) for start in starts)
+            return TurnedDirections(parts, n_features)
         theta = rng.standard_normal((n_projections, n_features))
         squares = np.einsum("ij,ij->i", theta, theta)
         dimensions = n_features if self.ambient is None else self.ambient
@@ -253,6 +261,17 @@ class Tilted:
         logs = np.log(self.stretch).sum() + 0.5 * dimensions * np.log(squares / stretched)
         return Directions(theta, importance=np.exp(logs))
 
+    def turn(self, rng: np.random.Generator, n_features: int) -> Turn:
+        """Draw one turn, tilted."""
+        self._check_features(n_features)
+        return drawn_turn(rng, n_features, self.ambient, self.basis, self.stretch)
+
+    def _check_features(self, n_features: int) -> None:
+        if self.basis.shape[1] != n_features:
+            raise SotddError(
+                f"the tilt is for {counted(self.basis.shape[1], 'feature')} but the data have {n_features:,}."
+            )
+
 
 def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale every row to length one, in place."""
@@ -262,6 +281,8 @@ def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def checked_draw(drawn: object, law: DirectionLaw, n_projections: int, n_features: int) -> Drawn:
     """Hold a law, perhaps a user's own, to what it promised."""
+    if isinstance(drawn, TurnedDirections):
+        return drawn
     if isinstance(drawn, Directions):
         expected = (n_projections, n_features)
         if drawn.theta.shape != expected:

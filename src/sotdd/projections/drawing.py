@@ -16,6 +16,7 @@ from sotdd.inputs.data import LabelledData, same_features
 from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.directions import DirectionLaw, Sphere, Tilted
 from sotdd.projections.draws import Laws
+from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import CUT, MomentLaw, Moments, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
@@ -93,12 +94,12 @@ class Drawing:
         check_law(
             law,
             {"describe": 0, "draw": 3},
-            "directions must be Sphere(), Orthogonal(), Convolution(...) or an object with their methods",
+            "directions must be Sphere(), Hadamard(), Orthogonal(), Convolution(...) or an object with their methods",
         )
         if not isinstance(self.shared_directions, (bool, np.bool_)):
             raise SotddError(f"shared_directions is {described(self.shared_directions)}: expected True or False.")
         scaler = scaler_for(self.scale, data)
-        if tilt and self.shared_directions and isinstance(law, Sphere):
+        if tilt and self.shared_directions and isinstance(law, (Sphere, Hadamard)):
             law = Tilted.fit(data, scaler, law)
         label_law = self._label_law(scaled=scaler is not None)
         laws = Laws(n_features, law, label_law, bool(self.shared_directions), check_seed(self.seed))

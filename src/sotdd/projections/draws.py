@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -11,13 +13,18 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.streams import Stream, generator
-from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, checked_draw
+from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, Tilted, checked_draw
+from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms
 from sotdd.projections.moments import Polynomials, moment_terms
+from sotdd.projections.turns import Turn, TurnedDirections, turn_size, worth_turning
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
 # same however many are drawn, in whatever portions, on however many threads.
 BLOCK = 64
+
+# How many turns of structured directions are kept, for the blocks in them that are drawn next.
+_KEPT_TURNS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +53,7 @@ class Block:
     def importance(self) -> NDArray[np.float64]:
         """(B,) what each projection counts by in a mean; one, unless directions are drawn otherwise."""
         drawn = self.features
-        importance = drawn.importance if isinstance(drawn, Directions) else None
+        importance = drawn.importance if isinstance(drawn, (Directions, TurnedDirections)) else None
         return np.ones(len(self)) if importance is None else importance
 
     def freeze(self) -> None:
@@ -119,12 +126,56 @@ class Laws:
         if check is not None:
             check(point_shape, name)
 
+    @property
+    def turn_size(self) -> int | None:
+        """How many projections share the work of a turn; None where directions are drawn one by one."""
+        return None if self._structured is None else turn_size(self.n_features)
+
+    @property
+    def _structured(self) -> Hadamard | Tilted | None:
+        """The law of directions where it draws whole turns, or None."""
+        law = self.directions
+        turns = isinstance(law, Hadamard) or (isinstance(law, Tilted) and law.structured)
+        return law if turns and worth_turning(self.n_features) else None  # type: ignore[return-value]
+
     def _project(self, index: int, stream: Stream) -> Drawn:
+        law = self._structured
+        if law is not None:
+            number, place = divmod(index * BLOCK, turn_size(self.n_features))
+            turn = self._turns.get(
+                stream, number, lambda: law.turn(generator(self.seed, stream, number), self.n_features)
+            )
+            return TurnedDirections(((turn, place, place + BLOCK),), self.n_features)
         drawn = self.directions.draw(generator(self.seed, stream, index), BLOCK, self.n_features)
         checked = checked_draw(drawn, self.directions, BLOCK, self.n_features)
         if isinstance(checked, Directions):  # what products are made in, on every engine
             return Directions(checked.theta.astype(np.float32), checked.clamp, checked.importance)
         return checked
+
+    @cached_property
+    def _turns(self) -> _KeptTurns:
+        return _KeptTurns()
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is drawn again rather than copied stays behind."""
+        return {name: value for name, value in self.__dict__.items() if name != "_turns"}
+
+
+class _KeptTurns:
+    """The turns that were drawn last: blocks of projections in one turn, drawn by several threads, share it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: dict[tuple[Stream, int], Turn] = {}
+
+    def get(self, stream: Stream, number: int, draw: Callable[[], Turn]) -> Turn:
+        """The turn of this number, drawn where it is not kept."""
+        with self._lock:
+            if (stream, number) not in self._kept:
+                while len(self._kept) >= _KEPT_TURNS:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[stream, number] = draw()
+            return self._kept[stream, number]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,13 +252,16 @@ def _joined_terms(parts: list[LabelTerms]) -> LabelTerms:
 
 
 def _part(drawn: Drawn, rows: slice) -> Drawn:
-    if isinstance(drawn, Directions):
+    if isinstance(drawn, (Directions, TurnedDirections)):
         return drawn.part(rows)
     whole: PointMap = drawn
     return lambda points: whole(points)[rows]
 
 
 def _join(parts: list[Drawn]) -> Drawn:
+    turned = [part for part in parts if isinstance(part, TurnedDirections)]
+    if len(turned) == len(parts):
+        return TurnedDirections.joined(turned)
     linear = [part for part in parts if isinstance(part, Directions)]
     maps = [part for part in parts if not isinstance(part, Directions)]
     if not linear:

@@ -20,8 +20,10 @@ from sotdd.inputs.column_names import Names, in_order
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.directions import Directions, Sphere, Tilted
 from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source, join_blocks
+from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.moments import check_orders
 from sotdd.projections.scaler import Scaler
+from sotdd.projections.turns import TurnedDirections
 
 if TYPE_CHECKING:
     from sotdd.projections.drawing import DrawingSettings
@@ -95,7 +97,7 @@ class Projections:
             scaled; "paper", without the cut; "quantiles" for `ClassQuantiles`; or a label law. With the
             last two, neither of the two above may be given.
         directions
-            The law of directions: `Sphere` (default), `Orthogonal`, `Convolution`, your own.
+            The law of directions: `Sphere` (default), `Hadamard`, `Orthogonal`, `Convolution`, your own.
         shared_directions
             Whether one direction serves features and labels, as in the paper's Algorithm 1, or
             labels get one of their own, as in its general definition (twice the products).
@@ -107,7 +109,7 @@ class Projections:
         seed
             An integer, or a NumPy Generator from which one is drawn.
         tilt
-            Whether directions uniform on the sphere lean towards the principal directions of the
+            Whether directions of `Sphere` or `Hadamard` lean towards the principal directions of the
             datasets, with weights that put it right; see `sotdd.projections.Tilted`. Other laws of
             directions, and directions of the labels' own, are never tilted.
         """
@@ -209,17 +211,24 @@ class Projections:
         return replace(self, n_projections=n_projections, source=source)
 
     @property
+    def turn_size(self) -> int | None:
+        """How many projections share the work of one fast transform; None where each is projected along by itself."""
+        laws = self.source.source if isinstance(self.source, Later) else self.source
+        return laws.turn_size if isinstance(laws, Laws) else None
+
+    @property
     def weighted(self) -> bool:
         """Whether projections count differently in a mean, as those do that are tilted."""
         drawn = self._block(0).features
-        return isinstance(drawn, Directions) and drawn.importance is not None
+        return isinstance(drawn, (Directions, TurnedDirections)) and drawn.importance is not None
 
     def evenly(self) -> Projections:
-        """The same without a tilt: directions uniform on the sphere, which all count the same."""
+        """The same without a tilt: directions that all count the same."""
         laws = self.source
         if not isinstance(laws, Laws) or not isinstance(laws.directions, Tilted):
             return self
-        return replace(self, source=replace(laws, directions=Sphere(laws.directions.ambient)))
+        law = Hadamard if laws.directions.structured else Sphere
+        return replace(self, source=replace(laws, directions=law(laws.directions.ambient)))
 
     def refuse_weighted(self, what: str) -> None:
         """Refuse projections with weights, for callers that keep rows without them."""

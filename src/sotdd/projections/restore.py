@@ -7,6 +7,7 @@ from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.convolution import Convolution
 from sotdd.projections.directions import DirectionLaw, Sphere
 from sotdd.projections.draws import Later, Laws
+from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import Moments
 from sotdd.projections.orthogonal import Orthogonal
@@ -30,7 +31,7 @@ def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str) -> Proje
     >>> again.fingerprint == original.fingerprint
     True
     """
-    directions: DirectionLaw = restored_law(recipe["directions"], Sphere, Orthogonal, Convolution)
+    directions: DirectionLaw = restored_law(recipe["directions"], Sphere, Hadamard, Orthogonal, Convolution)
     label: LabelLaw = restored_law(recipe["label"], Moments, ClassQuantiles)
     laws = Laws(recipe["n_features"], directions, label, recipe["shared_directions"], recipe["seed"])
     source = Later(laws, recipe["first_block"]) if "first_block" in recipe else laws

@@ -35,6 +35,7 @@ from sotdd.projections.labels import LabelTerms
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
+from sotdd.projections.turns import TurnedDirections
 
 Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
 Doubles = NDArray[np.float64]
@@ -109,7 +110,8 @@ class CpuEngine:
         Rows stay valid until the next view, and what ``before_sorting`` is called with until it returns.
         """
         tile = _fitting_tile(datasets, projections)
-        chunk = -(-self._chunk // tile) * tile if self._chunk else _TILES * tile
+        usual = max(_TILES * tile, _fitting_turn(datasets, projections))
+        chunk = -(-self._chunk // tile) * tile if self._chunk else usual
         chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
         layouts = [_laid_out(data, chunk, degree) for data in datasets]
         coming = self._begin_draws(projections, 0, chunk)
@@ -239,6 +241,9 @@ def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data")
 def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
     """Write the feature projections (B, m) of points (m, d)."""
     with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
+        if isinstance(drawn, TurnedDirections):
+            drawn.write(features, out)
+            return
         if not isinstance(drawn, Directions):
             out[...] = drawn(features)
             return
@@ -282,6 +287,17 @@ def _fitting_tile(datasets: Sequence[LabelledData], projections: Projections) ->
     by_rows = _TILE_BYTES // (4 * sum(data.n_points for data in datasets))
     by_draws = _DRAW_BYTES // (8 * projections.n_features * _TILES)
     return max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
+
+
+def _fitting_turn(datasets: Sequence[LabelledData], projections: Projections) -> int:
+    """As much of a turn of structured directions as fits the memory set aside: a power of two; 0 without turns.
+
+    Projections of a turn share most of their work, so a chunk should hold all of them.
+    """
+    if projections.turn_size is None:
+        return 0
+    fitting = _TILES * _TILE_BYTES // (4 * sum(data.n_points for data in datasets))
+    return min(projections.turn_size, 1 << max(BLOCK, fitting).bit_length() - 1)
 
 
 def _row_parts(count: int, n_points: int) -> list[slice]:

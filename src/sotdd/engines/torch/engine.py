@@ -30,7 +30,7 @@ from sotdd.engines.torch.moments import summarise
 from sotdd.engines.torch.sorted_chunks import SortedChunk, SortedRows
 from sotdd.engines.torch.splits import FeatureProjections, Pool, split_costs
 from sotdd.engines.torch.upload import Uploaded, laid_out, point_sums, scaled_points
-from sotdd.engines.torch.verbs import Layout, Rows
+from sotdd.engines.torch.verbs import Along, Layout, Rows
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
@@ -108,7 +108,7 @@ class TorchEngine:
         on its own. Before that ``before_sorting`` is called with the chunk's feature projections.
         """
         layouts = laid_out(datasets, projections.scaler, self.device)
-        chunk = self._chunk or memory.fitting_chunk(datasets, self.device)
+        chunk = self._chunk or memory.fitting_chunk(datasets, self.device, projections.turn_size)
         size = chunk  # what is worked on at a time: halved when memory runs out
         unchecked: deque[SortedChunk] = deque()
         for start, block in self._drawn(projections, chunk):
@@ -261,9 +261,7 @@ class TorchEngine:
         rows_fit = rows[:, ends[:-1]].isfinite().all(dim=1) & rows[:, ends[1:] - 1].isfinite().all(dim=1)
         return SortedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
 
-    def _projected(
-        self, layout: Layout, drawn: Drawn, theta: torch.Tensor | None, count: int, scaler: Scaler | None
-    ) -> Rows:
+    def _projected(self, layout: Layout, drawn: Drawn, theta: Along | None, count: int, scaler: Scaler | None) -> Rows:
         """Feature projections (B, n) of grouped points."""
         if layout.points is not None:
             rows = verbs.project(layout.points, theta, drawn)

@@ -15,6 +15,8 @@ from sotdd.basics.errors import SotddError
 
 _WIDTH = 1024  # values that one program takes at a time
 _SPLITS = 8  # programs that share the transport of a row
+_LARGEST_TURN = 1 << 14  # dimensions of a turn that one program can hold
+_TURN_VALUES = 1 << 14  # values that it works on
 
 Steps: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -55,6 +57,32 @@ def transport(a: torch.Tensor, b: torch.Tensor, p: float, steps: Steps | None) -
         )  # fmt: skip
     totals = sums.sum(dim=1)
     return totals / n if steps is None else totals
+
+
+def turns_of(size: int) -> bool:
+    """Whether turns of this many dimensions fit in the registers of one program."""
+    return size <= _LARGEST_TURN
+
+
+def project_turn(
+    points: torch.Tensor,
+    signs: torch.Tensor,
+    along: torch.Tensor,
+    lean: torch.Tensor,
+    scales: torch.Tensor,
+    first: int,
+    out: torch.Tensor,
+) -> None:
+    """Write projections (B, m) of points (m, d) by rows of a turn; see `sotdd.engines.torch.turns`."""
+    (m, d), size = points.shape, signs.shape[1]
+    levels = size.bit_length() - 1
+    side_by_side = max(1, min(16, _TURN_VALUES // size))
+    with torch.cuda.device(points.device):
+        _loaded().project_turn[(-(-m // side_by_side),)](
+            points, signs, along, lean, scales, out, m, d, out.stride(0), first, len(scales), along.shape[0],
+            points.stride(0), P=side_by_side, A=1 << levels // 2, B=1 << levels - levels // 2,
+            num_warps=max(4, min(16, side_by_side * size // 2048)),
+        )  # fmt: skip
 
 
 def _loaded() -> ModuleType:

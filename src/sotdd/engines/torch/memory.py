@@ -31,11 +31,14 @@ def free_bytes(device: torch.device) -> int:
     return int(free) + int(unused)
 
 
-def fitting_chunk(datasets: Sequence[LabelledData], device: torch.device) -> int:
-    """How many projections of all datasets fit in memory at a time: a multiple of 64."""
+def fitting_chunk(datasets: Sequence[LabelledData], device: torch.device, turn_size: int | None = None) -> int:
+    """How many projections of all datasets fit in memory at a time: a multiple of 64, or a power of two of a turn."""
     sizes = [data.n_points for data in datasets]
     per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
     fitting = int(_CHUNK_SHARE * free_bytes(device)) // per_projection
+    if turn_size is not None:  # projections of a turn share most of their work
+        largest = max(_LARGEST_CHUNK, turn_size)
+        return min(largest, 1 << max(BLOCK, fitting).bit_length() - 1)
     fitting = min(fitting, _DRAWN_BYTES // (3 * 4 * datasets[0].n_features))
     return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
 

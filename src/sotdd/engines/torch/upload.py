@@ -10,14 +10,15 @@ import torch
 from numpy.typing import NDArray
 
 from sotdd.engines.protocol import PointSums
-from sotdd.engines.torch import memory, verbs
-from sotdd.engines.torch.verbs import Layout
+from sotdd.engines.torch import memory, turns, verbs
+from sotdd.engines.torch.verbs import Along, Layout
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
-from sotdd.projections.directions import Directions
+from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import Summaries
 from sotdd.projections.scaler import Scaler
+from sotdd.projections.turns import TurnedDirections
 
 # Directions up to this size are pinned, so that their copy goes on beside other work.
 _PINNED_BYTES = 32 << 20
@@ -28,21 +29,24 @@ class Uploaded:
     """Some projections on the device."""
 
     block: Block
-    theta: torch.Tensor | None  # (B, d), None for a map of the user's own
-    phi: torch.Tensor | None  # (B, d) for the labels, where they have their own
+    theta: Along | None  # None for a map of the user's own
+    phi: Along | None  # the same for the labels, where they have their own
     weights: torch.Tensor  # (B,)
     coefficients: torch.Tensor | None  # (B, D + 1) of polynomials or (B, K) of quantiles, None for summaries
 
     @classmethod
     def of(cls, block: Block, device: torch.device) -> Uploaded:
         """Copy a block of projections to the device."""
-        theta, phi = (
-            _copied(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
-            for drawn in (block.features, block.label_features)
-        )
+        theta, phi = (_along(drawn, device) for drawn in (block.features, block.label_features))
         terms = block.terms
         coefficients = None if isinstance(terms, Summaries) else _copied(terms.coefficients, np.float64, device)
         return cls(block, theta, phi, _copied(terms.weights, np.float64, device), coefficients)
+
+
+def _along(drawn: Drawn | None, device: torch.device) -> Along | None:
+    if isinstance(drawn, TurnedDirections):
+        return turns.uploaded(drawn, device)
+    return _copied(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
 
 
 def _copied(array: NDArray[np.floating], dtype: type[np.floating], device: torch.device) -> torch.Tensor:

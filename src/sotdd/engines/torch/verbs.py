@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -12,14 +13,18 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.engines.faults import summarised
-from sotdd.engines.torch import fused
+from sotdd.engines.torch import fused, turns
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
 from sotdd.projections.moments import Polynomials
+from sotdd.projections.turns import TurnedDirections
 
 Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
+
+# Directions on a device: (B, d), or rows of turns.
+Along: TypeAlias = torch.Tensor | list[turns.UploadedTurn]
 
 # Up to this many classes are sorted one after another.
 _FEW_CLASSES = 32
@@ -40,11 +45,13 @@ class Layout:
     grouped_at: NDArray[np.integer] | None  # (n,) the same on the host
 
 
-def project(points: torch.Tensor, theta: torch.Tensor | None, drawn: Drawn) -> Rows:
+def project(points: torch.Tensor, theta: Along | None, drawn: Drawn) -> Rows:
     """The feature projections (B, m) of points (m, d)."""
-    if theta is not None:
+    if isinstance(theta, torch.Tensor):
         return theta @ points.T
-    assert not isinstance(drawn, Directions)
+    if theta is not None:
+        return turns.project(points, theta)
+    assert not isinstance(drawn, (Directions, TurnedDirections))
     return torch.from_numpy(np.asarray(drawn(points.cpu().numpy()), np.float32)).to(points.device)
 
 

@@ -1,0 +1,120 @@
+"""The loops that multiply points by rows of H·S₃·H·S₂·H·S₁: Hadamard transforms and signs.
+
+H is the Hadamard matrix of a power of two, in its natural order and without a factor. It is never formed: a transform
+adds and subtracts values that are half of what is left apart, again and again. Sixteen points go side by side, one to a
+lane of the processor's registers. Nothing depends on which points stand beside a point, nor on how many rows are asked
+for: sums are always formed in the same order, so results have the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sotdd.kernels.compiling import Floats, exact_kernel
+from sotdd.kernels.lanes import LANES, add_multiple, butterflies, copy, multiply, transpose
+
+_two, _four, _eight, _sixteen = butterflies(2), butterflies(4), butterflies(8), butterflies(16)
+
+# Rows that are finished together: few enough to stay in the first cache.
+_FINISHED = 64
+
+
+@exact_kernel
+def _transform(z: Floats, size: int) -> None:
+    """Multiply the first ``size`` lines of z by H of that size: four levels at a time, then those that are left."""
+    left = size
+    while left > 1:
+        radix = min(left, 16)
+        stride = left // radix
+        for first in range(0, size, left):
+            for i in range(first, first + stride):
+                if radix == 16:
+                    _sixteen(z, LANES * i, LANES * stride)
+                elif radix == 8:
+                    _eight(z, LANES * i, LANES * stride)
+                elif radix == 4:
+                    _four(z, LANES * i, LANES * stride)
+                else:
+                    _two(z, LANES * i, LANES * stride)
+        left = stride
+
+
+@exact_kernel
+def _fold(z: Floats, size: int, first: int, rows: int) -> None:
+    """The levels of a transform that lead to rows first, …, first + rows - 1 alone; the rest is left to a smaller H."""
+    stride = size // 2
+    while stride >= rows:
+        sign = np.float32(-1.0) if first & stride else np.float32(1.0)
+        for i in range(stride):
+            add_multiple(z, LANES * i, sign, z, LANES * (i + stride))
+        stride //= 2
+
+
+@exact_kernel
+def _load(points: Floats, start: int, signs: Floats, z: Floats) -> None:
+    """Write points start, …, start + LANES - 1, times signs, as lanes of z; zeros where there are none."""
+    d, flat = points.shape[1], points.ravel()
+    here, whole = min(LANES, points.shape[0] - start), d - d % LANES
+    if here < LANES:
+        z[:] = np.float32(0.0)
+        whole = 0
+    z[LANES * d :] = np.float32(0.0)
+    for j in range(0, whole, LANES):
+        transpose(z, LANES * j, flat, start * d + j, d)
+    for lane in range(here):
+        for j in range(whole, d):
+            z[LANES * j + lane] = flat[(start + lane) * d + j]
+    for j in range(d):
+        multiply(z, LANES * j, signs[j])
+
+
+@exact_kernel
+def _products(z: Floats, basis: Floats, along: Floats) -> None:
+    """Write products of the points in z with each row of ``basis``."""
+    along[:] = np.float32(0.0)
+    for j in range(basis.shape[1]):
+        for k in range(basis.shape[0]):  # the inner loop, since a sum has to wait for itself
+            add_multiple(along, LANES * k, basis[k, j], z, LANES * j)
+
+
+@exact_kernel
+def _write(z: Floats, along: Floats, lean: Floats, scales: Floats, start: int, out: Floats) -> None:
+    """Add what rows lean by, scale, and write values of points from ``start`` on to ``out`` (B, m)."""
+    here = min(LANES, out.shape[1] - start)
+    for top in range(0, out.shape[0], _FINISHED):
+        below = min(top + _FINISHED, out.shape[0])
+        for k in range(lean.shape[1]):
+            for i in range(top, below):
+                add_multiple(z, LANES * i, lean[i, k], along, LANES * k)
+        for i in range(top, below):
+            multiply(z, LANES * i, scales[i])
+            if here == LANES:
+                copy(out[i], start, z, LANES * i)
+            else:
+                out[i, start:] = z[LANES * i : LANES * i + here]
+
+
+@exact_kernel
+def project_rows(
+    points: Floats, signs: Floats, basis: Floats, lean: Floats, scales: Floats, first: int, skipped: int, out: Floats
+) -> None:
+    """Write scale_i · (u_i·x + Σ_j lean_ij (v_j·x)) for points x (m, d), u_i the rows of H·S₃·H·S₂·H·S₁.
+
+    signs (3, D), basis (r, d) of rows v_j times the signs that points are multiplied by first, lean (B, r),
+    scales (B,), out (B, m) with contiguous rows. The rows are those from ``first`` + ``skipped`` on, of an aligned
+    power of two of them that begins at ``first``.
+    """
+    size, rows = signs.shape[1], 1
+    while rows < skipped + out.shape[0]:
+        rows *= 2
+    z, along = np.empty(LANES * size, np.float32), np.empty(LANES * basis.shape[0], np.float32)
+    for start in range(0, points.shape[0], LANES):
+        _load(points, start, signs[0], z)
+        _products(z, basis, along)
+        for step in range(1, 3):
+            _transform(z, size)
+            for i in range(size):
+                multiply(z, LANES * i, signs[step, i])
+        _fold(z, size, first, rows)
+        _transform(z, rows)
+        _write(z[LANES * skipped :], along, lean, scales, start, out)

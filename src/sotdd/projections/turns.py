@@ -1,0 +1,212 @@
+"""Turns: orthogonal maps made of Hadamard transforms and signs, whose rows are directions.
+
+A turn of D dimensions, a power of two, is H·S₃·H·S₂·H·S₁ with H the Hadamard matrix and S random signs. Its D rows,
+seen in the first d coordinates and brought to length one, stand in for D directions uniform on the sphere. All D
+projections of a point take about 3·D·log₂ D additions, where a product takes 2·d·D operations, and a turn is drawn from
+3·D bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from sotdd.kernels.compiling import Floats
+
+# With fewer features a product is as fast. Rows of a turn, seen in a few coordinates, may also be so short that little
+# of them is more than rounding.
+_FEWEST_FEATURES = 64
+
+# Fewer dimensions would make directions a coarse grid.
+_FEWEST_DIMENSIONS = 256
+
+# Up to this many dimensions every row is brought to length one. Beyond, that would take more time than the projections,
+# and lengths vary by less than 1 %: they are divided by their root mean square.
+_MEASURED = 4096
+
+# Coordinates whose part in the lengths is found at a time.
+_COORDINATES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """One turn, perhaps with a tilt: direction i is scale_i · (row_i + Σ_j lean_ij v_j).
+
+    Attributes
+    ----------
+    signs
+        (3, D) what values are multiplied by before each transform; powers of two in them keep values small.
+    basis
+        (r, d) the directions v_j of a tilt; r = 0 without.
+    lean
+        (D, r) how far each row leans along them.
+    scales
+        (D,) what brings each row to its length.
+    importance
+        (D,) what each direction counts by; None where all count the same.
+    """
+
+    signs: Floats
+    basis: Floats
+    lean: Floats
+    scales: Floats
+    importance: NDArray[np.float64] | None
+
+    @property
+    def size(self) -> int:
+        """How many directions there are, D."""
+        return int(self.signs.shape[1])
+
+    def write(self, points: Floats, first: int, out: Floats) -> None:
+        """Write the projections (B, m) of points (m, d) by B directions from ``first`` on."""
+        from sotdd.kernels.hadamard import project_rows
+
+        last, whole = first + len(out), 1
+        while first // whole != (last - 1) // whole:
+            whole *= 2
+        start = first // whole * whole  # the rows wanted are among these, which share most of the work
+        rows = slice(first, last)
+        signed = self.basis * self.signs[0, : self.basis.shape[1]]
+        project_rows(points, self.signs, signed, self.lean[rows], self.scales[rows], start, first - start, out)
+
+
+@dataclass(frozen=True, eq=False)
+class TurnedDirections:
+    """Drawn directions that are rows of turns: maps points (m, d) to values (B, m).
+
+    Attributes
+    ----------
+    parts
+        Of each turn in use, the turn, its first direction and the one after the last.
+    n_features
+        d.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> drawn = sotdd.Hadamard().draw(np.random.default_rng(0), 4, 100)
+    >>> drawn(np.zeros((7, 100))).shape, drawn.theta.shape
+    ((4, 7), (4, 100))
+    """
+
+    parts: tuple[tuple[Turn, int, int], ...]
+    n_features: int
+    clamp: ClassVar[None] = None
+
+    def __len__(self) -> int:
+        """How many directions there are."""
+        return sum(stop - first for _, first, stop in self.parts)
+
+    def __call__(self, points: NDArray[np.floating]) -> Floats:
+        """Project a block of points."""
+        values = np.empty((len(self), len(points)), np.float32)
+        self.write(np.ascontiguousarray(points, np.float32), values)
+        return values
+
+    def write(self, points: Floats, out: Floats) -> None:
+        """Write the projections (B, m) of points (m, d), whose rows and those of ``out`` are contiguous."""
+        done = 0
+        for turn, first, stop in self.parts:
+            turn.write(points, first, out[done : done + stop - first])
+            done += stop - first
+
+    @cached_property
+    def theta(self) -> Floats:
+        """(B, d) the directions themselves."""
+        return self(np.eye(self.n_features, dtype=np.float32))
+
+    @property
+    def importance(self) -> NDArray[np.float64] | None:
+        """(B,) what each direction counts by; None where all count the same."""
+        if self.parts[0][0].importance is None:
+            return None
+        return np.concatenate(
+            [turn.importance[first:stop] for turn, first, stop in self.parts if turn.importance is not None]
+        )
+
+    def part(self, rows: slice) -> TurnedDirections:
+        """Some consecutive directions."""
+        start, stop, _ = rows.indices(len(self))
+        kept, done = [], 0
+        for turn, first, last in self.parts:
+            begin, end = max(first, first + start - done), min(last, first + stop - done)
+            if begin < end:
+                kept.append((turn, begin, end))
+            done += last - first
+        return TurnedDirections(tuple(kept), self.n_features)
+
+    @staticmethod
+    def joined(parts: Sequence[TurnedDirections]) -> TurnedDirections:
+        """Those of consecutive blocks together; neighbours in one turn become one part."""
+        together: list[tuple[Turn, int, int]] = []
+        for turn, first, stop in (part for drawn in parts for part in drawn.parts):
+            if together and together[-1][0] is turn and together[-1][2] == first:
+                together[-1] = (turn, together[-1][1], stop)
+            else:
+                together.append((turn, first, stop))
+        return TurnedDirections(tuple(together), parts[0].n_features)
+
+
+def worth_turning(n_features: int) -> bool:
+    """Whether points have so many features that turns pay."""
+    return n_features >= _FEWEST_FEATURES
+
+
+def turn_size(n_features: int) -> int:
+    """How many directions a turn of points with this many features has, D."""
+    return max(_FEWEST_DIMENSIONS, 1 << (n_features - 1).bit_length())
+
+
+def drawn_turn(
+    rng: np.random.Generator,
+    n_features: int,
+    ambient: int | None = None,
+    basis: NDArray[np.float64] | None = None,
+    stretch: NDArray[np.float64] | None = None,
+) -> Turn:
+    """Draw a turn; ``ambient`` as in `sotdd.Sphere`, ``basis`` and ``stretch`` as in `sotdd.projections.Tilted`."""
+    size = turn_size(n_features)
+    signs = (1 - 2 * rng.integers(0, 2, size=(3, size), dtype=np.int8)).astype(np.float32)
+    signs[1:] *= np.float32(2.0 ** -((size.bit_length() - 1) // 2))
+    length = size**1.5 * float(abs(signs[1, 0])) ** 2  # of whole rows
+    bare = Turn(
+        signs,
+        np.empty((0, n_features), np.float32),
+        np.empty((size, 0), np.float32),
+        np.ones(size, np.float32),
+        None,
+    )
+    scales = 1 / (length * _lengths(bare, n_features, length))  # (D,)
+    dimensions = n_features if ambient is None else ambient
+    if dimensions > n_features:  # what a direction of the larger space has within that of the features
+        scales *= np.sqrt(rng.beta(n_features / 2, (dimensions - n_features) / 2, size))
+    if basis is None or stretch is None:
+        return Turn(signs, bare.basis, bare.lean, scales.astype(np.float32), None)
+    along = np.empty((size, len(basis)), np.float32)
+    bare.write(basis.astype(np.float32), 0, along)
+    stretched = 1 + (along * scales[:, None]) ** 2 @ (stretch**2 - 1)
+    importance = np.exp(np.log(stretch).sum() - 0.5 * dimensions * np.log(stretched))
+    lean = (along * (stretch - 1)).astype(np.float32)
+    return Turn(signs, basis.astype(np.float32), lean, (scales / np.sqrt(stretched)).astype(np.float32), importance)
+
+
+def _lengths(turn: Turn, n_features: int, whole: float) -> NDArray[np.float64]:
+    """(D,) the length of each row in the first coordinates, where a whole row counts as one."""
+    size = turn.size
+    if size > _MEASURED or size == n_features:
+        return np.full(size, np.sqrt(n_features / size))
+    fewer = range(n_features) if 2 * n_features <= size else range(n_features, size)
+    squares = np.zeros(size)
+    for start in range(fewer.start, fewer.stop, _COORDINATES):
+        stop = min(start + _COORDINATES, fewer.stop)
+        entries = np.empty((size, stop - start), np.float32)
+        turn.write(np.eye(stop - start, size, start, dtype=np.float32), 0, entries)
+        squares += np.einsum("ij,ij->i", entries, entries, dtype=np.float64)
+    squares /= whole**2
+    return np.sqrt(squares if fewer.start == 0 else 1 - squares)

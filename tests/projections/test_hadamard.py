@@ -1,0 +1,257 @@
+"""Structured directions: the rows of Hadamard transforms and signs, in every place where `Sphere` works."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import linalg, stats
+
+import reference
+import sotdd
+from sotdd.engines.comparison import compare
+from sotdd.engines.controls import _mean_power
+from sotdd.engines.cpu.engine import CpuEngine
+from sotdd.projections import Tilted
+from sotdd.projections.turns import drawn_turn, turn_size
+
+HADAMARD = sotdd.Hadamard()
+
+
+def fitted(data, **settings):
+    return sotdd.Projections.fit(data, directions=HADAMARD, **settings)
+
+
+@pytest.fixture
+def pair(rng):
+    a = rng.normal(size=(211, 70)) * np.r_[4.0, np.ones(69)], rng.integers(3, size=211)
+    b = rng.normal(0.3, 1, size=(150, 70)), rng.integers(4, size=150)
+    return a, b
+
+
+@pytest.mark.parametrize("d", [64, 65, 255, 256, 257, 784])
+def test_directions_are_rows_of_the_product_that_defines_them(rng, d):
+    turn = drawn_turn(rng, d)
+    size = turn_size(d)
+    assert (size & (size - 1), turn.size) == (0, size)
+    assert size >= d
+    product = np.eye(size)
+    for signs in np.sign(turn.signs).astype(np.float64):
+        product = linalg.hadamard(size) @ (signs[:, None] * product)
+    rows = product[:, :d] / np.linalg.norm(product[:, :d], axis=1, keepdims=True)
+    points = rng.normal(size=(37, d)).astype(np.float32)
+    found = np.empty((size, 37), np.float32)
+    turn.write(points, 0, found)
+    np.testing.assert_allclose(found, rows @ points.T.astype(np.float64), atol=2e-6 * math.sqrt(d))
+
+
+@pytest.mark.parametrize("d", [256, 1024])
+def test_rows_of_a_whole_turn_are_orthogonal(rng, d):
+    theta = HADAMARD.draw(rng, d, d).theta.astype(np.float64)
+    np.testing.assert_allclose(theta @ theta.T, np.eye(d), atol=2e-6)
+
+
+def test_lengths(rng):
+    for d in (64, 300, 4096):
+        np.testing.assert_allclose(np.linalg.norm(HADAMARD.draw(rng, 600, d).theta, axis=1), 1, rtol=1e-5)
+    unmeasured = np.linalg.norm(HADAMARD.draw(rng, 8192, 4100).theta, axis=1)
+    assert math.sqrt(np.mean(unmeasured**2)) == pytest.approx(1, rel=1e-4)
+    assert np.std(unmeasured) < 0.01
+
+
+@pytest.mark.parametrize("d", [64, 65, 1000])
+def test_single_directions_are_uniform(rng, d):
+    """Even moments along an axis and along a diagonal, over many turns; and no direction twice."""
+    theta = HADAMARD.draw(rng, 40 * turn_size(d), d).theta.astype(np.float64)
+    for along in (theta[:, 0], theta.sum(axis=1) / math.sqrt(d)):
+        for half in (1, 2, 3):
+            values = along ** (2 * half)
+            error = np.std(values) / math.sqrt(len(values))
+            assert np.mean(values) == pytest.approx(_mean_power(half, d), abs=4.5 * error + 1e-9)
+    if d == 1000:
+        assert stats.kstest(theta[:, 3] * math.sqrt(d), "norm").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("tilt", [False, True])
+def test_few_features_are_seen_as_the_sphere_sees_them(rng, tilt):
+    x, y = rng.normal(size=(2, 50, 63)) * np.r_[9.0, np.ones(62)]
+    found, usual = (
+        sotdd.Projections.fit([x, y], directions=law, n_projections=100, tilt=tilt)
+        for law in (HADAMARD, sotdd.Sphere())
+    )
+    np.testing.assert_array_equal(found.draw(0, 100).features.theta, usual.draw(0, 100).features.theta)
+    assert found.fingerprint != usual.fingerprint
+
+
+def test_any_rows_of_a_turn_have_the_bits_of_the_whole(rng):
+    drawn = HADAMARD.draw(rng, 1024, 600)
+    points = rng.normal(size=(45, 600)).astype(np.float32)
+    whole = drawn(points)
+    for first, last in [(0, 1), (5, 6), (3, 40), (64, 128), (500, 700), (512, 1024), (1000, 1024)]:
+        np.testing.assert_array_equal(drawn.part(slice(first, last))(points), whole[first:last])
+    for first, last in [(0, 1), (7, 30), (16, 45)]:  # whichever points stand beside a point
+        np.testing.assert_array_equal(drawn(points[first:last]), whole[:, first:last])
+
+
+@pytest.mark.parametrize("d", [70, 300])
+@pytest.mark.parametrize("tilt", [False, True])
+@pytest.mark.parametrize("shared", [True, False])
+def test_chunks_and_threads_do_not_matter_bit_for_bit(rng, d, tilt, shared):
+    data = [sotdd.LabelledData.of((rng.normal(size=(n, d)), rng.integers(3, size=n))) for n in (130, 77)]
+    projections = fitted(data, n_projections=700, tilt=tilt, shared_directions=shared)
+    later = projections.from_block(3, 500)
+
+    def costs(recipe, threads, chunk):
+        return compare(data, [(0, 1)], recipe, 2, engine=CpuEngine(threads, chunk))[0, 1].per_projection
+
+    expected = costs(projections, 1, None)
+    for threads, chunk in [(1, 64), (3, 192), (2, 512)]:
+        np.testing.assert_array_equal(costs(projections, threads, chunk), expected)
+    np.testing.assert_array_equal(costs(later, 2, 128), expected[192:692])
+
+
+@pytest.mark.parametrize("tilt", [False, True])
+@pytest.mark.parametrize("scale", ["pooled", None])
+def test_every_projection_is_what_brute_force_says(pair, tilt, scale):
+    projections = fitted(pair, n_projections=300, tilt=tilt, scale=scale, label_law=sotdd.Moments(3, cut=5.0))
+    block = projections.draw(0, 300)
+    if scale is None:
+        sides = pair
+    else:
+        sides = [((x - projections.scaler.centre) / projections.scaler.scale, y) for x, y in pair]
+    expected = reference.cut_per_projection(*sides, block.features.theta.astype(np.float64), block.terms, cut=5.0)
+    found = sotdd.distance(*pair, projections=projections)
+    np.testing.assert_allclose(found.per_projection, expected, rtol=2e-3, atol=1e-6 * expected.max())
+    assert found.value == pytest.approx(np.mean(block.importance * expected) ** 0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_quantile_terms_are_what_brute_force_says(pair, shared):
+    law = sotdd.ClassQuantiles(5, 0.5)
+    projections = fitted(pair, n_projections=128, label_law=law, scale=None, shared_directions=shared)
+    block = projections.draw(0, 128)
+    phi = None if shared else block.label_features.theta.astype(np.float64)
+    expected = reference.quantile_per_projection(
+        *pair, block.features.theta.astype(np.float64), block.terms.weights, block.terms.coefficients, 2, phi=phi
+    )
+    found = sotdd.distance(*pair, projections=projections).per_projection
+    np.testing.assert_allclose(found, expected, rtol=2e-3)
+    if not shared:
+        assert not np.allclose(block.features.theta, block.label_features.theta)
+
+
+@pytest.mark.parametrize("tilt", [False, True])
+def test_pools_that_are_dealt_out_hold_the_projections(pair, tilt):
+    torch = pytest.importorskip("sotdd.engines.torch.engine", reason="one of the two engines is torch's")
+    data = [sotdd.LabelledData.of(side) for side in pair]
+    projections = fitted(data, n_projections=200, scale=None, tilt=tilt)
+    points = np.concatenate([x for x, _ in pair])
+    expected = projections.draw(0, 200).features.theta.astype(np.float64) @ points.T
+    for engine in (CpuEngine(chunk=64), torch.TorchEngine("cpu", chunk=64)):
+        seen = []
+        with engine as active:
+            for _ in active.views(
+                data, projections, before_sorting=lambda p, seen=seen: seen.append(p.pool([0, 1]).values())
+            ):
+                pass
+        np.testing.assert_allclose(np.concatenate(seen), expected, atol=2e-5)
+    floor = sotdd.distance(*pair, projections=projections.evenly(), noise_floor=5).noise
+    usual = sotdd.distance(*pair, scale=None, estimator="plain", noise_floor=5).noise
+    assert floor.value == pytest.approx(usual.value, rel=0.2)
+
+
+@pytest.mark.parametrize("ambient", [None, 90])
+def test_weighted_tilted_rows_have_the_means_of_uniform_ones(rng, ambient):
+    basis = np.linalg.qr(rng.normal(size=(70, 2)))[0].T
+    count = 400 * 256
+    drawn = Tilted(basis, np.array([2.0, 1.3]), ambient, structured=True).draw(rng, count, 70)
+    d = ambient or 70
+    assert drawn.importance.max() <= 2.0 * 1.3 + 1e-9
+    theta = drawn.theta.astype(np.float64)
+    for values, known in [
+        (np.ones(count), 1.0),
+        ((theta @ basis[0]) ** 2, 1 / d),
+        ((theta @ basis[0]) ** 4, _mean_power(2, d)),
+        (theta[:, 1] ** 6, _mean_power(3, d)),
+    ]:
+        weighted = drawn.importance * values
+        assert np.mean(weighted) == pytest.approx(known, abs=4.5 * np.std(weighted) / math.sqrt(count) + 1e-4 * known)
+
+
+def test_the_controlled_estimate_agrees_with_the_sphere(pair):
+    fast = sotdd.distance(*pair, directions=HADAMARD, n_projections=4000)
+    usual = sotdd.distance(*pair, n_projections=4000, seed=1)
+    assert fast.estimator == usual.estimator == "controlled (labels and tilted directions)"
+    assert abs(fast.value - usual.value) < 4 * math.hypot(fast.stderr, usual.stderr)
+    assert fast.stderr < 1.5 * usual.stderr
+
+
+def test_a_tilt_is_taken_off_again(pair):
+    tilted = fitted(pair, n_projections=128, tilt=True)
+    assert tilted.weighted
+    assert tilted.evenly().fingerprint == fitted(pair, n_projections=128).fingerprint
+    assert tilted.fingerprint != sotdd.Projections.fit(pair, n_projections=128, tilt=True).fingerprint
+
+
+def test_on_a_span(rng):
+    wide = {"a": rng.normal(size=(60, 300)), "b": rng.normal(0.2, 1.5, size=(45, 300))}
+    span = sotdd.onto_span(wide)
+    law = sotdd.Hadamard(span.directions.ambient)
+    found = sotdd.pairwise(span.datasets, directions=law, scale=None, n_projections=20_000)["a", "b"]
+    direct = sotdd.distance(*wide.values(), n_projections=20_000, seed=1)
+    assert found.value == pytest.approx(direct.value, abs=4 * np.hypot(found.stderr, direct.stderr))
+    for d, estimator in [(3, "plain"), (80, "plain"), (80, "controlled")]:
+        with pytest.raises(sotdd.SotddError, match=f"ambient is 2 but there are {d} features: expected no fewer"):
+            sotdd.distance(np.eye(d), np.eye(d), directions=sotdd.Hadamard(2), estimator=estimator)
+    with pytest.raises(sotdd.SotddError, match="ambient"):
+        sotdd.Hadamard(0)
+
+
+def test_sketches_files_and_the_loss(pair, tmp_path):
+    torch = pytest.importorskip("torch", reason="the loss is torch's")
+    from sotdd.torch import sotdd_loss
+
+    projections = fitted(pair, n_projections=256)
+    one, other = (sotdd.sketch(side, projections) for side in pair)
+    exact = sotdd.distance(*pair, projections=projections)
+    assert one.distance(other).value == pytest.approx(exact.value, rel=1e-3)
+    one.save(tmp_path / "one.sotdd")
+    loaded = sotdd.Sketch.load(tmp_path / "one.sotdd")
+    assert loaded.distance(other).value == one.distance(other).value
+    assert sotdd.distance(loaded, pair[1]).value == one.distance(other).value  # its projections are drawn again
+    sides = [part for x, y in pair for part in (torch.tensor(x), torch.tensor(y))]
+    sides[0].requires_grad_()
+    loss = sotdd_loss(*sides, projections)
+    loss.backward()
+    assert loss.item() == pytest.approx(exact.value**2, rel=1e-4)
+    assert sides[0].grad.abs().sum() > 0
+
+
+def test_streams_and_pairs_say_the_same(pair):
+    projections = fitted(pair, n_projections=200)
+    x, y = pair[0]
+    streamed = sotdd.sketch_stream([(x[:100], y[:100]), (x[100:], y[100:])], projections)
+    assert streamed.distance(sotdd.sketch(pair[0], projections)).value < 1e-3
+    settings = {"directions": HADAMARD, "n_projections": 300}
+    alone = sotdd.distance(*pair, **settings)
+    together = sotdd.pairwise(dict(zip("ab", pair, strict=True)), **settings)["a", "b"]
+    assert (together.value, together.stderr) == (alone.value, alone.stderr)
+    assert sotdd.test(*pair, n_permutations=19, **settings).p_value <= 0.05
+
+
+def test_what_is_drawn_travels_as_its_seed(pair):
+    projections = fitted(pair, n_projections=256)
+    before = projections.draw(0, 256).features.theta
+    sent = pickle.dumps(projections)
+    assert len(sent) < 20_000
+    np.testing.assert_array_equal(pickle.loads(sent).draw(0, 256).features.theta, before)
+
+
+def test_large_values_are_projected_or_refused(rng):
+    x = rng.normal(size=(30, 500)).astype(np.float64)
+    settings = {"directions": HADAMARD, "scale": None, "estimator": "plain", "moments": sotdd.UniformOrders(1)}
+    for unit in (1e30, 1e-30):
+        found = sotdd.distance(unit * x, unit * (x + 1), n_projections=64, **settings).value
+        assert found == pytest.approx(unit * sotdd.distance(x, x + 1, n_projections=64, **settings).value, rel=1e-3)
+    with pytest.raises(sotdd.SotddError):
+        sotdd.distance(1e38 * x, 1e38 * (x + 1), n_projections=64, **settings)

@@ -1,6 +1,7 @@
 """The controlled estimator: unbiased, with intervals that hold, the same however the work is cut."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -79,20 +80,19 @@ def test_both_engines_see_the_same_class_moments(pair):
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])
-def test_the_gaussian_cost_is_that_of_the_projected_points(rng, pair, p):
+@pytest.mark.parametrize("kind", [CpuEngine, torch_engine.TorchEngine])
+def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, kind):
     """Its mean and variance are those of the placed points, whatever the polynomial."""
     data = labelled_pair(*pair)
     recipe = sotdd.Projections.fit(data, n_projections=64)
-    with CpuEngine() as active:
+    engine = CpuEngine() if kind is CpuEngine else kind("cpu")
+    with engine as active:
         view = next(active.views(data, recipe, degree=24))
-    out = np.empty((64, 3))
     terms = view.block.terms
-    a, b = view.moments
-    control_kernels.gaussian_costs(
-        a.mean, a.covariance, a.even, b.mean, b.covariance, b.even,
-        terms.weights[:, None], terms.coefficients[:, None], float(p), out,
-    )  # fmt: skip
-    first, second = (rows.astype(np.float64) for rows in view.rows)
+    nothing = replace(terms, weights=0 * terms.weights, coefficients=0 * terms.coefficients)  # a cost of zero
+    with engine as active:
+        out = active.collect([active.label_controls(view.moments, terms, [nothing], [(0, 1)], float(p))])[:, 0]
+    first, second = (np.asarray(rows).astype(np.float64) for rows in view.rows)
     gaps, roots = first.mean(axis=1) - second.mean(axis=1), first.std(axis=1) - second.std(axis=1)
     np.testing.assert_allclose(out[:, 0], (gaps**2 + roots**2) ** (p / 2), rtol=1e-3, atol=1e-7)
     np.testing.assert_allclose(out[:, 1], np.abs(gaps) ** p, rtol=1e-3, atol=1e-7)
@@ -132,7 +132,10 @@ def test_every_control_has_mean_zero(pair):
     with CpuEngine() as active:
         controls = Controls.of(recipe, data, active)
         views = active.views(data, recipe, degree=controls.degree)
-        columns = np.concatenate([controls.columns(view, [(0, 1)], 2.0, active)[0] for view in views])
+        seen = [(*controls.seen(view, [(0, 1)], 2.0, active), view.block.importance) for view in views]
+    label = np.concatenate([part[0][:, 0] for part in seen])
+    values = [np.concatenate([part[1][side] for part in seen]) for side in range(2)]
+    columns = controls.columns((0, 1), label, values, np.concatenate([part[2] for part in seen]))
     errors = columns.std(axis=0) / math.sqrt(len(columns))
     assert columns.shape[1] == 3 + 2 + 2 * 4
     assert np.all(np.abs(columns.mean(axis=0)) < 4.5 * errors)

@@ -47,8 +47,10 @@ class CostTable:
         (L, 2) of each dataset, the smallest and the largest projected value.
     costs
         (L,) of each pair, W_p^p.
-    columns
-        (L, q) of each pair, its controls; None without.
+    label
+        (P, L, 3) of each pair, its label controls; None without.
+    values
+        (L, 5) of each dataset, what direction controls are made of; none without.
     controls
         What is controlled; None for the plain estimator.
     pools
@@ -60,7 +62,8 @@ class CostTable:
     importance: NDArray[np.float64]
     reach: list[NDArray[np.float64]]
     costs: list[NDArray[np.float64]]
-    columns: list[NDArray[np.float64]] | None
+    label: NDArray[np.float64] | None
+    values: list[NDArray[np.float64]]
     controls: Controls | None
     pools: Sequence[Pool]
     dealt: list[NDArray[np.float64]]
@@ -71,7 +74,8 @@ class CostTable:
             np.concatenate([self.importance, later.importance]),
             _joined(self.reach, later.reach),
             _joined(self.costs, later.costs),
-            None if self.columns is None or later.columns is None else _joined(self.columns, later.columns),
+            None if self.label is None or later.label is None else np.concatenate([self.label, later.label], axis=1),
+            _joined(self.values, later.values),
             self.controls,
             self.pools,
             self.dealt,
@@ -138,25 +142,28 @@ def cost_table(
     """What every projection costs, with its controls where there are some: the one loop over projections."""
     importance: list[NDArray[np.float64]] = []
     ends: list[list[Any]] = [[] for _ in datasets]
-    costs: list[list[Any]] = [[] for _ in pairs]
-    columns: list[list[NDArray[np.float64]]] = [[] for _ in pairs]
+    costs: list[Any] = []
+    label: list[Any] = []
+    values: list[list[Any]] = [[] for _ in datasets]
     chance = Chance(pools, active, [p]) if pools else None
     degree = controls.degree if controls else 0
     for view in active.views(datasets, projections, degree=degree, before_sorting=chance.seen if chance else None):
         importance.append(view.block.importance)
         for seen, kept in zip(view.rows, ends, strict=True):
             kept.append(active.ends(seen))
-        for (i, j), kept in zip(pairs, costs, strict=True):
-            kept.append(active.transport(view.rows[i], view.rows[j], p))
+        costs.append(active.transports(view.rows, pairs, p))
         if controls is not None:
-            for of_pair, kept in zip(controls.columns(view, pairs, p, active), columns, strict=True):
-                kept.append(of_pair)
+            of_pairs, of_datasets = controls.seen(view, pairs, p, active)
+            label.extend([] if of_pairs is None else [of_pairs])
+            for seen, kept in zip(of_datasets, values, strict=False):
+                kept.append(seen)
         report(view.part.stop, projections.n_projections)
     return CostTable(
         np.concatenate(importance),
         [active.collect(parts) for parts in ends],
-        [active.collect(parts) for parts in costs],
-        None if controls is None else [np.concatenate(parts) for parts in columns],
+        list(np.ascontiguousarray(active.collect(costs).T)),
+        np.ascontiguousarray(active.collect(label).transpose(1, 0, 2)) if label else None,
+        [active.collect(parts) for parts in values if parts],
         controls,
         pools,
         [costs[:, :, 0] for costs in chance.costs()] if chance else [],
@@ -191,7 +198,7 @@ def conclude(
             *remarks_on_features([datasets[i], datasets[j]], projections),
         ),
         weights=None if (table.importance == 1).all() else table.importance,
-        controls=None if table.columns is None else table.columns[number],
+        controls=_columns(table, pair, number),
         estimator="plain" if table.controls is None else table.controls.name,
         fitted=table.controls is not None and table.controls.lengths is not None,
     )
@@ -239,6 +246,14 @@ def _by_halves(table: CostTable, pair: tuple[int, int], result: Distance) -> Noi
         if len(pool.members) == 1 and pool.members[0] in pair
     ]
     return floor_of_halves(of_halves, table.importance, result.n_points, result.p, result.value)
+
+
+def _columns(table: CostTable, pair: tuple[int, int], number: int) -> NDArray[np.float64] | None:
+    """The controls (L, q) of a pair."""
+    if table.controls is None:
+        return None
+    label = None if table.label is None else table.label[number]
+    return table.controls.columns(pair, label, table.values, table.importance)
 
 
 def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:

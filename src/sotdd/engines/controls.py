@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.engines.protocol import ClassMoments, Engine, PointSums, View
+from sotdd.engines.protocol import Engine, PointSums, View
 from sotdd.inputs.data import LabelledData
-from sotdd.kernels import moments as kernels
 from sotdd.projections.directions import Tilted
 from sotdd.projections.draws import BLOCK, Later, Laws
 from sotdd.projections.moments import Polynomials
@@ -121,61 +121,57 @@ class Controls:
         parts += ["tilted directions"] if self.lengths is not None else []
         return f"controlled ({' and '.join(parts)})"
 
-    def columns(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> list[Doubles]:
-        """Of each pair, controls (B, q) under the projections of one view, each of mean zero."""
+    def seen(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> tuple[Any, list[Any]]:
+        """What one view says: the label controls of all pairs, and of each dataset what direction controls are made of.
+
+        Both in a form of the engine's own, to be collected; None and nothing where they are not controlled.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-            return self._columns(view, pairs, p, engine)
+            label = self._label_controls(view, pairs, p, engine) if self.label else None
+            values = [] if self.lengths is None else [engine.direction_values(moments) for moments in view.moments]
+        return label, values
 
-    def _columns(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> list[Doubles]:
-        weights = view.block.importance
-        by_pair: list[list[Doubles]] = [[] for _ in pairs]
-        if self.label:
-            for columns, by_label in zip(by_pair, self._label_columns(view, pairs, p, engine), strict=True):
-                columns.extend((weights[:, None] * by_label).T)
-        if self.lengths is not None:
-            for columns, pair in zip(by_pair, pairs, strict=True):
-                columns.extend(self._direction_columns(view, pair))
-        return [np.stack(columns, axis=1) for columns in by_pair]
-
-    def _label_columns(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> list[Doubles]:
-        """Of each pair, the Gaussian cost and its parts less their means over the label law, (B, 3)."""
-        drawn = view.block.terms
+    def _label_controls(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> Any:  # noqa: ANN401
+        """Of each pair, the Gaussian cost and its parts less their means over the label law, (B, P, 3)."""
+        drawn, source = view.block.terms, self.projections.source
         assert isinstance(drawn, Polynomials)
-        source = self.projections.source
         assert isinstance(source, (Laws, Later))
 
-        def work(index: int) -> list[Doubles]:
+        def more(index: int) -> Polynomials:
             first, last = max(index * BLOCK, view.part.start), min((index + 1) * BLOCK, view.part.stop)
-            here = slice(first - view.part.start, last - view.part.start)
             terms = source.more_terms(index, DRAWS * BLOCK)
             assert isinstance(terms, Polynomials)
-            rows = slice(DRAWS * (first - index * BLOCK), DRAWS * (last - index * BLOCK))
-            with np.errstate(over="ignore", invalid="ignore"):  # every thread has its own
-                return [
-                    _costs(view.moments[i], view.moments[j], here, drawn.part(here), 1, p)
-                    - _costs(view.moments[i], view.moments[j], here, terms.part(rows), DRAWS, p)
-                    for i, j in pairs
-                ]
+            return terms.part(slice(DRAWS * (first - index * BLOCK), DRAWS * (last - index * BLOCK)))
 
         blocks = range(view.part.start // BLOCK, -(-view.part.stop // BLOCK))
-        parts = engine.each(work, blocks)
-        return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+        return engine.label_controls(view.moments, drawn, engine.each(more, blocks), pairs, p)
 
-    def _direction_columns(self, view: View, pair: tuple[int, int]) -> list[Doubles]:
+    def columns(
+        self, pair: tuple[int, int], label: Doubles | None, values: Sequence[Doubles], weights: Doubles
+    ) -> Doubles:
+        """Controls (L, q) of a pair, each of mean zero, from its label controls (L, 3) and the values of datasets."""
+        columns: list[Doubles] = []
+        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+            if label is not None:
+                columns.extend((weights[:, None] * label).T)
+            if self.lengths is not None:
+                columns.extend(self._direction_columns(pair, values, weights))
+            return np.stack(columns, axis=1)
+
+    def _direction_columns(self, pair: tuple[int, int], values: Sequence[Doubles], weights: Doubles) -> list[Doubles]:
         """The weights, the gap between means, and of each dataset even moments and variance between classes."""
         assert self.lengths is not None
-        weights = view.block.importance
         lengths = self.lengths
         i, j = sorted(pair, key=lambda side: (*lengths[side].even, lengths[side].between))  # whichever comes first
-        (first, a), (second, b) = (view.moments[i], lengths[i]), (view.moments[j], lengths[j])
+        a, b = lengths[i], lengths[j]
         tilt = self._directions()
         gap = float(np.sum((a.mean - b.mean) ** 2)) / (tilt.ambient or self.projections.n_features)
-        values = [np.ones_like(weights), (first.mean[:, 0] - second.mean[:, 0]) ** 2]
+        found = [np.ones_like(weights), (values[i][:, 0] - values[j][:, 0]) ** 2]
         means = [1.0, gap]
-        for moments, known in ((first, a), (second, b)):
-            values += [*moments.even.T[known.light], moments.covariance[:, 0, 0] + moments.mean[:, 0] ** 2]
+        for side, known in ((i, a), (j, b)):
+            found += [*values[side][:, 2:].T[known.light], values[side][:, 1]]
             means += [*known.even[known.light], known.between]
-        return [_apart(weights * value, mean) for value, mean in zip(values, means, strict=True)]
+        return [_apart(weights * value, mean) for value, mean in zip(found, means, strict=True)]
 
     def _directions(self) -> Tilted:
         source = self.projections.source
@@ -183,25 +179,6 @@ class Controls:
         assert isinstance(laws, Laws)
         assert isinstance(laws.directions, Tilted)
         return laws.directions
-
-
-def _costs(a: ClassMoments, b: ClassMoments, rows: slice, terms: Polynomials, draws: int, p: float) -> Doubles:
-    """Means over ``draws`` draws of label terms of the Gaussian cost and its parts, (B, 3)."""
-    count = rows.stop - rows.start
-    out = np.empty((count, 3))
-    kernels.gaussian_costs(
-        a.mean[rows],
-        a.covariance[rows],
-        a.even[rows],
-        b.mean[rows],
-        b.covariance[rows],
-        b.even[rows],
-        terms.weights.reshape(count, draws),
-        terms.coefficients.reshape(count, draws, -1),
-        p,
-        out,
-    )
-    return out
 
 
 def _lengths(data: LabelledData, sums: PointSums, dimensions: int) -> _Lengths:

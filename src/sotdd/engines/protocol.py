@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import Block
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
@@ -25,7 +26,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
-    """Moments of a dataset's classes under some projections, summed up over its points.
+    """Moments of a dataset's classes under some projections, summed up over its points, in a form of the engine's own.
 
     What is known of a class is the mean of t, and the means of t^k / k! for k = 1, …, D with t cut as the
     label terms cut it.
@@ -40,9 +41,9 @@ class ClassMoments:
         (B, 3) mean over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
     """
 
-    mean: NDArray[np.float64]
-    covariance: NDArray[np.float64]
-    even: NDArray[np.float64]
+    mean: Any
+    covariance: Any
+    even: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +136,29 @@ class Engine(Protocol):
     def transport(self, a: Any, b: Any, p: float) -> Any:  # noqa: ANN401
         """W_p^p (B,) between each sorted row of a and of b, in a form of the engine's own."""
 
+    def transports(self, rows: Sequence[Any], pairs: Sequence[tuple[int, int]], p: float) -> Any:  # noqa: ANN401
+        """W_p^p (B, P) of every pair of datasets, from their sorted rows, in a form of the engine's own."""
+
+    def label_controls(
+        self,
+        moments: Sequence[ClassMoments],
+        drawn: Polynomials,
+        more: Sequence[Polynomials],
+        pairs: Sequence[tuple[int, int]],
+        p: float,
+    ) -> Any:  # noqa: ANN401
+        """The Gaussian cost of every pair and its parts, less their means over further draws of label terms, (B, P, 3).
+
+        ``more`` holds as many further draws for each projection, in blocks of 64 projections. In a form of the
+        engine's own.
+        """
+
+    def direction_values(self, moments: ClassMoments) -> Any:  # noqa: ANN401
+        """What direction controls are made of, (B, 5), in a form of the engine's own.
+
+        The mean of t, the mean square of class means, and the even moments.
+        """
+
     def split_costs(self, pool: Any, splits: Ways, orders: Sequence[float]) -> Any:  # noqa: ANN401
         """W_p^p (B, S, orders) between the two sides of each split of a pool, in a form of the engine's own."""
 
@@ -142,4 +166,4 @@ class Engine(Protocol):
         """The smallest and the largest value (B, 2) of each sorted row, in a form of the engine's own."""
 
     def collect(self, parts: Sequence[Any]) -> NDArray[np.float64]:
-        """Put what one of the three gave for one chunk after another together, as an array."""
+        """Put what one of these gave for one chunk after another together, as an array."""

@@ -149,55 +149,38 @@ def summarise_rows(
 
 
 @kernel
-def _gaussian_cost(
-    mean_a: Doubles, covariance_a: Doubles, half_square_a: float,
-    mean_b: Doubles, covariance_b: Doubles, half_square_b: float,
-    weight: float, orders: Integers, values: Doubles, count: int,
-) -> tuple[float, float, float]:  # fmt: skip
-    """W_2² between Gaussians with the mean and variance of each dataset's projected points.
-
-    Also the part of it that is the gap between the means, and the sum of both variances.
-    """
+def _placed(
+    mean: Doubles, covariance: Doubles, half_square: float, weight: float, orders: Integers, values: Doubles, count: int
+) -> tuple[float, float]:
+    """Mean and variance of a dataset's projected points with the label terms of one draw."""
     # Of the variance of t, what lies within classes: the rest comes with the class means.
-    within_a = max(0.0, 2 * half_square_a - mean_a[0] * mean_a[0] - covariance_a[0, 0])
-    within_b = max(0.0, 2 * half_square_b - mean_b[0] * mean_b[0] - covariance_b[0, 0])
-    gap = 0.0
-    variance_a = weight * weight * within_a
-    variance_b = weight * weight * within_b
+    variance = weight * weight * max(0.0, 2 * half_square - mean[0] * mean[0] - covariance[0, 0])
+    place = 0.0
     for i in range(count):
         at, value = orders[i], values[i]
-        gap += value * (mean_a[at] - mean_b[at])
-        half_a = 0.5 * value * covariance_a[at, at]
-        half_b = 0.5 * value * covariance_b[at, at]
+        place += value * mean[at]
+        half = 0.5 * value * covariance[at, at]
         for j in range(i):
-            half_a += values[j] * covariance_a[at, orders[j]]
-            half_b += values[j] * covariance_b[at, orders[j]]
-        variance_a += 2 * value * half_a
-        variance_b += 2 * value * half_b
-    variance_a, variance_b = max(0.0, variance_a), max(0.0, variance_b)
-    root = math.sqrt(variance_a) - math.sqrt(variance_b)
-    return gap * gap + root * root, gap * gap, variance_a + variance_b
+            half += values[j] * covariance[at, orders[j]]
+        variance += 2 * value * half
+    return place, max(0.0, variance)
 
 
 @kernel
-def gaussian_costs(
-    mean_a: Doubles, covariance_a: Doubles, even_a: Doubles, mean_b: Doubles, covariance_b: Doubles, even_b: Doubles,
-    weights: Doubles, coefficients: Doubles, p: float, out: Doubles,
-) -> None:  # fmt: skip
-    """Write, for each of B projections, means over draws of label terms, (B, 3).
-
-    Of W_2² between Gaussians, of the squared gap between means, and of the sum of variances, each to the power p/2.
+def gaussian_places(
+    mean: Doubles, covariance: Doubles, even: Doubles, weights: Doubles, coefficients: Doubles, out: Doubles
+) -> None:
+    """Write mean and standard deviation (B, J, 2) of a dataset's projected points under J draws of label terms.
 
     weights (B, J) and coefficients (B, J, D') of the polynomials, lowest order first, orders beyond D left out.
     """
-    degree = min(mean_a.shape[1] - 1, coefficients.shape[2] - 1)
+    degree = min(mean.shape[1] - 1, coefficients.shape[2] - 1)
     orders, values = np.empty(degree + 1, np.int64), np.empty(degree + 1)
     factorials = np.ones(degree + 1)
     for k in range(1, degree + 1):
         factorials[k] = factorials[k - 1] * k
     for line in range(out.shape[0]):
-        out[line, :] = 0.0
-        for draw in range(weights.shape[1]):
+        for draw in range(out.shape[1]):
             weight = weights[line, draw]
             orders[0], values[0], count = 0, weight, 1
             for k in range(1, degree + 1):
@@ -205,11 +188,33 @@ def gaussian_costs(
                 if value != 0.0:
                     orders[count], values[count] = k, value * factorials[k]
                     count += 1
-            parts = _gaussian_cost(
-                mean_a[line], covariance_a[line], even_a[line, 0], mean_b[line], covariance_b[line], even_b[line, 0],
-                weight, orders, values, count,
-            )  # fmt: skip
-            for column in range(3):
-                out[line, column] += parts[column] if p == 2.0 else parts[column] ** (0.5 * p)
-        for column in range(3):
-            out[line, column] /= weights.shape[1]
+            place, variance = _placed(mean[line], covariance[line], even[line, 0], weight, orders, values, count)
+            out[line, draw, 0], out[line, draw, 1] = place, math.sqrt(variance)
+
+
+@kernel
+def gaussian_gaps(a: Doubles, b: Doubles, p: float, out: Doubles) -> None:
+    """Write what the first of J draws of label terms gives, less the mean of the others, (B, 3).
+
+    Of W_2² between Gaussians with means and standard deviations a and b (B, J, 2), of the squared gap between means,
+    and of the sum of variances, each to the power p/2.
+    """
+    draws = a.shape[1]
+    for line in range(a.shape[0]):
+        cost = gap = variance = 0.0
+        for draw in range(1, draws):
+            first, second, third = _powers(a[line, draw], b[line, draw], p)
+            cost, gap, variance = cost + first, gap + second, variance + third
+        first, second, third = _powers(a[line, 0], b[line, 0], p)
+        out[line, 0] = first - cost / (draws - 1)
+        out[line, 1] = second - gap / (draws - 1)
+        out[line, 2] = third - variance / (draws - 1)
+
+
+@kernel
+def _powers(a: Doubles, b: Doubles, p: float) -> tuple[float, float, float]:
+    gap, root = a[0] - b[0], a[1] - b[1]
+    squares = gap * gap + root * root, gap * gap, a[1] * a[1] + b[1] * b[1]
+    if p == 2.0:
+        return squares
+    return squares[0] ** (0.5 * p), squares[1] ** (0.5 * p), squares[2] ** (0.5 * p)

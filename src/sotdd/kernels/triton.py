@@ -68,6 +68,83 @@ def transport(
 
 
 @triton.jit
+def class_powers(rows, offsets, sums, n, n_classes, n_sums, cut, WIDTH: tl.constexpr):
+    """One program sums four powers of one row's values over one class.
+
+    The first group of four is t, t², t⁴ and t⁶; the others are four orders after another, of t cut to ±cut.
+    """
+    line, label, group = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
+    first, last = tl.load(offsets + label), tl.load(offsets + label + 1)
+    one = tl.zeros((WIDTH,), dtype=tl.float64)
+    two, three, four = one, one, one
+    for start in range(first, last, WIDTH):
+        at = start + tl.arange(0, WIDTH)
+        inside = at < last
+        t = tl.load(rows + line * n + at, mask=inside, other=0.0).to(tl.float64)
+        if group == 0:
+            square = t * t
+            one += t
+            two += square
+            three += square * square
+            four += square * square * square
+        else:
+            t = tl.where(t > cut, cut, tl.where(t < -cut, -cut, t))  # NaN stays NaN
+            fourth = t * t * t * t
+            power = tl.where(inside, 1.0, 0.0).to(tl.float64)
+            for _ in range(1, group):
+                power = power * fourth
+            one += power * t
+            two += power * t * t
+            three += power * t * t * t
+            four += power * fourth
+    place = sums + (line * n_classes + label) * n_sums + 4 * group
+    tl.store(place, tl.sum(one))
+    tl.store(place + 1, tl.sum(two))
+    tl.store(place + 2, tl.sum(three))
+    tl.store(place + 3, tl.sum(four))
+
+
+@triton.jit
+def _power(gap, p, POWER: tl.constexpr):
+    if POWER == 2:
+        return gap * gap
+    if POWER == 1:
+        return gap
+    return tl.where(gap > 0, tl.exp(p * tl.log(tl.where(gap > 0, gap, 1.0))), 0.0)
+
+
+@triton.jit
+def transport_pairs(addresses, sizes, pairs, costs, n_pairs, p, POWER: tl.constexpr, WIDTH: tl.constexpr):
+    """One program sums the transport cost of one row of one pair, of which the first has no fewer points.
+
+    A step of the longer row meets at most two of the other. Edges are whole multiples of 1 / (n m).
+    """
+    line, number = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    i, j = tl.load(pairs + 2 * number), tl.load(pairs + 2 * number + 1)
+    n, m = tl.load(sizes + i), tl.load(sizes + j)
+    a = tl.load(addresses + i).to(tl.pointer_type(tl.float32)) + line * n
+    b = tl.load(addresses + j).to(tl.pointer_type(tl.float32)) + line * m
+    total = tl.zeros((WIDTH,), dtype=tl.float64)
+    for start in range(0, n, WIDTH):
+        at = start + tl.arange(0, WIDTH).to(tl.int64)
+        inside = at < n
+        x = tl.load(a + at, mask=inside, other=0.0).to(tl.float64)
+        if n == m:
+            gap = tl.abs(x - tl.load(b + at, mask=inside, other=0.0).to(tl.float64))
+            total += m * _power(gap, p, POWER)
+        else:
+            left = at * m
+            first = left // n
+            here = tl.minimum((first + 1) * n - left, m)
+            second = tl.where(here < m, first + 1, first)
+            y = tl.load(b + first, mask=inside, other=0.0).to(tl.float64)
+            z = tl.load(b + second, mask=inside, other=0.0).to(tl.float64)
+            cost = here * _power(tl.abs(x - y), p, POWER) + (m - here) * _power(tl.abs(x - z), p, POWER)
+            total += tl.where(inside, cost, 0.0)
+    tl.store(costs + line * n_pairs + number, tl.sum(total) / n.to(tl.float64) / m.to(tl.float64))
+
+
+@triton.jit
 def _parity(i, j):
     """Whether i and j have an odd number of ones in common: where a Hadamard matrix is negative."""
     v = i & j

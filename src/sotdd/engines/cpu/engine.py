@@ -143,6 +143,54 @@ class CpuEngine:
         costs = self._workers.each(lambda part: kernels.transport_rows(a[part], b[part], p, overlaps), parts)
         return np.concatenate(costs)
 
+    def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> Doubles:
+        """W_p^p (B, P) of every pair of datasets."""
+        if len(pairs) == 1:
+            (i, j), *_ = pairs
+            return self.transport(rows[i], rows[j], p)[:, None]
+        costs = np.empty((len(rows[0]), len(pairs)))
+
+        def work(number: int) -> None:
+            a, b = (rows[side] for side in pairs[number])
+            overlaps = None if a.shape[1] == b.shape[1] else kernels.Overlaps.of(a.shape[1], b.shape[1])
+            costs[:, number] = kernels.transport_rows(a, b, p, overlaps)
+
+        self._workers.each(work, range(len(pairs)))
+        return costs
+
+    def label_controls(
+        self,
+        moments: Sequence[ClassMoments],
+        drawn: Polynomials,
+        more: Sequence[Polynomials],
+        pairs: Sequence[tuple[int, int]],
+        p: float,
+    ) -> Doubles:
+        """The Gaussian cost of every pair and its parts, less their means over further draws, (B, P, 3)."""
+        out = np.empty((len(drawn.weights), len(pairs), 3))
+        sizes = [len(terms.weights) for terms in more]
+        draws = sum(sizes) // len(out)
+        edges = np.cumsum([0, *sizes]) // draws
+
+        def work(number: int) -> None:
+            here = slice(edges[number], edges[number + 1])
+            weights, coefficients = label_draws(drawn.part(here), more[number])
+            places = []
+            for of_data in moments:
+                places.append(np.empty((*weights.shape, 2)))
+                parts = (of_data.mean[here], of_data.covariance[here], of_data.even[here])
+                moment_kernels.gaussian_places(*parts, weights, coefficients, places[-1])
+            for column, (i, j) in enumerate(pairs):
+                moment_kernels.gaussian_gaps(places[i], places[j], p, out[here, column])
+
+        self._workers.each(work, range(len(more)))
+        return out
+
+    def direction_values(self, moments: ClassMoments) -> Doubles:
+        """The mean of t, the mean square of class means, and the even moments, (B, 5)."""
+        mean = moments.mean[:, 0]
+        return np.column_stack([mean, moments.covariance[:, 0, 0] + mean**2, moments.even])
+
     def quantiles(self, rows: Rows, count: int) -> Rows:
         """Means (B, count) of each sorted row over parts of equal probability."""
         out = np.empty((len(rows), count), np.float32)
@@ -249,6 +297,17 @@ def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
             return
         for start in range(0, len(out), tile):
             np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
+
+
+def label_draws(drawn: Polynomials, more: Polynomials) -> tuple[Doubles, Doubles]:
+    """Weights (B, 1 + J) and coefficients (B, 1 + J, D) of label terms, and of J further draws for each."""
+    count = len(drawn.weights)
+    columns = max(drawn.coefficients.shape[1], more.coefficients.shape[1])
+    weights = np.column_stack([drawn.weights, more.weights.reshape(count, -1)])
+    coefficients = np.zeros((*weights.shape, columns))
+    coefficients[:, 0, : drawn.coefficients.shape[1]] = drawn.coefficients
+    coefficients[:, 1:, : more.coefficients.shape[1]] = more.coefficients.reshape(count, weights.shape[1] - 1, -1)
+    return weights, coefficients
 
 
 def group(rows: Rows, position: NDArray[np.integer] | None, drawn: Drawn) -> None:

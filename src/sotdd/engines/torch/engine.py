@@ -21,20 +21,22 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError
+from sotdd.engines.cpu.engine import label_draws
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM
-from sotdd.engines.protocol import PointSums, Precision, View
+from sotdd.engines.protocol import ClassMoments, PointSums, Precision, View
 from sotdd.engines.splits import Ways
 from sotdd.engines.torch import fused, memory, verbs
-from sotdd.engines.torch.moments import summarise
+from sotdd.engines.torch.moments import label_gaps, label_places, summarise
 from sotdd.engines.torch.sorted_chunks import SortedChunk, SortedRows
 from sotdd.engines.torch.splits import FeatureProjections, Pool, split_costs
-from sotdd.engines.torch.upload import Uploaded, laid_out, point_sums, scaled_points
+from sotdd.engines.torch.upload import Uploaded, copied, laid_out, point_sums, scaled_points
 from sotdd.engines.torch.verbs import Along, Layout, Rows
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
@@ -45,6 +47,8 @@ _FIRST_CHUNK = 4 * BLOCK
 _DRAWING_THREADS = 4
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
+# Values of controls that are worked on at a time.
+_CONTROL_VALUES = 1 << 25
 
 
 class TorchEngine:
@@ -152,6 +156,36 @@ class TorchEngine:
             middle = memory.halved(len(a), self.device, error)
             halves = slice(0, middle), slice(middle, None)
             return torch.cat([self.transport(a[half], b[half], p) for half in halves])
+
+    @torch.no_grad()
+    def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
+        """W_p^p (B, P) of every pair of datasets."""
+        if len(pairs) > 1 and fused.available(rows[0]):
+            return fused.transport_pairs(rows, pairs, p)
+        return torch.stack([self.transport(rows[i], rows[j], p) for i, j in pairs], dim=1)
+
+    @torch.no_grad()
+    def label_controls(
+        self,
+        moments: Sequence[ClassMoments],
+        drawn: Polynomials,
+        more: Sequence[Polynomials],
+        pairs: Sequence[tuple[int, int]],
+        p: float,
+    ) -> torch.Tensor:
+        """The Gaussian cost of every pair and its parts, less their means over further draws, (B, P, 3)."""
+        host = label_draws(drawn, Polynomials.joined(more))
+        weights, coefficients = (copied(part, np.float64, self.device) for part in host)
+        places = torch.stack([label_places(of_data, weights, coefficients) for of_data in moments])  # (N, 2, B, J)
+        first, second = torch.tensor(pairs, device=self.device).unbind(1)
+        size = max(1, _CONTROL_VALUES // weights.numel())
+        parts = zip(torch.split(first, size), torch.split(second, size), strict=True)
+        return torch.cat([label_gaps(places, i, j, p) for i, j in parts], dim=1)
+
+    def direction_values(self, moments: ClassMoments) -> torch.Tensor:
+        """The mean of t, the mean square of class means, and the even moments, (B, 5)."""
+        mean = moments.mean[:, :1]
+        return torch.cat([mean, moments.covariance[:, :1, 0] + mean.square(), moments.even], dim=1)
 
     @torch.no_grad()
     def quantiles(self, rows: Rows, count: int) -> NDArray[np.float32]:

@@ -5,6 +5,7 @@ Each passes over memory once. Without Triton the torch engine does the same in p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 from typing import TypeAlias
@@ -14,6 +15,8 @@ import torch
 from sotdd.basics.errors import SotddError
 
 _WIDTH = 1024  # values that one program takes at a time
+_NARROW = 256  # the same, where it keeps several sums of each
+_MOST_PROGRAMS = 65_535  # along the second axis of a grid
 _SPLITS = 8  # programs that share the transport of a row
 _LARGEST_TURN = 1 << 14  # dimensions of a turn that one program can hold
 _TURN_VALUES = 1 << 14  # values that it works on
@@ -57,6 +60,36 @@ def transport(a: torch.Tensor, b: torch.Tensor, p: float, steps: Steps | None) -
         )  # fmt: skip
     totals = sums.sum(dim=1)
     return totals / n if steps is None else totals
+
+
+def class_powers(rows: torch.Tensor, offsets: torch.Tensor, degree: int, cut: float) -> torch.Tensor:
+    """Sums (B, C, 4 + D) over each class of t, t², t⁴ and t⁶, then of t, …, t^D with t cut to ±cut, in float64."""
+    n_classes, groups = len(offsets) - 1, 1 + degree // 4
+    sums = torch.empty((len(rows), n_classes, 4 * groups), dtype=torch.float64, device=rows.device)
+    with torch.cuda.device(rows.device):
+        _loaded().class_powers[(len(rows), n_classes, groups)](
+            rows, offsets, sums, rows.shape[1], n_classes, 4 * groups, float(cut), WIDTH=_NARROW
+        )
+    return sums
+
+
+def transport_pairs(rows: Sequence[torch.Tensor], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
+    """W_p^p (B, P) between the sorted rows of every pair of datasets, float64."""
+    device, count = rows[0].device, len(rows[0])
+    lengths = [part.shape[1] for part in rows]
+    longer_first = [(i, j) if lengths[i] >= lengths[j] else (j, i) for i, j in pairs]
+    addresses = torch.tensor([part.data_ptr() for part in rows], dtype=torch.int64)
+    tables = [addresses, torch.tensor(lengths, dtype=torch.int64), torch.tensor(longer_first, dtype=torch.int64)]
+    where, sizes, members = (table.pin_memory().to(device, non_blocking=True) for table in tables)
+    costs = torch.empty((count, len(pairs)), dtype=torch.float64, device=device)
+    with torch.cuda.device(device):
+        for start in range(0, len(pairs), _MOST_PROGRAMS):
+            stop = min(len(pairs), start + _MOST_PROGRAMS)
+            _loaded().transport_pairs[(count, stop - start)](
+                where, sizes, members[start:], costs[:, start:], len(pairs), float(p),
+                POWER=int(p) if p in (1, 2) else 0, WIDTH=_WIDTH,
+            )  # fmt: skip
+    return costs
 
 
 def turns_of(size: int) -> bool:

@@ -45,13 +45,9 @@ class SortedChunk:
             self._copied.record(torch.cuda.current_stream(datasets[0].rows.device))
 
     def handed_out(self, block: Block) -> View:
-        """The sorted rows, which are not held on to; class moments on the host."""
+        """The sorted rows, which are not held on to."""
         datasets, self.datasets = self.datasets, []
-        moments = [
-            ClassMoments(*(part.cpu().numpy() for part in seen.moments))
-            for seen in datasets
-            if seen.moments is not None
-        ]
+        moments = [ClassMoments(*seen.moments) for seen in datasets if seen.moments is not None]
         return View(self.part, [seen.rows for seen in datasets], block, [seen.terms for seen in datasets], moments)
 
     def check(self) -> None:

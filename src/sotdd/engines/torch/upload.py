@@ -39,17 +39,18 @@ class Uploaded:
         """Copy a block of projections to the device."""
         theta, phi = (_along(drawn, device) for drawn in (block.features, block.label_features))
         terms = block.terms
-        coefficients = None if isinstance(terms, Summaries) else _copied(terms.coefficients, np.float64, device)
-        return cls(block, theta, phi, _copied(terms.weights, np.float64, device), coefficients)
+        coefficients = None if isinstance(terms, Summaries) else copied(terms.coefficients, np.float64, device)
+        return cls(block, theta, phi, copied(terms.weights, np.float64, device), coefficients)
 
 
 def _along(drawn: Drawn | None, device: torch.device) -> Along | None:
     if isinstance(drawn, TurnedDirections):
         return turns.uploaded(drawn, device)
-    return _copied(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
+    return copied(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
 
 
-def _copied(array: NDArray[np.floating], dtype: type[np.floating], device: torch.device) -> torch.Tensor:
+def copied(array: NDArray[np.floating], dtype: type[np.floating], device: torch.device) -> torch.Tensor:
+    """An array on the device; the copy of a small one goes on beside other work."""
     with np.errstate(over="ignore"):  # found, and explained, where rows are checked
         host = torch.from_numpy(np.array(array, dtype))
     small = device.type == "cuda" and host.nbytes < _PINNED_BYTES

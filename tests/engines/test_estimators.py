@@ -135,7 +135,8 @@ def test_every_control_has_mean_zero(pair):
         seen = [(*controls.seen(view, [(0, 1)], 2.0, active), view.block.importance) for view in views]
     label = np.concatenate([part[0][:, 0] for part in seen])
     values = [np.concatenate([part[1][side] for part in seen]) for side in range(2)]
-    columns = controls.columns((0, 1), label, values, np.concatenate([part[2] for part in seen]))
+    weights = np.concatenate([part[2] for part in seen])
+    columns = controls.columns((0, 1), label.T, values, controls.of_datasets(values, weights), weights)
     errors = columns.std(axis=0) / math.sqrt(len(columns))
     assert columns.shape[1] == 3 + 2 + 2 * 4
     assert np.all(np.abs(columns.mean(axis=0)) < 4.5 * errors)

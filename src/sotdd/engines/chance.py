@@ -89,17 +89,21 @@ def pooled_floor(costs: Doubles, of_data: Doubles, importance: Doubles, p: float
     return NoiseFloor.of(costs * weights[:, None], of_data[: len(costs)] * weights, p, distance)
 
 
+def apart_by_halves(costs: Doubles, importance: Doubles, p: float) -> Doubles:
+    """How far halves of a dataset are apart (S,), from W_p^p (B, S)."""
+    return rooted_means(costs * importance[: len(costs), None], p)
+
+
 def floor_of_halves(
-    costs: Sequence[tuple[int, Doubles]], importance: Doubles, sizes: tuple[int, int], p: float, distance: float
+    halves: Sequence[tuple[int, Doubles]], sizes: tuple[int, int], p: float, distance: float
 ) -> NoiseFloor | None:
     """The floor that datasets of these sizes would have, from the halves of each; None where neither could be halved.
 
-    ``costs`` holds, of each of the two, its number of points and W_p^p (B, S) of its halves. Distances of
+    ``halves`` holds, of each of the two, its number of points and how far its halves are apart. Distances of
     samples fall with the root of 1/n + 1/m, which is 4/n for two halves.
     """
     scaled = []
-    for n, of_halves in costs:
-        apart = rooted_means(of_halves * importance[: len(of_halves), None], p)
+    for n, apart in halves:
         half = n // 2
         scaled.append(apart * math.sqrt((1 / sizes[0] + 1 / sizes[1]) / (1 / half + 1 / (n - half))))
     return NoiseFloor(np.concatenate(scaled), p, distance) if scaled else None

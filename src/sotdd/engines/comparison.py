@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import check_order
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.progress import Progress, Report, reporting
-from sotdd.engines.chance import Chance, Pool, floor_of_halves, pooled_floor, seed_of
+from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, pooled_floor, seed_of
 from sotdd.inputs.column_names import by_position
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
@@ -23,6 +24,9 @@ from sotdd.results.noise import NoiseFloor
 if TYPE_CHECKING:
     from sotdd.engines.controls import Controls
     from sotdd.engines.protocol import Engine, Precision
+
+# Fewer pairs than this are concluded without threads.
+_FEW_PAIRS = 16
 
 # Controls of a pair, at most.
 _MOST_CONTROLS = 13
@@ -41,6 +45,8 @@ class CostTable:
 
     Attributes
     ----------
+    p
+        The order of transport.
     importance
         (L,) what each projection counts by.
     reach
@@ -48,7 +54,7 @@ class CostTable:
     costs
         (L,) of each pair, W_p^p.
     label
-        (P, L, 3) of each pair, its label controls; None without.
+        (P, 3, L) of each pair, its label controls; None without.
     values
         (L, 5) of each dataset, what direction controls are made of; none without.
     controls
@@ -59,6 +65,7 @@ class CostTable:
         (B, S) of each pool, W_p^p of its splits under the first B projections.
     """
 
+    p: float
     importance: NDArray[np.float64]
     reach: list[NDArray[np.float64]]
     costs: list[NDArray[np.float64]]
@@ -68,13 +75,46 @@ class CostTable:
     pools: Sequence[Pool]
     dealt: list[NDArray[np.float64]]
 
+    @cached_property
+    def even(self) -> bool:
+        """Whether all projections count the same."""
+        return bool((self.importance == 1).all())
+
+    @cached_property
+    def of_datasets(self) -> list[NDArray[np.float64]]:
+        """Of each dataset, what it adds to the controls of its pairs."""
+        return [] if self.controls is None else self.controls.of_datasets(self.values, self.importance)
+
+    @cached_property
+    def largest(self) -> list[NDArray[np.float64]]:
+        """(L,) of each dataset, the largest projected value."""
+        return [np.abs(ends).max(axis=1) for ends in self.reach]
+
+    @cached_property
+    def flattened(self) -> list[bool]:
+        """Of each dataset, whether float32 left no difference between its points, so far are they from zero."""
+        return [
+            bool(np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING)
+            for ends, largest in zip(self.reach, self.largest, strict=True)
+        ]
+
+    @cached_property
+    def halves(self) -> dict[int, tuple[int, NDArray[np.float64]]]:
+        """Of each dataset that was halved, its number of points and how far its halves are apart."""
+        return {
+            pool.members[0]: (sum(pool.splits.sizes), apart_by_halves(costs, self.importance, self.p))
+            for pool, costs in zip(self.pools, self.dealt, strict=True)
+            if len(pool.members) == 1
+        }
+
     def __add__(self, later: CostTable) -> CostTable:
         """These projections and later ones, through which nothing is dealt out."""
         return CostTable(
+            self.p,
             np.concatenate([self.importance, later.importance]),
             _joined(self.reach, later.reach),
             _joined(self.costs, later.costs),
-            None if self.label is None or later.label is None else np.concatenate([self.label, later.label], axis=1),
+            None if self.label is None or later.label is None else np.concatenate([self.label, later.label], axis=2),
             _joined(self.values, later.values),
             self.controls,
             self.pools,
@@ -114,7 +154,17 @@ def compare(
         pools = pools_of(datasets, pairs, projections, n_splits, halves)
         controls = controls_for(projections, datasets, active, estimator)
         table = cost_table(datasets, pairs, projections, p, active, report, controls, pools)
-    return {pair: conclude(datasets, pair, table, number, projections, p, method) for number, pair in enumerate(pairs)}
+        fingerprint = projections.fingerprint  # made once, before threads ask for it
+        assert fingerprint
+
+        def concluded(number: int) -> Distance:
+            return conclude(datasets, pairs[number], table, number, projections, p, method)
+
+        if len(pairs) < _FEW_PAIRS:
+            distances = [concluded(number) for number in range(len(pairs))]
+        else:
+            distances = active.each(concluded, range(len(pairs)))
+    return dict(zip(pairs, distances, strict=True))
 
 
 def controls_for(
@@ -159,10 +209,11 @@ def cost_table(
                 kept.append(seen)
         report(view.part.stop, projections.n_projections)
     return CostTable(
+        p,
         np.concatenate(importance),
         [active.collect(parts) for parts in ends],
         list(np.ascontiguousarray(active.collect(costs).T)),
-        np.ascontiguousarray(active.collect(label).transpose(1, 0, 2)) if label else None,
+        np.ascontiguousarray(active.collect(label).transpose(1, 2, 0)) if label else None,
         [active.collect(parts) for parts in values if parts],
         controls,
         pools,
@@ -181,9 +232,10 @@ def conclude(
 ) -> Distance:
     """The distance of one pair, whose costs are at ``number`` in the table."""
     i, j = pair
-    costs, first, second = table.costs[number], table.reach[i], table.reach[j]
-    _refuse_lost_powers(costs, first, second, p)
-    rounding = _ROUNDING * np.maximum(np.abs(first).max(axis=1), np.abs(second).max(axis=1))
+    costs = table.costs[number]
+    _refuse_lost_powers(costs, table.reach[i], table.reach[j], p)
+    rounding = _ROUNDING * np.maximum(table.largest[i], table.largest[j])
+    far = ("points are so far from zero that float32 does not tell them apart: use scale='pooled'",)
     result = estimated_distance(
         datasets[i],
         datasets[j],
@@ -194,10 +246,10 @@ def conclude(
         scaler=projections.scaler,
         columns=projections.columns,
         remarks=(
-            *(_precision(costs, rounding, p) or _flattened(first, second)),
+            *(_precision(costs, rounding, p) or (far if table.flattened[i] or table.flattened[j] else ())),
             *remarks_on_features([datasets[i], datasets[j]], projections),
         ),
-        weights=None if (table.importance == 1).all() else table.importance,
+        weights=None if table.even else table.importance,
         controls=_columns(table, pair, number),
         estimator="plain" if table.controls is None else table.controls.name,
         fitted=table.controls is not None and table.controls.lengths is not None,
@@ -240,12 +292,8 @@ def _pooled(table: CostTable, pair: tuple[int, int], number: int, result: Distan
 
 def _by_halves(table: CostTable, pair: tuple[int, int], result: Distance) -> NoiseFloor | None:
     """What halves of each dataset of a pair give, brought to the sizes of the two."""
-    of_halves = [
-        (sum(pool.splits.sizes), costs)
-        for pool, costs in zip(table.pools, table.dealt, strict=True)
-        if len(pool.members) == 1 and pool.members[0] in pair
-    ]
-    return floor_of_halves(of_halves, table.importance, result.n_points, result.p, result.value)
+    of_halves = [table.halves[side] for side in pair if side in table.halves]
+    return floor_of_halves(of_halves, result.n_points, result.p, result.value)
 
 
 def _columns(table: CostTable, pair: tuple[int, int], number: int) -> NDArray[np.float64] | None:
@@ -253,7 +301,7 @@ def _columns(table: CostTable, pair: tuple[int, int], number: int) -> NDArray[np
     if table.controls is None:
         return None
     label = None if table.label is None else table.label[number]
-    return table.controls.columns(pair, label, table.values, table.importance)
+    return table.controls.columns(pair, label, table.values, table.of_datasets, table.importance)
 
 
 def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
@@ -280,23 +328,16 @@ def _refuse_lost_powers(
 
 def _precision(per_projection: NDArray[np.float64], rounding: NDArray[np.float64], p: float) -> tuple[str, ...]:
     """Say when float32 leaves few digits: moments so large that the features beside them are rounded away."""
-    unit = float(rounding.max())
-    if unit == 0 or not per_projection.any():
+    unit, most = float(rounding.max()), float(per_projection.max())
+    if unit == 0 or most == 0:
+        return ()
+    value = float(np.mean(per_projection / most)) ** (1 / p) * most ** (1 / p)
+    if unit <= _TOLERATED * value:  # rounding is nowhere more
         return ()
     noise = unit * float(np.mean((rounding / unit) ** p)) ** (1 / p)
-    value = float(np.mean(per_projection / per_projection.max())) ** (1 / p) * float(per_projection.max()) ** (1 / p)
     if noise <= _TOLERATED * value:
         return ()
     return (
         f"projected values are so large that float32 rounding is up to {noise:.2g}: bring outliers in, scale the "
         "features or take lower orders",
     )
-
-
-def _flattened(ends_a: NDArray[np.float64], ends_b: NDArray[np.float64]) -> tuple[str, ...]:
-    """Say when float32 left no difference between the points of a dataset, so far are they from zero."""
-    for ends in (ends_a, ends_b):
-        largest = np.abs(ends).max(axis=1)
-        if np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING:
-            return ("points are so far from zero that float32 does not tell them apart: use scale='pooled'",)
-    return ()

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from sotdd.engines.protocol import Engine, PointSums, View
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Tilted
 from sotdd.projections.draws import BLOCK, Later, Laws
+from sotdd.projections.labels import LabelTerms
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 
@@ -58,7 +61,7 @@ class _Lengths:
     between: float  # mean over θ of the mean square of projected class means
     mean: Doubles  # (d,) of all points
 
-    @property
+    @cached_property
     def light(self) -> NDArray[np.bool_]:
         """Which of the even orders have tails light enough to control by."""
         orders = np.array(_EVEN)
@@ -83,12 +86,15 @@ class Controls:
         Whether the label law can be drawn again, and its terms follow from class moments.
     lengths
         Of each dataset, where directions have known means; else None.
+    coming
+        Further draws of the label law that were begun, by block.
     """
 
     projections: Projections
     degree: int
     label: bool
     lengths: list[_Lengths] | None
+    coming: dict[int, Future[LabelTerms]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, projections: Projections, datasets: Sequence[LabelledData], engine: Engine) -> Controls:
@@ -112,7 +118,7 @@ class Controls:
 
     def through(self, projections: Projections) -> Controls:
         """The same for other projections of the same laws, such as those that are drawn next."""
-        return replace(self, projections=projections)
+        return replace(self, projections=projections, coming={})
 
     @property
     def name(self) -> str:
@@ -137,41 +143,70 @@ class Controls:
         assert isinstance(drawn, Polynomials)
         assert isinstance(source, (Laws, Later))
 
-        def more(index: int) -> Polynomials:
-            first, last = max(index * BLOCK, view.part.start), min((index + 1) * BLOCK, view.part.stop)
-            terms = source.more_terms(index, DRAWS * BLOCK)
-            assert isinstance(terms, Polynomials)
-            return terms.part(slice(DRAWS * (first - index * BLOCK), DRAWS * (last - index * BLOCK)))
+        def more(index: int) -> LabelTerms:
+            return source.more_terms(index, DRAWS * BLOCK)
 
-        blocks = range(view.part.start // BLOCK, -(-view.part.stop // BLOCK))
-        return engine.label_controls(view.moments, drawn, engine.each(more, blocks), pairs, p)
+        first, last = view.part.start // BLOCK, -(-view.part.stop // BLOCK)
+        # Those of the next view are drawn beside the work on this one.
+        for index in range(first, min(2 * last - first, -(-self.projections.n_projections // BLOCK))):
+            if index not in self.coming:
+                self.coming[index] = engine.begin(more, index)
+        further = [self._further(index, view.part) for index in range(first, last)]
+        return engine.label_controls(view.moments, drawn, further, pairs, p)
+
+    def _further(self, index: int, part: slice) -> Polynomials:
+        """The further draws for those projections of a block that are in a view."""
+        first, last = max(index * BLOCK, part.start), min((index + 1) * BLOCK, part.stop)
+        whole = last == min((index + 1) * BLOCK, self.projections.n_projections)
+        terms = (self.coming.pop(index) if whole else self.coming[index]).result()
+        assert isinstance(terms, Polynomials)
+        return terms.part(slice(DRAWS * (first - index * BLOCK), DRAWS * (last - index * BLOCK)))
+
+    def of_datasets(self, values: Sequence[Doubles], weights: Doubles) -> list[Doubles]:
+        """Of each dataset, its even moments and its variance between classes, less their means over directions.
+
+        (k, L) each, from the values (L, 5) that the engine gave.
+        """
+        if self.lengths is None:
+            return []
+        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+            return [
+                np.stack(
+                    [
+                        *(
+                            _apart(weights * even, mean)
+                            for even, mean, light in zip(found[:, 2:].T, known.even, known.light, strict=True)
+                            if light
+                        ),
+                        _apart(weights * found[:, 1], known.between),
+                    ]
+                )
+                for found, known in zip(values, self.lengths, strict=True)
+            ]
 
     def columns(
-        self, pair: tuple[int, int], label: Doubles | None, values: Sequence[Doubles], weights: Doubles
+        self,
+        pair: tuple[int, int],
+        label: Doubles | None,
+        values: Sequence[Doubles],
+        of_datasets: Sequence[Doubles],
+        weights: Doubles,
     ) -> Doubles:
-        """Controls (L, q) of a pair, each of mean zero, from its label controls (L, 3) and the values of datasets."""
-        columns: list[Doubles] = []
-        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-            if label is not None:
-                columns.extend((weights[:, None] * label).T)
-            if self.lengths is not None:
-                columns.extend(self._direction_columns(pair, values, weights))
-            return np.stack(columns, axis=1)
+        """Controls (L, q) of a pair, each of mean zero, from its label controls (3, L) and what its datasets have.
 
-    def _direction_columns(self, pair: tuple[int, int], values: Sequence[Doubles], weights: Doubles) -> list[Doubles]:
-        """The weights, the gap between means, and of each dataset even moments and variance between classes."""
-        assert self.lengths is not None
-        lengths = self.lengths
-        i, j = sorted(pair, key=lambda side: (*lengths[side].even, lengths[side].between))  # whichever comes first
-        a, b = lengths[i], lengths[j]
-        tilt = self._directions()
-        gap = float(np.sum((a.mean - b.mean) ** 2)) / (tilt.ambient or self.projections.n_features)
-        found = [np.ones_like(weights), (values[i][:, 0] - values[j][:, 0]) ** 2]
-        means = [1.0, gap]
-        for side, known in ((i, a), (j, b)):
-            found += [*values[side][:, 2:].T[known.light], values[side][:, 1]]
-            means += [*known.even[known.light], known.between]
-        return [_apart(weights * value, mean) for value, mean in zip(found, means, strict=True)]
+        Those of directions are the weights, the gap between means, and what `of_datasets` gives of each.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+            rows = [] if label is None else [weights * label]
+            if self.lengths is not None:
+                lengths = self.lengths
+                # Whichever comes first.
+                i, j = sorted(pair, key=lambda side: (*lengths[side].even, lengths[side].between))
+                apart = lengths[i].mean - lengths[j].mean
+                gap = float(apart @ apart) / (self._directions().ambient or self.projections.n_features)
+                gaps = _apart(weights * (values[i][:, 0] - values[j][:, 0]) ** 2, gap)
+                rows += [_apart(weights, 1.0)[None], gaps[None], of_datasets[i], of_datasets[j]]
+            return np.concatenate(rows).T
 
     def _directions(self) -> Tilted:
         source = self.projections.source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
@@ -126,6 +127,9 @@ class Engine(Protocol):
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Do one piece of work per item on the engine's threads."""
+
+    def begin(self, function: Callable[[_Item], _Result], item: _Item) -> Future[_Result]:
+        """Begin one piece of work on the engine's threads."""
 
     def quantiles(self, rows: Any, count: int) -> NDArray[np.float32]:  # noqa: ANN401
         """Means (B, count) of each sorted row over parts of equal probability, as an array."""

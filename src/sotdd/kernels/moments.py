@@ -1,4 +1,4 @@
-"""The loops that sum up moments of points and of classes, and what a projection costs between Gaussians with them."""
+"""The loops that sum up moments of points and of classes, Gaussian costs with them, and fits."""
 
 from __future__ import annotations
 
@@ -218,3 +218,96 @@ def _powers(a: Doubles, b: Doubles, p: float) -> tuple[float, float, float]:
     if p == 2.0:
         return squares
     return squares[0] ** (0.5 * p), squares[1] ** (0.5 * p), squares[2] ** (0.5 * p)
+
+
+# --------------------------------------------------------------------------- fits
+
+
+@kernel
+def _design(columns: Doubles, constant: float, design: Doubles) -> int:
+    """Write one, then those columns (L, q) that vary by more than ``constant`` of their size, brought to size one.
+
+    Returns how many columns there are in all.
+    """
+    count = columns.shape[0]
+    kept = 1
+    design[:, 0] = 1.0
+    for k in range(columns.shape[1]):
+        column = columns[:, k]
+        total = size = spread = 0.0
+        for line in range(count):
+            total += column[line]
+            size += column[line] * column[line]
+        mean = total / count
+        for line in range(count):
+            spread += (column[line] - mean) ** 2
+        if spread > constant * constant * size:
+            scale = math.sqrt(count / size)
+            for line in range(count):
+                design[line, kept] = column[line] * scale
+            kept += 1
+    return kept
+
+
+@kernel
+def _sums_by_fold(design: Doubles, costs: Doubles, grams: Doubles, against: Doubles) -> None:
+    """Add products of the columns of design (L, q) with each other, in the lower triangle, and with the costs."""
+    folds, width = against.shape
+    for line in range(design.shape[0]):
+        gram, target = grams[line % folds], against[line % folds]
+        for i in range(width):
+            value = design[line, i]
+            target[i] += value * costs[line]
+            for j in range(i + 1):
+                gram[i, j] += value * design[line, j]
+
+
+@kernel
+def left_by_folds(columns: Doubles, costs: Doubles, constant: float, folds: int, ridge: float, left: Doubles) -> None:
+    """Write costs (L,) less what columns (L, q) say of them by least squares, with an intercept that stays.
+
+    Each of the folds goes by the coefficients of all others. Columns that vary by less than ``constant`` of their size
+    are left out. ``ridge`` is added to the diagonal, by share of the trace.
+    """
+    count = costs.size
+    wide = np.empty((count, columns.shape[1] + 1))
+    width = _design(columns, constant, wide)
+    design = wide[:, :width]
+    grams, against = np.zeros((folds, width, width)), np.zeros((folds, width))
+    _sums_by_fold(design, costs, grams, against)
+    for fold in range(folds):
+        grams[fold] += np.tril(grams[fold], -1).T
+    whole, target = grams.sum(axis=0), against.sum(axis=0)
+    for fold in range(folds):
+        gram = whole - grams[fold]
+        gram += np.eye(width) * (ridge * np.trace(gram))
+        coefficients = np.linalg.solve(gram, target - against[fold])
+        for line in range(fold, count, folds):
+            told = 0.0
+            for i in range(1, width):
+                told += design[line, i] * coefficients[i]
+            left[line] = costs[line] - told
+
+
+@kernel
+def orders_of(uniforms: Doubles, cumulative: Doubles, highest: int, orders: Integers) -> None:
+    """Write orders (B, k): one more than how many of the probabilities (k, K) each uniform (B, k) reaches."""
+    for line in range(uniforms.shape[0]):
+        for i in range(uniforms.shape[1]):
+            low, high = 0, cumulative.shape[1]
+            while low < high:
+                middle = (low + high) // 2
+                if cumulative[i, middle] <= uniforms[line, i]:
+                    low = middle + 1
+                else:
+                    high = middle
+            orders[line, i] = min(low + 1, highest)
+
+
+@kernel
+def add_moments(psi: Doubles, orders: Integers, inverse_factorials: Doubles, coefficients: Doubles) -> None:
+    """Add ψ_(i+1) / λ_i! to the coefficient of t^λ_i of every projection: psi (B, k + 1), orders (B, k)."""
+    for line in range(orders.shape[0]):
+        for i in range(orders.shape[1]):
+            order = orders[line, i]
+            coefficients[line, order] += psi[line, i + 1] * inverse_factorials[order]

@@ -88,12 +88,13 @@ class ZeroTruncatedPoisson:
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
-        highest = self.max_order or HIGHEST_ORDER
-        columns = [
-            np.searchsorted(cumulative_poisson(rate, self.max_order), uniforms[:, i], side="right") + 1
-            for i, rate in enumerate(self._rates(uniforms.shape[1]))
-        ]
-        return np.minimum(np.stack(columns, axis=1), highest).astype(np.int64)
+        from sotdd.kernels.moments import orders_of
+
+        rates = self._rates(uniforms.shape[1])
+        cumulative = np.stack([cumulative_poisson(rate, self.max_order) for rate in rates])
+        orders = np.empty(uniforms.shape, np.int64)
+        orders_of(np.ascontiguousarray(uniforms), cumulative, self.max_order or HIGHEST_ORDER, orders)
+        return orders
 
     def _rates(self, n_moments: int) -> Sequence[float]:
         if self.rates is None:
@@ -218,8 +219,11 @@ class Polynomials:
     def joined(cls, parts: Sequence[Polynomials]) -> Polynomials:
         """Those of consecutive blocks together; shorter polynomials are padded with zeros."""
         columns = max(part.coefficients.shape[1] for part in parts)
-        padded = [np.pad(part.coefficients, ((0, 0), (0, columns - part.coefficients.shape[1]))) for part in parts]
-        return cls(np.concatenate([part.weights for part in parts]), np.concatenate(padded), parts[0].cut)
+        coefficients, done = np.zeros((sum(len(part.weights) for part in parts), columns)), 0
+        for part in parts:
+            coefficients[done : done + len(part.weights), : part.coefficients.shape[1]] = part.coefficients
+            done += len(part.weights)
+        return cls(np.concatenate([part.weights for part in parts]), coefficients, parts[0].cut)
 
 
 @dataclass(frozen=True)
@@ -296,18 +300,26 @@ class Moments:
 
 def check_orders(orders: NDArray[Any]) -> NDArray[np.int64]:
     """Return moment orders as integers, or refuse those that are not from 1 to 170."""
+    if orders.dtype == np.int64 and orders.min() >= 1 and orders.max() <= HIGHEST_ORDER:
+        return orders
     if orders.dtype.kind not in "iuf" or not ((orders >= 1) & (orders <= HIGHEST_ORDER) & (orders % 1 == 0)).all():
         raise SotddError(f"orders must be whole numbers from 1 to {HIGHEST_ORDER}, whose factorials fit float64.")
     return orders.astype(np.int64)
 
 
+@cache
+def _inverse_factorials() -> NDArray[np.float64]:
+    return np.array([math.exp(-math.lgamma(order + 1)) for order in range(HIGHEST_ORDER + 1)])
+
+
 def moment_terms(psi: NDArray[np.float64], orders: NDArray[np.int64], cut: float | None = None) -> Polynomials:
     """Collect ψ (B, k+1) and orders (B, k) into polynomials: coefficient of t^λ is Σ ψ_i / λ!."""
+    from sotdd.kernels.moments import add_moments
+
     degree = int(orders.max())
-    inverse_factorial = np.array([math.exp(-math.lgamma(order + 1)) for order in range(degree + 1)])
+    inverse_factorial = _inverse_factorials()
     coefficients = np.zeros((len(psi), degree + 1))
-    rows = np.broadcast_to(np.arange(len(psi))[:, None], orders.shape)
-    np.add.at(coefficients, (rows, orders), psi[:, 1:] * inverse_factorial[orders])
+    add_moments(psi, orders, inverse_factorial, coefficients)
     return Polynomials(psi[:, 0].copy(), coefficients, cut)
 
 

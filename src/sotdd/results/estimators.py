@@ -25,7 +25,7 @@ _FOLDS = 8
 # With fewer projections than this, coefficients are not fitted.
 FEWEST_FITTED = 256
 
-# A control that varies by less than this share of its size does not vary.
+# A control that varies by less than this share of its size does not vary: it cannot be told from the intercept.
 _CONSTANT = 1e-6
 
 # Added to the diagonal, by share of the trace: controls that nearly follow from others would turn the last
@@ -157,7 +157,8 @@ def estimate(costs: Doubles, columns: Doubles | None = None, *, fitted: bool = F
     unit = float(np.abs(costs).max()) or 1.0  # squares are taken of numbers up to one
     plain = left = costs / unit
     if columns is not None and costs.any():  # nothing is taken from the zero of a dataset and itself
-        usable = columns[:, np.isfinite(columns).all(axis=0)] / unit
+        finite = np.isfinite(columns).all(axis=0)
+        usable = np.asfortranarray(columns if finite.all() else columns[:, finite]) / unit
         if fitted and len(costs) >= FEWEST_FITTED and usable.shape[1]:
             left = _residuals(left, usable)
         elif usable.shape[1] == columns.shape[1]:
@@ -191,20 +192,10 @@ def _implausible(plain: Doubles, left: Doubles) -> str | None:
 
 def _residuals(costs: Doubles, columns: Doubles) -> Doubles:
     """Costs less the controls by least squares, each fold with the coefficients of all others."""
-    scale = np.sqrt(np.mean(columns**2, axis=0))
-    kept = np.std(columns, axis=0) > _CONSTANT * scale  # one that does not vary cannot be told from the intercept
-    design = np.column_stack([np.ones(len(costs)), columns[:, kept] / scale[kept]])
-    folds = np.arange(len(costs)) % _FOLDS
-    parts = [design[folds == fold] for fold in range(_FOLDS)]
-    grams = [part.T @ part for part in parts]
-    against = [part.T @ costs[folds == fold] for fold, part in enumerate(parts)]
-    left = costs.copy()
-    for fold, part in enumerate(parts):
-        gram = np.sum([other for k, other in enumerate(grams) if k != fold], axis=0)
-        gram[np.diag_indices_from(gram)] += _RIDGE * np.trace(gram)
-        target = np.sum([other for k, other in enumerate(against) if k != fold], axis=0)
-        coefficients = np.linalg.solve(gram, target)
-        left[folds == fold] -= part[:, 1:] @ coefficients[1:]
+    from sotdd.kernels.moments import left_by_folds
+
+    left = np.empty_like(costs)
+    left_by_folds(columns, costs, _CONSTANT, _FOLDS, _RIDGE, left)
     return left
 
 
@@ -219,7 +210,8 @@ def _tail(values: Doubles, costs: Doubles) -> str | None:
         return None
     if len(values) < FEWEST_JUDGED:
         return f"{counted(len(values), 'projection')} are too few to judge the tail: use {FEWEST_JUDGED} or more"
-    index, of_costs = tail_index(values), tail_index(costs)
+    index = tail_index(values)
+    of_costs = index if costs is values else tail_index(costs)
     skewness = _SKEWNESS_BY_INDEX / max(index, 0.1) ** 2
     needed = _COCHRAN * skewness**2
     if needed > len(values):
@@ -245,9 +237,11 @@ def tail_index(values: Doubles) -> float:
     (True, 1.0)
     """
     count = max(_FEWEST_IN_TAIL, len(values) // 20)
-    apart = np.sort(np.abs(values - np.median(values)))
-    start, tail = apart[-count - 1], apart[-count:]
+    ordered = np.sort(values)
+    middle = (ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2
+    apart = np.partition(np.abs(values - middle), len(values) - count - 1)[-count - 1 :]
+    start, tail = apart[0], apart[1:]
     if start == 0:
-        return 0.0 if tail[-1] > 0 else math.inf
+        return 0.0 if tail.max() > 0 else math.inf
     excess = float(np.mean(np.log(tail / start)))
     return 1 / excess if excess > 0 else math.inf

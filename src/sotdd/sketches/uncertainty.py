@@ -115,8 +115,8 @@ def floor_of_sketches(
     if p not in _HALVING_ORDERS:
         return None
     row = _HALVING_ORDERS.index(int(p))
-    costs = [(n, halves[row][None, :] ** p) for n, halves in sized_halves if halves is not None]
-    return floor_of_halves(costs, np.ones(1), sizes, p, distance)
+    known = [(n, halves[row]) for n, halves in sized_halves if halves is not None]
+    return floor_of_halves(known, sizes, p, distance)
 
 
 def _mean_norm(numbers: NDArray[np.float64], p: float) -> float:

@@ -217,6 +217,10 @@ class CpuEngine:
         """Do one piece of work per item on the engine's threads, and wait."""
         return self._workers.each(function, items)
 
+    def begin(self, function: Callable[[_Item], _Result], item: _Item) -> Future[_Result]:
+        """Begin one piece of work on the engine's threads."""
+        return self._workers.submit(function, item)
+
     def collect(self, parts: Sequence[Doubles]) -> Doubles:
         """Put what ``transport`` or ``ends`` gave for one chunk after another together."""
         return np.concatenate(parts)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError
-from sotdd.engines.cpu.engine import label_draws
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM
 from sotdd.engines.protocol import ClassMoments, PointSums, Precision, View
@@ -30,7 +29,7 @@ from sotdd.engines.torch import fused, memory, verbs
 from sotdd.engines.torch.moments import label_gaps, label_places, summarise
 from sotdd.engines.torch.sorted_chunks import SortedChunk, SortedRows
 from sotdd.engines.torch.splits import FeatureProjections, Pool, split_costs
-from sotdd.engines.torch.upload import Uploaded, copied, laid_out, point_sums, scaled_points
+from sotdd.engines.torch.upload import Uploaded, copied, laid_out, point_sums, scaled_points, uploaded_draws
 from sotdd.engines.torch.verbs import Along, Layout, Rows
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels.rows import Overlaps
@@ -146,6 +145,10 @@ class TorchEngine:
         """Do one piece of work per item on the threads that draw."""
         return self._workers.each(function, items)
 
+    def begin(self, function: Callable[[_Item], _Result], item: _Item) -> Future[_Result]:
+        """Begin one piece of work on the threads that draw."""
+        return self._workers.submit(function, item)
+
     @torch.no_grad()
     def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
         """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
@@ -174,10 +177,9 @@ class TorchEngine:
         p: float,
     ) -> torch.Tensor:
         """The Gaussian cost of every pair and its parts, less their means over further draws, (B, P, 3)."""
-        host = label_draws(drawn, Polynomials.joined(more))
-        weights, coefficients = (copied(part, np.float64, self.device) for part in host)
+        weights, coefficients = uploaded_draws(drawn, more, self.device)
         places = torch.stack([label_places(of_data, weights, coefficients) for of_data in moments])  # (N, 2, B, J)
-        first, second = torch.tensor(pairs, device=self.device).unbind(1)
+        first, second = copied(np.array(pairs), np.int64, self.device).unbind(1)
         size = max(1, _CONTROL_VALUES // weights.numel())
         parts = zip(torch.split(first, size), torch.split(second, size), strict=True)
         return torch.cat([label_gaps(places, i, j, p) for i, j in parts], dim=1)
@@ -290,9 +292,12 @@ class TorchEngine:
         del label_rows, by_labels
         verbs.shift_rows(rows, layout.codes, drawn.weights, terms)
         rows = verbs.sort_classes(rows, layout) if by_class else verbs.sort(rows)
-        ends = layout.edges if by_class else layout.edges[[0, -1]]
         # Sorted values carry anything that is not finite at their ends.
-        rows_fit = rows[:, ends[:-1]].isfinite().all(dim=1) & rows[:, ends[1:] - 1].isfinite().all(dim=1)
+        if by_class:
+            ends = torch.cat([rows[:, layout.edges[:-1]], rows[:, layout.edges[1:] - 1]], dim=1)
+        else:
+            ends = rows[:, :: max(1, rows.shape[1] - 1)]
+        rows_fit = ends.isfinite().all(dim=1)
         return SortedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
 
     def _projected(self, layout: Layout, drawn: Drawn, theta: Along | None, count: int, scaler: Scaler | None) -> Rows:

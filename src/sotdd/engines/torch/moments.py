@@ -32,7 +32,8 @@ def summarise(rows: Rows, edges: torch.Tensor, degree: int, cut: float) -> Momen
         torch.empty((len(rows), *shape), dtype=torch.float64, device=rows.device)
         for shape in ((degree + 1,), (degree + 1, degree + 1), (len(_EVEN),))
     )
-    size = max(1, _SUMMARISED // (rows.shape[1] + degree * len(counts)))
+    width = (0 if fused.available(rows) else rows.shape[1]) + degree * len(counts)
+    size = max(1, _SUMMARISED // width)
     for start in range(0, len(rows), size):  # some rows at a time: float64 copies stay small
         part = slice(start, start + size)
         if fused.available(rows):
@@ -57,6 +58,11 @@ def _inverse_factorials(degree: int, device: torch.device) -> torch.Tensor:
     return torch.tensor([1 / math.factorial(k) for k in orders], dtype=torch.float64, device=device)
 
 
+@cache
+def _factorials(count: int, device: torch.device) -> torch.Tensor:
+    return torch.tensor([math.factorial(k) for k in range(count)], dtype=torch.float64, device=device)
+
+
 def label_places(moments: ClassMoments, weights: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
     """Mean and standard deviation (2, B, J) of projected points under J draws of label terms.
 
@@ -64,8 +70,7 @@ def label_places(moments: ClassMoments, weights: torch.Tensor, coefficients: tor
     """
     mean, covariance = moments.mean, moments.covariance
     known = min(mean.shape[1], coefficients.shape[2])
-    factorials = torch.tensor([math.factorial(k) for k in range(known)], dtype=torch.float64, device=mean.device)
-    terms = coefficients[:, :, :known] * factorials
+    terms = coefficients[:, :, :known] * _factorials(known, mean.device)
     terms[:, :, 0] = weights
     within = (2 * moments.even[:, 0] - mean[:, 0].square() - covariance[:, 0, 0]).clamp_min(0)
     places = (terms @ mean[:, :known, None])[:, :, 0]

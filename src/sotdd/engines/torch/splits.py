@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.engines.splits import NORMAL_DEVIATION, Side, Ways
 from sotdd.engines.torch import fused, verbs
+from sotdd.engines.torch.upload import copied
 from sotdd.engines.torch.verbs import Layout, Rows
 from sotdd.projections.labels import LabelTerms
 
@@ -98,9 +99,9 @@ def split_costs(pool: Pool, splits: Ways, orders: Sequence[float], steps: fused.
 def _sorted_side(pool: Pool, side: Side) -> Rows:
     """Sorted data point projections of the points of one side."""
     device = pool.rows.device
-    index = torch.from_numpy(pool.columns[side.index]).to(device)
-    edges = torch.from_numpy(side.offsets).to(device)
-    codes = torch.repeat_interleave(edges.diff()).int()
+    together = copied(np.concatenate([side.offsets, pool.columns[side.index]]), np.int64, device)
+    edges, index = together[: len(side.offsets)], together[len(side.offsets) :]
+    codes = torch.repeat_interleave(edges.diff(), output_size=len(index)).int()
     layout = Layout(pool.layout.data, side.offsets, edges, codes, None, None, None)
     rows = pool.rows.index_select(1, index)
     if pool.shifts is not None:

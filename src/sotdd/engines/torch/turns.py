@@ -35,8 +35,11 @@ class UploadedTurn:
     @classmethod
     def of(cls, turn: Turn, first: int, stop: int, device: torch.device) -> UploadedTurn:
         """Copy what these directions need."""
+        parts = (turn.signs, turn.basis, turn.lean[first:stop], turn.scales[first:stop])
+        together = _copied(np.concatenate([part.ravel() for part in parts]), device)
         signs, basis, lean, scales = (
-            _copied(part, device) for part in (turn.signs, turn.basis, turn.lean[first:stop], turn.scales[first:stop])
+            flat.view(part.shape)
+            for flat, part in zip(together.split([part.size for part in parts]), parts, strict=True)  # type: ignore[no-untyped-call]
         )
         return cls(signs, basis, lean, scales, first)
 

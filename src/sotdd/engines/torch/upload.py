@@ -17,6 +17,7 @@ from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import Summaries
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
 
@@ -49,12 +50,43 @@ def _along(drawn: Drawn | None, device: torch.device) -> Along | None:
     return copied(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
 
 
-def copied(array: NDArray[np.floating], dtype: type[np.floating], device: torch.device) -> torch.Tensor:
+def copied(array: NDArray[np.number], dtype: type[np.number], device: torch.device) -> torch.Tensor:
     """An array on the device; the copy of a small one goes on beside other work."""
     with np.errstate(over="ignore"):  # found, and explained, where rows are checked
         host = torch.from_numpy(np.array(array, dtype))
     small = device.type == "cuda" and host.nbytes < _PINNED_BYTES
     return (host.pin_memory() if small else host).to(device, non_blocking=small)
+
+
+def uploaded_draws(
+    drawn: Polynomials, more: Sequence[Polynomials], device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights (B, 1 + J) and coefficients (B, 1 + J, D) of label terms, and of J further draws for each.
+
+    They are laid out in pinned memory at once, so that the copy goes on beside other work.
+    """
+    count = len(drawn.weights)
+    draws = 1 + sum(len(terms.weights) for terms in more) // count
+    columns = max(terms.coefficients.shape[1] for terms in (drawn, *more))
+    pinned = device.type == "cuda"
+    weights = torch.empty((count, draws), dtype=torch.float64, pin_memory=pinned)
+    coefficients = torch.empty((count, draws, columns), dtype=torch.float64, pin_memory=pinned)
+    on_host, of_terms = weights.numpy(), coefficients.numpy()
+    on_host[:, 0] = drawn.weights
+    _fill(of_terms[:, 0], drawn.coefficients)
+    done = 0
+    for terms in more:
+        here = slice(done, done + len(terms.weights) // (draws - 1))
+        on_host[here, 1:] = terms.weights.reshape(-1, draws - 1)
+        _fill(of_terms[here, 1:], terms.coefficients.reshape(-1, draws - 1, terms.coefficients.shape[1]))
+        done = here.stop
+    return weights.to(device, non_blocking=pinned), coefficients.to(device, non_blocking=pinned)
+
+
+def _fill(out: NDArray[np.float64], coefficients: NDArray[np.float64]) -> None:
+    """Write coefficients, and zeros where there are no more."""
+    out[..., : coefficients.shape[-1]] = coefficients
+    out[..., coefficients.shape[-1] :] = 0.0
 
 
 def scaled_points(data: LabelledData, block: slice, scaler: Scaler | None, device: torch.device) -> torch.Tensor:
@@ -80,8 +112,8 @@ def laid_out(datasets: Sequence[LabelledData], scaler: Scaler | None, device: to
 def _layout(data: LabelledData, scaler: Scaler | None, device: torch.device, stays: bool) -> Layout:
     offsets, grouped_at = data.grouping()
     edges = torch.from_numpy(offsets).to(device)
-    codes = torch.repeat_interleave(edges.diff()).int()
-    position = None if grouped_at is None else torch.from_numpy(grouped_at).long().to(device)
+    codes = torch.repeat_interleave(edges.diff(), output_size=data.n_points).int()  # told its size, nobody waits for it
+    position = None if grouped_at is None else copied(grouped_at, np.int64, device)
     if stays:
         try:
             points = torch.cat([scaled_points(data, block, scaler, device) for block in verbs.row_blocks(data)])

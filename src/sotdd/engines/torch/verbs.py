@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.engines.faults import summarised
-from sotdd.engines.torch import fused, turns
+from sotdd.engines.torch import fused, keys, turns
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
@@ -127,8 +127,8 @@ def shift_rows(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: to
 
 
 def sort(rows: Rows) -> Rows:
-    """Sort every row ascending."""
-    return torch.sort(rows, dim=1).values
+    """Every row sorted ascending; the rows themselves may be overwritten."""
+    return rows if keys.sort_in_place(rows) else torch.sort(rows, dim=1).values
 
 
 def bin_means(rows: Rows, count: int) -> Rows:

@@ -1,16 +1,19 @@
-"""The torch engine on a GPU: python -m benchmarks.gpu [--quick] [--markdown FILE].
+"""The torch engine on a GPU, with its goals: python -m benchmarks.gpu [--quick] [--markdown FILE].
 
-Inputs are on the card, everything is warm, times are medians by CUDA events. Needs a CUDA device
-with torch; nothing else of the benchmarks' extras.
+Inputs are on the card and everything is warm; times are medians of whole calls. Needs a CUDA device with torch;
+nothing else of the benchmarks' extras. With cuda-core installed rows are sorted by the kernel of our own.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,24 +22,32 @@ import sotdd
 from benchmarks import plain_torch
 from sotdd import LabelledData
 from sotdd.engines.comparison import compare
+from sotdd.engines.torch import keys
 from sotdd.engines.torch import verbs as engine_verbs
-from sotdd.engines.torch.engine import TorchEngine
-from sotdd.projections import DirectionLaw, Polynomials
+
+# The first call of a process, with torch loaded and the data on the card.
+_FIRST_CALL = """
+import time, torch, sotdd
+from benchmarks.gpu import labelled
+data = [labelled({n}, 784, 0), labelled({n}, 784, 1)]
+torch.cuda.synchronize()
+began = time.perf_counter()
+sotdd.distance(*data, device="cuda")
+print(time.perf_counter() - began)
+"""
 
 
 def milliseconds(function: Callable[[], object], turns: int) -> float:
-    """Median time by CUDA events, after one warm-up."""
+    """Median wall time, after one warm-up."""
     function()
     times = []
     for _ in range(turns):
         torch.cuda.synchronize()
-        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        began.record()
+        began = time.perf_counter()
         function()
-        ended.record()
         torch.cuda.synchronize()
-        times.append(began.elapsed_time(ended))
-    return float(np.median(times))
+        times.append(time.perf_counter() - began)
+    return 1e3 * float(np.median(times))
 
 
 def labelled(n: int, d: int, seed: int) -> LabelledData:
@@ -46,51 +57,97 @@ def labelled(n: int, d: int, seed: int) -> LabelledData:
     return LabelledData.of((torch.randn(n, d, device="cuda", generator=generator), labels), f"set {seed}")
 
 
-def whole(
-    n: int, m: int, d: int, count: int, turns: int, *, precision: str = "float32", fresh: bool = False
-) -> tuple[float, float]:
-    """Milliseconds of a whole comparison, through projections that are reused or drawn anew; and the distance."""
-    data = [labelled(n, d, 0), labelled(m, d, 1)]
-    projections = sotdd.Projections.fit(data, n_projections=count)
-    found: list[float] = []
+class Table:
+    """Lines of what was measured, with goals, printed as they come."""
 
-    def work() -> None:
-        if fresh:
-            projections._kept.clear()
-        result = compare(data, [(0, 1)], projections, 2, device="cuda", precision=precision)  # type: ignore[arg-type]
-        found.append(result[0, 1].value)
+    def __init__(self) -> None:
+        self.lines = ["| what | measured | goal | kept |", "|---|---|---|---|"]
+        print("\n".join(self.lines), flush=True)
 
-    return milliseconds(work, turns), found[-1]
+    def add(self, what: str, measured: float, goal: float | None, unit: str, *, most: bool = True) -> None:
+        """One line; the goal is at most, or at least, that."""
+        kept = "" if goal is None else "yes" if (measured <= goal) == most else "**no**"
+        wanted = "" if goal is None else f"{'≤' if most else '≥'} {goal:g} {unit}"
+        self.lines.append(f"| {what} | {measured:.3g} {unit} | {wanted} | {kept} |")
+        print(self.lines[-1], flush=True)
 
 
-def shares(n: int, d: int, count: int, turns: int) -> dict[str, float]:
-    """Milliseconds of each step for one chunk of one dataset; transport for a pair."""
-    data = labelled(n, d, 0)
-    projections = sotdd.Projections.fit([data], n_projections=count)
-    block = projections.draw(0, count)
-    terms = block.terms
-    assert isinstance(terms, Polynomials)
-    with TorchEngine("cuda") as engine:
-        layout = engine._layouts([data], projections.scaler)[0]
-        theta = torch.from_numpy(np.ascontiguousarray(block.features.theta, np.float32)).cuda()  # type: ignore[union-attr]
-        rows = engine_verbs.project(layout.points, theta, block.features)  # type: ignore[arg-type]
-        coefficients = torch.from_numpy(terms.coefficients).cuda()
-        found = engine_verbs.class_terms(rows, layout, terms, coefficients)
-        weights = torch.from_numpy(terms.weights).cuda()
-        ordered = engine_verbs.sort(rows)
-        other = ordered + 0.1
-        return {
-            "product": milliseconds(lambda: engine_verbs.project(layout.points, theta, block.features), turns),  # type: ignore[arg-type]
-            "polynomial and class sums": milliseconds(
-                lambda: engine_verbs.class_terms(rows, layout, terms, coefficients), turns
-            ),
-            "shift": milliseconds(lambda: engine_verbs.shift_rows(rows, layout.codes, weights, found), turns),
-            "sort": milliseconds(lambda: engine_verbs.sort(rows), turns),
-            "transport (a pair)": milliseconds(lambda: engine_verbs.transport_rows(ordered, other, 2.0, None), turns),
-        }
+LAWS = {"structured": sotdd.Hadamard(), "sphere": sotdd.Sphere()}
 
 
-def plain(n: int, d: int, count: int, turns: int) -> float:
+def whole_calls(table: Table, n: int, count: int, turns: int) -> None:
+    """Plain and default calls, by both laws of directions."""
+    data = [labelled(n, 784, seed) for seed in (0, 1)]
+    for name, law in LAWS.items():
+        recipe = sotdd.Projections.fit(data, n_projections=count, directions=law)
+        given = partial(compare, data, [(0, 1)], recipe, 2, device="cuda")
+        table.add(f"plain, L = {count:,}, projections given ({name})", milliseconds(given, turns), 80, "ms")
+
+        def fresh(law: Any = law) -> object:  # noqa: ANN401
+            drawn = sotdd.Projections.fit(data, n_projections=count, directions=law, scale=recipe.scaler)  # noqa: B023
+            return compare(data, [(0, 1)], drawn, 2, device="cuda")
+
+        table.add(f"the same, drawn in the call ({name})", milliseconds(fresh, turns), 80, "ms")
+        for some, goal in ((count, 160), (1000, 40)):
+            call = partial(sotdd.distance, *data, n_projections=some, directions=law, device="cuda")
+            table.add(f"default call, L = {some:,} ({name})", milliseconds(call, turns), goal, "ms")
+
+
+def agreement(table: Table) -> None:
+    """The same projections on the processor and on the card."""
+    for name, law in LAWS.items():
+        data = [labelled(3000, 784, seed) for seed in (0, 1)]
+        recipe = sotdd.Projections.fit(data, n_projections=512, directions=law, tilt=True)
+        card, host = (
+            compare(data, [(0, 1)], recipe, 2, estimator="controlled", device=device)[0, 1]
+            for device in ("cuda", "cpu")
+        )
+        apart = max(
+            float(np.abs(card.per_projection / host.per_projection - 1).max()),  # type: ignore[operator]
+            abs(card.value / host.value - 1),
+        )
+        table.add(f"both engines apart, relative ({name})", apart, 1e-4, "")
+
+
+def matrices(table: Table, turns: int) -> None:
+    """Every two of many datasets."""
+    for count, n, goals in ((20, 5000, (0.3, None)), (75, 1800, (2.0, 1.5))):
+        sets = {str(seed): labelled(n, 784, seed) for seed in range(count)}
+        for estimator, goal in zip(("auto", "plain"), goals, strict=True):
+            call = partial(sotdd.pairwise, sets, estimator=estimator, device="cuda")
+            name = "default" if estimator == "auto" else estimator
+            table.add(f"`pairwise` of {count} × {n:,} points, {name}", milliseconds(call, turns) / 1e3, goal, "s")
+
+
+def sorting(table: Table, turns: int) -> None:
+    """Rows sorted by the engine and by torch, values per second."""
+    for shape in ((512, 60_000), (6144, 5000)):
+        values = torch.randn(shape, device="cuda")
+        rows = values.clone()
+        copying = milliseconds(lambda: rows.copy_(values), turns)  # noqa: B023
+        ours = milliseconds(lambda: engine_verbs.sort(rows.copy_(values)), turns) - copying  # noqa: B023
+        theirs = milliseconds(lambda: torch.sort(values, dim=1), turns)  # noqa: B023
+        by = "own kernel" if keys.sort_in_place(rows.copy_(values)) else "torch"
+        size = f"{shape[0]:,} × {shape[1]:,}"
+        table.add(f"sort of {size} ({by})", values.numel() / ours / 1e6, 40, "G/s", most=False)
+        table.add(f"the same by `torch.sort` ({size})", values.numel() / theirs / 1e6, None, "G/s")
+
+
+def pictures(table: Table, n: int = 5000, count: int = 500_000) -> None:
+    """The paper's largest case: 224-pixel images, structured directions, no span."""
+    generator = torch.Generator("cuda").manual_seed(0)
+    draw = partial(torch.randint, dtype=torch.uint8, device="cuda", generator=generator)
+    data = [LabelledData.of((draw(256, (n, 3, 224, 224)), np.arange(n) % 20), name) for name in ("one", "other")]
+    recipe = sotdd.Projections.fit(data, n_projections=count, directions=sotdd.Hadamard())
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    compare(data, [(0, 1)], recipe, 2, device="cuda")
+    torch.cuda.synchronize()
+    spent = time.perf_counter() - began
+    table.add(f"224 × 224 × 3 images, n = m = {n:,}, L = {count:,}, plain", spent, 10, "s")
+
+
+def plain_reading(n: int, d: int, count: int, turns: int) -> float:
     """Milliseconds of the plain PyTorch reading, 500 projections at a time."""
     generator = torch.Generator("cuda").manual_seed(0)
     draw = partial(torch.randint, device="cuda", generator=generator)
@@ -107,87 +164,37 @@ def plain(n: int, d: int, count: int, turns: int) -> float:
     return milliseconds(work, turns)
 
 
-def _images(n: int) -> list[LabelledData]:
-    """Two sets of random images on the card, 20 classes."""
-    generator = torch.Generator("cuda").manual_seed(0)
-    draw = partial(torch.randint, dtype=torch.uint8, device="cuda", generator=generator)
-    return [LabelledData.of((draw(256, (n, 3, 224, 224)), np.arange(n) % 20), name) for name in ("one", "other")]
-
-
-def pictures(count: int, law: DirectionLaw, n: int = 5000) -> float:
-    """Seconds per projection for images of 224 × 224 × 3."""
-    data = _images(n)
-    projections = sotdd.Projections.fit(data, n_projections=count, directions=law)
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    compare(data, [(0, 1)], projections, 2, device="cuda")
-    torch.cuda.synchronize()
-    return (time.perf_counter() - began) / count
-
-
-def pictures_on_their_span(count: int, n: int = 5000) -> tuple[float, float]:
-    """Seconds to turn the same images onto their span, and seconds per projection there."""
-    data = _images(n)
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    span = sotdd.onto_span({part.name: part for part in data})
-    torch.cuda.synchronize()
-    turned = time.perf_counter() - began
-    datasets = list(span.datasets.values())
-    projections = sotdd.Projections.fit(datasets, n_projections=count, directions=span.directions, scale=None)
-    began = time.perf_counter()
-    compare(datasets, [(0, 1)], projections, 2, device="cuda")
-    torch.cuda.synchronize()
-    return turned, (time.perf_counter() - began) / count
+def first_call(n: int) -> float:
+    """Seconds of the first call of a process, after another process compiled the kernels."""
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", _FIRST_CALL.format(n=n)], capture_output=True, text=True, check=True
+        )
+    return float(done.stdout)
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes")
-    parser.add_argument("--pictures", type=int, default=20_000, help="projections for the 224-pixel images")
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
     options = parser.parse_args()
-    n, d, count, turns = (6000, 784, 1000, 3) if options.quick else (60_000, 784, 10_000, 7)
-    size = f"n = m = {n:,}, d = {d}, L = {count:,}"
-    lines = [
-        "# Benchmarks on a GPU",
-        "",
-        f"Measured on one {torch.cuda.get_device_name()}, torch {torch.__version__}; `python -m benchmarks.gpu`.",
-        "",
-    ]
-
-    def tell(text: str) -> None:
-        print(text, flush=True)
-        lines.append(f"- {text}")
-
-    equal, exact = whole(n, n, d, count, turns)
-    tell(f"whole comparison through given projections ({size}), float32: {equal:.0f} ms")
-    fresh, _ = whole(n, n, d, count, turns, fresh=True)
-    tell(f"the same, with the projections drawn anew on the processor: {fresh:.0f} ms")
-    rough, near = whole(n, n, d, count, turns, precision="tf32")
-    tell(f"the same with tf32 products: {rough:.0f} ms; the distance differs by {abs(near / exact - 1):.1e} relative")
-    unequal, _ = whole(n, n * 4 // 5, d, count, turns)
-    tell(f"unequal sizes ({n:,} against {n * 4 // 5:,}) / equal sizes: {unequal / equal:.2f} ×")
-    slow = plain(n, d, count, 2)
-    tell(f"plain PyTorch reading of the algorithm on the same card / here: {slow / equal:.1f} × ({slow:.0f} ms)")
-    for step, spent in shares(n, d, 512, turns).items():
-        tell(f"one chunk of 512 projections, {step}: {spent:.2f} ms")
-    if options.pictures:
-        for law in (sotdd.Convolution((3, 224, 224)), sotdd.Sphere()):
-            each = pictures(options.pictures, law)
-            tell(
-                f"224 × 224 × 3 images, n = m = 5,000, {type(law).__name__}: {each * 1e3:.3f} ms per projection, "
-                f"{each * 500_000:.0f} s for the paper's 500,000"
-            )
-    if options.pictures:
-        turned, each = pictures_on_their_span(options.pictures)
-        tell(
-            f"the same on their span: {turned:.0f} s to turn, then {each * 1e3:.3f} ms per projection, "
-            f"{turned + each * 500_000:.0f} s for the paper's 500,000"
-        )
+    n, count, turns = (6000, 1000, 3) if options.quick else (60_000, 10_000, 7)
+    table = Table()
+    whole_calls(table, n, count, turns)
+    agreement(table)
+    matrices(table, 3)
+    sorting(table, turns)
+    table.add(f"the plain PyTorch reading, L = {count:,}", plain_reading(n, 784, count, 2), None, "ms")
+    if not options.quick:
+        pictures(table)
+    table.add("first call of a process, default, L = 1,000", first_call(n), 3, "s")
     if options.markdown:
-        options.markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        heading = (
+            f"# Benchmarks on a GPU\n\nMeasured on one {torch.cuda.get_device_name()}, torch {torch.__version__}, "
+            f"n = m = {n:,} and d = 784 where nothing else is said; `python -m benchmarks.gpu`.\n\n"
+        )
+        options.markdown.write_text(heading + "\n".join(table.lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

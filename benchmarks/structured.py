@@ -158,16 +158,18 @@ def hostile_pairs(count: int) -> Iterator[tuple[str, Labelled, Labelled]]:
 # ------------------------------------------------------------------ what is measured
 
 
-def measure(name: str, a: Labelled, b: Labelled, count: int) -> Line:
+def measure(name: str, a: Labelled, b: Labelled, count: int, seed: int = 0) -> Line:
     """One pair, by ``count`` projections and, structured and plain, by many more."""
     d = int(np.prod(np.shape(a[0])[1:]))
     size = turn_size(d) if worth_turning(d) else 64
     count = -(-count // size) * size
-    settings: dict[str, Any] = {"seed": 3, "n_projections": count}
+    settings: dict[str, Any] = {"seed": seed + 3, "n_projections": count}
     sphere = sotdd.distance(a, b, **settings)
-    usual = sotdd.distance(a, b, seed=4, n_projections=count // 2, estimator="plain")
-    plain = sotdd.distance(a, b, seed=5, n_projections=_PLAIN * count, estimator="plain", directions=sotdd.Hadamard())
-    controlled = sotdd.distance(a, b, **{**settings, "seed": 6}, directions=sotdd.Hadamard())
+    usual = sotdd.distance(a, b, seed=seed + 4, n_projections=count // 2, estimator="plain")
+    plain = sotdd.distance(
+        a, b, seed=seed + 5, n_projections=_PLAIN * count, estimator="plain", directions=sotdd.Hadamard()
+    )
+    controlled = sotdd.distance(a, b, **{**settings, "seed": seed + 6}, directions=sotdd.Hadamard())
     found = [_by_turns(part.contributions, size) for part in (plain, controlled)]
     alone = [float(np.var(part.contributions)) for part in (usual, sphere)]
     variances = [
@@ -191,6 +193,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--points", type=int, default=200)
     parser.add_argument("--projections", type=int, default=1 << 16)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--features", type=int, help="pairs with this many features; all by default")
     parser.add_argument("--only", default="", help="part of the name of a pair; all by default")
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
     asked = parser.parse_args()
@@ -201,8 +205,8 @@ def main() -> None:
     print("\n".join(lines), flush=True)
     for kind in (hostile_pairs(asked.points), real_pairs(asked.folder, asked.points)):
         for name, a, b in kind:
-            if asked.only in name:
-                lines.append(measure(name, a, b, asked.projections).row())
+            if asked.only in name and asked.features in (None, int(np.prod(np.shape(a[0])[1:]))):
+                lines.append(measure(name, a, b, asked.projections, asked.seed).row())
                 print(lines[-1], flush=True)
                 if asked.markdown:
                     asked.markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")

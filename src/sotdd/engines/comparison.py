@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from sotdd.engines.controls import Controls
     from sotdd.engines.protocol import Engine, Precision
 
-# Fewer pairs than this are concluded without threads.
-_FEW_PAIRS = 16
-
 # Controls of a pair, at most.
 _MOST_CONTROLS = 13
 
@@ -154,17 +151,7 @@ def compare(
         pools = pools_of(datasets, pairs, projections, n_splits, halves)
         controls = controls_for(projections, datasets, active, estimator)
         table = cost_table(datasets, pairs, projections, p, active, report, controls, pools)
-        fingerprint = projections.fingerprint  # made once, before threads ask for it
-        assert fingerprint
-
-        def concluded(number: int) -> Distance:
-            return conclude(datasets, pairs[number], table, number, projections, p, method)
-
-        if len(pairs) < _FEW_PAIRS:
-            distances = [concluded(number) for number in range(len(pairs))]
-        else:
-            distances = active.each(concluded, range(len(pairs)))
-    return dict(zip(pairs, distances, strict=True))
+    return {pair: conclude(datasets, pair, table, number, projections, p, method) for number, pair in enumerate(pairs)}
 
 
 def controls_for(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel
+from sotdd.kernels.compiling import Doubles, Floats, Integers, exact_kernel, kernel
 
 # --------------------------------------------------------------------------- points
 
@@ -192,12 +192,12 @@ def gaussian_places(
             out[line, draw, 0], out[line, draw, 1] = place, math.sqrt(variance)
 
 
-@kernel
+@exact_kernel
 def gaussian_gaps(a: Doubles, b: Doubles, p: float, out: Doubles) -> None:
     """Write what the first of J draws of label terms gives, less the mean of the others, (B, 3).
 
     Of W_2² between Gaussians with means and standard deviations a and b (B, J, 2), of the squared gap between means,
-    and of the sum of variances, each to the power p/2.
+    and of the sum of variances, each to the power p/2. Nothing is fused: both orders of a and b give the same bits.
     """
     draws = a.shape[1]
     for line in range(a.shape[0]):
@@ -211,7 +211,7 @@ def gaussian_gaps(a: Doubles, b: Doubles, p: float, out: Doubles) -> None:
         out[line, 2] = third - variance / (draws - 1)
 
 
-@kernel
+@exact_kernel
 def _powers(a: Doubles, b: Doubles, p: float) -> tuple[float, float, float]:
     gap, root = a[0] - b[0], a[1] - b[1]
     squares = gap * gap + root * root, gap * gap, a[1] * a[1] + b[1] * b[1]

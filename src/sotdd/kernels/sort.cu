@@ -11,6 +11,8 @@ typedef unsigned int u32;
 constexpr int kThreads = 512, kWarps = kThreads / 32;
 constexpr int kSample = 1024, kSegments = 64, kCells = 32, kAllCells = kSegments * kCells;
 constexpr int kPerLane = 16, kTaken = 32 * kPerLane;  // values that a warp sorts
+constexpr int kBatch = 4;  // values that a thread has at work at a time
+constexpr int kRankBits = 21;  // beside the eleven bits of a cell
 constexpr u32 kSign = 0x80000000u, kLast = 0xffffffffu;
 
 __device__ __forceinline__ u32 key_of(u32 bits) { return bits ^ ((u32)((int)bits >> 31) | kSign); }
@@ -20,7 +22,7 @@ __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
 __device__ __forceinline__ u32 most(u32 a, u32 b) { return a < b ? b : a; }
 
 struct Shared {
-  u32 counts[kAllCells];  // of values by cell, then where a cell begins, then where it ends
+  u32 counts[kAllCells];  // of values by cell, then where a cell begins
   u32 edges[kSegments];
   float lows[kSegments], slopes[kSegments];
   u32 sums[kWarps];
@@ -154,14 +156,14 @@ __device__ void sum_up(Shared& s) {
   __syncthreads();
 }
 
-__device__ __forceinline__ int begin_of(const Shared& s, int cell) { return cell ? s.counts[cell - 1] : 0; }
+__device__ __forceinline__ int begin_of(const Shared& s, int cell, int n) { return cell < kAllCells ? s.counts[cell] : n; }
 
 // The first cell that begins at ``place`` or later.
 __device__ __forceinline__ int first_from(const Shared& s, int place) {
   int low = 0, high = kAllCells;
   while (low < high) {
     const int middle = (low + high) / 2;
-    if (begin_of(s, middle) < place) low = middle + 1; else high = middle;
+    if ((int)s.counts[middle] < place) low = middle + 1; else high = middle;
   }
   return low;
 }
@@ -169,11 +171,11 @@ __device__ __forceinline__ int first_from(const Shared& s, int place) {
 __device__ void sort_cells(Shared& s, u32* row, const u32* spare, int n) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int last = warp == kWarps - 1 ? kAllCells : first_from(s, (int)((long long)(warp + 1) * n / kWarps));
-  int cell = first_from(s, (int)((long long)warp * n / kWarps));
+  int cell = warp ? first_from(s, (int)((long long)warp * n / kWarps)) : 0;
   while (cell < last) {
-    const int begin = begin_of(s, cell);
+    const int begin = s.counts[cell];
     if (begin == n) break;
-    if ((int)s.counts[cell] - begin > kTaken) {
+    if (begin_of(s, cell + 1, n) - begin > kTaken) {
       if (lane == 0) s.large = 1;
       ++cell;
       continue;
@@ -181,9 +183,9 @@ __device__ void sort_cells(Shared& s, u32* row, const u32* spare, int n) {
     int low = cell + 1, high = last;  // as many cells as a warp takes together
     while (low < high) {
       const int middle = (low + high + 1) / 2;
-      if ((int)s.counts[middle - 1] - begin <= kTaken) low = middle; else high = middle - 1;
+      if (begin_of(s, middle, n) - begin <= kTaken) low = middle; else high = middle - 1;
     }
-    const int size = (int)s.counts[low - 1] - begin;
+    const int size = begin_of(s, low, n) - begin;
     if (size) sort_some(spare + begin, row + begin, size, s.stage[warp], lane, true);
     cell = low;
   }
@@ -222,28 +224,56 @@ __device__ void merge_cell(Shared& s, u32* row, u32* spare, int size) {
   __syncthreads();
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads) sort_rows(u32* rows, u32* spares, int n) {
+// Counts the values of a row by cell; what each was and how many were there before are kept for the scattering.
+__device__ void count_cells(Shared& s, const u32* row, u32* codes, int n) {
+  for (int first = threadIdx.x; first < n; first += kBatch * kThreads) {
+    int cells[kBatch];
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      const int i = first + k * kThreads;
+      cells[k] = i < n ? cell_of(s, row[i]) : -1;
+    }
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k)
+      if (cells[k] >= 0) codes[first + k * kThreads] = (u32)cells[k] << kRankBits | atomicAdd(&s.counts[cells[k]], 1u);
+  }
+}
+
+__device__ void scatter(const Shared& s, const u32* row, const u32* codes, u32* spare, int n) {
+  for (int first = threadIdx.x; first < n; first += kBatch * kThreads) {
+    u32 keys[kBatch], places[kBatch];
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k) {
+      const int i = first + k * kThreads;
+      const u32 code = i < n ? codes[i] : 0;
+      keys[k] = i < n ? key_of(row[i]) : 0;
+      places[k] = s.counts[code >> kRankBits] + (code & ((1u << kRankBits) - 1));
+    }
+#pragma unroll
+    for (int k = 0; k < kBatch; ++k)
+      if (first + k * kThreads < n) spare[places[k]] = keys[k];
+  }
+}
+
+// rows, spares and codes hold as many values; a row has less than 2 ** kRankBits of them.
+extern "C" __global__ void __launch_bounds__(kThreads) sort_rows(u32* rows, u32* spares, u32* all_codes, int n) {
   __shared__ Shared s;
   u32* const row = rows + (long long)blockIdx.x * n;
   u32* const spare = spares + (long long)blockIdx.x * n;
+  u32* const codes = all_codes + (long long)blockIdx.x * n;
   for (int i = threadIdx.x; i < kAllCells; i += kThreads) s.counts[i] = 0;
   if (threadIdx.x == 0) s.large = 0;
   find_edges(s, row, n);
-#pragma unroll 4
-  for (int i = threadIdx.x; i < n; i += kThreads) atomicAdd(&s.counts[cell_of(s, row[i])], 1u);
+  count_cells(s, row, codes, n);
   __syncthreads();
   sum_up(s);
-#pragma unroll 4
-  for (int i = threadIdx.x; i < n; i += kThreads) {
-    const u32 bits = row[i];
-    spare[atomicAdd(&s.counts[cell_of(s, bits)], 1u)] = key_of(bits);
-  }
+  scatter(s, row, codes, spare, n);
   __syncthreads();
   sort_cells(s, row, spare, n);
   __syncthreads();
   if (!s.large) return;
   for (int cell = 0; cell < kAllCells; ++cell) {
-    const int begin = begin_of(s, cell), size = (int)s.counts[cell] - begin;
+    const int begin = s.counts[cell], size = begin_of(s, cell + 1, n) - begin;
     if (size > kTaken) merge_cell(s, row + begin, spare + begin, size);
   }
 }

@@ -9,6 +9,7 @@ from sotdd.basics.progress import Progress
 from sotdd.engines.protocol import Precision
 from sotdd.inputs.data import Dataset
 from sotdd.measure.distance import ORDER, MethodSettings, distance
+from sotdd.projections.directions import Sphere
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
@@ -61,7 +62,7 @@ def paper(
     for name in _ITS_OWN:
         if name in drawing:
             raise UnknownSetting(f"the paper's definition has no setting {name}: use sotdd.distance.")
-    settings = drawing if projections is not None else {**drawing, **_ITS_OWN}
+    settings = drawing if projections is not None else {"directions": Sphere(), **drawing, **_ITS_OWN}
     return distance(
         a, b, p=p, projections=projections, estimator="plain", device=device, precision=precision, progress=progress,
         **cast("MethodSettings", settings),

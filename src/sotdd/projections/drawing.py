@@ -21,6 +21,7 @@ from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import CUT, MomentLaw, Moments, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale, scaler_for
+from sotdd.projections.turns import worth_turning
 
 if TYPE_CHECKING:
     _Call = TypeVar("_Call", bound=Callable[..., object])
@@ -60,7 +61,7 @@ class Drawing:
         How a class enters: "moments", the paper's, cut at five spreads where features are scaled, which is also what
         None stands for; "paper", without the cut; "quantiles" for `ClassQuantiles`; or a label law.
     directions
-        The law of directions; None for `Sphere`.
+        The law of directions; None for `Hadamard`, or `Sphere` with fewer than 64 features.
     shared_directions
         Whether one direction serves features and labels, or labels get one of their own.
     scale
@@ -90,7 +91,7 @@ class Drawing:
     def fit(self, data: Sequence[LabelledData], *, tilt: bool = False) -> Projections:
         """Draw projections for these datasets, which the scaler is learnt from."""
         n_features = same_features(data)
-        law = Sphere() if self.directions is None else self.directions
+        law = default_directions(n_features) if self.directions is None else self.directions
         check_law(
             law,
             {"describe": 0, "draw": 3},
@@ -139,6 +140,11 @@ class Drawing:
             rates = getattr(orders, "rates", None)
             count = 5 if rates is None else len(rates)
         return Moments(count, cast("MomentLaw", orders), cut)
+
+
+def default_directions(n_features: int) -> DirectionLaw:
+    """The law that calls draw directions by: structured ones where points have so many features that they pay."""
+    return Hadamard() if worth_turning(n_features) else Sphere()
 
 
 # What calls draw unless they are told otherwise.

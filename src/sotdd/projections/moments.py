@@ -213,17 +213,27 @@ class Polynomials:
 
     def part(self, rows: slice) -> Polynomials:
         """Some consecutive projections."""
-        return Polynomials(self.weights[rows], self.coefficients[rows], self.cut)
+        if rows.indices(len(self.weights)) == (0, len(self.weights), 1):
+            return self
+        return _checked_before(self.weights[rows], self.coefficients[rows], self.cut)
 
-    @classmethod
-    def joined(cls, parts: Sequence[Polynomials]) -> Polynomials:
+    @staticmethod
+    def joined(parts: Sequence[Polynomials]) -> Polynomials:
         """Those of consecutive blocks together; shorter polynomials are padded with zeros."""
         columns = max(part.coefficients.shape[1] for part in parts)
         coefficients, done = np.zeros((sum(len(part.weights) for part in parts), columns)), 0
         for part in parts:
             coefficients[done : done + len(part.weights), : part.coefficients.shape[1]] = part.coefficients
             done += len(part.weights)
-        return cls(np.concatenate([part.weights for part in parts]), coefficients, parts[0].cut)
+        return _checked_before(np.concatenate([part.weights for part in parts]), coefficients, parts[0].cut)
+
+
+def _checked_before(weights: NDArray[np.float64], coefficients: NDArray[np.float64], cut: float | None) -> Polynomials:
+    """Polynomials of numbers that were checked already: looking at all of them again would take longer than the cut."""
+    polynomials = object.__new__(Polynomials)
+    for name, value in (("weights", weights), ("coefficients", coefficients), ("cut", cut)):
+        object.__setattr__(polynomials, name, value)
+    return polynomials
 
 
 @dataclass(frozen=True)

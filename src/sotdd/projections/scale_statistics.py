@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 
 # Fewer blocks than this are not worth the threads.
 _FEW_BLOCKS = 8
+
+# How many parts are pooled at a time.
+_POOLED = 64
 
 # A reach smaller than this is not divided by, so that its inverse stays in float64.
 _SMALLEST = 1e-300
@@ -68,8 +70,10 @@ class FeatureMoments:
             reach, mean, squares, row = data.features.moments(pivot)
             farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
             return cls(data.n_points, pivot, reach, mean, squares, farthest, _row_name(row, data))
-        parts = _side_by_side(lambda block: cls._of_block(data, block, pivot), data.blocks())
-        return reduce(lambda whole, part: cls.pooled([whole, part]), parts)  # in order: the same for any threads
+        parts = list(_side_by_side(lambda block: cls._of_block(data, block, pivot), data.blocks()))
+        while len(parts) > 1:  # as many together as are worth a call, and the same for any number of threads
+            parts = [cls.pooled(parts[start : start + _POOLED]) for start in range(0, len(parts), _POOLED)]
+        return parts[0]
 
     @classmethod
     def _of_block(cls, data: LabelledData, block: slice, pivot: Doubles) -> FeatureMoments:

@@ -52,6 +52,9 @@ _DRAW_BYTES = 64 << 20
 # How many tiles are in memory at a time: points are converted to float32 once for all of them.
 _TILES = 2
 
+# Shares that sums over the points of a dataset are made in.
+_SHARES = 16
+
 # Rows that a thread takes at a time: together about this many values, a second-level cache's worth.
 _ITEM_VALUES = 1 << 18
 
@@ -125,16 +128,21 @@ class CpuEngine:
             yield View(slice(start, start + len(block)), rows, block, terms, moments)
 
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
-        """Sums over the scaled points of each dataset, one dataset to a thread."""
+        """Sums over the scaled points of each dataset; threads take some blocks of points each."""
+        items = [(number, part) for number, data in enumerate(datasets) for part in _shares_of(data)]
 
-        def sums_of(data: LabelledData) -> PointSums:
+        def sums_of(item: tuple[int, list[slice]]) -> PointSums:
+            data, blocks = datasets[item[0]], item[1]
             lengths, by_class = np.zeros(3), np.zeros((len(data.classes), data.n_features))
-            for block in data.blocks():
+            for block in blocks:
                 points = scaled(data.rows(block), scaler, data.name)
                 moment_kernels.norm_sums(points, data.codes[block], lengths, by_class)
             return PointSums(lengths, by_class)
 
-        return self._workers.each(sums_of, datasets)
+        sums: list[PointSums | None] = [None] * len(datasets)
+        for (number, _), part in zip(items, self._workers.each(sums_of, items), strict=True):
+            sums[number] = part + sums[number]
+        return [of_data for of_data in sums if of_data is not None]
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
         """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
@@ -343,6 +351,13 @@ def _laid_out(data: LabelledData, chunk: int, degree: int) -> _Layout:
     room = np.empty((chunk, degree + 1)), np.empty((chunk, degree + 1, degree + 1)), np.empty((chunk, 3))
     rows = np.empty((chunk, data.n_points), np.float32)
     return _Layout(data, *data.grouping(), rows, room if degree else None)
+
+
+def _shares_of(data: LabelledData) -> list[list[slice]]:
+    """Blocks of points in a few shares, which depend on the data alone, so that sums have the same bits."""
+    blocks = data.blocks()
+    size = max(1, -(-len(blocks) // _SHARES))
+    return [blocks[start : start + size] for start in range(0, len(blocks), size)]
 
 
 def _fitting_tile(datasets: Sequence[LabelledData], projections: Projections) -> int:

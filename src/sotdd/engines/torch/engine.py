@@ -43,6 +43,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 _FIRST_CHUNK = 4 * BLOCK
+_LARGE_TURN = 64 * BLOCK
 _DRAWING_THREADS = 4
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
@@ -240,7 +241,8 @@ class TorchEngine:
         starts = range(0, projections.n_projections, BLOCK)
         coming: deque[Future[Block]] = deque()
         begun = number = 0
-        size = min(chunk, _FIRST_CHUNK) // BLOCK
+        turn = projections.turn_size  # large ones are never cut, which would repeat most of their work
+        size = (chunk if turn is not None and turn > _LARGE_TURN else min(chunk, _FIRST_CHUNK)) // BLOCK
         while number < len(starts):
             wanted = min(len(starts), number + 3 * max(size, _FIRST_CHUNK // BLOCK))
             for first in starts[begun:wanted]:

@@ -12,23 +12,25 @@ import torch
 
 # Shorter rows are sorted as fast by torch. With few rows most of the device would idle: a block of threads takes one.
 _SHORTEST, _FEWEST = 2048, 64
+# What the kernel keeps of a value has this many bits for its rank.
+_LONGEST = 1 << 21
 _THREADS = 512
 
 
 def sort_in_place(rows: torch.Tensor) -> bool:
     """Sort every row (B, n) ascending, in place, or return False where that is left to torch."""
     count, n = rows.shape
-    if not rows.is_cuda or n < _SHORTEST or count < _FEWEST or not rows.is_contiguous():
+    if not rows.is_cuda or not _SHORTEST <= n < _LONGEST or count < _FEWEST or not rows.is_contiguous():
         return False
     launch = _launcher(rows.device.index)
     if launch is None:
         return False
-    launch(rows, torch.empty_like(rows))
+    launch(rows, torch.empty_like(rows), torch.empty_like(rows))
     return True
 
 
 @cache
-def _launcher(device: int) -> Callable[[torch.Tensor, torch.Tensor], None] | None:
+def _launcher(device: int) -> Callable[..., None] | None:
     """What sorts rows on a device; None without cuda-core. Compiled once per machine: cuda-core keeps the program."""
     if find_spec("cuda") is None or find_spec("cuda.core") is None:
         return None
@@ -42,11 +44,11 @@ def _launcher(device: int) -> Callable[[torch.Tensor, torch.Tensor], None] | Non
         program = Program(files("sotdd.kernels").joinpath("sort.cu").read_text(encoding="utf-8"), "c++", options)
         kernel: Any = program.compile("cubin", cache=FileStreamProgramCache()).get_kernel("sort_rows")
 
-    def sort(rows: torch.Tensor, spare: torch.Tensor) -> None:
+    def sort(rows: torch.Tensor, *spares: torch.Tensor) -> None:
         with torch.cuda.device(device):
             stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
             config = LaunchConfig(grid=len(rows), block=_THREADS)
-            launch(stream, config, kernel, rows.data_ptr(), spare.data_ptr(), _int32(rows.shape[1]))
+            launch(stream, config, kernel, *(part.data_ptr() for part in (rows, *spares)), _int32(rows.shape[1]))
 
     return sort
 

@@ -15,6 +15,9 @@ from sotdd.engines.torch.upload import copied
 from sotdd.engines.torch.verbs import Layout, Rows
 from sotdd.projections.labels import LabelTerms
 
+# Values of splits that are worked on at a time.
+_VALUES = 1 << 26
+
 
 @dataclass(frozen=True, eq=False)
 class FeatureProjections:
@@ -90,25 +93,35 @@ class Pool:
 def split_costs(pool: Pool, splits: Ways, orders: Sequence[float], steps: fused.Steps | None) -> torch.Tensor:
     """W_p^p (B, S, orders) between the two sides of every split, for each order p."""
     costs = []
-    for number in range(len(splits)):
-        a, b = (_sorted_side(pool, side) for side in splits.draw(number))
-        costs.append(torch.stack([verbs.transport_rows(a, b, p, steps) for p in orders], dim=1))
-    return torch.stack(costs, dim=1)
+    together = max(1, _VALUES // (len(pool.rows) * sum(splits.sizes)))
+    for start in range(0, len(splits), together):
+        drawn = [splits.draw(number) for number in range(start, min(start + together, len(splits)))]
+        a, b = (_sorted_sides(pool, sides) for sides in zip(*drawn, strict=True))  # (B · S, n) and (B · S, m)
+        found = torch.stack([verbs.transport_rows(a, b, p, steps) for p in orders], dim=1)
+        costs.append(found.view(len(pool.rows), len(drawn), len(orders)))
+    return torch.cat(costs, dim=1)
 
 
-def _sorted_side(pool: Pool, side: Side) -> Rows:
-    """Sorted data point projections of the points of one side."""
-    device = pool.rows.device
-    together = copied(np.concatenate([side.offsets, pool.columns[side.index]]), np.int64, device)
-    edges, index = together[: len(side.offsets)], together[len(side.offsets) :]
+def _sorted_sides(pool: Pool, sides: Sequence[Side]) -> Rows:
+    """Sorted data point projections (B · S, n) of the points of some sides, each of n points.
+
+    All sides are one row for the time of the work, in which the classes of each side are classes of their own.
+    """
+    device, count, n = pool.rows.device, len(sides), len(sides[0].index)
+    starts = np.cumsum([0, *(side.offsets[-1] for side in sides)])
+    offsets = np.concatenate([[0], *(side.offsets[1:] + start for side, start in zip(sides, starts, strict=False))])
+    chosen = np.concatenate([pool.columns[side.index] for side in sides])
+    parts = [offsets, chosen, *([] if pool.shifts is None else [np.concatenate([side.classes for side in sides])])]
+    sizes = [len(part) for part in parts]
+    edges, index, *classes = torch.split(copied(np.concatenate(parts), np.int64, device), sizes)
     codes = torch.repeat_interleave(edges.diff(), output_size=len(index)).int()
-    layout = Layout(pool.layout.data, side.offsets, edges, codes, None, None, None)
+    layout = Layout(pool.layout.data, offsets, edges, codes, None, None, None)
     rows = pool.rows.index_select(1, index)
     if pool.shifts is not None:
-        terms = pool.shifts[:, torch.from_numpy(side.classes).to(device)].contiguous()
+        terms = pool.shifts[:, classes[0]].contiguous()
     else:
         by_labels = rows if pool.label_rows is None else pool.label_rows.index_select(1, index)
         terms = verbs.class_terms(by_labels, layout, pool.terms, pool.coefficients)
         del by_labels
     verbs.shift_rows(rows, codes, pool.weights, terms)
-    return verbs.sort(rows)
+    return verbs.sort(rows.view(len(rows) * count, n))

@@ -1,5 +1,6 @@
 """The torch engine against the CPU engine; on the processor here, on a GPU where there is one."""
 
+import math
 import subprocess
 import sys
 
@@ -87,7 +88,7 @@ def test_it_agrees_with_the_cpu_engine(pair, device, settings):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("d", [70, 256, 700, 5000])
+@pytest.mark.parametrize("d", [130, 256, 700, 5000])
 @pytest.mark.parametrize(
     "settings", [{}, {"tilt": True}, {"shared_directions": False, "chunk": 128}, {"label_law": "quantiles"}]
 )
@@ -95,6 +96,40 @@ def test_it_agrees_for_structured_directions(rng, device, d, settings):
     datasets = [LabelledData.of((rng.normal(size=(n, d)), rng.integers(0, 4, size=n)), str(n)) for n in (70, 45)]
     ours, theirs = both(datasets, device, directions=sotdd.Hadamard(), **settings)
     np.testing.assert_allclose(theirs, ours, rtol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("p", [1, 2, 3.5])
+def test_matrices_agree_with_their_controls_and_halves(rng, device, p):
+    sizes = (70, 45, 45, 120)
+    datasets = [LabelledData.of((rng.normal(size=(n, 130)), rng.integers(0, 4, size=n)), str(n)) for n in sizes]
+    pairs = [(0, 1), (1, 2), (2, 0), (0, 3), (3, 1)]
+    projections = sotdd.Projections.fit(datasets, n_projections=300, tilt=True)
+    ours, theirs = (
+        compare(datasets, pairs, projections, p, engine=engine, estimator="controlled", halves=True, n_splits=2)
+        for engine in (CpuEngine(), TorchEngine(device))
+    )
+    for pair in pairs:
+        np.testing.assert_allclose(theirs[pair].per_projection, ours[pair].per_projection, rtol=1e-4)
+        assert theirs[pair].value == pytest.approx(ours[pair].value, rel=1e-4)
+        np.testing.assert_allclose(theirs[pair].sampling.distances, ours[pair].sampling.distances, rtol=1e-4)
+        np.testing.assert_allclose(theirs[pair].noise.distances, ours[pair].noise.distances, rtol=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("n", [100, 3000, 40_000])
+def test_rows_are_sorted_whatever_they_hold(device, n):
+    random = torch.Generator().manual_seed(0)
+    normal = torch.randn((16, n), generator=random)
+    lumps = torch.randint(0, 5, (16, n), generator=random) * 1e3 + 1e-3 * normal
+    ties = torch.randint(0, 3, (16, n), generator=random).float()
+    zeros = torch.where(normal > 0.5, normal, torch.zeros(()))
+    odd = normal.clone()
+    odd[0, 3], odd[1, :5], odd[2, ::2], odd[3] = math.nan, -math.inf, math.inf, math.nan
+    rows = torch.cat([normal, lumps, ties, zeros, torch.exp(9 * normal), torch.full((4, n), 2.5), odd]).to(device)
+    expected = torch.sort(rows, dim=1).values
+    found = torch_verbs.sort(rows.clone())
+    assert bool(((found == expected) | (found.isnan() & expected.isnan())).all())
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -1,4 +1,4 @@
-// Sorts rows of float32 ascending, keys only, one block of threads to a row.
+// Sorts rows of float32 ascending, keys only, one block of threads to a row at a time.
 //
 // A sample of the row gives the edges of 64 segments that hold about as many values each; every segment is cut into cells
 // of equal width, and one cell for values equal to its edge. Values are counted by cell, scattered to their cells, and
@@ -8,11 +8,14 @@
 
 typedef unsigned int u32;
 
-constexpr int kThreads = 512, kWarps = kThreads / 32;
+#ifndef THREADS
+#define THREADS 1024
+#endif
+
+constexpr int kThreads = THREADS, kWarps = kThreads / 32;
 constexpr int kSample = 1024, kSegments = 64, kCells = 32, kAllCells = kSegments * kCells;
-constexpr int kPerLane = 16, kTaken = 32 * kPerLane;  // values that a warp sorts
+constexpr int kPerLane = 8, kTaken = 32 * kPerLane;  // values that a warp sorts
 constexpr int kBatch = 4;  // values that a thread has at work at a time
-constexpr int kRankBits = 21;  // beside the eleven bits of a cell
 constexpr u32 kSign = 0x80000000u, kLast = 0xffffffffu;
 
 __device__ __forceinline__ u32 key_of(u32 bits) { return bits ^ ((u32)((int)bits >> 31) | kSign); }
@@ -22,7 +25,7 @@ __device__ __forceinline__ u32 least(u32 a, u32 b) { return a < b ? a : b; }
 __device__ __forceinline__ u32 most(u32 a, u32 b) { return a < b ? b : a; }
 
 struct Shared {
-  u32 counts[kAllCells];  // of values by cell, then where a cell begins
+  u32 counts[kAllCells];  // of values by cell, then where a cell begins, then where it ends
   u32 edges[kSegments];
   float lows[kSegments], slopes[kSegments];
   u32 sums[kWarps];
@@ -98,7 +101,7 @@ __device__ __forceinline__ void sort_some(const u32* from, u32* to, int size, u3
   __syncwarp();
   for (int at = lane; at < size; at += 32) {
     const u32 key = stage[at + at / 32];
-    to[at] = as_floats ? bits_of(key) : key;
+    if (as_floats) __stcs(to + at, bits_of(key)); else to[at] = key;
   }
   __syncwarp();
 }
@@ -156,14 +159,15 @@ __device__ void sum_up(Shared& s) {
   __syncthreads();
 }
 
-__device__ __forceinline__ int begin_of(const Shared& s, int cell, int n) { return cell < kAllCells ? s.counts[cell] : n; }
+// Where a cell begins, once counts are the ends of cells.
+__device__ __forceinline__ int begin_of(const Shared& s, int cell) { return cell ? s.counts[cell - 1] : 0; }
 
 // The first cell that begins at ``place`` or later.
 __device__ __forceinline__ int first_from(const Shared& s, int place) {
   int low = 0, high = kAllCells;
   while (low < high) {
     const int middle = (low + high) / 2;
-    if ((int)s.counts[middle] < place) low = middle + 1; else high = middle;
+    if (begin_of(s, middle) < place) low = middle + 1; else high = middle;
   }
   return low;
 }
@@ -171,11 +175,11 @@ __device__ __forceinline__ int first_from(const Shared& s, int place) {
 __device__ void sort_cells(Shared& s, u32* row, const u32* spare, int n) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int last = warp == kWarps - 1 ? kAllCells : first_from(s, (int)((long long)(warp + 1) * n / kWarps));
-  int cell = warp ? first_from(s, (int)((long long)warp * n / kWarps)) : 0;
+  int cell = first_from(s, (int)((long long)warp * n / kWarps));
   while (cell < last) {
-    const int begin = s.counts[cell];
+    const int begin = begin_of(s, cell);
     if (begin == n) break;
-    if (begin_of(s, cell + 1, n) - begin > kTaken) {
+    if ((int)s.counts[cell] - begin > kTaken) {
       if (lane == 0) s.large = 1;
       ++cell;
       continue;
@@ -183,9 +187,9 @@ __device__ void sort_cells(Shared& s, u32* row, const u32* spare, int n) {
     int low = cell + 1, high = last;  // as many cells as a warp takes together
     while (low < high) {
       const int middle = (low + high + 1) / 2;
-      if (begin_of(s, middle, n) - begin <= kTaken) low = middle; else high = middle - 1;
+      if ((int)s.counts[middle - 1] - begin <= kTaken) low = middle; else high = middle - 1;
     }
-    const int size = begin_of(s, low, n) - begin;
+    const int size = (int)s.counts[low - 1] - begin;
     if (size) sort_some(spare + begin, row + begin, size, s.stage[warp], lane, true);
     cell = low;
   }
@@ -224,8 +228,8 @@ __device__ void merge_cell(Shared& s, u32* row, u32* spare, int size) {
   __syncthreads();
 }
 
-// Counts the values of a row by cell; what each was and how many were there before are kept for the scattering.
-__device__ void count_cells(Shared& s, const u32* row, u32* codes, int n) {
+// Counts the values of a row by cell.
+__device__ void count_cells(Shared& s, const u32* row, int n) {
   for (int first = threadIdx.x; first < n; first += kBatch * kThreads) {
     int cells[kBatch];
 #pragma unroll
@@ -235,45 +239,49 @@ __device__ void count_cells(Shared& s, const u32* row, u32* codes, int n) {
     }
 #pragma unroll
     for (int k = 0; k < kBatch; ++k)
-      if (cells[k] >= 0) codes[first + k * kThreads] = (u32)cells[k] << kRankBits | atomicAdd(&s.counts[cells[k]], 1u);
+      if (cells[k] >= 0) atomicAdd(&s.counts[cells[k]], 1u);
   }
 }
 
-__device__ void scatter(const Shared& s, const u32* row, const u32* codes, u32* spare, int n) {
+// Writes keys to their cells; what was the begin of a cell becomes its end.
+__device__ void scatter(Shared& s, const u32* row, u32* spare, int n) {
   for (int first = threadIdx.x; first < n; first += kBatch * kThreads) {
-    u32 keys[kBatch], places[kBatch];
+    u32 keys[kBatch];
+    int cells[kBatch];
 #pragma unroll
     for (int k = 0; k < kBatch; ++k) {
       const int i = first + k * kThreads;
-      const u32 code = i < n ? codes[i] : 0;
-      keys[k] = i < n ? key_of(row[i]) : 0;
-      places[k] = s.counts[code >> kRankBits] + (code & ((1u << kRankBits) - 1));
+      const u32 bits = i < n ? __ldcs(row + i) : 0;
+      cells[k] = i < n ? cell_of(s, bits) : -1;
+      keys[k] = key_of(bits);
     }
 #pragma unroll
     for (int k = 0; k < kBatch; ++k)
-      if (first + k * kThreads < n) spare[places[k]] = keys[k];
+      if (cells[k] >= 0) spare[atomicAdd(&s.counts[cells[k]], 1u)] = keys[k];
   }
 }
 
-// rows, spares and codes hold as many values; a row has less than 2 ** kRankBits of them.
-extern "C" __global__ void __launch_bounds__(kThreads) sort_rows(u32* rows, u32* spares, u32* all_codes, int n) {
+// Every block takes one row after another. What it scatters to, one row of ``spares``, is always the same memory and
+// stays in the cache, where single values can be written to; few blocks are at work for that.
+extern "C" __global__ void __launch_bounds__(kThreads) sort_rows(u32* rows, u32* spares, int count, int n) {
   __shared__ Shared s;
-  u32* const row = rows + (long long)blockIdx.x * n;
   u32* const spare = spares + (long long)blockIdx.x * n;
-  u32* const codes = all_codes + (long long)blockIdx.x * n;
-  for (int i = threadIdx.x; i < kAllCells; i += kThreads) s.counts[i] = 0;
-  if (threadIdx.x == 0) s.large = 0;
-  find_edges(s, row, n);
-  count_cells(s, row, codes, n);
-  __syncthreads();
-  sum_up(s);
-  scatter(s, row, codes, spare, n);
-  __syncthreads();
-  sort_cells(s, row, spare, n);
-  __syncthreads();
-  if (!s.large) return;
-  for (int cell = 0; cell < kAllCells; ++cell) {
-    const int begin = s.counts[cell], size = begin_of(s, cell + 1, n) - begin;
-    if (size > kTaken) merge_cell(s, row + begin, spare + begin, size);
+  for (int line = blockIdx.x; line < count; line += gridDim.x) {
+    u32* const row = rows + (long long)line * n;
+    for (int i = threadIdx.x; i < kAllCells; i += kThreads) s.counts[i] = 0;
+    if (threadIdx.x == 0) s.large = 0;
+    find_edges(s, row, n);
+    count_cells(s, row, n);
+    __syncthreads();
+    sum_up(s);
+    scatter(s, row, spare, n);
+    __syncthreads();
+    sort_cells(s, row, spare, n);
+    __syncthreads();
+    for (int cell = 0; s.large && cell < kAllCells; ++cell) {
+      const int begin = begin_of(s, cell), size = (int)s.counts[cell] - begin;
+      if (size > kTaken) merge_cell(s, row + begin, spare + begin, size);
+    }
+    __syncthreads();
   }
 }

@@ -15,7 +15,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.restorable import Settings
-from sotdd.projections.turns import Turn, TurnedDirections, drawn_turn, turn_size, worth_turning
+from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, drawn_turn, turn_size
 
 if TYPE_CHECKING:
     from sotdd.projections.hadamard import Hadamard
@@ -244,7 +244,7 @@ class Tilted:
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions | TurnedDirections:
         """Stretch Gaussian vectors, or rows of turns, and bring them to length one."""
         self._check_features(n_features)
-        if self.structured and worth_turning(n_features):
+        if self.structured and n_features >= FEWEST_FEATURES:
             size = turn_size(n_features)
             starts = range(0, n_projections, size)
             parts = tuple((self.turn(rng, n_features), 0, min(size, n_projections - start)) for start in starts)

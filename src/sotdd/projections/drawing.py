@@ -21,7 +21,7 @@ from sotdd.projections.labels import LabelLaw
 from sotdd.projections.moments import CUT, MomentLaw, Moments, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale, scaler_for
-from sotdd.projections.turns import worth_turning
+from sotdd.projections.turns import FEWEST_FEATURES
 
 if TYPE_CHECKING:
     _Call = TypeVar("_Call", bound=Callable[..., object])
@@ -61,7 +61,7 @@ class Drawing:
         How a class enters: "moments", the paper's, cut at five spreads where features are scaled, which is also what
         None stands for; "paper", without the cut; "quantiles" for `ClassQuantiles`; or a label law.
     directions
-        The law of directions; None for `Hadamard`, or `Sphere` with fewer than 64 features.
+        The law of directions; None for `Hadamard`, or `Sphere` with fewer than 128 features.
     shared_directions
         Whether one direction serves features and labels, or labels get one of their own.
     scale
@@ -144,7 +144,7 @@ class Drawing:
 
 def default_directions(n_features: int) -> DirectionLaw:
     """The law that calls draw directions by: structured ones where points have so many features that they pay."""
-    return Hadamard() if worth_turning(n_features) else Sphere()
+    return Hadamard() if n_features >= FEWEST_FEATURES else Sphere()
 
 
 # What calls draw unless they are told otherwise.

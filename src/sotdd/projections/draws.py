@@ -17,7 +17,7 @@ from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointM
 from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms
 from sotdd.projections.moments import Polynomials, moment_terms
-from sotdd.projections.turns import Turn, TurnedDirections, turn_size, worth_turning
+from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
 # same however many are drawn, in whatever portions, on however many threads.
@@ -136,7 +136,7 @@ class Laws:
         """The law of directions where it draws whole turns, or None."""
         law = self.directions
         turns = isinstance(law, Hadamard) or (isinstance(law, Tilted) and law.structured)
-        return law if turns and worth_turning(self.n_features) else None  # type: ignore[return-value]
+        return law if turns and self.n_features >= FEWEST_FEATURES else None  # type: ignore[return-value]
 
     def _project(self, index: int, stream: Stream) -> Drawn:
         law = self._structured

@@ -13,7 +13,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.projections.directions import Directions, Sphere
 from sotdd.projections.restorable import Settings
-from sotdd.projections.turns import Turn, TurnedDirections, drawn_turn, turn_size, worth_turning
+from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, drawn_turn, turn_size
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Hadamard:
     A turn of D ≥ d dimensions, a power of two, is a product of three Hadamard transforms and three rows of random
     signs. Its D rows, seen in the first d coordinates and brought to length one, are the directions. D projections of a
     point take about 3·D·log₂ D additions in place of 2·d·D operations: the more features, the more is saved. Distances
-    agree with those of `Sphere` within its noise; see docs/decisions/0025-structured-directions.md. With fewer than 64
-    features, where nothing would be saved, the directions are those of `Sphere`.
+    agree with those of `Sphere` within its noise; see docs/decisions/0025-structured-directions.md. With fewer than
+    128 features, where nothing would be saved, the directions are those of `Sphere`.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Hadamard:
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> TurnedDirections | Directions:
         """Draw as many turns as it takes."""
-        if not worth_turning(n_features):
+        if n_features < FEWEST_FEATURES:
             return Sphere(self.ambient).draw(rng, n_projections, n_features)
         size = turn_size(n_features)
         starts = range(0, n_projections, size)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # With fewer features a product is as fast. Rows of a turn, seen in a few coordinates, may also be so short that little
 # of them is more than rounding.
-_FEWEST_FEATURES = 64
+FEWEST_FEATURES = 128
 
 # Fewer dimensions would make directions a coarse grid.
 _FEWEST_DIMENSIONS = 256
@@ -90,9 +90,9 @@ class TurnedDirections:
     Examples
     --------
     >>> import numpy as np, sotdd
-    >>> drawn = sotdd.Hadamard().draw(np.random.default_rng(0), 4, 100)
-    >>> drawn(np.zeros((7, 100))).shape, drawn.theta.shape
-    ((4, 7), (4, 100))
+    >>> drawn = sotdd.Hadamard().draw(np.random.default_rng(0), 4, 200)
+    >>> drawn(np.zeros((7, 200))).shape, drawn.theta.shape
+    ((4, 7), (4, 200))
     """
 
     parts: tuple[tuple[Turn, int, int], ...]
@@ -151,11 +151,6 @@ class TurnedDirections:
             else:
                 together.append((turn, first, stop))
         return TurnedDirections(tuple(together), parts[0].n_features)
-
-
-def worth_turning(n_features: int) -> bool:
-    """Whether points have so many features that turns pay."""
-    return n_features >= _FEWEST_FEATURES
 
 
 def turn_size(n_features: int) -> int:

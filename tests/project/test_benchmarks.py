@@ -19,6 +19,7 @@ from benchmarks import (
     plain_torch,
     scale,
     sketches,
+    structured,
     trust,
 )
 
@@ -62,6 +63,7 @@ def test_every_benchmark_runs_at_a_small_size():
     small = {"n": 200, "d": 8, "count": 64}
     lines = [
         *core.product(1, **small),
+        *core.default_call(1, n=200, d=8),
         *core.against_torch(1, **small),
         *core.classes(1, n=2000, d=8, count=64),
         *core.growth(1, **small),
@@ -69,9 +71,22 @@ def test_every_benchmark_runs_at_a_small_size():
         *core.command_line(1),
         *core.memory(**small),
     ]
-    assert len(lines) == 12
+    assert len(lines) == 15
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
-    assert core.table(lines).count("\n") == 13
+    assert core.table(lines).count("\n") == 16
+
+
+def test_structured_directions_are_compared_with_the_sphere(rng):
+    """Turn by turn: three hundred features, so that directions are structured; and too few, so that they are not."""
+    sides = [((rng.normal(moved, 1, size=(40, 300))), np.arange(40) % 3) for moved in (0.0, 0.3)]
+    line = structured.measure("normal", *sides, count=1024)
+    assert line.n_features == 300
+    assert abs(line.apart(line.controlled)[0]) < 6 * line.apart(line.controlled)[1]
+    assert line.row().count("|") == 8
+    few = structured.measure("normal", *((x[:, :5], y) for x, y in sides), count=1024)
+    assert abs(few.apart(few.controlled)[0]) < 6 * few.apart(few.controlled)[1]
+    names = [name for name, _, _ in structured.hostile_pairs(30)]
+    assert {"one-hot rows", "along axes", "rows of H itself"} <= set(names)
 
 
 def test_the_benchmark_of_label_terms_measures_the_distance(real_data):

@@ -190,7 +190,9 @@ def test_a_tilt_is_taken_off_again(pair):
     tilted = fitted(pair, n_projections=128, tilt=True)
     assert tilted.weighted
     assert tilted.evenly().fingerprint == fitted(pair, n_projections=128).fingerprint
-    assert tilted.fingerprint != sotdd.Projections.fit(pair, n_projections=128, tilt=True).fingerprint
+    assert tilted.fingerprint == sotdd.Projections.fit(pair, n_projections=128, tilt=True).fingerprint  # the default
+    usual = sotdd.Projections.fit(pair, n_projections=128, tilt=True, directions=sotdd.Sphere())
+    assert tilted.fingerprint != usual.fingerprint
 
 
 def test_on_a_span(rng):
@@ -205,6 +207,16 @@ def test_on_a_span(rng):
             sotdd.distance(np.eye(d), np.eye(d), directions=sotdd.Hadamard(2), estimator=estimator)
     with pytest.raises(sotdd.SotddError, match="ambient"):
         sotdd.Hadamard(0)
+
+
+def test_it_is_the_default_where_there_are_many_features(rng):
+    for d, law in ((127, "sphere"), (128, "hadamard")):
+        x = rng.normal(size=(20, d))
+        assert sotdd.Projections.fit([x]).recipe()["directions"] == {"law": law}
+        as_written, by_sphere = (
+            sotdd.paper(x, x + 1, n_projections=64, **settings) for settings in ({}, {"directions": sotdd.Sphere()})
+        )
+        assert as_written.value == by_sphere.value
 
 
 def test_sketches_files_and_the_loss(pair, tmp_path):

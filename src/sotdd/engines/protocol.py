@@ -62,10 +62,6 @@ class PointSums:
     lengths: NDArray[np.float64]
     by_class: NDArray[np.float64]
 
-    def __add__(self, other: PointSums | None) -> PointSums:
-        """Those of further points of the dataset added."""
-        return self if other is None else PointSums(self.lengths + other.lengths, self.by_class + other.by_class)
-
 
 @dataclass(frozen=True, eq=False)
 class View:

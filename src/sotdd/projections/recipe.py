@@ -18,7 +18,7 @@ from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.column_names import Names, in_order
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.projections.directions import Directions, Sphere, Tilted
+from sotdd.projections.directions import Directions, Drawn, Sphere, Tilted
 from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source, join_blocks
 from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.moments import check_orders
@@ -33,6 +33,9 @@ _KEPT_BYTES = 64 << 20
 
 # How many numbers of a drawn direction go into the fingerprint.
 _SAMPLE = 64
+
+# How many directions of a turn.
+_SAMPLED_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +278,7 @@ class Projections:
         block = self._block(0)
         drawn = [block.features] if block.label_features is None else [block.features, block.label_features]
         probe = np.linspace(-1, 1, self.n_features, dtype=np.float32)[None, :]
-        values = [part.theta[0, :_SAMPLE] if isinstance(part, Directions) else part(probe)[:, 0] for part in drawn]
+        values = [_sampled(part, probe) for part in drawn]
         terms = block.terms
         return [
             np.round(np.asarray(part, np.float64), 5) + 0.0  # + 0.0: there is one zero
@@ -296,6 +299,15 @@ class Projections:
         ordered = in_order(data, self.columns, "the dataset that the projections were fitted on")
         self.check(ordered)
         return ordered
+
+
+def _sampled(drawn: Drawn, probe: NDArray[np.float32]) -> NDArray[Any]:
+    """Some of the numbers that were drawn."""
+    if isinstance(drawn, Directions):
+        return drawn.theta[0, :_SAMPLE]
+    if isinstance(drawn, TurnedDirections):  # few and small: a tilt differs in its last bits from machine to machine
+        return drawn.part(slice(_SAMPLED_ROWS))(probe / np.linalg.norm(probe))[:, 0]
+    return drawn(probe)[:, 0]
 
 
 def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -139,10 +139,15 @@ class CpuEngine:
                 moment_kernels.norm_sums(points, data.codes[block], lengths, by_class)
             return PointSums(lengths, by_class)
 
-        sums: list[PointSums | None] = [None] * len(datasets)
+        parts: list[list[PointSums]] = [[] for _ in datasets]
         for (number, _), part in zip(items, self._workers.each(sums_of, items), strict=True):
-            sums[number] = part + sums[number]
-        return [of_data for of_data in sums if of_data is not None]
+            parts[number].append(part)
+        return [
+            PointSums(
+                np.sum([part.lengths for part in shares], axis=0), np.sum([part.by_class for part in shares], axis=0)
+            )
+            for shares in parts
+        ]
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
         """W_p^p between each sorted row of a (B, n) and of b (B, m)."""

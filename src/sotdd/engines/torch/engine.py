@@ -44,7 +44,7 @@ _Result = TypeVar("_Result")
 
 _FIRST_CHUNK = 4 * BLOCK
 _LARGE_TURN = 64 * BLOCK
-_DRAWING_THREADS = 4
+_DRAWING_THREADS = 2
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
 # Values of controls that are worked on at a time.

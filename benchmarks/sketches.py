@@ -134,7 +134,7 @@ def summaries(n: int = 1_000_000, rows: int = 16, batch: int = 8192) -> str:
         for name, values in drawn.items()
     }
     ways: dict[str, Callable[[list[Rows]], tuple[Rows, int]]] = {
-        "1,024 fine bins, dyadic": fine_bins,
+        "1,024 bins, even from -1 to 1, then by doublings": fine_bins,
         "KLL, k = 200": lambda batches: kll(batches, 200),
         "KLL, k = 4,096": lambda batches: kll(batches, 4096),
         "sorted runs of 1,024": lambda batches: sorted_runs(batches, 1024),

@@ -59,11 +59,40 @@ def bin_losses(rows: Floats, means: Floats, out: Doubles) -> None:
 
 
 # --------------------------------------------------------------------------- counts in bins
+#
+# Bins are even on a scale of their own: values from -1 to 1 lie on it as they are, and beyond that each doubling is
+# as long as the unit. Scaled features have projections of about that size, so bins are even where most values are,
+# and an outlier costs as many bins as it has doublings, not all of them.
+
+_BITS_OF_ONE = np.int32(0x3F800000)  # 1.0 as a float32
+_BITS_OF_SIZE = np.int32(0x7FFFFFFF)  # all but the sign of a float32
+_STEP = 2.0**-23  # of a float32 from 1 to 2
+_ROUNDING = 1e-14
+
+
+@kernel
+def _even(value: float) -> float:
+    """Where a value lies on the scale of the bins."""
+    size = abs(value)
+    if size <= 1.0:
+        return value
+    mantissa, exponent = math.frexp(size)
+    return math.copysign(exponent - 1 + 2.0 * mantissa, value)
+
+
+@kernel
+def _value(position: float) -> float:
+    """The value at a position on the scale of the bins."""
+    size = abs(position)
+    if size <= 1.0:
+        return position
+    doublings = math.floor(size) - 1
+    return math.copysign(math.ldexp(size - doublings, int(doublings)), position)
 
 
 @kernel
 def _exponent(low: float, high: float, bins: int) -> int:
-    """The smallest e for which ``bins`` bins [k 2^e, (k + 1) 2^e) cover low … high.
+    """The smallest e for which ``bins`` bins [k 2^e, (k + 1) 2^e) cover low … high, both on the scale of the bins.
 
     It never falls when the range grows, so counts only ever move from finer to coarser bins; and no
     bin is finer than float32 tells values of this size apart.
@@ -80,13 +109,20 @@ def _exponent(low: float, high: float, bins: int) -> int:
 
 
 @kernel
+def _grid(low: float, high: float, bins: int) -> tuple[int, int]:
+    """The exponent of the bins that cover values low … high, and the number of the first of them."""
+    begin = _even(low)
+    e = _exponent(begin, _even(high), bins)
+    return e, math.floor(math.ldexp(begin, -e))
+
+
+@kernel
 def _widen(counts: Integers, spare: Integers, old: tuple[float, float], new: tuple[float, float]) -> None:
     """Move counts from the bins that cover ``old`` (low, high) to those that cover ``new``, around it."""
     if old[0] > old[1]:  # nothing is counted yet
         return
-    fine, coarse = _exponent(old[0], old[1], counts.size), _exponent(new[0], new[1], counts.size)
-    first_fine = math.floor(math.ldexp(old[0], -fine))
-    first_coarse = math.floor(math.ldexp(new[0], -coarse))
+    fine, first_fine = _grid(old[0], old[1], counts.size)
+    coarse, first_coarse = _grid(new[0], new[1], counts.size)
     if fine == coarse and first_fine == first_coarse:
         return
     halvings = min(coarse - fine, 63)  # a number of 64 bits has no more
@@ -101,8 +137,8 @@ def _widen(counts: Integers, spare: Integers, old: tuple[float, float], new: tup
 def count_values(rows: Floats, begin: int, end: int, counts: Integers, low: Doubles, high: Doubles) -> int:
     """Count values begin, …, end - 1 of each row (B, m) in its bins, counts (B, H).
 
-    Bins are as wide as a power of two and begin at its multiples, as fine as the range (low, high) of
-    what was counted so far allows. So what is counted in the end depends on the values alone, not on
+    Bins are as wide as a power of two on their scale and begin at its multiples, as fine as the range (low,
+    high) of what was counted so far allows. So what is counted in the end depends on the values alone, not on
     their order nor on how they were portioned. Returns the first row with a value that is not finite,
     or -1.
     """
@@ -122,12 +158,16 @@ def count_values(rows: Floats, begin: int, end: int, counts: Integers, low: Doub
             continue
         _widen(counts[line], spare, (low[line], high[line]), (smallest, largest))
         low[line], high[line] = smallest, largest
-        e = _exponent(smallest, largest, counts.shape[1])
+        e, first = _grid(smallest, largest, counts.shape[1])
         bins_per_unit = math.ldexp(1.0, -e)
-        first = math.floor(smallest * bins_per_unit)
         row_counts = counts[line]
+        bits = row.view(np.int32)
         for i in range(begin, end):
-            row_counts[math.floor(np.float64(row[i]) * bins_per_unit) - first] += 1
+            # Beyond 1 the bits of a float, read as an integer, are even on the scale of the bins; without a branch.
+            beyond = max((bits[i] & _BITS_OF_SIZE) - _BITS_OF_ONE, 0)
+            value = np.float64(row[i])
+            position = math.copysign(min(abs(value), 1.0) + beyond * _STEP, value)
+            row_counts[math.floor(position * bins_per_unit) - first] += 1
     return -1
 
 
@@ -149,76 +189,84 @@ def add_counts(
 
 
 @kernel
-def _rebin(
-    counts: Integers, low: float, high: float, weight: float, shift: float, cells: Doubles, span: Doubles
-) -> None:
-    """Add the counted values, taken as even within each bin and carried to weight * t + shift, to cells.
-
-    The cells are even between span[0] and span[1].
-    """
-    e = _exponent(low, high, counts.size)
-    width = math.ldexp(1.0, e)
-    first = math.floor(math.ldexp(low, -e))
-    per_unit = cells.size / (span[1] - span[0])
-    for i in range(counts.size):
-        if not counts[i]:
-            continue
-        left = weight * max(low, (first + i) * width) + shift
-        right = weight * min(high, (first + i + 1) * width) + shift
-        begin = max((min(left, right) - span[0]) * per_unit, 0.0)
-        end = min((max(left, right) - span[0]) * per_unit, float(cells.size))
-        cell, last = min(int(begin), cells.size - 1), min(int(end), cells.size - 1)
-        if cell == last:
-            cells[cell] += counts[i]
-            continue
-        density = counts[i] / (end - begin)
-        cells[cell] += density * (cell + 1 - begin)
-        for k in range(cell + 1, last):
-            cells[k] += density
-        cells[last] += density * (end - last)
-
-
-@kernel
 def last_bins(low: Doubles, high: Doubles, bins: int, out: Integers) -> None:
     """Write the number of the last bin of each row that its range reaches; -1 where nothing was counted."""
     for line in range(out.size):
         if low[line] > high[line]:
             out[line] = -1
             continue
-        e = _exponent(low[line], high[line], bins)
-        out[line] = math.floor(math.ldexp(high[line], -e)) - math.floor(math.ldexp(low[line], -e))
+        e, first = _grid(low[line], high[line], bins)
+        out[line] = math.floor(math.ldexp(_even(high[line]), -e)) - first
 
 
 @kernel
-def bin_widths(low: Doubles, high: Doubles, bins: int, out: Doubles) -> None:
-    """Write the width of the bins of each row, zero where all its values are one."""
+def _write_intervals(counts: Integers, low: float, high: float, masses: Doubles, edges: Doubles) -> None:
+    """Write what is known of counted values: masses (H + 2,) that lie evenly between edges (H + 3,).
+
+    One value is the lowest and one the highest, so the first and the last interval are points; the others are the
+    bins, none of them beyond.
+    """
+    e, first = _grid(low, high, counts.size)
+    masses[0] = masses[-1] = 0.0
+    for i in range(counts.size):
+        masses[i + 1] = counts[i]
+    if low < high:
+        last = math.floor(math.ldexp(_even(high), -e)) - first
+        masses[1] -= 1.0
+        masses[last + 1] -= 1.0
+        masses[0] = masses[-1] = 1.0
+    edges[0], edges[-1] = low, high
+    for i in range(counts.size + 1):
+        edges[i + 1] = min(max(_value(math.ldexp(float(first + i), e)), low), high)
+
+
+@kernel
+def bin_widths(counts: Integers, low: Doubles, high: Doubles, out: Doubles) -> None:
+    """Write how wide the bins of each row (B, H) are, in the root mean square over what is counted in them."""
+    masses, edges = np.empty(counts.shape[1] + 2), np.empty(counts.shape[1] + 3)
     for line in range(out.size):
-        out[line] = math.ldexp(1.0, _exponent(low[line], high[line], bins)) if low[line] < high[line] else 0.0
+        out[line] = 0.0
+        if low[line] < high[line]:
+            _write_intervals(counts[line], low[line], high[line], masses, edges)
+            out[line] = _mean_width(masses, edges)
 
 
 @kernel
-def _means_of_cells(cells: Doubles, span: Doubles, out: Floats, lost: Doubles) -> None:
-    """Write the means over equal parts of the probability that lies evenly within each of even cells.
+def _mean_width(masses: Doubles, edges: Doubles) -> float:
+    """The root mean square of the widths of intervals, each counted by its mass."""
+    total, squares = 0.0, 0.0
+    for i in range(masses.size):
+        width = edges[i + 1] - edges[i]
+        total += masses[i]
+        squares += masses[i] * width * width
+    return math.sqrt(squares / total) if total > 0.0 else 0.0
 
-    And what is lost by them, lost (3,): the mean and the root mean square of the deviations within parts,
-    and the width of a cell.
+
+# --------------------------------------------------------------------------- quantiles of counts
+
+
+@kernel
+def _means_of_parts(masses: Doubles, edges: Doubles, out: Floats, lost: Doubles) -> None:
+    """Write the means over equal parts of the probability that lies evenly within each of some intervals.
+
+    And what is lost by them, lost (2,): the mean and the root mean square of the deviations within parts.
     """
     total = 0.0
-    for k in range(cells.size):
-        total += cells[k]
-    width = (span[1] - span[0]) / cells.size
+    for k in range(masses.size):
+        total += masses[k]
     part_mass = total / out.size
-    cell, used = 0, 0.0  # how much of the cell's mass is spent
+    cell, used = 0, 0.0  # how much of the interval's mass is spent
     deviations, squares = 0.0, 0.0
     for q in range(out.size):
         wanted, moment, second = part_mass, 0.0, 0.0
-        origin = cell  # positions are counted from here, so that squares keep their digits
-        while cell < cells.size:
-            taken = min(wanted, cells[cell] - used)
+        origin = edges[min(cell, masses.size - 1)]  # values are taken from here, so that squares keep their digits
+        while cell < masses.size:
+            taken = min(wanted, masses[cell] - used)
             if taken > 0.0:
-                position = cell - origin + (used + 0.5 * taken) / cells[cell]
-                moment += taken * position
-                second += taken * (position * position + (taken / cells[cell]) ** 2 / 12)
+                width = edges[cell + 1] - edges[cell]
+                middle = edges[cell] - origin + width * (used + 0.5 * taken) / masses[cell]
+                moment += taken * middle
+                second += taken * (middle * middle + (width * taken / masses[cell]) ** 2 / 12)
                 wanted -= taken
                 used += taken
             if wanted <= 0.0:
@@ -227,15 +275,65 @@ def _means_of_cells(cells: Doubles, span: Doubles, out: Floats, lost: Doubles) -
             used = 0.0
         got = part_mass - max(wanted, 0.0)
         if got > 0.0:
-            out[q] = np.float32(span[0] + width * (origin + moment / got))
+            out[q] = np.float32(origin + moment / got)
             variance = max(second / got - (moment / got) ** 2, 0.0)
             deviations += math.sqrt(variance)
             squares += variance
         else:
-            out[q] = np.float32(span[1])
-    lost[0] = width * deviations / out.size
-    lost[1] = width * math.sqrt(squares / out.size)
-    lost[2] = width
+            out[q] = np.float32(edges[masses.size])
+    lost[0] = deviations / out.size
+    lost[1] = math.sqrt(squares / out.size)
+
+
+@kernel
+def _write_cells(begin: float, end: float, edges: Doubles) -> None:
+    """Write the edges of cells that are even on the scale of the bins, but for the first and the last: points."""
+    low, high = _even(begin), _even(end)
+    n_cells = edges.size - 3
+    for k in range(n_cells + 1):
+        edges[k + 1] = min(max(_value(low + (high - low) * k / n_cells), begin), end)
+    edges[0] = edges[1] = begin
+    edges[-1] = edges[-2] = end
+
+
+@kernel
+def _put_in_cells(masses: Doubles, intervals: Doubles, cells: Doubles, edges: Doubles) -> None:
+    """Add masses that lie evenly between the edges of intervals, in whichever order, to cells of `_write_cells`."""
+    begin = _even(edges[0])
+    n_cells = cells.size - 2
+    per_unit = n_cells / (_even(edges[-1]) - begin)
+    # The ends come from the same numbers as the intervals, but for the last bit: products and sums may be fused.
+    lowest, highest = edges[0] + _ROUNDING * abs(edges[0]), edges[-1] - _ROUNDING * abs(edges[-1])
+    for i in range(masses.size):
+        if not masses[i] > 0.0:
+            continue
+        left, right = min(intervals[i], intervals[i + 1]), max(intervals[i], intervals[i + 1])
+        if right <= lowest or left >= highest:
+            cells[0 if right <= lowest else cells.size - 1] += masses[i]
+            continue
+        cell = 1 + min(max(int((_even(left) - begin) * per_unit), 0), n_cells - 1)
+        last = 1 + min(max(int((_even(right) - begin) * per_unit), cell - 1), n_cells - 1)
+        if cell == last:
+            cells[cell] += masses[i]
+            continue
+        density = masses[i] / (right - left)
+        cells[cell] += density * max(edges[cell + 1] - left, 0.0)
+        for k in range(cell + 1, last):
+            cells[k] += density * (edges[k + 1] - edges[k])
+        cells[last] += density * max(right - edges[last], 0.0)
+
+
+@kernel
+def _span(low: Doubles, high: Doubles, weight: float, shifts: Doubles) -> tuple[float, float, int]:
+    """The range of weight * t + shift over all groups, and how many of them have values."""
+    begin, end, filled = np.inf, -np.inf, 0
+    for g in range(low.size):
+        if low[g] <= high[g]:
+            one, two = weight * low[g], weight * high[g]
+            begin = min(begin, min(one, two) + shifts[g])
+            end = max(end, max(one, two) + shifts[g])
+            filled += 1
+    return begin, end, filled
 
 
 @kernel
@@ -245,30 +343,39 @@ def quantiles_of_counts(
     high: Doubles,
     weights: Doubles,
     shifts: Doubles,
-    cells: Doubles,
+    n_cells: int,
     out: Floats,
     lost: Doubles,
 ) -> None:
     """Write the quantile functions, out (B, Q), of values counted group by group, counts (G, B, H).
 
-    Values of group g in row l are carried to weights[l] * t + shifts[l, g] first; ``cells`` is room to
-    work in, and its size how finely the groups are put together. What is lost by that, lost (B, 3), is
-    as `_means_of_cells` says.
+    Values of group g in row l are carried to weights[l] * t + shifts[l, g] first. Several groups are put together
+    in ``n_cells`` cells. What is lost by the means, lost (B, 3), is as `_means_of_parts` says, and then the width
+    of the cells.
     """
-    span = np.empty(2)
+    n_groups, n_bins = counts.shape[0], counts.shape[2]
+    masses, intervals = np.empty(n_bins + 2), np.empty(n_bins + 3)
+    cells, edges = np.empty(n_cells + 2), np.empty(n_cells + 3)
     for line in range(out.shape[0]):
-        span[0], span[1] = np.inf, -np.inf
-        for g in range(counts.shape[0]):
-            if low[g, line] <= high[g, line]:
-                one, two = weights[line] * low[g, line], weights[line] * high[g, line]
-                span[0] = min(span[0], min(one, two) + shifts[line, g])
-                span[1] = max(span[1], max(one, two) + shifts[line, g])
-        if not span[0] < span[1]:
-            out[line] = np.float32(span[0])
-            lost[line] = 0.0
+        begin, end, filled = _span(low[:, line], high[:, line], weights[line], shifts[line])
+        lost[line] = 0.0
+        if not _even(begin) < _even(end):
+            out[line] = np.float32(begin)
             continue
         cells[:] = 0.0
-        for g in range(counts.shape[0]):
-            if low[g, line] <= high[g, line]:
-                _rebin(counts[g, line], low[g, line], high[g, line], weights[line], shifts[line, g], cells, span)
-        _means_of_cells(cells, span, out[line], lost[line])
+        _write_cells(begin, end, edges)
+        for g in range(n_groups):
+            if low[g, line] > high[g, line]:
+                continue
+            _write_intervals(counts[g, line], low[g, line], high[g, line], masses, intervals)
+            for i in range(intervals.size):
+                intervals[i] = weights[line] * intervals[i] + shifts[line, g]
+            if filled > 1:
+                _put_in_cells(masses, intervals, cells, edges)
+                continue
+            if weights[line] < 0.0:
+                masses[:], intervals[:] = masses[::-1].copy(), intervals[::-1].copy()
+            _means_of_parts(masses, intervals, out[line], lost[line])
+        if filled > 1:
+            _means_of_parts(cells, edges, out[line], lost[line])
+            lost[line, 2] = _mean_width(cells, edges)

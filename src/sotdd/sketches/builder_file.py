@@ -26,6 +26,9 @@ _MOST_QUANTILES = 1 << 20
 
 _STATISTICS, _BUILDER = "class statistics", "sketch builder"
 
+# How values are counted. Files of older versions do not say: theirs had bins of one width over the whole range.
+_BINS = "by doublings"
+
 
 def write_statistics(statistics: ClassStatistics, path: Path) -> None:
     """Write the counts of classes, and what the label terms are computed from."""
@@ -36,7 +39,7 @@ def write_statistics(statistics: ClassStatistics, path: Path) -> None:
 
 def read_statistics(path: Path, projections: Projections | None) -> ClassStatistics:
     """Read what `write_statistics` wrote."""
-    checked = unpacked(_STATISTICS, content_of(path, _STATISTICS), str(path))
+    checked = _opened(_STATISTICS, path)
     return _take_statistics(checked, "seen", _projections(checked, projections, path))
 
 
@@ -54,7 +57,7 @@ def write_builder(builder: SketchBuilder, path: Path) -> None:
 
 def read_builder(path: Path, projections: Projections | None) -> SketchBuilder:
     """Read what `write_builder` wrote."""
-    checked = unpacked(_BUILDER, content_of(path, _BUILDER), str(path))
+    checked = _opened(_BUILDER, path)
     drawn = _projections(checked, projections, path)
     first = _take_statistics(checked, "given", drawn) if checked.has("given") else None
     builder = SketchBuilder(drawn, first, n_quantiles=checked.count("n_quantiles", most=_MOST_QUANTILES))
@@ -65,8 +68,18 @@ def read_builder(path: Path, projections: Projections | None) -> SketchBuilder:
     return builder
 
 
+def _opened(kind: str, path: Path) -> Checked:
+    """The content of a file, or an error where its counts are not in the bins of today."""
+    checked = unpacked(kind, content_of(path, kind), str(path))
+    counted = any(checked.holds(f"{name} counts") for name in ("seen", "given", "counted"))
+    if counted and not (checked.has("bins") and checked.text("bins") == _BINS):
+        raise SotddError(f"{str(path)!r} counts values in other bins than this sotdd: go over the data again.")
+    return checked
+
+
 def _recipe_of(projections: Projections) -> tuple[Header, Arrays]:
-    return packed_recipe(projections.recipe(), projections.fingerprint, projections.scaler)
+    header, arrays = packed_recipe(projections.recipe(), projections.fingerprint, projections.scaler)
+    return {"bins": _BINS, **header}, arrays
 
 
 def _projections(checked: Checked, projections: Projections | None, path: Path) -> Projections:

@@ -15,7 +15,7 @@ from sotdd.projections.draws import BLOCK
 from sotdd.projections.labels import LabelTerms
 from sotdd.projections.recipe import Projections
 
-# Bins per row. Quantiles of a normal law come out within 0.0002 of its standard deviation.
+# Bins per row.
 BINS = 1024
 # Groups with terms of their own are put together in cells this many times finer than bins.
 _CELLS = 8 * BINS
@@ -32,9 +32,10 @@ _MOST_VALUES = 1 << 24
 class Histograms:
     """Counts (L, H) of values in H bins, a row for each projection.
 
-    A bin is as wide as a power of two and begins at a multiple of it. Bins are as fine as the range of the
-    values allows. So the counts depend on the values alone: not on their order, nor on how they were
-    portioned and merged.
+    Bins are even from -1 to 1, and beyond that each doubling has as many of them as the unit: scaled features
+    have projections of that size, and outliers leave room for the others. Bins are as fine as the range of the
+    values allows, by powers of two. So the counts depend on the values alone: not on their order, nor on how
+    they were portioned and merged.
     """
 
     counts: NDArray[np.unsignedinteger]
@@ -79,15 +80,19 @@ class Histograms:
         beyond = np.arange(self.counts.shape[1]) > last[:, None]
         if self.counts[beyond].any() or (self.counts > 2**62).any():
             return False
+        filled = np.flatnonzero(last >= 0)
+        ends = self.counts[filled, 0] > 0, self.counts[filled, last[filled]] > 0  # the lowest value and the highest
+        several = (last[filled] > 0) | (self.counts[filled, 0] > 1) | (self.low[filled] == self.high[filled])
         counted = self.counts.sum(axis=1, dtype=np.float64)
-        return bool((counted == self.n_points).all() or not counted.any())
+        complete = bool((counted == self.n_points).all() or not counted.any())
+        return complete and bool(ends[0].all() and ends[1].all() and several.all())
 
     def widths(self, part: slice) -> NDArray[np.float64]:
-        """The width of the bins of some rows (B,)."""
+        """How wide the bins of some rows (B,) are, in the root mean square over what is counted in them."""
         from sotdd.kernels.quantiles import bin_widths
 
         out = np.empty(part.stop - part.start)
-        bin_widths(self.low[part], self.high[part], BINS, out)
+        bin_widths(self.counts[part], self.low[part], self.high[part], out)
         return out
 
 
@@ -109,7 +114,7 @@ def quantiles_of(
     counts = np.stack([group.counts[part] for group in groups])
     low, high = (np.stack([getattr(group, end)[part] for group in groups]) for end in ("low", "high"))
     lost = np.empty((len(out), 3))
-    quantiles_of_counts(counts, low, high, weights, shifts, np.empty(_CELLS), out, lost)
+    quantiles_of_counts(counts, low, high, weights, shifts, _CELLS, out, lost)
     lost[:, 2] = _bin_error(groups, part, weights) + lost[:, 2] / _EVEN
     return out, lost
 

@@ -154,7 +154,8 @@ class ClassStatistics:
             count_classes(self.histograms, portion, portion.label_rows)
             return
         sums = class_sums(portion.label_rows, portion.offsets, portion.terms)
-        fits = (np.abs(sums) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
+        means = sums / np.diff(portion.offsets)
+        fits = (np.abs(means) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
         if not fits.all():
             line = int(np.argmin(fits))
             largest = float(np.abs(portion.label_rows[line]).max())

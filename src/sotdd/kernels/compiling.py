@@ -21,10 +21,22 @@ _F = TypeVar("_F", bound=Callable[..., object])
 _FAST_SUMS = {"contract", "reassoc", "nsz"}
 
 
+_compiled = partial(numba.njit, nogil=True, fastmath=_FAST_SUMS, error_model="numpy")
+
+
 def kernel(function: _F) -> _F:
     """Compile a loop on first use, without the GIL, cached on disk where that is possible."""
-    compiled = partial(numba.njit, nogil=True, fastmath=_FAST_SUMS, error_model="numpy")
     try:
-        return cast("_F", compiled(cache=True)(function))
+        return cast("_F", _compiled(cache=True)(function))
     except RuntimeError:  # no writable place for the cache: compile in every process instead
-        return cast("_F", compiled()(function))
+        return cast("_F", _compiled()(function))
+
+
+def step(function: _F) -> _F:
+    """Compile a part of kernels, into each of them.
+
+    A part that is called has two versions, its own and one beside the kernel's, which sum in another order. Which
+    of them runs depends on whether the kernel was compiled in this process or comes from the cache; so the first
+    run would differ from later ones in the last bits.
+    """
+    return cast("_F", _compiled(forceinline=True)(function))

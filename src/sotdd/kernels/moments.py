@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel
+from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel, step
 
 # --------------------------------------------------------------------------- points
 
@@ -66,7 +66,7 @@ def norm_sums(points: Floats, codes: Integers, powers: Doubles, class_sums: Doub
 # --------------------------------------------------------------------------- classes of projected points
 
 
-@kernel
+@step
 def _even_sums(members: Floats, sums: Doubles) -> float:
     """Add Σ t^2, Σ t^4 and Σ t^6 over a class to ``sums``; returns Σ t."""
     total = s2 = s4 = s6 = 0.0
@@ -84,7 +84,7 @@ def _even_sums(members: Floats, sums: Doubles) -> float:
     return total
 
 
-@kernel
+@step
 def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: Doubles) -> None:
     """Write the mean of t^k / k! over a class for k = 1, …, D, t cut to ±cut; D is a multiple of four.
 
@@ -148,7 +148,7 @@ def summarise_rows(
                 products[j, i] = products[i, j]
 
 
-@kernel
+@step
 def _gaussian_cost(
     mean_a: Doubles, covariance_a: Doubles, half_square_a: float,
     mean_b: Doubles, covariance_b: Doubles, half_square_b: float,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.kernels.compiling import kernel
+from sotdd.kernels.compiling import kernel, step
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -70,7 +70,7 @@ _STEP = 2.0**-23  # of a float32 from 1 to 2
 _ROUNDING = 1e-14
 
 
-@kernel
+@step
 def _even(value: float) -> float:
     """Where a value lies on the scale of the bins."""
     size = abs(value)
@@ -80,7 +80,7 @@ def _even(value: float) -> float:
     return math.copysign(exponent - 1 + 2.0 * mantissa, value)
 
 
-@kernel
+@step
 def _value(position: float) -> float:
     """The value at a position on the scale of the bins."""
     size = abs(position)
@@ -90,7 +90,7 @@ def _value(position: float) -> float:
     return math.copysign(math.ldexp(size - doublings, int(doublings)), position)
 
 
-@kernel
+@step
 def _exponent(low: float, high: float, bins: int) -> int:
     """The smallest e for which ``bins`` bins [k 2^e, (k + 1) 2^e) cover low … high, both on the scale of the bins.
 
@@ -108,7 +108,7 @@ def _exponent(low: float, high: float, bins: int) -> int:
     return e
 
 
-@kernel
+@step
 def _grid(low: float, high: float, bins: int) -> tuple[int, int]:
     """The exponent of the bins that cover values low … high, and the number of the first of them."""
     begin = _even(low)
@@ -116,7 +116,7 @@ def _grid(low: float, high: float, bins: int) -> tuple[int, int]:
     return e, math.floor(math.ldexp(begin, -e))
 
 
-@kernel
+@step
 def _widen(counts: Integers, spare: Integers, old: tuple[float, float], new: tuple[float, float]) -> None:
     """Move counts from the bins that cover ``old`` (low, high) to those that cover ``new``, around it."""
     if old[0] > old[1]:  # nothing is counted yet
@@ -199,7 +199,7 @@ def last_bins(low: Doubles, high: Doubles, bins: int, out: Integers) -> None:
         out[line] = math.floor(math.ldexp(_even(high[line]), -e)) - first
 
 
-@kernel
+@step
 def _write_intervals(counts: Integers, low: float, high: float, masses: Doubles, edges: Doubles) -> None:
     """Write what is known of counted values: masses (H + 2,) that lie evenly between edges (H + 3,).
 
@@ -231,7 +231,7 @@ def bin_widths(counts: Integers, low: Doubles, high: Doubles, out: Doubles) -> N
             out[line] = _mean_width(masses, edges)
 
 
-@kernel
+@step
 def _mean_width(masses: Doubles, edges: Doubles) -> float:
     """The root mean square of the widths of intervals, each counted by its mass."""
     total, squares = 0.0, 0.0
@@ -245,7 +245,7 @@ def _mean_width(masses: Doubles, edges: Doubles) -> float:
 # --------------------------------------------------------------------------- quantiles of counts
 
 
-@kernel
+@step
 def _means_of_parts(masses: Doubles, edges: Doubles, out: Floats, lost: Doubles) -> None:
     """Write the means over equal parts of the probability that lies evenly within each of some intervals.
 
@@ -285,7 +285,7 @@ def _means_of_parts(masses: Doubles, edges: Doubles, out: Floats, lost: Doubles)
     lost[1] = math.sqrt(squares / out.size)
 
 
-@kernel
+@step
 def _write_cells(begin: float, end: float, edges: Doubles) -> None:
     """Write the edges of cells that are even on the scale of the bins, but for the first and the last: points."""
     low, high = _even(begin), _even(end)
@@ -296,7 +296,7 @@ def _write_cells(begin: float, end: float, edges: Doubles) -> None:
     edges[-1] = edges[-2] = end
 
 
-@kernel
+@step
 def _put_in_cells(masses: Doubles, intervals: Doubles, cells: Doubles, edges: Doubles) -> None:
     """Add masses that lie evenly between the edges of intervals, in whichever order, to cells of `_write_cells`."""
     begin = _even(edges[0])
@@ -323,7 +323,7 @@ def _put_in_cells(masses: Doubles, intervals: Doubles, cells: Doubles, edges: Do
         cells[last] += density * max(right - edges[last], 0.0)
 
 
-@kernel
+@step
 def _span(low: Doubles, high: Doubles, weight: float, shifts: Doubles) -> tuple[float, float, int]:
     """The range of weight * t + shift over all groups, and how many of them have values."""
     begin, end, filled = np.inf, -np.inf, 0

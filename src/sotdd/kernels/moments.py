@@ -107,9 +107,9 @@ def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: D
             s4 += v4
             powers[i] = v4
         sums = (s1, s2, s3, s4)
-        for step in range(4):
-            factorial *= order + step + 1
-            moments[order + step] = sums[step] / (members.size * factorial)
+        for k in range(4):
+            factorial *= order + k + 1
+            moments[order + k] = sums[k] / (members.size * factorial)
 
 
 @kernel

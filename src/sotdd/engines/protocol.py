@@ -53,12 +53,25 @@ class PointSums:
     ----------
     lengths
         (3,) of |x|², |x|⁴ and |x|⁶.
-    by_class
-        (C, d) of the points of each class.
+    total
+        (d,) of the points.
+    between
+        Of n_c |m_c|², with the number of points and the mean of each class.
     """
 
     lengths: NDArray[np.float64]
-    by_class: NDArray[np.float64]
+    total: NDArray[np.float64]
+    between: float
+
+
+# Sums over the points of each class are kept for as many features at a time as fit this much memory.
+_CLASS_BYTES = 64 << 20
+
+
+def feature_parts(data: LabelledData) -> list[slice]:
+    """Features cut into parts, so that sums of each class over one part take little memory; usually one part."""
+    size = max(1, _CLASS_BYTES // (8 * len(data.classes)))
+    return [slice(first, min(first + size, data.n_features)) for first in range(0, data.n_features, size)]
 
 
 @dataclass(frozen=True, eq=False)

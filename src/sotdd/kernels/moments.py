@@ -48,15 +48,21 @@ def block_moments(block: NDArray[np.generic], pivot: Doubles, reach: Doubles, me
 
 
 @kernel
-def norm_sums(points: Floats, codes: Integers, powers: Doubles, class_sums: Doubles) -> None:
-    """Add Σ |x|^2, Σ |x|^4, … over points (m, d) to ``powers``, and each point to its class's row of ``class_sums``."""
+def norm_sums(points: Floats, codes: Integers, powers: Doubles, first: int, class_sums: Doubles) -> None:
+    """Add Σ |x|^2, Σ |x|^4, … over points (m, d) to ``powers``, and each point to its class's row of ``class_sums``.
+
+    Of the latter only the features from ``first`` on, as many as ``class_sums`` has.
+    """
     for i in range(points.shape[0]):
-        square = 0.0
         line = class_sums[codes[i]]
+        for j in range(line.size):
+            line[j] += np.float64(points[i, first + j])
+        if powers.size == 0:
+            continue
+        square = 0.0
         for j in range(points.shape[1]):
             value = np.float64(points[i, j])
             square += value * value
-            line[j] += value
         power = 1.0
         for k in range(powers.size):
             power *= square

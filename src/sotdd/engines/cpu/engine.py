@@ -23,7 +23,7 @@ from sotdd.engines.cpu.class_terms import other_terms, sort_classes
 from sotdd.engines.cpu.splits import FeatureProjections, Pool, split_costs
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
-from sotdd.engines.protocol import ClassMoments, PointSums, View
+from sotdd.engines.protocol import ClassMoments, PointSums, View, feature_parts
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels import moments as moment_kernels
@@ -126,11 +126,17 @@ class CpuEngine:
         """Sums over the scaled points of each dataset, one dataset to a thread."""
 
         def sums_of(data: LabelledData) -> PointSums:
-            lengths, by_class = np.zeros(3), np.zeros((len(data.classes), data.n_features))
-            for block in data.blocks():
-                points = scaled(data.rows(block), scaler, data.name)
-                moment_kernels.norm_sums(points, data.codes[block], lengths, by_class)
-            return PointSums(lengths, by_class)
+            lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
+            for part in feature_parts(data):
+                by_class = np.zeros((len(data.classes), part.stop - part.start))
+                powers = lengths if part.start == 0 else np.empty(0)  # lengths of points are summed once
+                for block in data.blocks():
+                    points = scaled(data.rows(block), scaler, data.name)
+                    moment_kernels.norm_sums(points, data.codes[block], powers, part.start, by_class)
+                total[part] = by_class.sum(axis=0)
+                with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
+                    between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
+            return PointSums(lengths, total, between)
 
         return self._workers.each(sums_of, datasets)
 

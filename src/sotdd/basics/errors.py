@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
+from sotdd.basics.text import one_line
+
 
 class SotddError(ValueError):
     """Raised for input that cannot be used; one line says what arrived and what to do.
@@ -18,6 +20,9 @@ class SotddError(ValueError):
     ...     print(error)
     dataset 'b' has 2 features but dataset 'a' has 1: every dataset needs the same features.
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(message))  # names in it are those of the data
 
 
 class OutOfRange(SotddError):  # noqa: N818  # the name says what is wrong

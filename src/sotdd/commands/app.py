@@ -17,6 +17,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.commands import catalog, check, demo, distance, explain, matrix, rank, sketch, two_sample
 from sotdd.commands.option_names import in_options
 from sotdd.commands.pipes import readers_may_leave
+from sotdd.commands.terminal import complain
 
 _INTERRUPTED = 130  # as shells report it: 128 plus the number of the signal
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
@@ -68,7 +69,7 @@ app.command("demo", epilog=demo.EXAMPLES, rich_help_panel=_SEE)(demo.demo_comman
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning in one line: where in Python it was raised is of no use here."""
-    typer.echo(f"sotdd: {message}", err=True)
+    complain(str(message))
 
 
 def main() -> None:
@@ -93,13 +94,13 @@ def _run() -> None:
     except (KeyboardInterrupt, SystemExit) as end:  # typer turns an interruption into an exit
         if isinstance(end, SystemExit) and end.code != _INTERRUPTED:
             raise
-        typer.echo("sotdd: interrupted.", err=True)
+        complain("interrupted.")
         raise SystemExit(_INTERRUPTED) from None
     except SotddError as error:
-        typer.echo(f"sotdd: {in_options(str(error))}", err=True)
+        complain(in_options(str(error)))
         raise SystemExit(2) from None
     except OSError as error:
-        typer.echo(f"sotdd: cannot write the result ({error}).", err=True)
+        complain(f"cannot write the result ({error}).")
         raise SystemExit(2) from None
     except Exception:  # noqa: BLE001  # left alone, Python would exit with 1
         traceback.print_exc()

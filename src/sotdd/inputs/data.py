@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.text import counted, quoted
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
@@ -98,7 +98,9 @@ class LabelledData:
     def __repr__(self) -> str:
         """Name and size, for people."""
         points, features = counted(self.n_points, "point", "points"), counted(self.n_features, "feature", "features")
-        return f"LabelledData({self.name!r}: {points}, {features}, {counted(len(self.classes), 'class', 'classes')})"
+        return (
+            f"LabelledData({quoted(self.name)}: {points}, {features}, {counted(len(self.classes), 'class', 'classes')})"
+        )
 
     @property
     def n_points(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import path_text
 from sotdd.basics.renamed import renamed
 from sotdd.basics.text import counted
 from sotdd.inputs.column_names import matched
@@ -118,7 +119,7 @@ def open_dataset(
         old = {"max_rows": max_rows, **({} if max_points is None else {"max_points": max_points})}
         asked |= renamed(old, "max_rows", "max_points")
     if isinstance(source, (str, PathLike)):
-        text = fspath(source)
+        text = path_text(source)
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
         name = name or parsed.options.get("name", text) or "data"
         settings = _settings({**asked, **renamed(parsed.options, "max_rows", "max_points")})

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import reason
 
 # Everything that readers were seen to raise for damaged, encrypted or foreign files.
 UNREADABLE = (
@@ -43,6 +44,27 @@ def reading(path: object, expected: str) -> Iterator[None]:
         raise SotddError(f"there is no file {path}: check the path.") from error
     except UNREADABLE as error:
         raise SotddError(f"cannot read {path} ({first_line(error)}): expected {expected}.") from error
+
+
+def exists(path: Path) -> bool:
+    """Whether something is there; a name that no file system takes is not. Who may not look is told so."""
+    try:
+        return path.exists()
+    except PermissionError as error:
+        raise unreadable(path, error) from error
+    except (OSError, ValueError):  # too long, a NUL inside, a lone surrogate, links in a circle
+        return False
+
+
+def refuse_missing(path: Path, what: str = "file") -> None:
+    """Refuse a path where there is nothing."""
+    if not exists(path):
+        raise SotddError(f"there is no {what} {path}: check the path.")
+
+
+def unreadable(path: object, error: OSError) -> SotddError:
+    """The error for a file or folder that the system does not let us read."""
+    return SotddError(f"cannot read {path} ({reason(error)}): check who may read it.")
 
 
 # A folder with more files than this is hardly what the user meant.

@@ -12,7 +12,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import available_bytes
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.reading import reading
+from sotdd.inputs.reading import exists, reading
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.streamed import MappedColumns, MappedRows
 
@@ -24,7 +24,7 @@ def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = No
     settings.refuse("an .npy file holds one array", "features", "split", "broken")
     if labels is None and settings.label_column is not None:
         labels = Path(str(settings.label_column))
-        if not labels.is_absolute() and not labels.exists():
+        if not labels.is_absolute() and not exists(labels):
             labels = path.parent / labels
     if labels is None and not settings.unlabelled:
         raise SotddError(

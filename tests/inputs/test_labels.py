@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import sotdd
-from inputs.helpers import N, Pairs, frame_of, same
+from inputs.helpers import N, Pairs, frame_of, refusal, same
 from sotdd import open_dataset
 
 
@@ -89,3 +89,24 @@ def test_missing_labels(xy, folder, caplog):
         same(open_dataset(source, label="species", drop_missing=True), kept)
     with pytest.raises(sotdd.SotddError, match="no rows with a label"):
         open_dataset((x, [None] * N), drop_missing=True)
+
+
+@pytest.mark.parametrize("label", ["k" * 1001, b"k" * 1001, 10**1001, "k\n" * 200_000])
+def test_names_of_classes_that_are_documents_are_refused(xy, folder, label):
+    x = xy[0][:60]
+    labels = [label, "b", "c"] * 20
+    said = [refusal((x, labels)), refusal((pd.DataFrame(x), labels))]
+    if isinstance(label, str):
+        said.append(refusal((x, np.array(labels))))
+        np.savez("long.npz", X=x, y=np.array(labels))
+        said.append(refusal("long.npz"))
+        frame = pd.DataFrame(x, columns=list("abcd")).assign(y=labels)
+        frame.to_parquet("long.parquet")
+        frame.to_csv("long.csv", index=False)
+        said += [refusal(frame), refusal("long.parquet"), refusal("long.csv"), refusal(pl.from_pandas(frame))]
+        said.append(refusal(Pairs(x, labels)))
+    assert all("has a label of " in line and "expected names of classes, of at most 1,000" in line for line in said)
+
+
+def test_long_names_of_classes_are_fine_up_to_a_bound(xy):
+    assert sotdd.open_dataset((xy[0][:4], ["k" * 1000, "b"] * 2)).classes == ("k" * 1000, "b")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Hashable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ _log = logging.getLogger("sotdd.inputs")
 
 Classes = tuple[Hashable, ...]
 Codes = NDArray[np.integer]
+
+# The name of a class has at most this many characters: a longer one is a document, or a file that was misread.
+_LONGEST = 1000
 
 # Float labels with more distinct values than this are measurements rather than classes, if any of them is
 # a fraction or if the values repeat fewer than _RARE times on average.
@@ -95,9 +99,10 @@ class Labels:
         return Labels(tuple(self.classes[code] for code in np.flatnonzero(present)), position[codes])
 
     def as_classes(self, bins: int | None, name: str) -> Labels:
-        """These labels, or bins of them; measurements without bins are refused."""
+        """These labels, or bins of them; measurements without bins are refused, and so are endless names."""
         if bins is not None:
             return self._binned(bins, name)
+        self.refuse_long(name)
         if self._are_measurements():
             raise SotddError(
                 f"labels of dataset {name!r} are floats with {len(self.classes):,} distinct values, as of a "
@@ -121,6 +126,15 @@ class Labels:
         position = {number: code for code, number in enumerate(classes)}
         codes = np.array([*(position[number] for number in numbers), -1], np.int32)  # codes of -1 read the last entry
         return Labels(classes, codes[self.codes])
+
+    def refuse_long(self, name: str) -> None:
+        """Refuse labels that are too long to be the names of classes."""
+        length = max(map(_length, self.classes), default=0)
+        if length > _LONGEST:
+            raise SotddError(
+                f"dataset {name!r} has a label of {length:,} characters: expected names of classes, of at most "
+                f"{_LONGEST:,}; check the quotes of the file and which column holds the labels."
+            )
 
     def refuse_missing(self, name: str) -> None:
         """Refuse labels of which some are missing, and say how many."""
@@ -176,6 +190,7 @@ def class_codes(labels: object, n_points: int, name: str) -> tuple[Classes, Code
     """The distinct labels of dataset ``name`` and the class number of every row; missing labels are refused."""
     numbered = Labels.of(labels, n_points, name)
     numbered.refuse_missing(name)
+    numbered.refuse_long(name)
     return numbered.classes, numbered.codes
 
 
@@ -232,3 +247,10 @@ def _is_missing(label: object) -> bool:
     if label is None or type(label).__name__ in {"NAType", "NaTType"}:
         return True
     return bool(label != label)  # noqa: PLR0124  # this is how NaN is told
+
+
+def _length(label: object) -> int:
+    """How many characters a label of text or digits takes; other labels are objects of the user's own."""
+    if isinstance(label, (str, bytes)):
+        return len(label)
+    return int(label.bit_length() / math.log2(10)) if isinstance(label, int) else 0

@@ -119,7 +119,7 @@ def open_dataset(
         old = {"max_rows": max_rows, **({} if max_points is None else {"max_points": max_points})}
         asked |= renamed(old, "max_rows", "max_points")
     if isinstance(source, (str, PathLike)):
-        text = path_text(source)
+        text = source if isinstance(source, str) else path_text(source)
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
         name = name or parsed.options.get("name", text) or "data"
         settings = _settings({**asked, **renamed(parsed.options, "max_rows", "max_points")})

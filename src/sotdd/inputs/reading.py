@@ -69,12 +69,23 @@ def unreadable(path: object, error: OSError) -> SotddError:
 
 # A folder with more files than this is hardly what the user meant.
 _MOST_FILES = 5_000_000
+_LOST = "lost+found"
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Every file in a folder and its sub-folders; folders that may not be read are passed over."""
+    """Every file in a folder and its sub-folders; one that cannot be read is refused: its data would be missing.
+
+    Folders that hold no data are passed over if they cannot be read: those with a dot in front, and the one where
+    file systems keep what they have found.
+    """
+
+    def refuse(error: OSError) -> None:
+        place = Path(str(error.filename))
+        if not any(part.startswith(".") or part == _LOST for part in place.parts[len(folder.parts) :]):
+            raise unreadable(place, error) from error
+
     seen = 0
-    for root, _, names in os.walk(folder):
+    for root, _, names in os.walk(folder, onerror=refuse):
         seen += len(names)
         if seen > _MOST_FILES:
             raise SotddError(f"{folder} holds more than {_MOST_FILES:,} files: name the folder of the data itself.")

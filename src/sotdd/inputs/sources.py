@@ -66,7 +66,7 @@ def open_path(path: str, name: str, settings: Settings) -> Loaded:
     try:
         return _open(path, name, settings)
     except PermissionError as error:
-        raise unreadable(path, error) from error
+        raise unreadable(error.filename or path, error) from error
 
 
 def _open(path: str, name: str, settings: Settings) -> Loaded:

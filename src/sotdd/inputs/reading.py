@@ -14,6 +14,7 @@ from pathlib import Path
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import reason
+from sotdd.basics.memory import beyond_memory, is_out_of_memory
 
 # Everything that readers were seen to raise for damaged, encrypted or foreign files.
 UNREADABLE = (
@@ -22,7 +23,6 @@ UNREADABLE = (
     TypeError,
     LookupError,
     EOFError,
-    MemoryError,
     OverflowError,
     RuntimeError,
     SyntaxError,
@@ -30,6 +30,11 @@ UNREADABLE = (
     tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
+)
+
+# What to do about data that do not fit.
+SMALLER = (
+    "take a sample with max_points=, save numbers as .npy or Parquet files, which are read in blocks, or free memory"
 )
 
 
@@ -42,7 +47,11 @@ def reading(path: object, expected: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise SotddError(f"there is no file {path}: check the path.") from error
-    except UNREADABLE as error:
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise beyond_memory(str(path), error, SMALLER) from error
+        if not isinstance(error, UNREADABLE):
+            raise
         raise SotddError(f"cannot read {path} ({first_line(error)}): expected {expected}.") from error
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import beyond_memory
 
 # Rows that are picked one by one are read together where they are at most _NEAR apart, within runs of _RUN rows.
 _NEAR = 64
@@ -57,6 +58,12 @@ class StreamedFeatures(ABC):
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         """Some points as an array in memory."""
+        try:
+            return self._some(rows)
+        except MemoryError as error:
+            raise beyond_memory(f"a part of dataset {self.name!r}", error, "take fewer points at a time") from error
+
+    def _some(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         if not isinstance(rows, slice):
             return self._picked(np.asarray(rows))
         start, stop, step = rows.indices(len(self))

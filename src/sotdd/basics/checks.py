@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 
+# Longer integers are not written out in errors.
+_BITS = 1024
+
 
 def check_count(value: object, name: str) -> int:
     """Return a whole number of at least one, or refuse."""
@@ -101,6 +104,8 @@ def described(value: object) -> str:
     """A value in a few words, for errors: numbers and short text as they are, others by their type."""
     if isinstance(value, type):
         return f"the class {value.__name__} itself"
+    if isinstance(value, int) and value.bit_length() > _BITS:  # Python refuses to write very long ones
+        return f"an integer of {value.bit_length():,} bits"
     if isinstance(value, (str, int, float, type(None), np.integer, np.floating)):
         shown = repr(value)
         return shown if len(shown) <= 60 else f"{shown[:57]}..."

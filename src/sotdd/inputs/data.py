@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.memory import is_out_of_memory
+from sotdd.basics.text import counted, quoted
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
@@ -98,7 +99,9 @@ class LabelledData:
     def __repr__(self) -> str:
         """Name and size, for people."""
         points, features = counted(self.n_points, "point", "points"), counted(self.n_features, "feature", "features")
-        return f"LabelledData({self.name!r}: {points}, {features}, {counted(len(self.classes), 'class', 'classes')})"
+        return (
+            f"LabelledData({quoted(self.name)}: {points}, {features}, {counted(len(self.classes), 'class', 'classes')})"
+        )
 
     @property
     def n_points(self) -> int:
@@ -242,18 +245,23 @@ def _checked_kind(features: object, name: str) -> Features:
         return _checked_array(features, features, name)
     if is_tensor(features):
         return _checked_array(from_tensor(features, name), features, name)
+    return _checked_array(_converted(features, name), features, name)
+
+
+def _converted(features: object, name: str) -> Features:
+    """Whatever forms an array as one of NumPy's, or as a tensor where it is on a device."""
     try:
         array = np.asarray(features)
-        if array.ndim == 0 and hasattr(features, "__dlpack_device__"):
-            return _checked_array(from_dlpack(features, name), features, name)
-    except (ValueError, TypeError, RuntimeError) as error:
+        return from_dlpack(features, name) if array.ndim == 0 and hasattr(features, "__dlpack_device__") else array
+    except Exception as error:  # of whatever library
+        if is_out_of_memory(error) or isinstance(error, SotddError):
+            raise
         if hasattr(features, "__dlpack_device__"):  # such as CuPy's, which are not to be copied unasked
-            return _checked_array(from_dlpack(features, name), features, name)
+            return from_dlpack(features, name)
         raise SotddError(
             f"features of dataset {name!r} do not form an array ({first_line(error)}): "
             "expected shape (n, ...), or a tuple (features, labels)."
         ) from error
-    return _checked_array(array, features, name)
 
 
 def _checked_array(array: Features, features: object, name: str) -> Features:

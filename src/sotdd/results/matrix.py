@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.files import write_whole
 from sotdd.basics.text import aligned, json_number, with_error
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance, remarks_of
@@ -184,7 +185,7 @@ class DistanceMatrix:
         for name, row in zip(self.names, self.values.tolist(), strict=True):
             writer.writerow([name, *row])
         if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
+            write_whole(path, text.getvalue().encode("utf-8", "backslashreplace"))
         return text.getvalue()
 
     def to_frame(self) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import as_number, check_level, described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted, json_number
+from sotdd.basics.text import counted, json_number, one_line
 from sotdd.results.noise import rooted_means
 
 Statistic: TypeAlias = Literal["combined", "balanced", "distance"]
@@ -123,7 +123,7 @@ class TwoSampleTest:
         return (
             f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
             f"({counted(len(self.null), 'draw')}, {counted(self.n_projections, 'projection')})"
-        ) + "".join(f"; {said}" for said in self.remarks)
+        ) + "".join(f"; {one_line(said)}" for said in self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values; distances by chance as quantiles."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_count
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import path_text
 from sotdd.basics.text import counted
 from sotdd.inputs.column_names import taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
@@ -169,14 +170,14 @@ class SketchBuilder:
         """Write a file for another machine or party to merge; it holds counts, not data points."""
         from sotdd.sketches.builder_file import write_builder
 
-        write_builder(self, Path(path))
+        write_builder(self, Path(path_text(path)))
 
     @classmethod
     def load(cls, path: str | Path, projections: Projections | None = None) -> SketchBuilder:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
         from sotdd.sketches.builder_file import read_builder
 
-        return read_builder(Path(path), projections)
+        return read_builder(Path(path_text(path)), projections)
 
     def resume(self, statistics: ClassStatistics, histograms: Mapping[Hashable, Histograms]) -> None:
         """Go on from the statistics and histograms of a file."""

@@ -164,8 +164,9 @@ def content_of(path: Path, kind: str) -> bytes:
     """The content of a file that should be of this kind."""
     try:
         return path.read_bytes()
-    except OSError as error:
-        raise SotddError(f"cannot read {str(path)!r} ({reason(error)}): expected the file of a {kind}.") from error
+    except (OSError, ValueError) as error:
+        why = reason(error) if isinstance(error, OSError) else first_line(error)
+        raise SotddError(f"cannot read {str(path)!r} ({why}): expected the file of a {kind}.") from error
 
 
 def packed_recipe(recipe: Mapping[str, Any], fingerprint: str, scaler: Scaler | None) -> tuple[Header, Arrays]:

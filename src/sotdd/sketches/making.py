@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import path_text
 from sotdd.basics.progress import Progress, reporting
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position, taken_by_position
@@ -172,8 +173,8 @@ def through_sketches(
 
 def read_sketch(source: Comparable) -> Comparable:
     """Load a path that names a sketch file; return anything else unchanged."""
-    if isinstance(source, (str, PathLike)) and fspath(source).endswith(SUFFIX):
-        return Sketch.load(fspath(source))
+    if isinstance(source, (str, PathLike)) and path_text(source).endswith(SUFFIX):
+        return Sketch.load(path_text(source))
     return source
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_seed
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted, json_label
+from sotdd.basics.files import path_text
+from sotdd.basics.text import counted, json_label, quoted
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance
@@ -124,7 +125,7 @@ class Sketch:
         """Name and sizes, for people."""
         kept = "all values" if self.exact else counted(self.n_quantiles, "quantile")
         return (
-            f"Sketch({self.name!r}: {counted(self.n_points, 'point')}, "
+            f"Sketch({quoted(self.name)}: {counted(self.n_points, 'point')}, "
             f"{counted(len(self.classes), 'class', 'classes')}, {counted(self.n_projections, 'projection')} × {kept})"
         )
 
@@ -202,14 +203,14 @@ class Sketch:
         """
         from sotdd.sketches.file import write
 
-        write(self, Path(path), half)
+        write(self, Path(path_text(path)), half)
 
     @classmethod
     def load(cls, path: str | Path) -> Sketch:
         """Read a file that `save` wrote; anything else, or a damaged one, is refused."""
         from sotdd.sketches.file import read
 
-        return read(Path(path))
+        return read(Path(path_text(path)))
 
     def to_dict(self) -> dict[str, Any]:
         """Names, sizes and recipe as JSON values; the quantiles themselves are in the file."""

@@ -187,9 +187,9 @@ class Store:
 
     def _open(self, name: str) -> Any:  # noqa: ANN401
         """A table as it is now; None where there is none."""
-        if not self._is_remote and not Path(self.location).is_dir():
-            return None
         with one_line_errors("read", self.location):
+            if not self._is_remote and not Path(self.location).is_dir():
+                return None
             try:
                 return self._connection.open_table(name)
             except (ValueError, FileNotFoundError) as error:

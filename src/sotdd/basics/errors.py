@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
@@ -29,8 +33,37 @@ class UnknownSetting(SotddError, TypeError):  # noqa: N818  # as above; Python r
 
 
 def require(module: str, purpose: str, install: str) -> ModuleType:
-    """Import an optional dependency, or say what it is for and how to install it."""
+    """Import an optional dependency, or say what it is for and how to install it.
+
+    One that is there and cannot be loaded, for want of memory or of a library of its own, is not called missing.
+    """
+    if module in sys.modules and sys.modules[module] is not None:
+        return sys.modules[module]
     try:
-        return import_module(module)
-    except ImportError as error:
-        raise SotddError(f"{purpose} needs {module}, which is not installed: pip install {install}") from error
+        with random_state_kept():
+            return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] == module.partition(".")[0]:
+            raise SotddError(f"{purpose} needs {module}, which is not installed: pip install {install}") from error
+        raise _unloadable(module, purpose, install, error) from error
+    except MemoryError as error:
+        raise SotddError(f"{purpose} needs {module}, and there is too little memory to load it: free some.") from error
+    except (ImportError, OSError, AttributeError) as error:
+        raise _unloadable(module, purpose, install, error) from error
+
+
+@contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Leave Python's random numbers where they are: some libraries draw one when they are loaded."""
+    state = random.getstate()
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+def _unloadable(module: str, purpose: str, install: str, error: Exception) -> SotddError:
+    why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return SotddError(
+        f"{purpose} needs {module}, which is installed but cannot be loaded ({why}): pip install --upgrade {install}"
+    )

@@ -16,7 +16,7 @@ from sotdd.basics.progress import Report
 from sotdd.engines.cpu.workers import Workers
 from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.peers.call import Distances, Method, Pairs, Settings, current_names, keywords_of, showing_settings_of
+from sotdd.peers.call import Distances, Method, Pairs, Settings, known_settings, showing_settings_of
 from sotdd.peers.label_distances import Inner, cost_unit, label_coordinates, label_distances, refuse_unfinished
 from sotdd.peers.loading import Loaded
 from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
@@ -63,7 +63,7 @@ def _embedder(
     """What `peer` does for methods of two datasets, for the one that returns more than distances."""
 
     def call(datasets: Sequence[Dataset] | Mapping[str, Dataset], **settings: Any) -> TaskEmbeddings:  # noqa: ANN401
-        settings = current_names(settings, keywords_of(method))
+        settings = known_settings(settings, method)
         opened = labelled(datasets)
         return method(opened, list(combinations(range(len(opened)), 2)), **settings)  # type: ignore[call-arg]
 

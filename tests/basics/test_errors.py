@@ -68,3 +68,14 @@ def test_a_progress_bar_and_a_table_leave_them_too():
         "assert random.getstate() == before"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_threads_that_load_a_library_together_all_get_it_whole():
+    code = (
+        "import random; from concurrent.futures import ThreadPoolExecutor; from sotdd.basics.errors import require\n"
+        "before = random.getstate()\n"
+        "with ThreadPoolExecutor(8) as threads:\n"
+        "    list(threads.map(lambda _: require('ot', 'this', 'it').emd2, range(8)))\n"
+        "assert random.getstate() == before"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)

@@ -32,14 +32,14 @@ LABEL_LAWS = [Moments(2), sotdd.ClassQuantiles(3)]
     ],
 )
 def test_laws_of_directions_draw_from_generators_and_counts(law, rng, n_projections, n_features):
-    with pytest.raises(SotddError, match="^(rng|n_projections|n_features) is "):
+    with pytest.raises(SotddError, match=r"^(rng|n_projections|n_features) is "):
         law.draw(rng, n_projections, n_features)
 
 
 @pytest.mark.parametrize("law", LABEL_LAWS)
 @pytest.mark.parametrize(("rng", "n_projections"), [(0, 3), (np.random.default_rng(0), 0), (None, 3)])
 def test_label_laws_too(law, rng, n_projections):
-    with pytest.raises(SotddError, match="^(rng|n_projections) is "):
+    with pytest.raises(SotddError, match=r"^(rng|n_projections) is "):
         law.draw(rng, n_projections)
 
 

@@ -17,7 +17,7 @@ def why():
 
 @pytest.mark.parametrize("limit", [2.5, "x", -1, 0, True, 10**30, np.nan])
 def test_a_table_has_a_count_of_lines(why, limit):
-    with pytest.raises(sotdd.SotddError, match="limit is .*: expected"):
+    with pytest.raises(sotdd.SotddError, match=r"limit is .*: expected"):
         why.table(limit)
     assert "… and 1 more" in why.table(np.int64(2))
     assert "… and" not in why.table(None)
@@ -28,6 +28,15 @@ def test_lines_are_of_one_of_two_sides(why, side):
     with pytest.raises(sotdd.SotddError, match="expected 0 or 1"):
         why.lines(side)
     assert len(why.lines(np.int64(0))) == 3
+
+
+@pytest.mark.parametrize("strange", [None, "x", np.zeros(2)])
+def test_odd_questions_of_distances_and_rankings(strange):
+    ranking = sotdd.rank(X, [X + 1], n_projections=4)
+    with pytest.raises(sotdd.SotddError, match="expected True or False"):
+        ranking["0"].to_dict(per_projection=strange)
+    with pytest.raises(sotdd.SotddError, match="there is no candidate"):
+        ranking[strange]
 
 
 @pytest.mark.parametrize("levels", [0.5, None, "x", [2], [np.nan], [Decimal("0.5")], np.array("x"), [[0.5]]])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
+
+_ONE_AT_A_TIME = threading.RLock()
 
 
 class SotddError(ValueError):
@@ -28,6 +30,10 @@ class OutOfRange(SotddError):  # noqa: N818  # the name says what is wrong
     """Raised for data too far apart to measure: a distance or a power of it overflows."""
 
 
+class OutOfMemory(SotddError):  # noqa: N818  # as above
+    """Raised where memory ran out, with what to do instead."""
+
+
 class UnknownSetting(SotddError, TypeError):  # noqa: N818  # as above; Python raises a TypeError for unknown keywords
     """Raised for a setting that does not exist."""
 
@@ -37,8 +43,6 @@ def require(module: str, purpose: str, install: str) -> ModuleType:
 
     One that is there and cannot be loaded, for want of memory or of a library of its own, is not called missing.
     """
-    if module in sys.modules and sys.modules[module] is not None:
-        return sys.modules[module]
     try:
         with random_state_kept():
             return import_module(module)
@@ -55,11 +59,12 @@ def require(module: str, purpose: str, install: str) -> ModuleType:
 @contextmanager
 def random_state_kept() -> Iterator[None]:
     """Leave Python's random numbers where they are: some libraries draw one when they are loaded."""
-    state = random.getstate()
-    try:
-        yield
-    finally:
-        random.setstate(state)
+    with _ONE_AT_A_TIME:  # another thread that loads the same would keep a state that was drawn from
+        state = random.getstate()
+        try:
+            yield
+        finally:
+            random.setstate(state)
 
 
 def _unloadable(module: str, purpose: str, install: str, error: Exception) -> SotddError:

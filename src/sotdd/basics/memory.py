@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
 
 def available_bytes() -> int:
     """How many bytes this process can still use, as far as the system says."""
-    free = _free_by_kernel()
+    free = min(_free_by_kernel(), _free_by_limit())
     limit, used = (_read_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-    return free if limit is None or used is None else max(0, min(free, limit - used))
+    return int(free if limit is None or used is None else max(0, min(free, limit - used)))
 
 
 def _free_by_kernel() -> int:
@@ -21,6 +22,20 @@ def _free_by_kernel() -> int:
         if hasattr(os, "sysconf"):
             return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
         return 8 << 30
+
+
+def _free_by_limit() -> float:
+    """What is left of the address space that this process may have; endless where that has no limit."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return math.inf
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        return max(0, limit - pages * resource.getpagesize())
+    except (ImportError, OSError):
+        return math.inf
 
 
 def _read_number(path: str) -> int | None:

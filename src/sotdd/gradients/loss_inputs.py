@@ -43,7 +43,7 @@ def check_features(x: Tensor, name: str, projections: Projections) -> None:
 
 
 def check_dense(x: Tensor, name: str) -> None:
-    """Refuse tensors without a plain array of numbers behind them: sparse, nested, quantized, or on no device."""
+    """Refuse tensors without a plain array of numbers behind them: sparse, nested or quantized."""
     import torch
 
     if x.is_nested:
@@ -52,12 +52,17 @@ def check_dense(x: Tensor, name: str) -> None:
         raise SotddError(f"{name} is a sparse tensor ({x.layout}): expected a dense one, such as {name}.to_dense().")
     if x.is_quantized:
         raise SotddError(f"{name} is quantized ({x.dtype}): expected plain numbers, such as {name}.dequantize().")
+
+
+def check_real(x: Tensor, name: str) -> None:
+    """Refuse a tensor that is on no device."""
     if x.is_meta:
         raise SotddError(f"{name} is on the meta device, which holds no numbers: move the data to a real device.")
 
 
 def check_finite(x: Tensor, name: str) -> None:
     """Refuse points with values that are not finite."""
+    check_real(x, name)
     n_bad = int((~x.detach().isfinite()).sum())
     if n_bad:
         raise SotddError(f"{name} has {n_bad:,} of {x.numel():,} values NaN or infinite: drop or impute them first.")
@@ -100,6 +105,7 @@ def memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:
         _check_probabilities(y, len(x), name)
         return y.to(dtype)
     if isinstance(y, torch.Tensor):
+        check_real(y, name)
         y = y.detach().cpu()
     classes, codes = class_codes(y, len(x), x_name)
     index = torch.tensor(codes, dtype=torch.int64, device=x.device)

@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, described
+from sotdd.basics.checks import check_choice, described, within_memory
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress, reporting
 from sotdd.engines.adaptive import MOST, to_tolerance
@@ -28,6 +28,9 @@ from sotdd.sketches.sketch import Sketch
 # The order of transport unless another is asked for.
 ORDER = 2.0
 
+# What to do where memory runs out.
+FEWER_POINTS = "use fewer projections, or a sample of the points: sotdd.open_dataset(..., max_points=...)"
+
 
 class MethodSettings(DrawingSettings, total=False):
     """How projections are drawn, and what else a peer takes: see `sotdd.peers`."""
@@ -43,6 +46,7 @@ class MethodSettings(DrawingSettings, total=False):
 
 
 @shows_drawing()
+@within_memory(FEWER_POINTS)
 def distance(
     a: Comparable,
     b: Comparable,

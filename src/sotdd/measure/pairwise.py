@@ -7,11 +7,13 @@ from itertools import combinations
 from os import PathLike, fspath
 from typing import Any, Unpack
 
+from sotdd.basics.checks import within_memory
 from sotdd.basics.progress import Progress
 from sotdd.engines.comparison import compare
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled, named
 from sotdd.measure.distance import (
+    FEWER_POINTS,
     ORDER,
     MethodSettings,
     by_peer,
@@ -31,6 +33,7 @@ from sotdd.sketches.sketch import Sketch
 
 
 @shows_drawing()
+@within_memory(FEWER_POINTS)
 def pairwise(
     datasets: Mapping[str, Comparable] | Sequence[Comparable],
     *,

@@ -57,7 +57,7 @@ class Shuffles:
         aspects = () if scope is None else scope.aspects
         self._total = n_projections * (len(self._compared) + len(splits) * len(aspects))
         what = f"{counted(len(splits), 'split')} through {counted(n_projections, 'projection')}"
-        check_fits_memory(self._total * len(ORDERS), what)
+        check_fits_memory(self._total * len(ORDERS), what, len(splits))
         self._distances: list[list[Any]] = [[] for _ in range(0, len(self._compared), _BATCH)]
         self._kept: dict[Aspect, list[list[Any]]] = {a: [[] for _ in range(0, len(splits), _BATCH)] for a in aspects}
         self._rows: list[NDArray[np.float32]] = []

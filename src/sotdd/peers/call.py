@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
+from sotdd.basics.checks import within_memory
 from sotdd.basics.errors import UnknownSetting
 from sotdd.basics.progress import Report
 from sotdd.basics.renamed import renamed
@@ -19,6 +20,10 @@ Distances: TypeAlias = dict[tuple[int, int], Distance]
 
 # Takes datasets, pairs of their indices, a function to report (done, total) to, and settings by keyword.
 Method: TypeAlias = Callable[..., Distances]
+
+# What to do where memory runs out.
+FEWER_POINTS = "pass max_points, or use method 'sotdd', whose memory does not grow this way"
+SAMPLE = "use fewer projections, or a sample of the points: sotdd.open_dataset(..., max_points=...)"
 
 Settings = ParamSpec("Settings")
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -45,7 +50,8 @@ def peer(
         settings = known_settings(settings, method)
         return method(labelled_pair(a, b), [(0, 1)], silent, **settings)[0, 1]  # type: ignore[call-arg]
 
-    shown = cast("Peer[Settings]", showing_settings_of(method, call))
+    instead = FEWER_POINTS if "max_points" in keywords_of(method) else SAMPLE
+    shown = cast("Peer[Settings]", within_memory(instead)(showing_settings_of(method, call)))
     shown.of_pairs = method
     return shown
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import as_array, check_positive, described
+from sotdd.basics.checks import as_array, check_positive, described, within_memory
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled
@@ -70,6 +70,7 @@ class Projections:
     columns: Names | None = None
 
     @classmethod
+    @within_memory("fit on a sample of the points: sotdd.open_dataset(..., max_points=...)")
     def fit(
         cls,
         datasets: Sequence[Dataset] | Mapping[str, Dataset],

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import within_memory
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled
@@ -61,6 +62,7 @@ class Span:
     scaler: Scaler | None
 
 
+@within_memory("use fewer points, since it holds a number for every two of them")
 def onto_span(datasets: Mapping[str, Dataset] | Sequence[Dataset], *, scale: Scale = "auto") -> Span:
     """Turn datasets with more features than points onto the space that their points span.
 

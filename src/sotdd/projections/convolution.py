@@ -254,10 +254,11 @@ def _pair(value: int | Pair) -> Pair:
 
 
 def _is_positive(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 < value <= LARGEST_COUNT
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 < int(value) <= LARGEST_COUNT
 
 
 def _shown(sizes: object) -> str:
     """Sizes as they were given, where they are few."""
-    several = isinstance(sizes, (tuple, list)) and len(sizes) <= 4
-    return f"({', '.join(map(described, sizes))})" if several else described(sizes)  # type: ignore[arg-type]
+    if isinstance(sizes, (tuple, list)) and len(sizes) <= 4:
+        return f"({', '.join(map(described, sizes))})"
+    return described(sizes)

@@ -45,3 +45,8 @@ def test_quantiles_are_of_levels(levels):
     with pytest.raises(sotdd.SotddError, match="expected numbers from 0 to 1"):
         result.quantiles(levels)
     assert list(result.quantiles(iter([0.25, np.float32(0.5)]))) == [0.25, 0.5]
+
+
+def test_a_limit_of_an_absurd_level_is_a_number():
+    floor = sotdd.NoiseFloor(np.array([1e-3, 1.0]), 2.0, 0.5)
+    assert floor.limit(0.5) < floor.limit(1 - 1e-16) < np.inf

@@ -17,6 +17,7 @@ from sotdd.measure.distance import (
     ORDER,
     MethodSettings,
     by_peer,
+    check_method,
     check_splits,
     chosen_estimator,
     projections_for,
@@ -115,6 +116,7 @@ def distances_between(
 ) -> tuple[dict[tuple[int, int], Distance], Projections | None]:
     """Distances of some pairs of named sources, by their numbers, and what they were measured through."""
     n_splits = check_splits(noise_floor)
+    check_method(method)
     read: list[tuple[str, Any]] = [(name, read_sketch(source)) for name, source in sources]
     sketch = next((source for _, source in read if isinstance(source, Sketch)), None)
     if sketch is not None:

@@ -1,6 +1,6 @@
 """Odd command lines and odd files, drawn at random: every outcome is a result, or one line that says what to do.
 
-Warnings are errors here, so a line that warns fails too. ``SOTDD_FUZZ=100000`` draws a hundredth of that, and other ones.
+Warnings are errors here, so a line that warns fails too. ``SOTDD_FUZZ=100000`` draws a hundredth of that, new ones.
 """
 
 import faulthandler

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib import pyplot
 
 import sotdd
 from fuzz import values
@@ -188,6 +189,8 @@ def _guarded(make: Callable[[], Any], *, broken: bool) -> str | None:
         if isinstance(error, KeyboardInterrupt):
             raise
         return traceback.format_exc(limit=-6)
+    finally:
+        pyplot.close("all")  # figures are the caller's to close
     if _peak() - memory > BYTES:
         return f"took {(_peak() - memory) / 2**30:.1f} GiB"
     changed = [name for name, state in _states().items() if state != states[name]]

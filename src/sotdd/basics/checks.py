@@ -4,24 +4,89 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import OutOfMemory, SotddError
+
+_Call = TypeVar("_Call", bound=Callable[..., Any])
+
+# No count is larger: work for more would not end, and their products would leave 64 bits.
+LARGEST_COUNT = 10**9
 
 # Longer integers are not written out in errors.
 _BITS = 1024
 
 
 def check_count(value: object, name: str) -> int:
-    """Return a whole number of at least one, or refuse."""
+    """Return a whole number from one to `LARGEST_COUNT`, or refuse."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
         raise SotddError(f"{name} is {described(value)}: expected an integer of at least 1.")
+    if value > LARGEST_COUNT:
+        raise SotddError(f"{name} is {described(value)}: expected at most {LARGEST_COUNT:,}.")
     return int(value)
+
+
+def within_memory(instead: str) -> Callable[[_Call], _Call]:
+    """Make a call say in one line that memory ran out, how much was asked for, and what to do instead.
+
+    Of calls that call each other, the outermost has the last word: it is the one that the user knows.
+    """
+
+    def decorate(call: _Call) -> _Call:
+        @wraps(call)
+        def guarded(*arguments: object, **settings: object) -> object:
+            try:
+                return call(*arguments, **settings)
+            except (MemoryError, RuntimeError, OutOfMemory) as error:
+                if not _is_out_of_memory(error):
+                    raise
+                why = _ALLOCATION.search(str(error))
+                asked = f" ({why[0][0].lower()}{why[0][1:]})" if why else ""
+                raise OutOfMemory(f"{guarded.__qualname__} ran out of memory{asked}: {instead}.") from error
+
+        return cast("_Call", guarded)
+
+    return decorate
+
+
+# What NumPy and torch say of an allocation, without what is only for their developers.
+_ALLOCATION = re.compile(r"([Uu]nable|[Tt]ried) to allocate [\d.,]+ \w+")
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: NumPy says so by its type, torch by its text."""
+    text = str(error)
+    return isinstance(error, (MemoryError, OutOfMemory)) or "can't allocate memory" in text or "out of memory" in text
+
+
+def check_flag(value: object, name: str) -> bool:
+    """Return a truth value, or refuse."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise SotddError(f"{name} is {described(value)}: expected True or False.")
+    return bool(value)
+
+
+def check_draw(rng: object, n_projections: object, n_features: object = 1) -> None:
+    """Refuse what a law cannot draw from or for."""
+    if not isinstance(rng, np.random.Generator):
+        raise SotddError(f"rng is {described(rng)}: expected a NumPy Generator, such as np.random.default_rng(0).")
+    check_count(n_projections, "n_projections")
+    check_count(n_features, "n_features")
+
+
+def as_array(values: object, name: str) -> NDArray[Any]:
+    """Anything that forms an array, as an array, or refuse."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise SotddError(f"{name} does not form an array ({first_line(error)}): expected numbers.") from error
 
 
 def check_positive(value: object, name: str, what: str = "a positive number") -> float:

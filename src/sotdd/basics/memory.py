@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 from pathlib import Path
 
@@ -16,10 +17,9 @@ _SIGNS = ("can't start new thread", "Failed to launch worker thread", "malloc of
 
 def available_bytes() -> int:
     """How many bytes this process can still use, as far as the system says."""
-    free = _free_by_kernel()
+    free = min(_free_by_kernel(), _free_by_limit())
     limit, used = (_read_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-    free = free if limit is None or used is None else min(free, limit - used)
-    return max(0, min(free, _allowed()))
+    return int(free if limit is None or used is None else max(0, min(free, limit - used)))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -37,20 +37,6 @@ def beyond_memory(what: str, error: BaseException, advice: str) -> SotddError:
     return SotddError(f"{what} does not fit into memory ({said}{available_bytes() / 1e6:,.0f} MB are free): {advice}.")
 
 
-def _allowed() -> int:
-    """What the user's own limit (``ulimit -v``) leaves."""
-    try:
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit == resource.RLIM_INFINITY:
-            return 1 << 62
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        return limit - pages * resource.getpagesize()
-    except (ImportError, OSError):  # not on this system
-        return 1 << 62
-
-
 def _free_by_kernel() -> int:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -59,6 +45,20 @@ def _free_by_kernel() -> int:
         if hasattr(os, "sysconf"):
             return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
         return 8 << 30
+
+
+def _free_by_limit() -> float:
+    """What is left of the address space that this process may have; endless where that has no limit."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return math.inf
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        return max(0, limit - pages * resource.getpagesize())
+    except (ImportError, OSError):
+        return math.inf
 
 
 def _read_number(path: str) -> int | None:

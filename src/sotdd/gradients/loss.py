@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_order, described
+from sotdd.basics.checks import check_count, check_order, described, within_memory
 from sotdd.basics.errors import SotddError, require
 from sotdd.gradients.loss_inputs import check_alike, check_features, check_finite, memberships, standardised
 from sotdd.gradients.soft_quantiles import quantile_terms
@@ -35,6 +35,7 @@ __all__ = ["sotdd_loss"]
 _CHUNK_VALUES = 1 << 20
 
 
+@within_memory("pass a smaller chunk, such as 64, or fewer points")
 def sotdd_loss(
     x: Tensor,
     y: Labels,

@@ -6,7 +6,7 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from sotdd.basics.checks import check_choice, check_count, check_order, check_seed
+from sotdd.basics.checks import check_choice, check_count, check_order, check_seed, within_memory
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
@@ -28,6 +28,7 @@ DRAWING = Drawing(n_projections=128)
 
 
 @shows_drawing(DRAWING)
+@within_memory("pass max_points, or use fewer projections")
 def test(
     a: Dataset,
     b: Dataset,

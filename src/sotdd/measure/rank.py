@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
-from sotdd.basics.checks import described
+from sotdd.basics.checks import described, within_memory
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import named
-from sotdd.measure.distance import ORDER, MethodSettings
+from sotdd.measure.distance import FEWER_POINTS, ORDER, MethodSettings
 from sotdd.measure.pairwise import distances_between
 from sotdd.projections.drawing import shows_drawing
 from sotdd.projections.recipe import Projections
@@ -21,6 +21,7 @@ from sotdd.sketches.sketch import Sketch
 
 
 @shows_drawing()
+@within_memory(FEWER_POINTS)
 def rank(
     target: Comparable,
     candidates: Mapping[str, Comparable] | Sequence[Comparable],

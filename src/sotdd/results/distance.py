@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_level
+from sotdd.basics.checks import check_flag, check_level
 from sotdd.basics.text import counted, json_label, json_number, one_line, with_error
 from sotdd.projections.scaler import Scaler
 from sotdd.results.drawing import picture
@@ -214,6 +214,7 @@ class Distance:
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""
+        with_projections = check_flag(per_projection, "per_projection")
         low, high = self.interval(0.95)
         result: dict[str, Any] = {
             "method": self.method,
@@ -245,7 +246,7 @@ class Distance:
             result["sketch_error"] = self.sketch_error
         if self.remarks:
             result["remarks"] = list(self.remarks)
-        if per_projection:
+        if with_projections:
             result["per_projection"] = None if self.per_projection is None else self.per_projection.tolist()
             result["weights"] = None if self.weights is None else self.weights.tolist()
         return result

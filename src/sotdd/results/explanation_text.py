@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sotdd.basics.errors import random_state_kept
 from sotdd.basics.text import aligned, json_label, json_number, listed, shown, with_error
 from sotdd.results.explanation_parts import Parts
 
@@ -141,9 +142,10 @@ def as_text(why: Explanation, limit: int | None) -> str:
 
 def as_rich(why: Explanation, limit: int | None) -> Group:
     """The same, for a terminal."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
+    with random_state_kept():
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
 
     first = Text(f"{_pair(why)}: ").append(repr(why.distance), style="bold")
     blocks: list[Text | Table] = [first, *(Text(line) for line in (parts_in_words(why), *changes_in_words(why)))]

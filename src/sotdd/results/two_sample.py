@@ -107,10 +107,14 @@ class TwoSampleTest:
 
     def quantiles(self, levels: Sequence[float] = _QUANTILES) -> dict[float, float]:
         """Quantiles of the distances that chance gave."""
-        shares = [as_number(level) for level in levels]
-        if any(share is None or not 0 <= share <= 1 for share in shares):
+        try:
+            shares = [as_number(level) for level in levels]
+        except TypeError:  # what cannot be gone through
+            shares = [None]
+        known = [share for share in shares if share is not None and 0 <= share <= 1]
+        if len(known) < len(shares):
             raise SotddError(f"levels are {described(levels)}: expected numbers from 0 to 1.")
-        return {float(level): float(np.quantile(self.null_distances, level)) for level in levels}
+        return {share: float(np.quantile(self.null_distances, share)) for share in known}
 
     def rejects(self, level: float = 0.05) -> bool:
         """Whether one source is ruled out at this level."""

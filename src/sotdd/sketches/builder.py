@@ -169,14 +169,14 @@ class SketchBuilder:
         """Write a file for another machine or party to merge; it holds counts, not data points."""
         from sotdd.sketches.builder_file import write_builder
 
-        write_builder(self, Path(path))
+        write_builder(self, path)
 
     @classmethod
     def load(cls, path: str | Path, projections: Projections | None = None) -> SketchBuilder:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
         from sotdd.sketches.builder_file import read_builder
 
-        return read_builder(Path(path), projections)
+        return read_builder(path, projections)
 
     def resume(self, statistics: ClassStatistics, histograms: Mapping[Hashable, Histograms]) -> None:
         """Go on from the statistics and histograms of a file."""

@@ -202,14 +202,14 @@ class Sketch:
         """
         from sotdd.sketches.file import write
 
-        write(self, Path(path), half)
+        write(self, path, half)
 
     @classmethod
     def load(cls, path: str | Path) -> Sketch:
         """Read a file that `save` wrote; anything else, or a damaged one, is refused."""
         from sotdd.sketches.file import read
 
-        return read(Path(path))
+        return read(path)
 
     def to_dict(self) -> dict[str, Any]:
         """Names, sizes and recipe as JSON values; the quantiles themselves are in the file."""

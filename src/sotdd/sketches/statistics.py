@@ -118,14 +118,14 @@ class ClassStatistics:
         """Write a file for another machine or party to merge; it holds no data points."""
         from sotdd.sketches.builder_file import write_statistics
 
-        write_statistics(self, Path(path))
+        write_statistics(self, path)
 
     @classmethod
     def load(cls, path: str | Path, projections: Projections | None = None) -> ClassStatistics:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
         from sotdd.sketches.builder_file import read_statistics
 
-        return read_statistics(Path(path), projections)
+        return read_statistics(path, projections)
 
     def note_columns(self, batch: LabelledData) -> None:
         """Remember whether the columns of a batch were matched by position."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Literal
 
-from sotdd.basics.checks import check_count, described
+from sotdd.basics.checks import check_count
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.files import checked_path, shown
 from sotdd.basics.progress import Progress
-from sotdd.basics.text import counted
+from sotdd.basics.text import counted, listed
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.catalog.entries import Entry, Row, checked_metadata, checked_name, quoted
@@ -54,10 +55,10 @@ class Catalog:
     """
 
     def __init__(self, path: str | PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> None:
-        if not isinstance(path, (str, PathLike)) or not str(path):
-            raise SotddError(f"path is {described(path)}: expected a folder or the URL of one.")
+        location = checked_path(path, expected="a folder or the URL of one")
         require("lancedb", "a catalog", "'sotdd[catalog]'")
-        self._store = Store(str(fspath(path)), storage_options)
+        # A URL stays as it was written: a path would lose one of its slashes.
+        self._store = Store(path if isinstance(path, str) else str(location), storage_options)
 
     @property
     def path(self) -> str:
@@ -253,7 +254,7 @@ class Catalog:
 
     def __repr__(self) -> str:
         """Path and size, for people."""
-        return f"Catalog({self.path!r}: {counted(len(self), 'entry', 'entries')})"
+        return f"Catalog({shown(self.path)}: {counted(len(self), 'entry', 'entries')})"
 
     def _settled(self) -> CatalogRecipe:
         recipe = self._store.recipe()
@@ -279,14 +280,14 @@ class Catalog:
 
     def _missing(self, name: str) -> SotddError:
         names = self.names
-        shown = ", ".join(names[:8]) + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
+        there = listed(names) or "none"
         return SotddError(
-            f"there is no entry {name!r} in the catalog {self.path!r}, only {shown or 'none'}: check the name."
+            f"there is no entry {name!r} in the catalog {shown(self.path)}, only {there}: check the name."
         )
 
     def _taken(self, name: str) -> SotddError:
         return SotddError(
-            f"there is an entry {name!r} in the catalog {self.path!r} already: choose another name, or overwrite it."
+            f"there is an entry {name!r} in the catalog {shown(self.path)} already: choose another name, or overwrite it."
         )
 
     def _first_left_out(self, rows: list[Row]) -> str:

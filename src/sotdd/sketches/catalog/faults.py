@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import shown
 
 # LanceDB appends where in its own sources it stopped.
 _SOURCE = re.compile(r",? \S*\.rs:\d+(:\d+)?.*$")
@@ -24,7 +25,7 @@ def one_line_errors(doing: str, location: str) -> Iterator[None]:
     except SotddError:
         raise
     except (RuntimeError, ValueError, OSError) as error:
-        raise SotddError(f"cannot {doing} the catalog {location!r} ({cause(error)}): {_advice(error)}.") from error
+        raise SotddError(f"cannot {doing} the catalog {shown(location)} ({cause(error)}): {_advice(error)}.") from error
 
 
 def cause(error: BaseException) -> str:

@@ -20,7 +20,9 @@ from typing import BinaryIO
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
 except ImportError:  # Windows, which removes no file that is open
-    flock = None  # type: ignore[assignment]
+    _HAS_LOCKS = False
+else:
+    _HAS_LOCKS = True
 
 _NAME = re.compile(r"\.sotdd-([0-9a-f]{8})-[0-9a-f]{12}\.part")
 
@@ -59,7 +61,7 @@ def _opened(draft: Path) -> BinaryIO:
     """Make a draft, and lock it before anyone could take it for an abandoned one."""
     while True:
         file = draft.open("xb")
-        if flock is None:
+        if not _HAS_LOCKS:
             return file
         with suppress(OSError):  # some network drives have no locks; nobody sweeps there either
             flock(file, LOCK_EX)
@@ -71,17 +73,17 @@ def _opened(draft: Path) -> BinaryIO:
 
 def _remove_if_abandoned(draft: Path) -> None:
     match = _NAME.fullmatch(draft.name)
-    here = match is not None and match.group(1) == _machine() and flock is not None
+    here = match is not None and match.group(1) == _machine() and _HAS_LOCKS
     if not here and time.time() - draft.stat().st_mtime < _ABANDONED:
         return
     with draft.open("rb") as file:
-        if flock is not None:
+        if _HAS_LOCKS:
             flock(file, LOCK_EX | LOCK_NB)  # raises where a writer holds it
         draft.unlink()
 
 
 def _machine() -> str:
-    """This machine since it was started: what its locks reach."""
+    """A name for the machine since it was started: what its locks reach."""
     try:
         started = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
     except OSError:

@@ -80,7 +80,7 @@ def checked_path(path: object, expected: str = "the path of a file") -> Path:
     return Path(text)
 
 
-def shown(path: str | Path) -> str:
+def shown(path: str | os.PathLike[str]) -> str:
     """A path in quotes, for messages; of a very long one the beginning and the end.
 
     Examples

@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -177,7 +177,7 @@ class DistanceMatrix:
             ],
         }
 
-    def to_csv(self, path: str | Path | None = None) -> str:
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """The values as a table with a header row and names in the first column.
 
         Where a path is given, they are also written there, whole or not at all.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -42,12 +42,12 @@ Arrays = dict[str, NDArray[Any]]
 Header = dict[str, Any]
 
 
-def write(sketch: Sketch, path: str | Path, half: bool = False) -> None:
+def write(sketch: Sketch, path: str | PathLike[str], half: bool = False) -> None:
     """Write a sketch; a failure leaves the old file, or none."""
     write_whole(path, to_bytes(sketch, half))
 
 
-def read(path: str | Path) -> Sketch:
+def read(path: str | PathLike[str]) -> Sketch:
     """Read a sketch, or refuse a file that is not one."""
     sketch = from_bytes(content_of(path, _KIND), str(path))
     if not sketch.n_points:  # as catalogs keep one for its recipe alone, which is never a file of its own
@@ -146,11 +146,13 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
         version = header["format"]
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise SotddError(
-            f"{shown(name)} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of file."
+            f"{shown(name)} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of "
+            "file."
         ) from error
     if version not in range(1, VERSION + 1):
         raise SotddError(
-            f"{shown(name)} has version {described(version)} of the format but this sotdd reads up to {VERSION}: update sotdd."
+            f"{shown(name)} has version {described(version)} of the format but this sotdd reads up to {VERSION}: "
+            "update sotdd."
         )
     if header.pop("checksum", None) != _checksum(header, arrays):
         raise SotddError(f"{shown(name)} is damaged: its checksum does not match. Copy or make it again.")
@@ -160,7 +162,7 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
     return checked
 
 
-def content_of(path: str | Path, kind: str) -> bytes:
+def content_of(path: str | PathLike[str], kind: str) -> bytes:
     """The content of a file that should be of this kind."""
     return read_whole(path, f"the file of a {kind}")
 

@@ -287,7 +287,8 @@ class Catalog:
 
     def _taken(self, name: str) -> SotddError:
         return SotddError(
-            f"there is an entry {name!r} in the catalog {shown(self.path)} already: choose another name, or overwrite it."
+            f"there is an entry {name!r} in the catalog {shown(self.path)} already: choose another name, or overwrite "
+            "it."
         )
 
     def _first_left_out(self, rows: list[Row]) -> str:

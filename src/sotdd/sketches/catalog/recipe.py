@@ -84,8 +84,9 @@ class CatalogRecipe:
             raise SotddError(f"{error} Catalog.sketch and sotdd sketch --like make one that fits.") from None
         if not sketch.exact and sketch.n_quantiles % self.n_quantiles:
             raise SotddError(
-                f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog {shown(self.sketch.name)} "
-                f"keeps {self.n_quantiles:,}: sketch with that many, or with a multiple of it."
+                f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog "
+                f"{shown(self.sketch.name)} keeps {self.n_quantiles:,}: sketch with that many, or with a multiple of "
+                "it."
             )
 
     def vector(self, sketch: Sketch) -> NDArray[np.float32]:

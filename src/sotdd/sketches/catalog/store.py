@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import shown
+from sotdd.basics.kept import kept_property
 from sotdd.sketches.catalog.entries import Row, arrow_type, quoted, to_arrow
 from sotdd.sketches.catalog.faults import cause, is_conflict, one_line_errors
 from sotdd.sketches.catalog.recipe import CatalogRecipe
@@ -243,7 +243,7 @@ class Store:
                     time.sleep(random.uniform(0.01, 0.05 * (attempt + 1)))  # so that processes do not retry in step
         raise AssertionError
 
-    @cached_property
+    @kept_property
     def _connection(self) -> Any:  # noqa: ANN401
         lance = require("lancedb", "a catalog", "'sotdd[catalog]'")
         return lance.connect(self.location, storage_options=None if self.options is None else dict(self.options))

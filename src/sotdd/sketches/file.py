@@ -30,6 +30,7 @@ from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.checked import Checked
+from sotdd.sketches.memory import refuse_too_large, within_memory
 from sotdd.sketches.sketch import Sketch
 
 VERSION = 2  # 1 kept nothing of what a sketch has lost; it is read all the same
@@ -37,6 +38,9 @@ _METADATA_KEY = "sotdd"
 _KIND = "sketch"
 _LEVELS = 65535  # of a 16-bit number
 _MOST_FEATURES = 1 << 24  # blocks of more do not fit in memory
+
+_LESS = "make it with fewer quantiles or projections, or free memory"
+_MORE = "open it where there is more memory"
 
 Arrays = dict[str, NDArray[Any]]
 Header = dict[str, Any]
@@ -55,6 +59,7 @@ def read(path: str | PathLike[str]) -> Sketch:
     return sketch
 
 
+@within_memory("the content of a sketch file", _LESS)
 def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     """The content of a file."""
     header, arrays = packed_recipe(sketch.recipe, sketch.fingerprint, sketch.scaler)
@@ -71,6 +76,7 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     return packed(_KIND, header, arrays)
 
 
+@within_memory("the content of a sketch file", _MORE)
 def from_bytes(content: bytes, name: str, projections: Projections | None = None) -> Sketch:
     """A sketch from the content of a file, or an error that says what is wrong with it.
 
@@ -129,6 +135,7 @@ def packed(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:
     from safetensors.numpy import save
 
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # saved as they lie in memory
+    refuse_too_large(sum(array.nbytes for array in arrays.values()), f"the file of a {kind}", _LESS)
     whole: Header = {"format": VERSION, "kind": kind, **header}
     whole["checksum"] = _checksum(whole, arrays)
     content: bytes = save(arrays, metadata={_METADATA_KEY: json.dumps(whole, allow_nan=False)})
@@ -140,6 +147,7 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
+    refuse_too_large(len(content), f"the file of a {kind}", _MORE)
     try:
         arrays: Arrays = load(content)
         header: Header = json.loads(_metadata(content)[_METADATA_KEY])
@@ -162,6 +170,7 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
     return checked
 
 
+@within_memory("the content of a file", _MORE)
 def content_of(path: str | PathLike[str], kind: str) -> bytes:
     """The content of a file that should be of this kind."""
     return read_whole(path, f"the file of a {kind}")

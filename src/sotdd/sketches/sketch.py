@@ -17,10 +17,12 @@ from sotdd.basics.text import counted, json_label
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.uncertainty import Halves, Lost, lost_by, nothing_lost
 
 # How many numbers of each projection a vector has, whatever the sketch keeps.
 VECTOR_QUANTILES = 512
+MOST_VECTOR_QUANTILES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +130,7 @@ class Sketch:
             f"{counted(len(self.classes), 'class', 'classes')}, {counted(self.n_projections, 'projection')} × {kept})"
         )
 
+    @within_memory("the comparison of two sketches", "make sketches with fewer projections or quantiles")
     def distance(self, other: Sketch, p: float = 2) -> Distance:
         """How far apart two datasets are, from their sketches alone.
 
@@ -140,6 +143,7 @@ class Sketch:
 
         return distance_between(self, other, p)
 
+    @within_memory("a reduced sketch", "choose fewer quantiles")
     def reduced(self, n_quantiles: int) -> Sketch:
         """The same sketch with fewer quantiles: any number where all values are kept, else a divisor of theirs."""
         parts = check_count(n_quantiles, "n_quantiles")
@@ -152,6 +156,7 @@ class Sketch:
         lost = None if self.lost is None else lost_by(self.quantiles, means, self.lost)
         return replace(self, quantiles=means, exact=False, lost=lost)
 
+    @within_memory("the vector of a sketch", "pass fewer n_quantiles, or a smaller dim")
     def vector(
         self, dim: int | None = None, *, n_quantiles: int = VECTOR_QUANTILES, seed: int = 0
     ) -> NDArray[np.float32]:
@@ -184,11 +189,15 @@ class Sketch:
         True
         """
         parts = check_count(n_quantiles, "n_quantiles")
+        if parts > MOST_VECTOR_QUANTILES:
+            raise SotddError(f"n_quantiles is {parts:,}: expected at most {MOST_VECTOR_QUANTILES:,}.")
         grid = self.quantiles if parts == self.n_quantiles else reduced_rows(self.quantiles, parts)
         whole = (grid / np.float32(math.sqrt(grid.size))).ravel()
         if dim is None:
             return whole
         n_sums = check_count(dim, "dim")
+        if n_sums > whole.size:
+            raise SotddError(f"dim is {n_sums:,}: expected at most {whole.size:,}, the numbers that there are.")
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(check_seed(seed))))
         target = rng.integers(n_sums, size=whole.size)
         signed = np.where(rng.random(whole.size, np.float32) < 0.5, -whole, whole)

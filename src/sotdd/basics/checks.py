@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import OutOfMemory, SotddError
-
-_Call = TypeVar("_Call", bound=Callable[..., Any])
+from sotdd.basics.errors import SotddError
 
 # No count is larger: work for more would not end, and their products would leave 64 bits.
 LARGEST_COUNT = 10**9
@@ -31,39 +27,6 @@ def check_count(value: object, name: str) -> int:
     if value > LARGEST_COUNT:
         raise SotddError(f"{name} is {described(value)}: expected at most {LARGEST_COUNT:,}.")
     return int(value)
-
-
-def within_memory(instead: str) -> Callable[[_Call], _Call]:
-    """Make a call say in one line that memory ran out, how much was asked for, and what to do instead.
-
-    Of calls that call each other, the outermost has the last word: it is the one that the user knows.
-    """
-
-    def decorate(call: _Call) -> _Call:
-        @wraps(call)
-        def guarded(*arguments: object, **settings: object) -> object:
-            try:
-                return call(*arguments, **settings)
-            except (MemoryError, RuntimeError, OutOfMemory) as error:
-                if not _is_out_of_memory(error):
-                    raise
-                why = _ALLOCATION.search(str(error))
-                asked = f" ({why[0][0].lower()}{why[0][1:]})" if why else ""
-                raise OutOfMemory(f"{guarded.__qualname__} ran out of memory{asked}: {instead}.") from error
-
-        return cast("_Call", guarded)
-
-    return decorate
-
-
-# What NumPy and torch say of an allocation, without what is only for their developers.
-_ALLOCATION = re.compile(r"([Uu]nable|[Tt]ried) to allocate [\d.,]+ \w+")
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out: NumPy says so by its type, torch by its text."""
-    text = str(error)
-    return isinstance(error, (MemoryError, OutOfMemory)) or "can't allocate memory" in text or "out of memory" in text
 
 
 def check_flag(value: object, name: str) -> bool:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_flag, check_order, check_positive, described, within_memory
+from sotdd.basics.checks import check_count, check_flag, check_order, check_positive, described
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, sequence
 from sotdd.inputs import open_dataset

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_order, described, within_memory
+from sotdd.basics.checks import check_count, check_order, described
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.memory import within_memory
 from sotdd.gradients.loss_inputs import check_alike, check_features, check_finite, memberships, standardised
 from sotdd.gradients.soft_quantiles import quantile_terms
 from sotdd.kernels.rows import Overlaps

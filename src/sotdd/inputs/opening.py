@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import path_text
+from sotdd.basics.files import checked_path
 from sotdd.basics.memory import beyond_memory, is_out_of_memory
 from sotdd.basics.renamed import renamed
 from sotdd.basics.text import counted
@@ -137,7 +137,7 @@ def _called(source: object, name: str | None) -> str:
 def _open(source: Dataset, name: str | None, asked: dict[str, Any]) -> LabelledData:
     """The dataset that `open_dataset` was asked for."""
     if isinstance(source, (str, PathLike)):
-        text = source if isinstance(source, str) else path_text(source)
+        text = source if isinstance(source, str) else str(checked_path(source))
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
         name = name or parsed.options.get("name", text) or "data"
         settings = _settings({**asked, **renamed(parsed.options, "max_rows", "max_points")})

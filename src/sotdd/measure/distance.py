@@ -9,8 +9,9 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_order, described, within_memory
+from sotdd.basics.checks import check_choice, check_order, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.engines.adaptive import MOST, to_tolerance
 from sotdd.engines.comparison import compare

@@ -8,7 +8,8 @@ from typing import Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_order, within_memory
+from sotdd.basics.checks import check_count, check_order
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
 from sotdd.basics.text import counted

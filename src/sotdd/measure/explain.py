@@ -9,8 +9,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_order, described, within_memory
+from sotdd.basics.checks import check_order, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.engines.chance import seed_of
 from sotdd.engines.class_chance import chance_of_any, deals_of_pairs

@@ -7,7 +7,7 @@ from itertools import combinations
 from os import PathLike, fspath
 from typing import Any, Unpack
 
-from sotdd.basics.checks import within_memory
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress
 from sotdd.engines.comparison import compare
 from sotdd.engines.protocol import Precision

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack, cast
 
-from sotdd.basics.checks import within_memory
 from sotdd.basics.errors import UnknownSetting
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress
 from sotdd.engines.protocol import Precision
 from sotdd.inputs.data import Dataset

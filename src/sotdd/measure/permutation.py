@@ -6,8 +6,9 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from sotdd.basics.checks import check_choice, check_count, check_order, check_seed, within_memory
+from sotdd.basics.checks import check_choice, check_count, check_order, check_seed
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
 from sotdd.engines.comparison import remarks_on_features

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
-from sotdd.basics.checks import described, within_memory
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import named

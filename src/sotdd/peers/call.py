@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
-from sotdd.basics.checks import within_memory
 from sotdd.basics.errors import UnknownSetting
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Report
 from sotdd.basics.renamed import renamed
 from sotdd.inputs import labelled_pair

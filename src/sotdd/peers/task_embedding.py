@@ -10,8 +10,9 @@ from typing import Any, Concatenate, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, within_memory
+from sotdd.basics.checks import check_count
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Report
 from sotdd.engines.cpu.workers import Workers
 from sotdd.inputs import labelled

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import path_text, refuse_unwritable, write_whole
+from sotdd.basics.files import checked_path, refuse_unwritable, write_whole
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.version import __version__
 from sotdd.engines.class_comparison import are_too_many
@@ -76,7 +76,7 @@ def report(
 
     if not isinstance(matrix, DistanceMatrix):
         raise SotddError(f"matrix is {described(matrix)}: expected what sotdd.pairwise returned.")
-    target = Path(path_text(path))
+    target = checked_path(path)
     refuse_unwritable(target)  # before classes are compared, which may take long
     explained, left_out = _explained(matrix, datasets, explanations, progress)
     content = page(matrix, explained, str(title), __version__, left_out)

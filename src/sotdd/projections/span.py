@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import within_memory
 from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.memory import within_memory
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset, Features, LabelledData, same_features

@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -177,8 +177,11 @@ class DistanceMatrix:
             ],
         }
 
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """The values as a table with a header row and names in the first column; written if a path is given."""
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
+        """The values as a table with a header row and names in the first column.
+
+        Where a path is given, they are also written there, whole or not at all.
+        """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["", *self.names])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import path_text
+from sotdd.basics.memory import beyond_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position, taken_by_position
@@ -20,6 +20,7 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.sketches.comparing import refuse_other_projections
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.streaming import sketch_batches
 from sotdd.sketches.uncertainty import Halving
@@ -80,6 +81,7 @@ def sketch(
     return _sketch_opened(open_dataset(data, name=name), projections, kept, device, precision, progress)
 
 
+@within_memory("a sketch and the points it is made of", "use fewer n_quantiles, projections or points")
 def _sketch_opened(
     opened: LabelledData,
     projections: Projections,
@@ -173,8 +175,8 @@ def through_sketches(
 
 def read_sketch(source: Comparable) -> Comparable:
     """Load a path that names a sketch file; return anything else unchanged."""
-    if isinstance(source, (str, PathLike)) and path_text(source).endswith(SUFFIX):
-        return Sketch.load(path_text(source))
+    if isinstance(source, (str, PathLike)) and str(source).endswith(SUFFIX):
+        return Sketch.load(source)
     return source
 
 
@@ -192,7 +194,5 @@ def _empty_rows(n_projections: int, n_values: int) -> NDArray[np.float32]:
     try:
         return np.empty((n_projections, n_values), np.float32)
     except (MemoryError, ValueError) as error:
-        raise SotddError(
-            f"a sketch of {n_projections:,} × {n_values:,} values does not fit in memory: pass n_quantiles, such as "
-            "512."
-        ) from error
+        what = f"a sketch of {n_projections:,} × {n_values:,} values"
+        raise beyond_memory(what, error, "pass n_quantiles, such as 512") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_seed
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import path_text
 from sotdd.basics.text import counted, json_label, quoted
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.uncertainty import Halves, Lost, lost_by, nothing_lost
 
 # How many numbers of each projection a vector has, whatever the sketch keeps.
 VECTOR_QUANTILES = 512
+MOST_VECTOR_QUANTILES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +130,7 @@ class Sketch:
             f"{counted(len(self.classes), 'class', 'classes')}, {counted(self.n_projections, 'projection')} × {kept})"
         )
 
+    @within_memory("the comparison of two sketches", "make sketches with fewer projections or quantiles")
     def distance(self, other: Sketch, p: float = 2) -> Distance:
         """How far apart two datasets are, from their sketches alone.
 
@@ -141,6 +143,7 @@ class Sketch:
 
         return distance_between(self, other, p)
 
+    @within_memory("a reduced sketch", "choose fewer quantiles")
     def reduced(self, n_quantiles: int) -> Sketch:
         """The same sketch with fewer quantiles: any number where all values are kept, else a divisor of theirs."""
         parts = check_count(n_quantiles, "n_quantiles")
@@ -153,6 +156,7 @@ class Sketch:
         lost = None if self.lost is None else lost_by(self.quantiles, means, self.lost)
         return replace(self, quantiles=means, exact=False, lost=lost)
 
+    @within_memory("the vector of a sketch", "pass fewer n_quantiles, or a smaller dim")
     def vector(
         self, dim: int | None = None, *, n_quantiles: int = VECTOR_QUANTILES, seed: int = 0
     ) -> NDArray[np.float32]:
@@ -185,17 +189,21 @@ class Sketch:
         True
         """
         parts = check_count(n_quantiles, "n_quantiles")
+        if parts > MOST_VECTOR_QUANTILES:
+            raise SotddError(f"n_quantiles is {parts:,}: expected at most {MOST_VECTOR_QUANTILES:,}.")
         grid = self.quantiles if parts == self.n_quantiles else reduced_rows(self.quantiles, parts)
         whole = (grid / np.float32(math.sqrt(grid.size))).ravel()
         if dim is None:
             return whole
         n_sums = check_count(dim, "dim")
+        if n_sums > whole.size:
+            raise SotddError(f"dim is {n_sums:,}: expected at most {whole.size:,}, the numbers that there are.")
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(check_seed(seed))))
         target = rng.integers(n_sums, size=whole.size)
         signed = np.where(rng.random(whole.size, np.float32) < 0.5, -whole, whole)
         return np.bincount(target, weights=signed, minlength=n_sums).astype(np.float32)
 
-    def save(self, path: str | Path, *, half: bool = False) -> None:
+    def save(self, path: str | PathLike[str], *, half: bool = False) -> None:
         """Write one portable file, whole or not at all; see `sotdd.sketches.file` for its format.
 
         With ``half`` every value is rounded to one of 65,536 steps between the smallest and the
@@ -203,14 +211,14 @@ class Sketch:
         """
         from sotdd.sketches.file import write
 
-        write(self, Path(path_text(path)), half)
+        write(self, path, half)
 
     @classmethod
-    def load(cls, path: str | Path) -> Sketch:
+    def load(cls, path: str | PathLike[str]) -> Sketch:
         """Read a file that `save` wrote; anything else, or a damaged one, is refused."""
         from sotdd.sketches.file import read
 
-        return read(Path(path_text(path)))
+        return read(path)
 
     def to_dict(self) -> dict[str, Any]:
         """Names, sizes and recipe as JSON values; the quantiles themselves are in the file."""

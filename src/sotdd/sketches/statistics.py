@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import path_text
 from sotdd.basics.text import counted
 from sotdd.engines.faults import LARGEST_TERM, unusable_term
 from sotdd.inputs import open_dataset
@@ -22,6 +21,7 @@ from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.comparing import refuse_other_recipes
 from sotdd.sketches.counting import BINS, Histograms, Portion, count_classes, for_each_portion, quantiles_of
+from sotdd.sketches.memory import within_memory
 
 # How much memory the histograms of all classes may take together.
 CLASS_BYTES = 256 << 20
@@ -87,6 +87,7 @@ class ClassStatistics:
         """Whether the histograms kept for the label term also describe the features."""
         return self.terms_kind is Quantiles and self.projections.draw(0, BLOCK).label_features is None
 
+    @within_memory("a batch and what is gathered of it", "add smaller batches, or use fewer projections")
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
         batch = opened_batch(features, labels, self.projections)
@@ -100,6 +101,7 @@ class ClassStatistics:
         self.expect(counts_of(batch))
         for_each_portion(batch, self.projections, self.gather)
 
+    @within_memory("the statistics of two parts", "use fewer projections")
     def merge(self, other: ClassStatistics) -> Self:
         """Add the statistics of other data through the same projections."""
         refuse_unlike(self, other)
@@ -115,18 +117,18 @@ class ClassStatistics:
         for label, histograms in other.histograms.items():
             self.histograms[label].merge(histograms)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write a file for another machine or party to merge; it holds no data points."""
         from sotdd.sketches.builder_file import write_statistics
 
-        write_statistics(self, Path(path_text(path)))
+        write_statistics(self, path)
 
     @classmethod
-    def load(cls, path: str | Path, projections: Projections | None = None) -> ClassStatistics:
+    def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> ClassStatistics:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
         from sotdd.sketches.builder_file import read_statistics
 
-        return read_statistics(Path(path_text(path)), projections)
+        return read_statistics(path, projections)
 
     def note_columns(self, batch: LabelledData) -> None:
         """Remember whether the columns of a batch were matched by position."""

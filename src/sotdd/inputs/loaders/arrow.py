@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ class _Batches:
         ipc = require("pyarrow.ipc", "reading Arrow files", "'sotdd[inputs]'")
         self._path, self._size = path, path.stat().st_size
         source = arrow().memory_map(str(path))
-        self._lock = threading.Lock()
+        self._locks: dict[int, threading.Lock] = {}  # by process: a forked child cannot wait for a thread of its parent
         try:
             reader = ipc.open_file(source)
         except arrow().ArrowInvalid:  # not a file of batches with a footer, so a stream of them
@@ -75,7 +76,7 @@ class _Batches:
             )
         if self._reader is None:
             return self._held[number]
-        with self._lock:
+        with self._locks.setdefault(os.getpid(), threading.Lock()):
             return self._reader.get_batch(number)
 
     def column(self, number: int, column: str) -> Any:  # noqa: ANN401

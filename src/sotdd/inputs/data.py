@@ -38,6 +38,8 @@ Features: TypeAlias = NDArray[Any] | DeviceFeatures | StreamedFeatures
 
 # Rows are converted, checked and projected in blocks of at most this many values and this many rows.
 _BLOCK_VALUES = 1 << 19
+# How much memory sums of each class over a part of the features may take.
+_CLASS_BYTES = 64 << 20
 _MOST_ROWS = 512
 
 # NumPy's letters for dtypes of real numbers.
@@ -141,6 +143,12 @@ class LabelledData:
         """Cut the rows into blocks so small that converting one takes little memory."""
         rows = max(1, min(_MOST_ROWS, _BLOCK_VALUES // self.n_features))
         edges = [*range(0, self.n_points, rows), self.n_points]
+        return [slice(start, stop) for start, stop in neighbours(edges)]
+
+    def feature_parts(self) -> list[slice]:
+        """Cut the features into parts, so that sums of each class over one take little memory; usually there is one."""
+        size = max(1, _CLASS_BYTES // (8 * len(self.classes)))
+        edges = [*range(0, self.n_features, size), self.n_features]
         return [slice(start, stop) for start, stop in neighbours(edges)]
 
     def rows(self, block: slice) -> NDArray[Any]:

@@ -166,7 +166,7 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
         raise SotddError(f"{shown(name)} is damaged: its checksum does not match. Copy or make it again.")
     checked = Checked(header, arrays, name)
     if header.get("kind") != kind:
-        raise SotddError(f"{shown(name)} holds a {described(checked.text('kind'))}: expected a {kind}.")
+        raise SotddError(f"{shown(name)} holds a {checked.text('kind')[:60]}: expected a {kind}.")
     return checked
 
 

@@ -111,11 +111,12 @@ def search_command(
             "name one thing to search for: a dataset or sketch after the catalog, or --entry NAME, not both."
         )
     if entry is not None:
+        from sotdd.sketches.catalog.condition import checked_condition
         from sotdd.sketches.catalog.entries import quoted
 
         query = catalog.get(entry)
         others = f"name <> {quoted(entry)}"
-        where = others if where is None else f"{others} AND ({where})"
+        where = others if checked_condition(where) is None else f"{others} AND ({where})"
     else:
         query = _sketched(catalog, str(source), features, label, device, quiet)
     hits = catalog.nearest(query, k, where=where)

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import write_whole
+from sotdd.basics.files import checked_path, write_whole
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.version import __version__
 from sotdd.inputs import labelled
@@ -75,8 +75,8 @@ def report(
 
     if not isinstance(matrix, DistanceMatrix):
         raise SotddError(f"matrix is {described(matrix)}: expected what sotdd.pairwise returned.")
+    target = checked_path(path)
     explained = _explained(matrix, datasets, explanations, progress)
-    target = Path(path)
     write_whole(target, page(matrix, explained, str(title), __version__).encode())
     return target
 

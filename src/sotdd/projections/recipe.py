@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_positive
 from sotdd.basics.errors import SotddError
+from sotdd.basics.kept import kept_property
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.column_names import Names, in_order
@@ -188,12 +188,14 @@ class Projections:
         """One whole block; kept for the next comparison where all blocks together are small."""
         if 4 * self.n_projections * self.n_features > _KEPT_BYTES:
             return self.source.block(index)
-        if index not in self._kept:
-            self._kept[index] = self.source.block(index)
-            self._kept[index].freeze()
-        return self._kept[index]
+        block = self._kept.get(index)
+        if block is None:
+            block = self.source.block(index)
+            block.freeze()
+            self._kept[index] = block
+        return block
 
-    @cached_property
+    @kept_property
     def _kept(self) -> dict[int, Block]:
         return {}
 
@@ -238,7 +240,7 @@ class Projections:
             **({} if self.columns is None else {"columns": list(self.columns)}),
         }
 
-    @cached_property
+    @kept_property
     def fingerprint(self) -> str:
         """A short name for exactly these projections.
 

@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal, TypeAlias, Union
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_positive, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.kept import kept_property
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled, named
 from sotdd.inputs.column_names import Names, places_of
@@ -113,12 +113,12 @@ class Scaler:
         """Whether each feature has its own scale, or all have one."""
         return "pooled" if isinstance(self.scale, float) else "features"
 
-    @cached_property
+    @kept_property
     def scales(self) -> NDArray[np.float64]:
         """(d,) what each feature is divided by."""
         return np.broadcast_to(np.float64(self.scale), self.centre.shape)
 
-    @cached_property
+    @kept_property
     def inverse(self) -> NDArray[np.float64]:
         """(d,) what each feature is multiplied by."""
         return 1.0 / self.scales

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.kept import kept_property
 from sotdd.basics.text import json_label, json_number
 from sotdd.results.class_comparison import ClassComparison
 from sotdd.results.class_matching import ClassMatches, same_names
@@ -73,7 +73,7 @@ class Explanation:
 
     # ------------------------------------------------------------------ features and labels
 
-    @cached_property
+    @kept_property
     def parts(self) -> Parts:
         """Features and labels: their shares of what is beyond noise, with errors and verdicts."""
         return Parts.of(self.distance, self.unlabelled, self.resampled)
@@ -155,7 +155,7 @@ class Explanation:
         to_second, to_first = self._nearest_places
         return tuple(second[j] for j in to_second), tuple(first[i] for i in to_first)
 
-    @cached_property
+    @kept_property
     def counterparts(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Classes that correspond: matched one to one, and within noise or nearer than any class of their own."""
         first, second = self.classes
@@ -178,7 +178,7 @@ class Explanation:
         first, second = self.classes
         return tuple((first[i], second[j]) for i, j in self.counterpart_places.items() if self.matches.differ((i, j)))
 
-    @cached_property
+    @kept_property
     def renamed(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Counterparts of other names, where a class of the same name is there and is another beyond noise."""
         first, second = self.classes
@@ -203,7 +203,7 @@ class Explanation:
     def _nearest_places(self) -> tuple[list[int], list[int]]:
         return self.by_class.excess.argmin(axis=1).tolist(), self.by_class.excess.argmin(axis=0).tolist()
 
-    @cached_property
+    @kept_property
     def counterpart_places(self) -> dict[int, int]:
         """The same, as the row of each and its column."""
         of_first, of_second = self.by_class.own_excess

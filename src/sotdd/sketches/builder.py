@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import Self
 
 import numpy as np
@@ -165,18 +165,18 @@ class SketchBuilder:
             (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
         )
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write a file for another machine or party to merge; it holds counts, not data points."""
         from sotdd.sketches.builder_file import write_builder
 
-        write_builder(self, Path(path))
+        write_builder(self, path)
 
     @classmethod
-    def load(cls, path: str | Path, projections: Projections | None = None) -> SketchBuilder:
+    def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> SketchBuilder:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
         from sotdd.sketches.builder_file import read_builder
 
-        return read_builder(Path(path), projections)
+        return read_builder(path, projections)
 
     def resume(self, statistics: ClassStatistics, histograms: Mapping[Hashable, Histograms]) -> None:
         """Go on from the statistics and histograms of a file."""

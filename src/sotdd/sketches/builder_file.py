@@ -7,12 +7,12 @@ histograms, and ``given``, the statistics of the first pass.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from pathlib import Path
+from os import PathLike
 
 import numpy as np
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import write_whole
+from sotdd.basics.files import shown, write_whole
 from sotdd.basics.text import json_label
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
@@ -30,20 +30,20 @@ _STATISTICS, _BUILDER = "class statistics", "sketch builder"
 _BINS = "by doublings"
 
 
-def write_statistics(statistics: ClassStatistics, path: Path) -> None:
+def write_statistics(statistics: ClassStatistics, path: str | PathLike[str]) -> None:
     """Write the counts of classes, and what the label terms are computed from."""
     header, arrays = _recipe_of(statistics.projections)
     header["seen"] = _put_statistics(statistics, arrays, "seen")
     write_whole(path, packed(_STATISTICS, header, arrays))
 
 
-def read_statistics(path: Path, projections: Projections | None) -> ClassStatistics:
+def read_statistics(path: str | PathLike[str], projections: Projections | None) -> ClassStatistics:
     """Read what `write_statistics` wrote."""
     checked = _opened(_STATISTICS, path)
     return _take_statistics(checked, "seen", _projections(checked, projections, path))
 
 
-def write_builder(builder: SketchBuilder, path: Path) -> None:
+def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
     """Write everything that a builder has counted."""
     builder.refuse_half_counted()
     header, arrays = _recipe_of(builder.projections)
@@ -55,7 +55,7 @@ def write_builder(builder: SketchBuilder, path: Path) -> None:
     write_whole(path, packed(_BUILDER, header, arrays))
 
 
-def read_builder(path: Path, projections: Projections | None) -> SketchBuilder:
+def read_builder(path: str | PathLike[str], projections: Projections | None) -> SketchBuilder:
     """Read what `write_builder` wrote."""
     checked = _opened(_BUILDER, path)
     drawn = _projections(checked, projections, path)
@@ -82,16 +82,16 @@ def _recipe_of(projections: Projections) -> tuple[Header, Arrays]:
     return {"bins": _BINS, **header}, arrays
 
 
-def _projections(checked: Checked, projections: Projections | None, path: Path) -> Projections:
+def _projections(checked: Checked, projections: Projections | None, path: str | PathLike[str]) -> Projections:
     """The projections of a file: drawn again from its recipe, or those passed, once they are checked."""
     scaler = scaler_in(checked)
     if projections is None:
         try:
             return restored_from(checked, scaler)
         except SotddError as error:
-            raise SotddError(f"{str(path)!r} needs its projections: {error}; pass projections=.") from error
+            raise SotddError(f"{shown(path)} needs its projections: {error}; pass projections=.") from error
     if projections.fingerprint != checked.text("fingerprint"):
-        raise SotddError(f"{str(path)!r} was made through other projections than those passed: pass its own.")
+        raise SotddError(f"{shown(path)} was made through other projections than those passed: pass its own.")
     return projections
 
 

@@ -16,15 +16,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import first_line
+from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import reason, write_whole
+from sotdd.basics.files import read_whole, shown, write_whole
 from sotdd.basics.text import json_label
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
@@ -42,16 +42,16 @@ Arrays = dict[str, NDArray[Any]]
 Header = dict[str, Any]
 
 
-def write(sketch: Sketch, path: Path, half: bool = False) -> None:
+def write(sketch: Sketch, path: str | PathLike[str], half: bool = False) -> None:
     """Write a sketch; a failure leaves the old file, or none."""
     write_whole(path, to_bytes(sketch, half))
 
 
-def read(path: Path) -> Sketch:
+def read(path: str | PathLike[str]) -> Sketch:
     """Read a sketch, or refuse a file that is not one."""
     sketch = from_bytes(content_of(path, _KIND), str(path))
     if not sketch.n_points:  # as catalogs keep one for its recipe alone, which is never a file of its own
-        raise SotddError(f"{str(path)!r} cannot be used: it has no points. It was not written by sotdd; make it again.")
+        raise SotddError(f"{shown(path)} cannot be used: it has no points. It was not written by sotdd; make it again.")
     return sketch
 
 
@@ -146,26 +146,25 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
         version = header["format"]
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise SotddError(
-            f"{name!r} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of file."
+            f"{shown(name)} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of "
+            "file."
         ) from error
     if version not in range(1, VERSION + 1):
         raise SotddError(
-            f"{name!r} has version {version} of the format but this sotdd reads up to {VERSION}: update sotdd."
+            f"{shown(name)} has version {described(version)} of the format but this sotdd reads up to {VERSION}: "
+            "update sotdd."
         )
     if header.pop("checksum", None) != _checksum(header, arrays):
-        raise SotddError(f"{name!r} is damaged: its checksum does not match. Copy or make it again.")
+        raise SotddError(f"{shown(name)} is damaged: its checksum does not match. Copy or make it again.")
     checked = Checked(header, arrays, name)
     if header.get("kind") != kind:
-        raise SotddError(f"{name!r} holds a {checked.text('kind')}: expected a {kind}.")
+        raise SotddError(f"{shown(name)} holds a {described(checked.text('kind'))}: expected a {kind}.")
     return checked
 
 
-def content_of(path: Path, kind: str) -> bytes:
+def content_of(path: str | PathLike[str], kind: str) -> bytes:
     """The content of a file that should be of this kind."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SotddError(f"cannot read {str(path)!r} ({reason(error)}): expected the file of a {kind}.") from error
+    return read_whole(path, f"the file of a {kind}")
 
 
 def packed_recipe(recipe: Mapping[str, Any], fingerprint: str, scaler: Scaler | None) -> tuple[Header, Arrays]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -172,8 +172,8 @@ def through_sketches(
 
 def read_sketch(source: Comparable) -> Comparable:
     """Load a path that names a sketch file; return anything else unchanged."""
-    if isinstance(source, (str, PathLike)) and fspath(source).endswith(SUFFIX):
-        return Sketch.load(fspath(source))
+    if isinstance(source, (str, PathLike)) and str(source).endswith(SUFFIX):
+        return Sketch.load(source)
     return source
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -194,7 +194,7 @@ class Sketch:
         signed = np.where(rng.random(whole.size, np.float32) < 0.5, -whole, whole)
         return np.bincount(target, weights=signed, minlength=n_sums).astype(np.float32)
 
-    def save(self, path: str | Path, *, half: bool = False) -> None:
+    def save(self, path: str | PathLike[str], *, half: bool = False) -> None:
         """Write one portable file, whole or not at all; see `sotdd.sketches.file` for its format.
 
         With ``half`` every value is rounded to one of 65,536 steps between the smallest and the
@@ -202,14 +202,14 @@ class Sketch:
         """
         from sotdd.sketches.file import write
 
-        write(self, Path(path), half)
+        write(self, path, half)
 
     @classmethod
-    def load(cls, path: str | Path) -> Sketch:
+    def load(cls, path: str | PathLike[str]) -> Sketch:
         """Read a file that `save` wrote; anything else, or a damaged one, is refused."""
         from sotdd.sketches.file import read
 
-        return read(Path(path))
+        return read(path)
 
     def to_dict(self) -> dict[str, Any]:
         """Names, sizes and recipe as JSON values; the quantiles themselves are in the file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import Self
 
 import numpy as np
@@ -114,18 +114,18 @@ class ClassStatistics:
         for label, histograms in other.histograms.items():
             self.histograms[label].merge(histograms)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write a file for another machine or party to merge; it holds no data points."""
         from sotdd.sketches.builder_file import write_statistics
 
-        write_statistics(self, Path(path))
+        write_statistics(self, path)
 
     @classmethod
-    def load(cls, path: str | Path, projections: Projections | None = None) -> ClassStatistics:
+    def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> ClassStatistics:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
         from sotdd.sketches.builder_file import read_statistics
 
-        return read_statistics(Path(path), projections)
+        return read_statistics(path, projections)
 
     def note_columns(self, batch: LabelledData) -> None:
         """Remember whether the columns of a batch were matched by position."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ class _Batches:
     def __init__(self, path: Path) -> None:
         ipc = require("pyarrow.ipc", "reading Arrow files", "'sotdd[inputs]'")
         source = arrow().memory_map(str(path))
-        self._lock = threading.Lock()
+        self._locks: dict[int, threading.Lock] = {}  # by process: a forked child cannot wait for a thread of its parent
         try:
             reader = ipc.open_file(source)
         except arrow().ArrowInvalid:  # not a file of batches with a footer, so a stream of them
@@ -70,7 +71,7 @@ class _Batches:
     def get(self, number: int) -> Any:  # noqa: ANN401  # Arrow is optional
         if self._reader is None:
             return self._held[number]
-        with self._lock:
+        with self._locks.setdefault(os.getpid(), threading.Lock()):
             return self._reader.get_batch(number)
 
     def column(self, number: int, column: str) -> Any:  # noqa: ANN401

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import shown
 from sotdd.sketches.comparing import refuse_other_projections
 from sotdd.sketches.file import from_bytes, to_bytes
 from sotdd.sketches.sketch import VECTOR_QUANTILES, Sketch
@@ -83,8 +84,9 @@ class CatalogRecipe:
             raise SotddError(f"{error} Catalog.sketch and sotdd sketch --like make one that fits.") from None
         if not sketch.exact and sketch.n_quantiles % self.n_quantiles:
             raise SotddError(
-                f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog {self.sketch.name!r} "
-                f"keeps {self.n_quantiles:,}: sketch with that many, or with a multiple of it."
+                f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog "
+                f"{shown(self.sketch.name)} keeps {self.n_quantiles:,}: sketch with that many, or with a multiple of "
+                "it."
             )
 
     def vector(self, sketch: Sketch) -> NDArray[np.float32]:

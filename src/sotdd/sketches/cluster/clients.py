@@ -10,6 +10,7 @@ from typing import Any
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError, require
+from sotdd.sketches.cluster.foreign import refuse_foreign_processes
 from sotdd.sketches.cluster.tasks import Refusal
 from sotdd.sketches.statistics import ClassesDoNotFit
 
@@ -36,7 +37,15 @@ def connected(client: Client) -> Iterator[Client]:
         raise SotddError("client is asynchronous: expected one made without asynchronous=True.")
     if client.status != "running":
         raise SotddError(f"client is {client.status}: expected one that is connected to a cluster.")
-    yield client
+    try:
+        refuse_foreign_processes(client)
+        yield client
+    except (OSError, distributed.client.ClosedClientError) as error:  # closed connections and timeouts are OSErrors
+        if client.status == "running":  # an error of someone else's
+            raise
+        raise SotddError(
+            f"the connection to the cluster was lost ({first_line(error)}): check its scheduler, and run it again."
+        ) from error
 
 
 def result_of(future: Future, what: str) -> Any:  # noqa: ANN401  # what the task returned

@@ -223,23 +223,27 @@ def _means_of_parts(masses: Doubles, intervals: Doubles, edges: Doubles, out: Fl
 
 @step
 def _losses_of_parts(
-    masses: Doubles, intervals: Doubles, edges: Doubles, functions: tuple[Doubles, Doubles, Doubles], lost: Doubles
+    masses: Doubles,
+    intervals: Doubles,
+    edges: Doubles,
+    function: tuple[Doubles, Doubles, Doubles, Doubles],
+    lost: Doubles,
 ) -> None:
-    """Write how far the values of `_means_of_parts` are from the function of their means: in the mean and its square."""
-    begins, ends, jumps = functions
+    """Write how far these values are from the function of their means: the mean and the root mean square."""
+    low, high, start, stop = function
     total, sums = masses.sum(), np.empty(2)
     interval, used = 0, 0.0
     lost[0] = lost[1] = 0.0
-    for q in range(begins.size):
+    for q in range(low.size):
         wanted, got = (edges[q + 1] - edges[q]) * total, 0.0
         sums[:] = 0.0
         while interval < masses.size:
             taken = min(wanted - got, masses[interval] - used)
             if taken > 0.0:
                 width = (intervals[interval + 1] - intervals[interval]) / masses[interval]
-                low = intervals[interval] + width * used
+                value = intervals[interval] + width * used
                 place = got / wanted, (got + taken) / wanted
-                add_gaps((low, low + width * taken), place, begins[q], ends[q], jumps[q], sums)
+                add_gaps((value, value + width * taken), place, (low[q], high[q], start[q], stop[q]), sums)
                 got += taken
                 used += taken
             if got >= wanted:
@@ -322,7 +326,7 @@ def quantiles_of_counts(
     of the means is from the values, in the mean and in the root mean square; and the width of the cells.
     """
     n_groups, n_bins, n_parts = counts.shape[0], counts.shape[2], out.shape[1]
-    functions = np.empty(n_parts), np.empty(n_parts), np.empty(n_parts)
+    function = np.empty(n_parts), np.empty(n_parts), np.empty(n_parts), np.empty(n_parts)
     masses, intervals = np.empty(n_bins + 2), np.empty(n_bins + 3)
     cells, edges = np.empty(n_cells + 2), np.empty(n_cells + 3)
     for line in range(out.shape[0]):
@@ -345,10 +349,10 @@ def quantiles_of_counts(
             if weights[line] < 0.0:
                 masses[:], intervals[:] = masses[::-1].copy(), intervals[::-1].copy()
             _means_of_parts(masses, intervals, levels, out[line])
-            write_function(out[line], levels, smooth, *functions)
-            _losses_of_parts(masses, intervals, levels, functions, lost[line])
+            write_function(out[line], levels, smooth, *function)
+            _losses_of_parts(masses, intervals, levels, function, lost[line])
         if filled > 1:
             _means_of_parts(cells, edges, levels, out[line])
-            write_function(out[line], levels, smooth, *functions)
-            _losses_of_parts(cells, edges, levels, functions, lost[line])
+            write_function(out[line], levels, smooth, *function)
+            _losses_of_parts(cells, edges, levels, function, lost[line])
             lost[line, 2] = _mean_width(cells, edges)

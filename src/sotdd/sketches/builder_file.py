@@ -68,12 +68,12 @@ def read_builder(path: str | PathLike[str], projections: Projections | None) -> 
     return builder
 
 
-def _opened(kind: str, path: Path) -> Checked:
+def _opened(kind: str, path: str | PathLike[str]) -> Checked:
     """The content of a file, or an error where its counts are not in the bins of today."""
     checked = unpacked(kind, content_of(path, kind), str(path))
     counted = any(checked.holds(f"{name} counts") for name in ("seen", "given", "counted"))
     if counted and not (checked.has("bins") and checked.text("bins") == _BINS):
-        raise SotddError(f"{str(path)!r} counts values in other bins than this sotdd: go over the data again.")
+        raise SotddError(f"{shown(path)} counts values in other bins than this sotdd: go over the data again.")
     return checked
 
 

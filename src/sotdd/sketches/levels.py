@@ -15,7 +15,7 @@ Spacing: TypeAlias = Literal["tails", "even"]
 SPACINGS = get_args(Spacing)
 
 # How many numbers a sketch keeps of each projection, unless it is asked for more.
-QUANTILES = 256
+QUANTILES = 384
 
 # Half of the parts are spread evenly over probability, and half over this many standard deviations of a normal law on
 # either side of its mean: a few points in a million are in the last part.
@@ -41,7 +41,7 @@ class Levels:
     >>> Levels(4, "even").edges.tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     >>> Levels(4).edges.round(3).tolist()
-    [0.0, 0.078, 0.5, 0.922, 1.0]
+    [0.0, 0.118, 0.5, 0.882, 1.0]
     """
 
     count: int
@@ -66,18 +66,23 @@ class Levels:
         """Whether functions are put together again between the means, or are these throughout."""
         return self.spacing == "tails"
 
-    def means(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Means (B, count) of sorted rows (B, n) over the parts."""
+    def means(self, rows: NDArray[np.float32], places: NDArray[np.float64] | None = None) -> NDArray[np.float32]:
+        """Means (B, count) over the parts of ascending rows (B, n), of points or of parts with edges ``places``."""
         from sotdd.kernels.quantiles import part_means
 
         out = np.empty((len(rows), self.count), np.float32)
-        part_means(rows, self.edges, out)
+        part_means(rows, places_of_points(rows.shape[1]) if places is None else places, self.edges, out)
         return out
+
+
+def places_of_points(count: int) -> NDArray[np.float64]:
+    """(count + 1,) where sorted points begin and end on the scale of probability."""
+    return np.arange(count + 1) / count
 
 
 @lru_cache(maxsize=64)
 def _edges(count: int, spacing: Spacing) -> NDArray[np.float64]:
-    wanted = np.arange(count + 1) / count
+    wanted = places_of_points(count)
     if spacing == "tails":
         from scipy.special import ndtr
 

@@ -6,12 +6,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from sotdd.basics.checks import described
+from sotdd.basics.checks import check_count, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
+from sotdd.sketches.levels import QUANTILES, Levels
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics, opened_batch
 
@@ -28,7 +29,7 @@ def sketch_stream(
     batches: Batches,
     projections: Projections,
     *,
-    n_quantiles: int = 512,
+    n_quantiles: int = QUANTILES,
     name: str = "stream",
     progress: Progress = None,
 ) -> Sketch:
@@ -56,14 +57,14 @@ def sketch_stream(
     >>> batches = [(rng.normal(size=(1000, 3)), rng.integers(2, size=1000)) for _ in range(5)]
     >>> projections = sotdd.Projections.fit([batches[0]], n_projections=64)
     >>> sotdd.sketch_stream(batches, projections)
-    Sketch('stream': 5,000 points, 2 classes, 64 projections × 512 quantiles)
+    Sketch('stream': 5,000 points, 2 classes, 64 projections × 384 quantiles)
     """
     begin = _from_the_start(batches)
     return sketch_batches(
         lambda: (opened_batch(batch, None, projections) for batch in begin()),
         projections,
         once=isinstance(batches, Iterator),
-        n_quantiles=n_quantiles,
+        levels=Levels(check_count(n_quantiles, "n_quantiles")),
         name=name,
         progress=progress,
     )
@@ -74,13 +75,13 @@ def sketch_batches(
     projections: Projections,
     *,
     once: bool = False,
-    n_quantiles: int,
+    levels: Levels,
     name: str,
     progress: Progress,
 ) -> Sketch:
     """Sketch batches that are opened already; ``begin`` starts over with the first, unless they come ``once``."""
     with reporting(progress, f"Sketching {name}") as report:
-        builder = SketchBuilder(projections, n_quantiles=n_quantiles)
+        builder = SketchBuilder(projections)
         try:
             _add_all(builder, begin(), report)
         except ClassesDoNotFit as error:
@@ -92,10 +93,11 @@ def sketch_batches(
             _log.info("sketching %s in two passes: its classes do not fit one", name)
             statistics = ClassStatistics(projections)
             _add_all(statistics, begin(), report)
-            builder = SketchBuilder(projections, statistics, n_quantiles=n_quantiles)
+            builder = SketchBuilder(projections, statistics)
             _add_all(builder, begin(), report)
         else:
             _log.info("sketched %s in one pass: %d classes", name, len(builder.statistics.counts))
+        builder.levels = levels
         return builder.finish(name)
 
 

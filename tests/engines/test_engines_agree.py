@@ -9,8 +9,8 @@ import pytest
 
 import sotdd
 from sotdd import LabelledData
-from sotdd.engines import protocol
 from sotdd.engines.cpu.engine import CpuEngine
+from sotdd.inputs import data as opened_data
 
 pytest.importorskip("torch", reason="one of the two engines is torch's")
 from sotdd.engines.torch.engine import TorchEngine  # imports torch
@@ -26,7 +26,7 @@ def pair(rng):
 @pytest.mark.parametrize("at_a_time", [1, 4, 6])
 @pytest.mark.parametrize("scale", [None, "pooled", "features"])
 def test_sums_over_points_agree(pair, scale, at_a_time, monkeypatch):
-    monkeypatch.setattr(protocol, "_CLASS_BYTES", 8 * 3 * at_a_time)  # features of the first dataset
+    monkeypatch.setattr(opened_data, "_CLASS_BYTES", 8 * 3 * at_a_time)  # features of the first dataset
     scaler = sotdd.Projections.fit(pair, scale=scale).scaler
     with CpuEngine() as cpu, TorchEngine("cpu") as torch:
         ours, theirs = cpu.point_sums(pair, scaler), torch.point_sums(pair, scaler)

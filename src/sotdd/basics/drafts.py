@@ -39,7 +39,8 @@ def drafted(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     try:
         yield file, draft
     finally:
-        file.close()
+        with suppress(OSError):  # closing writes what is left in the buffer, for which there was no room before
+            file.close()
         with suppress(OSError):
             draft.unlink(missing_ok=True)
 

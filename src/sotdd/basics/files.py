@@ -10,13 +10,13 @@ from pathlib import Path
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.drafts import draft_name, drafted
 from sotdd.basics.errors import SotddError
-
-# A path of more characters than this is shown in part.
-_SHOWN = 200
+from sotdd.basics.text import quoted
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
     """Write a draft beside the file, then move it there: readers see the old file or the new one, never a part.
+
+    What a link points to is replaced, not the link. Folders, devices and pipes are refused.
 
     Examples
     --------
@@ -66,7 +66,10 @@ def checked_path(path: object, expected: str = "the path of a file") -> Path:
     ...     print(error)
     path is empty: expected the path of a file.
     """
-    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
+    try:
+        text = os.fspath(path)  # type: ignore[call-overload]  # what is no path raises
+    except Exception:  # noqa: BLE001  # a path may be an object of the user's, which raises what it likes
+        text = None
     if not isinstance(text, str):
         raise SotddError(f"path is {described(path)}: expected {expected}.")
     if not text:
@@ -89,10 +92,7 @@ def shown(path: str | os.PathLike[str]) -> str:
     >>> shown("a/b"), len(shown("x" * 5000)) < 250
     ("'a/b'", True)
     """
-    text = str(path)
-    if len(text) > _SHOWN:
-        text = f"{text[: _SHOWN // 2]}…{text[-_SHOWN // 2 :]}"
-    return repr(text)
+    return quoted(path)
 
 
 def reason(error: OSError) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sotdd.basics.checks import check_count
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import refuse_unwritable
+from sotdd.basics.text import shown
 from sotdd.commands import options as o
 from sotdd.commands.sources import opened_data
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
@@ -52,7 +53,8 @@ def sketch_command(
     """Keep what comparisons need of a dataset in one small file, without its points."""
     began = time.perf_counter()
     if output.suffix != ".sotdd":
-        raise SotddError(f"--output is {str(output)!r}: call it {output.with_suffix('.sotdd').name!r}.")
+        raise SotddError(f"--output is {str(output)!r}: call it {(output.stem or 'data') + '.sotdd'!r}.")
+    refuse_unwritable(output)
     drawing = o.chosen(n_projections=n_projections, seed=seed, label_law=label_law, scale=scale)
     if like is not None and drawing:
         raise SotddError(
@@ -61,11 +63,12 @@ def sketch_command(
     if data.endswith(".sotdd"):
         raise SotddError(f"{data!r} is already a sketch: name a dataset.")
     source = opened_data(data, "", features, label, quiet)
+    from sotdd.sketches.levels import checked_levels
     from sotdd.sketches.making import sketch_opened
 
     projections, levels = _recipe(like, source, drawing)
     if n_quantiles is not None:
-        levels = replace(levels, count=check_count(n_quantiles, "n_quantiles"))
+        levels = checked_levels(n_quantiles, levels.spacing)
     named = source if source.name != data else replace(source, name=Path(data.partition("::")[0]).name)
     made = sketch_opened(named, projections, levels, device, progress=bar_wanted(quiet))
     made.save(output, half=half)
@@ -73,11 +76,11 @@ def sketch_command(
     if as_json:
         print_json({"file": str(output), "bytes": size, **made.to_dict()})
         return
-    say(f"{output}: {repr(made).partition(': ')[2].rstrip(')')}", "bold")
-    shown = f"{size / 1e6:.2g} MB" if size >= 1e6 else f"{size / 1e3:.3g} kB"
-    say_note(f"{shown}, {time.perf_counter() - began:.1f} s", quiet)
+    say(f"{shown(output)}: {repr(made).partition(': ')[2].rstrip(')')}", "bold")
+    on_disk = f"{size / 1e6:.2g} MB" if size >= 1e6 else f"{size / 1e3:.3g} kB"
+    say_note(f"{on_disk}, {time.perf_counter() - began:.1f} s", quiet)
     if like is None:
-        say_note(f"To compare it with another dataset: sotdd sketch OTHER -o OTHER.sotdd --like {output}", quiet)
+        say_note(f"To compare it with another dataset: sotdd sketch OTHER -o OTHER.sotdd --like {shown(output)}", quiet)
 
 
 def _recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, Levels]:

@@ -64,16 +64,6 @@ class PointSums:
     between: float
 
 
-# Sums over the points of each class are kept for as many features at a time as fit this much memory.
-_CLASS_BYTES = 64 << 20
-
-
-def feature_parts(data: LabelledData) -> list[slice]:
-    """Features cut into parts, so that sums of each class over one part take little memory; usually one part."""
-    size = max(1, _CLASS_BYTES // (8 * len(data.classes)))
-    return [slice(first, min(first + size, data.n_features)) for first in range(0, data.n_features, size)]
-
-
 @dataclass(frozen=True, eq=False)
 class View:
     """All datasets through one chunk of projections.

@@ -204,21 +204,21 @@ def _means_of_parts(masses: Doubles, intervals: Doubles, edges: Doubles, out: Fl
     total = masses.sum()
     interval, used = 0, 0.0  # how much of the interval's mass is spent
     for q in range(out.size):
-        wanted = (edges[q + 1] - edges[q]) * total
-        moment, got = 0.0, 0.0
+        size = (edges[q + 1] - edges[q]) * total
+        moment, wanted = 0.0, size
         origin = intervals[min(interval, masses.size - 1)]  # values are taken from here, so that sums keep their digits
         while interval < masses.size:
-            taken = min(wanted - got, masses[interval] - used)
+            taken = min(wanted, masses[interval] - used)
             if taken > 0.0:
                 width = intervals[interval + 1] - intervals[interval]
                 moment += taken * (intervals[interval] - origin + width * (used + 0.5 * taken) / masses[interval])
-                got += taken
+                wanted -= taken
                 used += taken
-            if got >= wanted:
+            if wanted <= 0.0:
                 break
             interval += 1
             used = 0.0
-        out[q] = np.float32(origin + moment / got if got > 0.0 else intervals[masses.size])
+        out[q] = np.float32(origin + moment / (size - wanted) if size > wanted else intervals[masses.size])
 
 
 @step
@@ -235,18 +235,18 @@ def _losses_of_parts(
     interval, used = 0, 0.0
     lost[0] = lost[1] = 0.0
     for q in range(low.size):
-        wanted, got = (edges[q + 1] - edges[q]) * total, 0.0
-        sums[:] = 0.0
+        size = (edges[q + 1] - edges[q]) * total
+        wanted, sums[:] = size, 0.0
         while interval < masses.size:
-            taken = min(wanted - got, masses[interval] - used)
+            taken = min(wanted, masses[interval] - used)
             if taken > 0.0:
                 width = (intervals[interval + 1] - intervals[interval]) / masses[interval]
                 value = intervals[interval] + width * used
-                place = got / wanted, (got + taken) / wanted
+                place = 1.0 - wanted / size, 1.0 - (wanted - taken) / size
                 add_gaps((value, value + width * taken), place, (low[q], high[q], start[q], stop[q]), sums)
-                got += taken
+                wanted -= taken
                 used += taken
-            if got >= wanted:
+            if wanted <= 0.0:
                 break
             interval += 1
             used = 0.0

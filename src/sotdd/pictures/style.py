@@ -8,6 +8,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
+from sotdd.basics.text import shown
+
 INK = "#1d2733"
 QUIET = "#5c6975"
 RULE = "#d5dbe1"
@@ -54,10 +56,7 @@ def readable_on(share: float) -> str:
 
 def shortened(name: object, most: int = 24) -> str:
     """A name cut in the middle to fit beside an axis, with nothing in it that matplotlib would typeset."""
-    text = " ".join(str(name).split())
-    if len(text) > most:
-        text = f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
-    return text.replace("$", r"\$")
+    return shown(" ".join(shown(name).split()), most).replace("$", r"\$")
 
 
 def number_of(value: float) -> str:

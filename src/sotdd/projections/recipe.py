@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_positive
+from sotdd.basics.checks import as_array, check_positive, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.kept import kept_property
+from sotdd.basics.memory import within_memory
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.column_names import Names, in_order
@@ -70,6 +71,7 @@ class Projections:
     columns: Names | None = None
 
     @classmethod
+    @within_memory("fit on a sample of the points: sotdd.open_dataset(..., max_points=...)")
     def fit(
         cls,
         datasets: Sequence[Dataset] | Mapping[str, Dataset],
@@ -178,9 +180,15 @@ class Projections:
 
         A projection is the same whatever portion it is drawn in.
         """
-        if start % BLOCK or start < 0:
-            raise SotddError(f"start is {start}: expected a multiple of {BLOCK}.")
-        stop = min(stop, self.n_projections)
+        for value, name in ((start, "start"), (stop, "stop")):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+                raise SotddError(f"{name} is {described(value)}: expected an integer.")
+        start, stop = int(start), min(int(stop), self.n_projections)
+        if start % BLOCK or not 0 <= start < stop:
+            raise SotddError(
+                f"start is {described(start)} and stop {described(stop)}: expected a multiple of {BLOCK}, and more "
+                f"than that, of {counted(self.n_projections, 'projection')}."
+            )
         starts = range(start, stop, BLOCK)
         return join_blocks([self._block(first // BLOCK).part(slice(min(BLOCK, stop - first))) for first in starts])
 
@@ -292,10 +300,7 @@ class Projections:
 
 
 def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:
-    try:
-        matrix = np.array(values)
-    except (ValueError, TypeError) as error:
-        raise SotddError(f"{name} does not form an array: expected a matrix, one row per projection.") from error
+    matrix = as_array(values, name).copy()
     if matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "iuf":
         raise SotddError(
             f"{name} has shape {matrix.shape} and dtype {matrix.dtype}: expected a matrix of "

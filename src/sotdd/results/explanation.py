@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import check_count, described
+from sotdd.basics.errors import SotddError
 from sotdd.basics.kept import kept_property
 from sotdd.basics.text import json_label, json_number
 from sotdd.results.class_comparison import ClassComparison
@@ -221,8 +223,8 @@ class Explanation:
         return self.table()
 
     def table(self, limit: int | None = 12) -> str:
-        """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them."""
-        return as_text(self, limit)
+        """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them or all."""
+        return as_text(self, None if limit is None else check_count(limit, "limit"))
 
     def __rich__(self) -> Group:
         """The same for a terminal."""
@@ -234,7 +236,9 @@ class Explanation:
         return axes
 
     def lines(self, side: int) -> list[Line]:
-        """One line per class of one side, the largest share first."""
+        """One line per class of one side, 0 or 1, the largest share first."""
+        if not isinstance(side, (int, np.integer)) or side not in (0, 1):
+            raise SotddError(f"side is {described(side)}: expected 0 or 1.")
         other = 1 - side
         distances = self.class_distances if side == 0 else self.class_distances.T
         stderr = self.by_class.stderr if side == 0 else self.by_class.stderr.T

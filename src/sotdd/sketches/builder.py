@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_count
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.column_names import taken_by_position
@@ -24,12 +24,19 @@ from sotdd.sketches.counting import (
     quantiles_of,
     refuse_not_finite,
 )
-from sotdd.sketches.levels import QUANTILES, Levels
+from sotdd.sketches.levels import QUANTILES, checked_levels
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassStatistics, counts_of, opened_batch, refuse_beyond_memory, refuse_unlike
 
 # What the second pass counts all points under, whatever their class.
 _ALL = "all"
+
+
+def check_name(name: object) -> None:
+    """Refuse a name that no file could keep."""
+    if not isinstance(name, str):
+        raise SotddError(f"name is {described(name)}: expected text.")
 
 
 class SketchBuilder:
@@ -67,7 +74,7 @@ class SketchBuilder:
     def __init__(
         self, projections: Projections, statistics: ClassStatistics | None = None, *, n_quantiles: int = QUANTILES
     ) -> None:
-        self.levels = Levels(check_count(n_quantiles, "n_quantiles"))
+        self.levels = checked_levels(n_quantiles)
         self.statistics = ClassStatistics(projections)
         self.first_pass = statistics
         # The label law may keep the very histograms that one pass needs.
@@ -106,6 +113,7 @@ class SketchBuilder:
         points, projections = counted(self.n_points, "point"), counted(self.projections.n_projections, "projection")
         return f"SketchBuilder({points}, {projections}, {'one pass' if self.passes == 1 else 'second pass'})"
 
+    @within_memory("a batch and what is counted of it", "add smaller batches, or use fewer projections")
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
         batch = opened_batch(features, labels, self.projections)
@@ -117,10 +125,10 @@ class SketchBuilder:
         """Add a batch whose columns are in the order of the projections."""
         self._expect(counts_of(batch))
         self.statistics.note_columns(batch)
-        self._half_counted = True
         for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_shifted)
         self._half_counted = False
 
+    @within_memory("what two builders have counted", "use fewer projections, or two passes")
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder, through the same projections and in the same pass."""
         if not isinstance(other, SketchBuilder):
@@ -138,10 +146,13 @@ class SketchBuilder:
         if not self.shares_histograms:
             for label, histograms in other.histograms.items():
                 self.histograms[label].merge(histograms)
+        self._half_counted = False
         return self
 
+    @within_memory("a sketch", "use fewer n_quantiles or projections")
     def finish(self, name: str = "data") -> Sketch:
         """The sketch of all points added."""
+        check_name(name)
         self.refuse_half_counted()
         if not self.n_points:
             raise SotddError("there are no points to sketch: add some first.")
@@ -231,13 +242,19 @@ class SketchBuilder:
 
     def _expect(self, counts: Mapping[Hashable, int]) -> None:
         """Make room for this many more points of each class, or refuse before anything is changed."""
+        self.refuse_half_counted()
         if self.passes == 2:
             unknown = [label for label in counts if label not in self._class_index]
             if unknown:
                 raise SotddError(f"class {unknown[0]!r} was not there in the first pass: go over the same data.")
         else:
             refuse_beyond_memory(len({*self.statistics.counts, *counts}), self.projections.n_projections)
-        self.statistics.expect(counts)
+        self._half_counted = True  # until all is counted, for which there may be no memory
+        try:
+            self.statistics.expect(counts)
+        except SotddError:  # it refuses before it changes anything
+            self._half_counted = False
+            raise
         if self.shares_histograms:
             return
         for label, count in (counts if self.passes == 1 else {_ALL: sum(counts.values())}).items():

@@ -19,10 +19,9 @@ from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.checked import Checked
 from sotdd.sketches.counting import Histograms
 from sotdd.sketches.file import Arrays, Header, content_of, packed, packed_recipe, restored_from, scaler_in, unpacked
+from sotdd.sketches.levels import MOST_QUANTILES
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.statistics import ClassStatistics
-
-# A builder counts in 1,024 bins: more quantiles than this are a mistake, or meant to fill the memory.
-_MOST_QUANTILES = 1 << 20
 
 _STATISTICS, _BUILDER = "class statistics", "sketch builder"
 
@@ -30,6 +29,7 @@ _STATISTICS, _BUILDER = "class statistics", "sketch builder"
 _BINS = "by doublings"
 
 
+@within_memory("the file of class statistics", "use fewer projections")
 def write_statistics(statistics: ClassStatistics, path: str | PathLike[str]) -> None:
     """Write the counts of classes, and what the label terms are computed from."""
     header, arrays = _recipe_of(statistics.projections)
@@ -37,12 +37,14 @@ def write_statistics(statistics: ClassStatistics, path: str | PathLike[str]) -> 
     write_whole(path, packed(_STATISTICS, header, arrays))
 
 
+@within_memory("the file of class statistics", "open it where there is more memory")
 def read_statistics(path: str | PathLike[str], projections: Projections | None) -> ClassStatistics:
     """Read what `write_statistics` wrote."""
     checked = _opened(_STATISTICS, path)
     return _take_statistics(checked, "seen", _projections(checked, projections, path))
 
 
+@within_memory("the file of a builder", "use fewer projections, or two passes")
 def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
     """Write everything that a builder has counted."""
     builder.refuse_half_counted()
@@ -55,12 +57,13 @@ def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
     write_whole(path, packed(_BUILDER, header, arrays))
 
 
+@within_memory("the file of a builder", "open it where there is more memory")
 def read_builder(path: str | PathLike[str], projections: Projections | None) -> SketchBuilder:
     """Read what `write_builder` wrote."""
     checked = _opened(_BUILDER, path)
     drawn = _projections(checked, projections, path)
     first = _take_statistics(checked, "given", drawn) if checked.has("given") else None
-    builder = SketchBuilder(drawn, first, n_quantiles=checked.count("n_quantiles", most=_MOST_QUANTILES))
+    builder = SketchBuilder(drawn, first, n_quantiles=checked.count("n_quantiles", most=MOST_QUANTILES))
     statistics = _take_statistics(checked, "seen", drawn)
     builder.resume(statistics, checked.histograms("counted", "counted", drawn.n_projections))
     if not builder.is_consistent():

@@ -32,6 +32,7 @@ from sotdd.projections.restore import restored
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.checked import Checked
 from sotdd.sketches.levels import SPACINGS, Spacing
+from sotdd.sketches.memory import refuse_too_large, within_memory
 from sotdd.sketches.sketch import Sketch
 
 # 1 kept nothing of what a sketch has lost, and up to 2 parts had equal probability; both are read all the same.
@@ -40,6 +41,9 @@ _METADATA_KEY = "sotdd"
 _KIND = "sketch"
 _LEVELS = 65535  # of a 16-bit number
 _MOST_FEATURES = 1 << 24  # blocks of more do not fit in memory
+
+_LESS = "make it with fewer quantiles or projections, or free memory"
+_MORE = "open it where there is more memory"
 
 Arrays = dict[str, NDArray[Any]]
 Header = dict[str, Any]
@@ -58,6 +62,7 @@ def read(path: str | PathLike[str]) -> Sketch:
     return sketch
 
 
+@within_memory("the content of a sketch file", _LESS)
 def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     """The content of a file."""
     header, arrays = packed_recipe(sketch.recipe, sketch.fingerprint, sketch.scaler)
@@ -75,6 +80,7 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     return packed(_KIND, header, arrays)
 
 
+@within_memory("the content of a sketch file", _MORE)
 def from_bytes(content: bytes, name: str, projections: Projections | None = None) -> Sketch:
     """A sketch from the content of a file, or an error that says what is wrong with it.
 
@@ -135,6 +141,7 @@ def packed(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:
     from safetensors.numpy import save
 
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # saved as they lie in memory
+    refuse_too_large(sum(array.nbytes for array in arrays.values()), f"the file of a {kind}", _LESS)
     whole: Header = {"format": VERSION, "kind": kind, **header}
     whole["checksum"] = _checksum(whole, arrays)
     content: bytes = save(arrays, metadata={_METADATA_KEY: json.dumps(whole, allow_nan=False)})
@@ -146,6 +153,7 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
+    refuse_too_large(len(content), f"the file of a {kind}", _MORE)
     try:
         arrays: Arrays = load(content)
         header: Header = json.loads(_metadata(content)[_METADATA_KEY])
@@ -164,10 +172,11 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
         raise SotddError(f"{shown(name)} is damaged: its checksum does not match. Copy or make it again.")
     checked = Checked(header, arrays, name)
     if header.get("kind") != kind:
-        raise SotddError(f"{shown(name)} holds a {described(checked.text('kind'))}: expected a {kind}.")
+        raise SotddError(f"{shown(name)} holds a {checked.text('kind')[:60]}: expected a {kind}.")
     return checked
 
 
+@within_memory("the content of a file", _MORE)
 def content_of(path: str | PathLike[str], kind: str) -> bytes:
     """The content of a file that should be of this kind."""
     return read_whole(path, f"the file of a {kind}")

@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count
+from sotdd.basics.errors import SotddError
 
 Spacing: TypeAlias = Literal["tails", "even"]
 SPACINGS = get_args(Spacing)
 
 # How many numbers a sketch keeps of each projection, unless it is asked for more.
 QUANTILES = 384
+
+# More are a mistake, or meant to fill the memory.
+MOST_QUANTILES = 1 << 20
 
 # Half of the parts are spread evenly over probability, and half over this many standard deviations of a normal law on
 # either side of its mean: a few points in a million are in the last part.
@@ -47,10 +51,6 @@ class Levels:
     count: int
     spacing: Spacing = "tails"
 
-    def __post_init__(self) -> None:
-        """Check the number."""
-        check_count(self.count, "n_quantiles")
-
     @property
     def edges(self) -> NDArray[np.float64]:
         """(count + 1,) where parts begin and end, from 0 to 1."""
@@ -73,6 +73,14 @@ class Levels:
         out = np.empty((len(rows), self.count), np.float32)
         part_means(rows, places_of_points(rows.shape[1]) if places is None else places, self.edges, out)
         return out
+
+
+def checked_levels(n_quantiles: object, spacing: Spacing = "tails") -> Levels:
+    """The levels of so many quantiles, or refuse."""
+    count = check_count(n_quantiles, "n_quantiles")
+    if count > MOST_QUANTILES:
+        raise SotddError(f"n_quantiles is {count:,}: expected at most {MOST_QUANTILES:,}.")
+    return Levels(count, spacing)
 
 
 def places_of_points(count: int) -> NDArray[np.float64]:

@@ -10,8 +10,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, described
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import beyond_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position, taken_by_position
@@ -19,7 +20,8 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.sketches.comparing import refuse_other_projections
-from sotdd.sketches.levels import QUANTILES, Levels
+from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.streaming import sketch_batches
 from sotdd.sketches.uncertainty import Halving
@@ -76,10 +78,11 @@ def sketch(
     if not isinstance(projections, Projections):
         raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
     projections.refuse_weighted("a sketch")
-    levels = None if n_quantiles is None else Levels(check_count(n_quantiles, "n_quantiles"))
+    levels = None if n_quantiles is None else checked_levels(n_quantiles)
     return sketch_opened(open_dataset(data, name=name), projections, levels, device, precision, progress)
 
 
+@within_memory("a sketch and the points it is made of", "use fewer n_quantiles, projections or points")
 def sketch_opened(
     opened: LabelledData,
     projections: Projections,
@@ -192,7 +195,5 @@ def _empty_rows(n_projections: int, n_values: int) -> NDArray[np.float32]:
     try:
         return np.empty((n_projections, n_values), np.float32)
     except (MemoryError, ValueError) as error:
-        raise SotddError(
-            f"a sketch of {n_projections:,} × {n_values:,} values does not fit in memory: pass n_quantiles, such as "
-            f"{QUANTILES}."
-        ) from error
+        what = f"a sketch of {n_projections:,} × {n_values:,} values"
+        raise beyond_memory(what, error, f"pass n_quantiles, such as {QUANTILES}") from error

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_seed
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted, json_label
+from sotdd.basics.text import counted, json_label, quoted
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance
-from sotdd.sketches.levels import QUANTILES, Levels, Spacing, places_of_points
+from sotdd.sketches.levels import QUANTILES, Levels, Spacing, checked_levels, places_of_points
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.uncertainty import Halves, Lost, lost_by_means, nothing_lost
 
 
@@ -128,10 +129,11 @@ class Sketch:
         """Name and sizes, for people."""
         kept = "all values" if self.exact else counted(self.n_quantiles, "quantile")
         return (
-            f"Sketch({self.name!r}: {counted(self.n_points, 'point')}, "
+            f"Sketch({quoted(self.name)}: {counted(self.n_points, 'point')}, "
             f"{counted(len(self.classes), 'class', 'classes')}, {counted(self.n_projections, 'projection')} × {kept})"
         )
 
+    @within_memory("the comparison of two sketches", "make sketches with fewer projections or quantiles")
     def distance(self, other: Sketch, p: float = 2) -> Distance:
         """How far apart two datasets are, from their sketches alone.
 
@@ -144,6 +146,7 @@ class Sketch:
 
         return distance_between(self, other, p)
 
+    @within_memory("a reduced sketch", "choose fewer quantiles")
     def reduced(self, n_quantiles: int) -> Sketch:
         """The same sketch with fewer quantiles: any number where all values are kept, else a divisor of theirs."""
         parts = check_count(n_quantiles, "n_quantiles")
@@ -168,6 +171,7 @@ class Sketch:
             lost = np.column_stack([lost[:, :2] + now, lost[:, 2]])
         return replace(self, quantiles=means, exact=False, lost=lost, spacing=levels.spacing)
 
+    @within_memory("the vector of a sketch", "pass fewer n_quantiles, or a smaller dim")
     def vector(self, dim: int | None = None, *, n_quantiles: int = QUANTILES, seed: int = 0) -> NDArray[np.float32]:
         """The vector (L · n_quantiles,) whose Euclidean distance from another's is about s-OTDD with p = 2.
 
@@ -197,7 +201,7 @@ class Sketch:
         >>> 0.999 < gap / a.distance(b).value <= 1
         True
         """
-        return self.vector_at(Levels(check_count(n_quantiles, "n_quantiles"), self.spacing), dim, seed)
+        return self.vector_at(checked_levels(n_quantiles, self.spacing), dim, seed)
 
     def vector_at(self, levels: Levels, dim: int | None, seed: int = 0) -> NDArray[np.float32]:
         """The vector of means over the parts of these levels, or a random projection of it."""
@@ -208,6 +212,8 @@ class Sketch:
         if dim is None:
             return whole
         n_sums = check_count(dim, "dim")
+        if n_sums > whole.size:
+            raise SotddError(f"dim is {n_sums:,}: expected at most {whole.size:,}, the numbers that there are.")
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(check_seed(seed))))
         target = rng.integers(n_sums, size=whole.size)
         signed = np.where(rng.random(whole.size, np.float32) < 0.5, -whole, whole)

@@ -23,7 +23,7 @@ from sotdd.engines.cpu.class_terms import other_terms, sort_classes
 from sotdd.engines.cpu.splits import FeatureProjections, Pool, split_costs
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
-from sotdd.engines.protocol import ClassMoments, PointSums, View, feature_parts
+from sotdd.engines.protocol import ClassMoments, PointSums, View
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels import moments as moment_kernels
@@ -127,7 +127,7 @@ class CpuEngine:
 
         def sums_of(data: LabelledData) -> PointSums:
             lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
-            for part in feature_parts(data):
+            for part in data.feature_parts():
                 by_class = np.zeros((len(data.classes), part.stop - part.start))
                 powers = lengths if part.start == 0 else np.empty(0)  # lengths of points are summed once
                 for block in data.blocks():

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sotdd.engines.protocol import PointSums, feature_parts
+from sotdd.engines.protocol import PointSums
 from sotdd.engines.torch import memory, verbs
 from sotdd.engines.torch.verbs import Layout
 from sotdd.inputs.data import LabelledData
@@ -93,7 +93,7 @@ def point_sums(data: LabelledData, scaler: Scaler | None, device: torch.device) 
     lengths = torch.zeros(3, dtype=torch.float64, device=device)
     total, between = torch.zeros(data.n_features, dtype=torch.float64, device=device), 0.0
     counts = torch.from_numpy(data.counts).to(device)
-    for part in feature_parts(data):
+    for part in data.feature_parts():
         shape = len(data.classes), part.stop - part.start
         by_class = torch.zeros(shape, dtype=torch.float64, device=device)
         for block in verbs.row_blocks(data):

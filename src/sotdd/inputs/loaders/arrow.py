@@ -51,6 +51,7 @@ class _Batches:
 
     def __init__(self, path: Path) -> None:
         ipc = require("pyarrow.ipc", "reading Arrow files", "'sotdd[inputs]'")
+        self._path, self._size = path, path.stat().st_size
         source = arrow().memory_map(str(path))
         self._locks: dict[int, threading.Lock] = {}  # by process: a forked child cannot wait for a thread of its parent
         try:
@@ -69,6 +70,10 @@ class _Batches:
         self.sizes = [self.get(number).num_rows for number in range(reader.num_record_batches)]
 
     def get(self, number: int) -> Any:  # noqa: ANN401  # Arrow is optional
+        if self._path.stat().st_size < self._size:  # reading a map beyond the end of its file ends the process
+            raise SotddError(
+                f"{self._path} has become shorter since it was opened: open it again, and leave it as it is meanwhile."
+            )
         if self._reader is None:
             return self._held[number]
         with self._locks.setdefault(os.getpid(), threading.Lock()):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import shown
+from sotdd.basics.memory import beyond_memory, is_out_of_memory
 
 # LanceDB appends where in its own sources it stopped.
 _SOURCE = re.compile(r",? \S*\.rs:\d+(:\d+)?.*$")
@@ -27,6 +28,8 @@ def one_line_errors(doing: str, location: str) -> Iterator[None]:
     except SotddError:
         raise
     except (RuntimeError, ValueError, OSError, MemoryError) as error:
+        if is_out_of_memory(error):
+            raise beyond_memory(f"what is read of the catalog {shown(location)}", error, "free memory first") from error
         raise SotddError(f"cannot {doing} the catalog {shown(location)} ({cause(error)}): {_advice(error)}.") from error
 
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder
+from sotdd.sketches.builder import SketchBuilder, check_name
 from sotdd.sketches.cluster.clients import Client, Future, connected, result_of
 from sotdd.sketches.cluster.reduction import Delayed, merged_partitions
 from sotdd.sketches.cluster.sources import Partition, partitions_of
@@ -74,6 +74,7 @@ def sketch(
     Sketch('data': 3,000 points, 2 classes, 64 projections × 512 quantiles)
     """
     require("dask", "sotdd.cluster", "'sotdd[cluster]'")
+    check_name(name)
     kept = SketchBuilder(projections, n_quantiles=n_quantiles).n_quantiles
     only_pass = Pass(projections, kept, ONE_PASS_BYTES)
     with connected(client) as active, reporting(progress, f"Sketching {name}") as report:

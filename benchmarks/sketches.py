@@ -20,7 +20,7 @@ import sotdd
 from benchmarks.core import Labelled, Line, labelled, machine, table, turn_by_turn
 from sotdd.engines.cpu.engine import CpuEngine
 from sotdd.sketches.counting import Histograms, quantiles_of
-from sotdd.sketches.sketch import reduced_rows
+from sotdd.sketches.levels import Levels
 
 QUANTILES = 512
 Rows = NDArray[np.float32]
@@ -81,7 +81,7 @@ def fine_bins(batches: list[Rows]) -> tuple[Rows, int]:
         counted.expect(rows.shape[1])
         counted.count(everything, rows, 0, rows.shape[1])
     as_they_are = np.ones(len(batches[0])), np.zeros((len(batches[0]), 1))
-    return quantiles_of([counted], everything, *as_they_are, QUANTILES)[0], counted.counts[0].nbytes
+    return quantiles_of([counted], everything, *as_they_are, Levels(QUANTILES, "even"))[0], counted.counts[0].nbytes
 
 
 def kll(batches: list[Rows], k: int) -> tuple[Rows, int]:
@@ -100,19 +100,19 @@ def sorted_runs(batches: list[Rows], kept: int) -> tuple[Rows, int]:
     """Sorted batches, each reduced to equal parts; two of a size are merged and reduced again."""
     runs: list[tuple[int, Rows]] = []
     for rows in batches:
-        runs.append((rows.shape[1], reduced_rows(np.sort(rows, axis=1), kept)))
+        runs.append((rows.shape[1], Levels(kept, "even").means(np.sort(rows, axis=1))))
         while len(runs) > 1 and runs[-1][0] >= runs[-2][0]:
             (m, b), (n, a) = runs.pop(), runs.pop()
             runs.append((n + m, _merged(a, n, b, m, kept)))
     while len(runs) > 1:
         (m, b), (n, a) = runs.pop(), runs.pop()
         runs.append((n + m, _merged(a, n, b, m, kept)))
-    return reduced_rows(runs[0][1], QUANTILES), kept * 4
+    return Levels(QUANTILES, "even").means(runs[0][1]), kept * 4
 
 
 def _merged(a: Rows, n: int, b: Rows, m: int, kept: int) -> Rows:
     copies = max(1, round(n / m)) if n >= m else 1
-    return reduced_rows(np.sort(np.concatenate([*[a] * copies, b], axis=1), axis=1), kept)
+    return Levels(kept, "even").means(np.sort(np.concatenate([*[a] * copies, b], axis=1), axis=1))
 
 
 def summaries(n: int = 1_000_000, rows: int = 16, batch: int = 8192) -> str:
@@ -127,7 +127,7 @@ def summaries(n: int = 1_000_000, rows: int = 16, batch: int = 8192) -> str:
         "heavy": lambda: rng.standard_t(3, (rows, n)),
     }
     drawn = {name: law().astype(np.float32) for name, law in laws.items()}
-    exact = {name: reduced_rows(np.sort(values, axis=1), QUANTILES) for name, values in drawn.items()}
+    exact = {name: Levels(QUANTILES, "even").means(np.sort(values, axis=1)) for name, values in drawn.items()}
     edges = [*range(0, n, batch), n]
     parts = {
         name: [np.ascontiguousarray(values[:, a:b]) for a, b in itertools.pairwise(edges)]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sotdd.sketches.counting import BINS, Histograms, quantiles_of
+from sotdd.sketches.levels import Levels
 
 
 def doublings(values):
@@ -51,7 +52,9 @@ def test_quantiles_of_counts_are_within_a_bin_of_the_sorted_values(values, weigh
     counted = Histograms.empty(1)
     counted.expect(row.shape[1])
     counted.count(slice(0, 1), row, 0, row.shape[1])
-    (found,), (lost,) = quantiles_of([counted], slice(0, 1), np.array([weight]), np.array([[shift]]), 16)
+    (found,), (lost,) = quantiles_of(
+        [counted], slice(0, 1), np.array([weight]), np.array([[shift]]), Levels(16, "even")
+    )
     parts = np.repeat(np.sort(weight * row[0].astype(np.float64) + shift), 16).reshape(16, -1)
     exact = parts.mean(axis=1)
     # Bins are as wide as a doubling or the unit is long, by a power of two: at most 2.5 / 1,024 of all that they cover.
@@ -77,7 +80,7 @@ def test_groups_put_together_are_as_good_as_one(weight):
         assert group.count(slice(0, 2), part.astype(np.float32), 0, part.shape[1]) == -1
         groups.append(group)
     shifts = np.array([[0.0, 1.0, -2.0], [3.0, 0.5, 0.0]])
-    means, lost = quantiles_of(groups, slice(0, 2), np.full(2, weight), shifts, 16)
+    means, lost = quantiles_of(groups, slice(0, 2), np.full(2, weight), shifts, Levels(16, "even"))
     together = np.sort(np.hstack([weight * part + shifts[:, [g]] for g, part in enumerate(values)]))
     exact = np.repeat(together, 16, axis=1).reshape(2, 16, -1).mean(axis=2)
     size = np.repeat(np.abs(together), 16, axis=1).reshape(2, 16, -1).mean(axis=2)

@@ -75,7 +75,7 @@ def test_numbers_of_quantiles_have_bounds(projections, x):
         (lambda: one.vector(n_quantiles=10**9), "n_quantiles is .*: expected at most"),
         (lambda: one.vector(n_quantiles=10**30), "n_quantiles is .*: expected at most"),
         (lambda: one.vector(10**30), "dim is .*: expected at most"),
-        (lambda: one.vector(5000), "dim is 5,000: expected at most 4,096"),
+        (lambda: one.vector(5000), "dim is 5,000: expected at most 3,072"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):
             call()

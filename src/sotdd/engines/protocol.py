@@ -129,11 +129,17 @@ class Engine(Protocol):
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Do one piece of work per item on the engine's threads."""
 
-    def quantiles(self, rows: Any, count: int) -> NDArray[np.float32]:  # noqa: ANN401
-        """Means (B, count) of each sorted row over parts of equal probability, as an array."""
+    def quantiles(self, rows: Any, edges: NDArray[np.float64]) -> NDArray[np.float32]:  # noqa: ANN401
+        """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,), as an array."""
 
-    def losses(self, rows: Any, means: NDArray[np.float32]) -> NDArray[np.float64]:  # noqa: ANN401
-        """How far each sorted row is from such means, in the mean and in the mean square, (B, 2) as an array."""
+    def losses(
+        self,
+        rows: Any,  # noqa: ANN401
+        means: NDArray[np.float32],
+        edges: NDArray[np.float64],
+        smooth: bool,
+    ) -> NDArray[np.float64]:
+        """How far each sorted row is from the function of such means: the mean and the root mean square, (B, 2)."""
 
     def transport(self, a: Any, b: Any, p: float) -> Any:  # noqa: ANN401
         """W_p^p (B,) between each sorted row of a and of b, in a form of the engine's own."""

@@ -1,381 +1,195 @@
-"""The compiled loops of sketches: rows of sorted values, or counts of them, become quantile functions."""
+"""The compiled loops of sketches: sorted rows become quantile functions, and these are compared.
+
+A quantile function is kept as its means over parts of probability. Between them it is put together again: within each
+part it rises evenly, as its neighbours do, or it rises at once where they lie on two levels with a gap between, as the
+values of two classes do. Where in the part it does follows from the mean. Parts keep their means, and what is within
+them is no longer lost. (Numerical schemes for waves know this as subcell resolution.)
+"""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sotdd.kernels.compiling import kernel, step
+from sotdd.kernels.compiling import Doubles, Floats, kernel, step
 
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-Integers = NDArray[np.integer]
+# A gap counts as a jump where it is this many times as wide as the steps on either side of it.
+_JUMP = 8.0
+
+# A jump takes this share of its part on either side of its place. Where a function jumps is known but for what its
+# neighbours leave open; if it did so at once, functions with the same far outlier would differ by that times the square
+# of the jump.
+_RISE = 1 / 32
+
+# Gaps that differ by less than this share count as one, where their difference is divided by.
+_ALIKE = 1e-6
 
 
 @kernel
-def bin_means(rows: Floats, out: Floats) -> None:
-    """Write the means of each sorted row (B, n) over Q parts of equal probability, out (B, Q).
+def part_means(rows: Floats, places: Doubles, edges: Doubles, out: Floats) -> None:
+    """Write the means of each ascending row (B, n) over parts of probability, out (B, Q); their edges are (Q + 1,).
 
-    The edges of the parts are whole multiples of 1 / Q of a point, so the share of every point
-    in every part is found in integers.
+    places (n + 1,) are where the values of a row begin and end: multiples of 1 / n, where they are points.
     """
-    n, parts = rows.shape[1], out.shape[1]
     for line in range(rows.shape[0]):
-        row = rows[line]
-        for q in range(parts):
-            begin, end = q * n, (q + 1) * n
-            first, last = begin // parts, (end - 1) // parts
-            if first == last:
-                out[line, q] = row[first]
+        row, i = rows[line], 0
+        for q in range(out.shape[1]):
+            here, end = edges[q], edges[q + 1]
+            while places[i + 1] <= here:
+                i += 1
+            if places[i + 1] >= end:
+                out[line, q] = row[i]
                 continue
-            total = np.float64(row[first]) * ((first + 1) * parts - begin)
-            total += np.float64(row[last]) * (end - last * parts)
-            inner = 0.0
-            for i in range(first + 1, last):
-                inner += np.float64(row[i])
-            out[line, q] = np.float32((total + inner * parts) / n)
+            total = 0.0
+            while places[i + 1] < end:
+                total += np.float64(row[i]) * (places[i + 1] - here)
+                here = places[i + 1]
+                i += 1
+            total += np.float64(row[i]) * (end - here)
+            out[line, q] = np.float32(total / (end - edges[q]))
 
 
-@kernel
-def bin_losses(rows: Floats, means: Floats, out: Doubles) -> None:
-    """Write how far each sorted row (B, n) is from its means (B, Q): in the mean and in the mean square, out (B, 2)."""
-    n, parts = rows.shape[1], means.shape[1]
-    for line in range(rows.shape[0]):
-        row = rows[line]
-        first_power, second_power = 0.0, 0.0
-        for q in range(parts):
-            begin, end = q * n, (q + 1) * n
-            first, last = begin // parts, (end - 1) // parts
-            mean = np.float64(means[line, q])
-            for i in range(first, last + 1):
-                share = min(end, (i + 1) * parts) - max(begin, i * parts)
-                gap = abs(np.float64(row[i]) - mean)
-                first_power += share * gap
-                second_power += share * gap * gap
-        out[line, 0] = first_power / (float(n) * parts)
-        out[line, 1] = math.sqrt(second_power / (float(n) * parts))
-
-
-# --------------------------------------------------------------------------- counts in bins
-#
-# Bins are even on a scale of their own: values from -1 to 1 lie on it as they are, and beyond that each doubling is
-# as long as the unit. Scaled features have projections of about that size, so bins are even where most values are,
-# and an outlier costs as many bins as it has doublings, not all of them.
-
-_BITS_OF_ONE = np.int32(0x3F800000)  # 1.0 as a float32
-_BITS_OF_SIZE = np.int32(0x7FFFFFFF)  # all but the sign of a float32
-_STEP = 2.0**-23  # of a float32 from 1 to 2
-_ROUNDING = 1e-14
+# --------------------------------------------------------------------------- functions put together from means
 
 
 @step
-def _even(value: float) -> float:
-    """Where a value lies on the scale of the bins."""
-    size = abs(value)
-    if size <= 1.0:
-        return value
-    mantissa, exponent = math.frexp(size)
-    return math.copysign(exponent - 1 + 2.0 * mantissa, value)
-
-
-@step
-def _value(position: float) -> float:
-    """The value at a position on the scale of the bins."""
-    size = abs(position)
-    if size <= 1.0:
-        return position
-    doublings = math.floor(size) - 1
-    return math.copysign(math.ldexp(size - doublings, int(doublings)), position)
-
-
-@step
-def _exponent(low: float, high: float, bins: int) -> int:
-    """The smallest e for which ``bins`` bins [k 2^e, (k + 1) 2^e) cover low … high, both on the scale of the bins.
-
-    It never falls when the range grows, so counts only ever move from finer to coarser bins; and no
-    bin is finer than float32 tells values of this size apart.
-    """
-    largest = max(abs(low), abs(high))
-    if largest == 0.0:
-        return -149
-    e = max(math.frexp(largest)[1] - 25, -149)
-    if high > low:
-        e = max(e, math.frexp((high - low) / bins)[1] - 1)
-    while math.floor(math.ldexp(high, -e)) - math.floor(math.ldexp(low, -e)) >= bins:
-        e += 1
-    return e
-
-
-@step
-def _grid(low: float, high: float, bins: int) -> tuple[int, int]:
-    """The exponent of the bins that cover values low … high, and the number of the first of them."""
-    begin = _even(low)
-    e = _exponent(begin, _even(high), bins)
-    return e, math.floor(math.ldexp(begin, -e))
-
-
-@step
-def _widen(counts: Integers, spare: Integers, old: tuple[float, float], new: tuple[float, float]) -> None:
-    """Move counts from the bins that cover ``old`` (low, high) to those that cover ``new``, around it."""
-    if old[0] > old[1]:  # nothing is counted yet
-        return
-    fine, first_fine = _grid(old[0], old[1], counts.size)
-    coarse, first_coarse = _grid(new[0], new[1], counts.size)
-    if fine == coarse and first_fine == first_coarse:
-        return
-    halvings = min(coarse - fine, 63)  # a number of 64 bits has no more
-    spare[:] = counts
-    counts[:] = 0
-    for i in range(counts.size):
-        if spare[i]:
-            counts[((first_fine + i) >> halvings) - first_coarse] += spare[i]
-
-
-@kernel
-def count_values(rows: Floats, begin: int, end: int, counts: Integers, low: Doubles, high: Doubles) -> int:
-    """Count values begin, …, end - 1 of each row (B, m) in its bins, counts (B, H).
-
-    Bins are as wide as a power of two on their scale and begin at its multiples, as fine as the range (low,
-    high) of what was counted so far allows. So what is counted in the end depends on the values alone, not on
-    their order nor on how they were portioned. Returns the first row with a value that is not finite,
-    or -1.
-    """
-    spare = np.empty_like(counts[0])
-    for line in range(rows.shape[0]):
-        row = rows[line]
-        smallest, largest = low[line], high[line]
-        bad = 0
-        for i in range(begin, end):
-            value = np.float64(row[i])
-            bad += not abs(value) < np.inf
-            smallest = min(smallest, value)
-            largest = max(largest, value)
-        if bad:
-            return line
-        if smallest > largest:
-            continue
-        _widen(counts[line], spare, (low[line], high[line]), (smallest, largest))
-        low[line], high[line] = smallest, largest
-        e, first = _grid(smallest, largest, counts.shape[1])
-        bins_per_unit = math.ldexp(1.0, -e)
-        row_counts = counts[line]
-        bits = row.view(np.int32)
-        for i in range(begin, end):
-            # Beyond 1 the bits of a float, read as an integer, are even on the scale of the bins; without a branch.
-            beyond = max((bits[i] & _BITS_OF_SIZE) - _BITS_OF_ONE, 0)
-            value = np.float64(row[i])
-            position = math.copysign(min(abs(value), 1.0) + beyond * _STEP, value)
-            row_counts[math.floor(position * bins_per_unit) - first] += 1
-    return -1
-
-
-@kernel
-def add_counts(
-    counts: Integers, low: Doubles, high: Doubles, other: Integers, other_low: Doubles, other_high: Doubles
+def write_function(
+    means: Floats, edges: Doubles, smooth: bool, lows: Doubles, highs: Doubles, starts: Doubles, stops: Doubles
 ) -> None:
-    """Add the counts of other rows to those of rows, in bins that cover both."""
-    spare, moved = np.empty_like(counts[0]), np.empty_like(counts[0])
-    for line in range(counts.shape[0]):
-        if other_low[line] > other_high[line]:
-            continue
-        both = min(low[line], other_low[line]), max(high[line], other_high[line])
-        _widen(counts[line], spare, (low[line], high[line]), both)
-        moved[:] = other[line]
-        _widen(moved, spare, (other_low[line], other_high[line]), both)
-        low[line], high[line] = both
-        counts[line] += moved
+    """Write what a quantile function is within each of its parts.
 
-
-@kernel
-def last_bins(low: Doubles, high: Doubles, bins: int, out: Integers) -> None:
-    """Write the number of the last bin of each row that its range reaches; -1 where nothing was counted."""
-    for line in range(out.size):
-        if low[line] > high[line]:
-            out[line] = -1
+    It is ``lows`` up to the share ``starts`` of the part, ``highs`` from ``stops`` on, and rises evenly between
+    these. Without ``smooth`` it is its mean throughout.
+    """
+    last = means.size - 1
+    for q in range(means.size):
+        mean = np.float64(means[q])
+        lows[q], highs[q], starts[q], stops[q] = mean, mean, 0.0, 1.0
+        if not smooth or q in (0, last):
             continue
-        e, first = _grid(low[line], high[line], bins)
-        out[line] = math.floor(math.ldexp(_even(high[line]), -e)) - first
+        before, after = np.float64(means[q - 1]), np.float64(means[q + 1])
+        step_before = before - np.float64(means[max(q - 2, 0)])
+        step_after = np.float64(means[min(q + 2, last)]) - after
+        low, high = min(before + step_before, mean), max(after - step_after, mean)
+        if high - low > _JUMP * max(step_before, step_after):
+            place = (high - mean) / (high - low)
+            reach = min(_RISE, place, 1.0 - place)
+            if reach > 0.0:  # not at an edge, where all of the part is on one level
+                lows[q], highs[q], starts[q], stops[q] = low, high, place - reach, place + reach
+            continue
+        width, width_before, width_after = edges[q + 1] - edges[q], edges[q] - edges[q - 1], edges[q + 2] - edges[q + 1]
+        rise = (mean - before) * width / (width + width_before)
+        rise = max(min(rise, (after - mean) * width / (width + width_after)), 0.0)
+        lows[q], highs[q] = mean - rise, mean + rise
 
 
 @step
-def _write_intervals(counts: Integers, low: float, high: float, masses: Doubles, edges: Doubles) -> None:
-    """Write what is known of counted values: masses (H + 2,) that lie evenly between edges (H + 3,).
+def _at(low: float, high: float, start: float, stop: float, place: float) -> float:
+    """The value of a function at a place in its part."""
+    if place <= start:
+        return low
+    if place >= stop:
+        return high
+    return low + (high - low) * (place - start) / (stop - start)
 
-    One value is the lowest and one the highest, so the first and the last interval are points; the others are the
-    bins, none of them beyond.
-    """
-    e, first = _grid(low, high, counts.size)
-    masses[0] = masses[-1] = 0.0
-    for i in range(counts.size):
-        masses[i + 1] = counts[i]
-    if low < high:
-        last = math.floor(math.ldexp(_even(high), -e)) - first
-        masses[1] -= 1.0
-        masses[last + 1] -= 1.0
-        masses[0] = masses[-1] = 1.0
-    edges[0], edges[-1] = low, high
-    for i in range(counts.size + 1):
-        edges[i + 1] = min(max(_value(math.ldexp(float(first + i), e)), low), high)
+
+@step
+def _next(place: float, cut: float, end: float) -> float:
+    """The cut where it comes after this place, and before the end; otherwise the end."""
+    return cut if place < cut < end else end
+
+
+@step
+def _mean_power(one: float, two: float, p: float) -> float:
+    """The mean of |x|^p over x between two numbers."""
+    if p == 2.0:
+        return (one * one + one * two + two * two) / 3.0
+    if p == 1.0:
+        same_side = one * two >= 0.0
+        return 0.5 * abs(one + two) if same_side else 0.5 * (one * one + two * two) / abs(two - one)
+    if abs(two - one) <= _ALIKE * max(abs(one), abs(two)):
+        return float(abs(0.5 * (one + two)) ** p)
+    above = math.copysign(abs(two) ** (p + 1.0), two) - math.copysign(abs(one) ** (p + 1.0), one)
+    return float(above / ((p + 1.0) * (two - one)))
 
 
 @kernel
-def bin_widths(counts: Integers, low: Doubles, high: Doubles, out: Doubles) -> None:
-    """Write how wide the bins of each row (B, H) are, in the root mean square over what is counted in them."""
-    masses, edges = np.empty(counts.shape[1] + 2), np.empty(counts.shape[1] + 3)
-    for line in range(out.size):
+def compare_functions(
+    a: Floats, b: Floats, edges: Doubles, smooth: bool, p: float, out: Doubles, within: Doubles
+) -> None:
+    """Write W_p^p (B,) between quantile functions of the same parts, whose means are a and b (B, Q).
+
+    For p = 2 also the part of it that is within parts, beyond the means, (B,).
+    """
+    low, high, start, stop = np.empty((4, a.shape[1]))
+    low_b, high_b, start_b, stop_b = np.empty((4, a.shape[1]))
+    for line in range(a.shape[0]):
+        write_function(a[line], edges, smooth, low, high, start, stop)
+        write_function(b[line], edges, smooth, low_b, high_b, start_b, stop_b)
+        total, beyond = 0.0, 0.0
+        for q in range(low.size):
+            here, power, gap = 0.0, 0.0, low[q] - low_b[q]
+            while here < 1.0:
+                there = _next(here, start[q], _next(here, stop[q], 1.0))
+                there = _next(here, start_b[q], _next(here, stop_b[q], there))
+                coming = _at(low[q], high[q], start[q], stop[q], there)
+                coming -= _at(low_b[q], high_b[q], start_b[q], stop_b[q], there)
+                power += (there - here) * _mean_power(gap, coming, p)
+                here, gap = there, coming
+            share = edges[q + 1] - edges[q]
+            total += share * power
+            beyond += share * (power - (np.float64(a[line, q]) - np.float64(b[line, q])) ** 2)
+        out[line], within[line] = total, max(beyond, 0.0)
+
+
+# --------------------------------------------------------------------------- what the means leave out
+
+
+@step
+def add_gaps(
+    x: tuple[float, float], s: tuple[float, float], part: tuple[float, float, float, float], sums: Doubles
+) -> None:
+    """Add the integrals of a gap and of its square to ``sums``, from place s[0] to s[1] of a part.
+
+    The gap is between values that go evenly from x[0] to x[1] and a function of `write_function`.
+    """
+    low, high, start, stop = part
+    here, slope = s[0], (x[1] - x[0]) / (s[1] - s[0])
+    gap = x[0] - _at(low, high, start, stop, here)
+    while here < s[1]:
+        there = _next(here, start, _next(here, stop, s[1]))
+        coming = x[0] + slope * (there - s[0]) - _at(low, high, start, stop, there)
+        sums[0] += (there - here) * _mean_power(gap, coming, 1.0)
+        sums[1] += (there - here) * _mean_power(gap, coming, 2.0)
+        here, gap = there, coming
+
+
+@kernel
+def row_losses(rows: Floats, places: Doubles, means: Floats, edges: Doubles, smooth: bool, out: Doubles) -> None:
+    """Write how far each row (B, n) of `part_means` is from the function of its means (B, Q), out (B, 2).
+
+    In the mean, and in the root mean square.
+    """
+    low, high, start, stop = np.empty((4, means.shape[1]))
+    sums = np.empty(2)
+    for line in range(rows.shape[0]):
+        write_function(means[line], edges, smooth, low, high, start, stop)
+        row, i = rows[line], 0
         out[line] = 0.0
-        if low[line] < high[line]:
-            _write_intervals(counts[line], low[line], high[line], masses, edges)
-            out[line] = _mean_width(masses, edges)
-
-
-@step
-def _mean_width(masses: Doubles, edges: Doubles) -> float:
-    """The root mean square of the widths of intervals, each counted by its mass."""
-    total, squares = 0.0, 0.0
-    for i in range(masses.size):
-        width = edges[i + 1] - edges[i]
-        total += masses[i]
-        squares += masses[i] * width * width
-    return math.sqrt(squares / total) if total > 0.0 else 0.0
-
-
-# --------------------------------------------------------------------------- quantiles of counts
-
-
-@step
-def _means_of_parts(masses: Doubles, edges: Doubles, out: Floats, lost: Doubles) -> None:
-    """Write the means over equal parts of the probability that lies evenly within each of some intervals.
-
-    And what is lost by them, lost (2,): the mean and the root mean square of the deviations within parts.
-    """
-    total = 0.0
-    for k in range(masses.size):
-        total += masses[k]
-    part_mass = total / out.size
-    cell, used = 0, 0.0  # how much of the interval's mass is spent
-    deviations, squares = 0.0, 0.0
-    for q in range(out.size):
-        wanted, moment, second = part_mass, 0.0, 0.0
-        origin = edges[min(cell, masses.size - 1)]  # values are taken from here, so that squares keep their digits
-        while cell < masses.size:
-            taken = min(wanted, masses[cell] - used)
-            if taken > 0.0:
-                width = edges[cell + 1] - edges[cell]
-                middle = edges[cell] - origin + width * (used + 0.5 * taken) / masses[cell]
-                moment += taken * middle
-                second += taken * (middle * middle + (width * taken / masses[cell]) ** 2 / 12)
-                wanted -= taken
-                used += taken
-            if wanted <= 0.0:
-                break
-            cell += 1
-            used = 0.0
-        got = part_mass - max(wanted, 0.0)
-        if got > 0.0:
-            out[q] = np.float32(origin + moment / got)
-            variance = max(second / got - (moment / got) ** 2, 0.0)
-            deviations += math.sqrt(variance)
-            squares += variance
-        else:
-            out[q] = np.float32(edges[masses.size])
-    lost[0] = deviations / out.size
-    lost[1] = math.sqrt(squares / out.size)
-
-
-@step
-def _write_cells(begin: float, end: float, edges: Doubles) -> None:
-    """Write the edges of cells that are even on the scale of the bins, but for the first and the last: points."""
-    low, high = _even(begin), _even(end)
-    n_cells = edges.size - 3
-    for k in range(n_cells + 1):
-        edges[k + 1] = min(max(_value(low + (high - low) * k / n_cells), begin), end)
-    edges[0] = edges[1] = begin
-    edges[-1] = edges[-2] = end
-
-
-@step
-def _put_in_cells(masses: Doubles, intervals: Doubles, cells: Doubles, edges: Doubles) -> None:
-    """Add masses that lie evenly between the edges of intervals, in whichever order, to cells of `_write_cells`."""
-    begin = _even(edges[0])
-    n_cells = cells.size - 2
-    per_unit = n_cells / (_even(edges[-1]) - begin)
-    # The ends come from the same numbers as the intervals, but for the last bit: products and sums may be fused.
-    lowest, highest = edges[0] + _ROUNDING * abs(edges[0]), edges[-1] - _ROUNDING * abs(edges[-1])
-    for i in range(masses.size):
-        if not masses[i] > 0.0:
-            continue
-        left, right = min(intervals[i], intervals[i + 1]), max(intervals[i], intervals[i + 1])
-        if right <= lowest or left >= highest:
-            cells[0 if right <= lowest else cells.size - 1] += masses[i]
-            continue
-        cell = 1 + min(max(int((_even(left) - begin) * per_unit), 0), n_cells - 1)
-        last = 1 + min(max(int((_even(right) - begin) * per_unit), cell - 1), n_cells - 1)
-        if cell == last:
-            cells[cell] += masses[i]
-            continue
-        density = masses[i] / (right - left)
-        cells[cell] += density * max(edges[cell + 1] - left, 0.0)
-        for k in range(cell + 1, last):
-            cells[k] += density * (edges[k + 1] - edges[k])
-        cells[last] += density * max(right - edges[last], 0.0)
-
-
-@step
-def _span(low: Doubles, high: Doubles, weight: float, shifts: Doubles) -> tuple[float, float, int]:
-    """The range of weight * t + shift over all groups, and how many of them have values."""
-    begin, end, filled = np.inf, -np.inf, 0
-    for g in range(low.size):
-        if low[g] <= high[g]:
-            one, two = weight * low[g], weight * high[g]
-            begin = min(begin, min(one, two) + shifts[g])
-            end = max(end, max(one, two) + shifts[g])
-            filled += 1
-    return begin, end, filled
-
-
-@kernel
-def quantiles_of_counts(
-    counts: Integers,
-    low: Doubles,
-    high: Doubles,
-    weights: Doubles,
-    shifts: Doubles,
-    n_cells: int,
-    out: Floats,
-    lost: Doubles,
-) -> None:
-    """Write the quantile functions, out (B, Q), of values counted group by group, counts (G, B, H).
-
-    Values of group g in row l are carried to weights[l] * t + shifts[l, g] first. Several groups are put together
-    in ``n_cells`` cells. What is lost by the means, lost (B, 3), is as `_means_of_parts` says, and then the width
-    of the cells.
-    """
-    n_groups, n_bins = counts.shape[0], counts.shape[2]
-    masses, intervals = np.empty(n_bins + 2), np.empty(n_bins + 3)
-    cells, edges = np.empty(n_cells + 2), np.empty(n_cells + 3)
-    for line in range(out.shape[0]):
-        begin, end, filled = _span(low[:, line], high[:, line], weights[line], shifts[line])
-        lost[line] = 0.0
-        if not _even(begin) < _even(end):
-            out[line] = np.float32(begin)
-            continue
-        cells[:] = 0.0
-        _write_cells(begin, end, edges)
-        for g in range(n_groups):
-            if low[g, line] > high[g, line]:
-                continue
-            _write_intervals(counts[g, line], low[g, line], high[g, line], masses, intervals)
-            for i in range(intervals.size):
-                intervals[i] = weights[line] * intervals[i] + shifts[line, g]
-            if filled > 1:
-                _put_in_cells(masses, intervals, cells, edges)
-                continue
-            if weights[line] < 0.0:
-                masses[:], intervals[:] = masses[::-1].copy(), intervals[::-1].copy()
-            _means_of_parts(masses, intervals, out[line], lost[line])
-        if filled > 1:
-            _means_of_parts(cells, edges, out[line], lost[line])
-            lost[line, 2] = _mean_width(cells, edges)
+        for q in range(low.size):
+            here, end = edges[q], edges[q + 1]
+            part, size = (low[q], high[q], start[q], stop[q]), end - here
+            sums[:] = 0.0
+            while here < end:
+                there = min(places[i + 1], end)
+                if there > here:
+                    value = np.float64(row[i])
+                    places_in_part = (here - edges[q]) / size, (there - edges[q]) / size
+                    add_gaps((value, value), places_in_part, part, sums)
+                    here = there
+                if places[i + 1] <= end and i + 1 < row.size:
+                    i += 1
+            out[line, 0] += size * sums[0]
+            out[line, 1] += size * sums[1]
+        out[line, 1] = math.sqrt(out[line, 1])

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_count, described
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.column_names import taken_by_position
@@ -24,12 +24,10 @@ from sotdd.sketches.counting import (
     quantiles_of,
     refuse_not_finite,
 )
+from sotdd.sketches.levels import QUANTILES, checked_levels
 from sotdd.sketches.memory import within_memory
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassStatistics, counts_of, opened_batch, refuse_beyond_memory, refuse_unlike
-
-# A builder counts in 1,024 bins: more quantiles than this are a mistake, or meant to fill the memory.
-MOST_QUANTILES = 1 << 20
 
 # What the second pass counts all points under, whatever their class.
 _ALL = "all"
@@ -68,17 +66,15 @@ class SketchBuilder:
     >>> halves = [sotdd.SketchBuilder(projections).add(x[k::2], y[k::2]) for k in range(2)]
     >>> streamed = halves[0].merge(halves[1]).finish("streamed")
     >>> streamed
-    Sketch('streamed': 20,000 points, 2 classes, 64 projections × 512 quantiles)
+    Sketch('streamed': 20,000 points, 2 classes, 64 projections × 384 quantiles)
     >>> streamed.distance(sotdd.sketch((x, y), projections)).value < 0.001
     True
     """
 
     def __init__(
-        self, projections: Projections, statistics: ClassStatistics | None = None, *, n_quantiles: int = 512
+        self, projections: Projections, statistics: ClassStatistics | None = None, *, n_quantiles: int = QUANTILES
     ) -> None:
-        self.n_quantiles = check_count(n_quantiles, "n_quantiles")
-        if self.n_quantiles > MOST_QUANTILES:
-            raise SotddError(f"n_quantiles is {self.n_quantiles:,}: expected at most {MOST_QUANTILES:,} of a stream.")
+        self.levels = checked_levels(n_quantiles)
         self.statistics = ClassStatistics(projections)
         self.first_pass = statistics
         # The label law may keep the very histograms that one pass needs.
@@ -96,6 +92,11 @@ class SketchBuilder:
     def projections(self) -> Projections:
         """What the data are projected by."""
         return self.statistics.projections
+
+    @property
+    def n_quantiles(self) -> int:
+        """How many numbers the sketch will keep of each projection."""
+        return self.levels.count
 
     @property
     def passes(self) -> int:
@@ -179,6 +180,7 @@ class SketchBuilder:
             projections,
             lost,
             (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
+            spacing=self.levels.spacing,
         )
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -226,9 +228,9 @@ class SketchBuilder:
             part = slice(start, min(start + BLOCK, count))
             if self.passes == 2:
                 size = part.stop - part.start
-                return quantiles_of(groups, part, np.ones(size), np.zeros((size, 1)), self.n_quantiles)
+                return quantiles_of(groups, part, np.ones(size), np.zeros((size, 1)), self.levels)
             weights = self.projections.draw(start, part.stop).terms.weights
-            return quantiles_of(groups, part, weights, terms[part], self.n_quantiles)
+            return quantiles_of(groups, part, weights, terms[part], self.levels)
 
         with Workers() as workers:
             rows, lost = zip(*workers.each(quantiles, range(0, count, BLOCK)), strict=True)

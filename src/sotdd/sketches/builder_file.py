@@ -15,10 +15,11 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.files import shown, write_whole
 from sotdd.basics.text import json_label
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import MOST_QUANTILES, SketchBuilder
+from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.checked import Checked
 from sotdd.sketches.counting import Histograms
 from sotdd.sketches.file import Arrays, Header, content_of, packed, packed_recipe, restored_from, scaler_in, unpacked
+from sotdd.sketches.levels import MOST_QUANTILES
 from sotdd.sketches.memory import within_memory
 from sotdd.sketches.statistics import ClassStatistics
 

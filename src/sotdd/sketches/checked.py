@@ -57,6 +57,13 @@ class Checked:
             raise self.refused(f"its {key!r} is no text")
         return value
 
+    def one_of(self, key: str, allowed: tuple[str, ...]) -> Any:  # noqa: ANN401
+        """One of some texts."""
+        value = self.text(key)
+        if value not in allowed:
+            raise self.refused(f"its {key!r} is none that is known")
+        return value
+
     def texts(self, key: str) -> tuple[str, ...]:
         """Texts; none where the entry is missing, as in files of older versions."""
         values = self._header.get(key, [])

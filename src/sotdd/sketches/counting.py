@@ -14,6 +14,7 @@ from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.labels import LabelTerms
 from sotdd.projections.recipe import Projections
+from sotdd.sketches.levels import Levels
 
 # Bins per row.
 BINS = 1024
@@ -57,13 +58,13 @@ class Histograms:
 
     def count(self, part: slice, rows: NDArray[np.float32], begin: int, end: int) -> int:
         """Count values begin, …, end - 1 of some rows; returns the first row that is not finite, or -1."""
-        from sotdd.kernels.quantiles import count_values
+        from sotdd.kernels.counts import count_values
 
         return count_values(rows, begin, end, self.counts[part], self.low[part], self.high[part])
 
     def merge(self, other: Histograms) -> None:
         """Add the counts of another; call `expect` first."""
-        from sotdd.kernels.quantiles import add_counts
+        from sotdd.kernels.counts import add_counts
 
         counts = other.counts.astype(self.counts.dtype, copy=False)
         add_counts(self.counts, self.low, self.high, counts, other.low, other.high)
@@ -73,7 +74,7 @@ class Histograms:
 
         A second pass makes room for what the label term would need, and leaves it empty.
         """
-        from sotdd.kernels.quantiles import last_bins
+        from sotdd.kernels.counts import last_bins
 
         last = np.empty(len(self.counts), np.int64)
         last_bins(self.low, self.high, self.counts.shape[1], last)
@@ -89,7 +90,7 @@ class Histograms:
 
     def widths(self, part: slice) -> NDArray[np.float64]:
         """How wide the bins of some rows (B,) are, in the root mean square over what is counted in them."""
-        from sotdd.kernels.quantiles import bin_widths
+        from sotdd.kernels.counts import bin_widths
 
         out = np.empty(part.stop - part.start)
         bin_widths(self.counts[part], self.low[part], self.high[part], out)
@@ -101,20 +102,20 @@ def quantiles_of(
     part: slice,
     weights: NDArray[np.float64],
     shifts: NDArray[np.float64],
-    n_quantiles: int,
+    levels: Levels,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Quantile functions (B, Q) of some rows of all groups together, and what is lost by them (B, 3).
 
     Values t of group g in row l count as weights[l] · t + shifts[l, g]. `sotdd.sketches.uncertainty` says what the
     columns of the second are.
     """
-    from sotdd.kernels.quantiles import quantiles_of_counts
+    from sotdd.kernels.counts import quantiles_of_counts
 
-    out = np.empty((part.stop - part.start, n_quantiles), np.float32)
+    out = np.empty((part.stop - part.start, levels.count), np.float32)
     counts = np.stack([group.counts[part] for group in groups])
     low, high = (np.stack([getattr(group, end)[part] for group in groups]) for end in ("low", "high"))
     lost = np.empty((len(out), 3))
-    quantiles_of_counts(counts, low, high, weights, shifts, _CELLS, out, lost)
+    quantiles_of_counts(counts, low, high, weights, shifts, _CELLS, levels.edges, levels.smooth, out, lost)
     lost[:, 2] = _bin_error(groups, part, weights) + lost[:, 2] / _EVEN
     return out, lost
 

@@ -7,7 +7,8 @@ what else that kind keeps, and a checksum over all of it and over every array.
 The arrays of a sketch are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` (L, C) and, where features were
 scaled, ``centre`` (d,), with ``scale`` (d,) if each feature has its own. A half-size file holds ``quantiles`` in 16
 bits, with ``low`` and ``step`` (L,) to read them by: low + step × number. ``lost`` (L, 3) is how far off the sketch's
-distances may be; version 1 of the format did not have it, and its files open without a stated error.
+distances may be; version 1 of the format did not have it, and its files open without a stated error. ``spacing`` says
+how probability is cut into the Q parts (`sotdd.sketches.levels`); where it is missing they are of equal probability.
 ``halves`` (2, S), how far apart halves of the data are for p = 1 and p = 2, is there for sketches made from points.
 """
 
@@ -30,10 +31,12 @@ from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.checked import Checked
+from sotdd.sketches.levels import SPACINGS, Spacing
 from sotdd.sketches.memory import refuse_too_large, within_memory
 from sotdd.sketches.sketch import Sketch
 
-VERSION = 2  # 1 kept nothing of what a sketch has lost; it is read all the same
+# 1 kept nothing of what a sketch has lost, and up to 2 parts had equal probability; both are read all the same.
+VERSION = 3
 _METADATA_KEY = "sotdd"
 _KIND = "sketch"
 _LEVELS = 65535  # of a 16-bit number
@@ -67,6 +70,7 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
         "name": sketch.name,
         "classes": [json_label(label) for label in sketch.classes],
         "exact": sketch.exact,
+        "spacing": sketch.spacing,
         "remarks": list(sketch.remarks),
     }
     arrays |= {"counts": sketch.counts, "class_terms": sketch.class_terms}
@@ -91,6 +95,7 @@ def from_bytes(content: bytes, name: str, projections: Projections | None = None
     quantiles, step = _quantiles_in(checked, n_projections)
     if checked.truth("exact") and quantiles.shape[1] != counts.sum():
         raise checked.refused("it claims to keep every value, and does not")
+    spacing: Spacing = "even" if not checked.has("spacing") else checked.one_of("spacing", SPACINGS)
     lost = halves = None
     if checked.holds("lost"):
         lost = checked.not_negative("lost", checked.array("lost", (np.float64,), (n_projections, 3)))
@@ -112,6 +117,7 @@ def from_bytes(content: bytes, name: str, projections: Projections | None = None
         lost,
         checked.texts("remarks"),
         halves,
+        spacing,
     )
 
 

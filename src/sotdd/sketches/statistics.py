@@ -21,6 +21,7 @@ from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.comparing import refuse_other_recipes
 from sotdd.sketches.counting import BINS, Histograms, Portion, count_classes, for_each_portion, quantiles_of
+from sotdd.sketches.levels import Levels
 from sotdd.sketches.memory import within_memory
 
 # How much memory the histograms of all classes may take together.
@@ -202,8 +203,9 @@ class ClassStatistics:
         terms = self.projections.draw(start, start + BLOCK).terms
         assert isinstance(terms, Quantiles)
         part, count = slice(start, start + len(terms.weights)), len(terms.weights)
+        levels = Levels(terms.levels, "even")
         unchanged = np.ones(count), np.zeros((count, 1))  # weights and shifts of the values
-        means = [quantiles_of([self.histograms[label]], part, *unchanged, terms.levels)[0] for label in self.classes]
+        means = [quantiles_of([self.histograms[label]], part, *unchanged, levels)[0] for label in self.classes]
         return terms.terms(np.stack(means, axis=1))
 
 

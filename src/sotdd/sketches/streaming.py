@@ -13,6 +13,7 @@ from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
+from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
 from sotdd.sketches.memory import within_memory
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics, opened_batch
@@ -30,7 +31,7 @@ def sketch_stream(
     batches: Batches,
     projections: Projections,
     *,
-    n_quantiles: int = 512,
+    n_quantiles: int = QUANTILES,
     name: str = "stream",
     progress: Progress = None,
 ) -> Sketch:
@@ -58,14 +59,14 @@ def sketch_stream(
     >>> batches = [(rng.normal(size=(1000, 3)), rng.integers(2, size=1000)) for _ in range(5)]
     >>> projections = sotdd.Projections.fit([batches[0]], n_projections=64)
     >>> sotdd.sketch_stream(batches, projections)
-    Sketch('stream': 5,000 points, 2 classes, 64 projections × 512 quantiles)
+    Sketch('stream': 5,000 points, 2 classes, 64 projections × 384 quantiles)
     """
     begin = _from_the_start(batches)
     return sketch_batches(
         lambda: (opened_batch(batch, None, projections) for batch in begin()),
         projections,
         once=isinstance(batches, Iterator),
-        n_quantiles=n_quantiles,
+        levels=checked_levels(n_quantiles),
         name=name,
         progress=progress,
     )
@@ -77,13 +78,13 @@ def sketch_batches(
     projections: Projections,
     *,
     once: bool = False,
-    n_quantiles: int,
+    levels: Levels,
     name: str,
     progress: Progress,
 ) -> Sketch:
     """Sketch batches that are opened already; ``begin`` starts over with the first, unless they come ``once``."""
     with reporting(progress, f"Sketching {name}") as report:
-        builder = SketchBuilder(projections, n_quantiles=n_quantiles)
+        builder = SketchBuilder(projections)
         check_name(name)
         try:
             _add_all(builder, begin(), report)
@@ -96,10 +97,11 @@ def sketch_batches(
             _log.info("sketching %s in two passes: its classes do not fit one", name)
             statistics = ClassStatistics(projections)
             _add_all(statistics, begin(), report)
-            builder = SketchBuilder(projections, statistics, n_quantiles=n_quantiles)
+            builder = SketchBuilder(projections, statistics)
             _add_all(builder, begin(), report)
         else:
             _log.info("sketched %s in one pass: %d classes", name, len(builder.statistics.counts))
+        builder.levels = levels
         return builder.finish(name)
 
 

@@ -28,7 +28,7 @@ from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels import moments as moment_kernels
 from sotdd.kernels import rows as kernels
-from sotdd.kernels.quantiles import bin_losses, bin_means
+from sotdd.kernels.quantiles import part_means, row_losses
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import LabelTerms
@@ -147,18 +147,18 @@ class CpuEngine:
         costs = self._workers.each(lambda part: kernels.transport_rows(a[part], b[part], p, overlaps), parts)
         return np.concatenate(costs)
 
-    def quantiles(self, rows: Rows, count: int) -> Rows:
-        """Means (B, count) of each sorted row over parts of equal probability."""
-        out = np.empty((len(rows), count), np.float32)
-        parts = _row_parts(len(rows), rows.shape[1])
-        self._workers.each(lambda part: bin_means(rows[part], out[part]), parts)
+    def quantiles(self, rows: Rows, edges: Doubles) -> Rows:
+        """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,)."""
+        out = np.empty((len(rows), len(edges) - 1), np.float32)
+        places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _row_parts(len(rows), rows.shape[1])
+        self._workers.each(lambda part: part_means(rows[part], places, edges, out[part]), parts)
         return out
 
-    def losses(self, rows: Rows, means: Rows) -> Doubles:
-        """How far each sorted row is from such means, in the mean and in the mean square, (B, 2)."""
+    def losses(self, rows: Rows, means: Rows, edges: Doubles, smooth: bool) -> Doubles:
+        """How far each sorted row is from the function of such means: the mean and the root mean square, (B, 2)."""
         out = np.empty((len(rows), 2))
-        parts = _row_parts(len(rows), rows.shape[1])
-        self._workers.each(lambda part: bin_losses(rows[part], means[part], out[part]), parts)
+        places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _row_parts(len(rows), rows.shape[1])
+        self._workers.each(lambda part: row_losses(rows[part], places, means[part], edges, smooth, out[part]), parts)
         return out
 
     def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> Doubles:

@@ -12,6 +12,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import checked_path, shown
 from sotdd.basics.progress import Progress
 from sotdd.basics.text import counted, listed
+from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.catalog.condition import checked_condition
@@ -21,7 +22,8 @@ from sotdd.sketches.catalog.search import Hits, nearest
 from sotdd.sketches.catalog.snapshot import Snapshot
 from sotdd.sketches.catalog.store import Store
 from sotdd.sketches.file import from_bytes
-from sotdd.sketches.making import Comparable, projections_of, sketch
+from sotdd.sketches.levels import Levels
+from sotdd.sketches.making import Comparable, projections_of, sketch_opened
 from sotdd.sketches.memory import refuse_too_large
 from sotdd.sketches.sketch import Sketch
 
@@ -222,6 +224,11 @@ class Catalog:
         return self._settled().n_quantiles
 
     @property
+    def levels(self) -> Levels:
+        """Where the quantile functions of its sketches are cut into parts."""
+        return self._settled().levels
+
+    @property
     def projections(self) -> Projections:
         """The projections of every sketch in the catalog."""
         return projections_of(self._settled().sketch)
@@ -236,14 +243,9 @@ class Catalog:
         progress: Progress = None,
     ) -> Sketch:
         """Sketch data through the projections of the catalog, with as many quantiles as its other sketches."""
-        return sketch(
-            data,
-            self.projections,
-            n_quantiles=self.n_quantiles,
-            name=name,
-            device=device,
-            precision=precision,
-            progress=progress,
+        settled = self._settled()
+        return sketch_opened(
+            open_dataset(data, name=name), projections_of(settled.sketch), settled.levels, device, precision, progress
         )
 
     def tidy(self) -> None:

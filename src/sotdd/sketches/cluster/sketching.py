@@ -15,6 +15,7 @@ from sotdd.sketches.cluster.clients import Client, Future, connected, result_of
 from sotdd.sketches.cluster.reduction import Delayed, merged_partitions
 from sotdd.sketches.cluster.sources import Partition, partitions_of
 from sotdd.sketches.cluster.tasks import Pass, finish, refusal_of
+from sotdd.sketches.levels import QUANTILES
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassesDoNotFit
 
@@ -31,7 +32,7 @@ def sketch(
     *,
     features: str | Sequence[str] | None = None,
     label: str | None = "auto",
-    n_quantiles: int = 512,
+    n_quantiles: int = QUANTILES,
     name: str = "data",
     progress: Progress = None,
 ) -> Sketch:

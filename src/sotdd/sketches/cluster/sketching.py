@@ -71,7 +71,7 @@ def sketch(
     >>> batches = [dask.delayed(batch)(seed) for seed in range(3)]
     >>> projections = sotdd.Projections.fit([batch(0)], n_projections=64)
     >>> sotdd.cluster.sketch(batches, projections)
-    Sketch('data': 3,000 points, 2 classes, 64 projections × 512 quantiles)
+    Sketch('data': 3,000 points, 2 classes, 64 projections × 384 quantiles)
     """
     require("dask", "sotdd.cluster", "'sotdd[cluster]'")
     check_name(name)

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel, step
-from sotdd.kernels.quantiles import add_gaps, write_function
+from sotdd.kernels.quantiles import add_gaps, reaches_of, write_function
 
 _BITS_OF_ONE = np.int32(0x3F800000)  # 1.0 as a float32
 _BITS_OF_SIZE = np.int32(0x7FFFFFFF)  # all but the sign of a float32
@@ -327,6 +327,7 @@ def quantiles_of_counts(
     """
     n_groups, n_bins, n_parts = counts.shape[0], counts.shape[2], out.shape[1]
     function = np.empty(n_parts), np.empty(n_parts), np.empty(n_parts), np.empty(n_parts)
+    reaches = reaches_of(levels)
     masses, intervals = np.empty(n_bins + 2), np.empty(n_bins + 3)
     cells, edges = np.empty(n_cells + 2), np.empty(n_cells + 3)
     for line in range(out.shape[0]):
@@ -349,10 +350,10 @@ def quantiles_of_counts(
             if weights[line] < 0.0:
                 masses[:], intervals[:] = masses[::-1].copy(), intervals[::-1].copy()
             _means_of_parts(masses, intervals, levels, out[line])
-            write_function(out[line], levels, smooth, *function)
+            write_function(out[line], reaches, smooth, *function)
             _losses_of_parts(masses, intervals, levels, function, lost[line])
         if filled > 1:
             _means_of_parts(cells, edges, levels, out[line])
-            write_function(out[line], levels, smooth, *function)
+            write_function(out[line], reaches, smooth, *function)
             _losses_of_parts(cells, edges, levels, function, lost[line])
             lost[line, 2] = _mean_width(cells, edges)

@@ -52,7 +52,7 @@ ODD_DATA = (
     "pl.DataFrame({'u': [1, 2], 'label': [None, 'a']})", "pl.DataFrame({'u': [1, 2]}, schema={'u': pl.Int128})",
     "pl.DataFrame({'u': [Decimal(1)], 'v': [2]})", "pl.LazyFrame({'u': [1, 2]})", "pa.table({'u': [1, None]})",
     "[pair(), pair()]", "[(points(1)[0], 'a'), (points(1)[0], 'b')]", "Endless()", "iter([(points(1)[0], 1)])", "5",
-    "None", "'missing.npz'", "'odd.csv'", "'odd.npz'", "'empty'", "'folder'", "''", "'a.csv::label='",
+    "None", "'missing.npz'", "'/'", "'odd.csv'", "'odd.npz'", "'empty'", "'folder'", "''", "'a.csv::label='",
     "'a.csv::label=u'", "'a.npz::features=y,label=X'", "'a.npz::nonsense=1'", "'\\0'", "'x' * 5000", "'\\ud800'",
     "b'a.npz'", "'a.sotdd'", "'odd.sotdd'", "in_sketch()", "dask.delayed(pair)()", "{'a': pair()}",
     "longdouble(points(4))", "points(4).astype('>f8')", "np.uint64(2**63) * ones((3, 2), 'u8')",

@@ -193,7 +193,7 @@ def test_refused_with_one_line(source, said):
 @pytest.mark.parametrize("name", [5, b"x", np.zeros(2)])
 def test_names_are_text(name):
     for source in (good, LabelledData.of(good)):
-        with pytest.raises(sotdd.SotddError, match="name is .*: expected text, or None"):
+        with pytest.raises(sotdd.SotddError, match=r"name is .*: expected text, or None"):
             LabelledData.of(source, name)
 
 

@@ -18,7 +18,7 @@ ODD = (
     "{'a': 1}", "Path('x')", "io.BytesIO(b'x')", "re.compile('x')", "slice(0, 2)", "range(3)", "iter([1])", "sotdd",
     "lambda *a, **k: None", "Endless()", "pd.NA", "pd.NaT", "torch.tensor(2)", "torch.zeros(2)",
     "np.random.default_rng(0)", "points()", "pair()", "seen_through()", "in_sketch()", "a_distance()", "Row(1, 2)",
-    "Counter()",
+    "Counter()", "dask.delayed(pair)()",
 )
 # Two features, mostly: calls that take two datasets get somewhere.
 GOOD_DATA = (

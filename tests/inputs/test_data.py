@@ -197,6 +197,13 @@ def test_names_are_text(name):
             LabelledData.of(source, name)
 
 
+def test_labels_that_only_seem_to_have_entries():
+    from scipy.sparse import eye
+
+    with pytest.raises(sotdd.SotddError, match="labels of dataset 'a' are a dia_matrix: expected one label per row"):
+        sotdd.distance((good, eye(len(good))), good)
+
+
 def test_sparse_matrices_are_named():
     from scipy.sparse import csr_array
 

@@ -260,6 +260,7 @@ def test_sources_that_are_none(batches, threads, projections):
         ([], {}, "source is a list"),
         (7, {}, "source is 7"),
         ([dask.delayed(batches[0])], {"label": "y"}, "needs neither"),
+        ([dask.delayed(batches[0])], {"label": np.arange(3)}, "label is a ndarray: expected the name of a column"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):
             sotdd.cluster.sketch(source, projections, threads, **settings)

@@ -18,7 +18,7 @@ ODD = (
     "{'a': 1}", "Path('x')", "io.BytesIO(b'x')", "re.compile('x')", "slice(0, 2)", "range(3)", "iter([1])", "sotdd",
     "lambda *a, **k: None", "Endless()", "pd.NA", "pd.NaT", "torch.tensor(2)", "torch.zeros(2)",
     "np.random.default_rng(0)", "points()", "pair()", "seen_through()", "in_sketch()", "a_distance()", "Row(1, 2)",
-    "Counter()",
+    "Counter()", "dask.delayed(pair)()",
 )
 # Two features, mostly: calls that take two datasets get somewhere.
 GOOD_DATA = (
@@ -52,7 +52,7 @@ ODD_DATA = (
     "pl.DataFrame({'u': [1, 2], 'label': [None, 'a']})", "pl.DataFrame({'u': [1, 2]}, schema={'u': pl.Int128})",
     "pl.DataFrame({'u': [Decimal(1)], 'v': [2]})", "pl.LazyFrame({'u': [1, 2]})", "pa.table({'u': [1, None]})",
     "[pair(), pair()]", "[(points(1)[0], 'a'), (points(1)[0], 'b')]", "Endless()", "iter([(points(1)[0], 1)])", "5",
-    "None", "'missing.npz'", "'odd.csv'", "'odd.npz'", "'empty'", "'folder'", "''", "'a.csv::label='",
+    "None", "'missing.npz'", "'/'", "'odd.csv'", "'odd.npz'", "'empty'", "'folder'", "''", "'a.csv::label='",
     "'a.csv::label=u'", "'a.npz::features=y,label=X'", "'a.npz::nonsense=1'", "'\\0'", "'x' * 5000", "'\\ud800'",
     "b'a.npz'", "'a.sotdd'", "'odd.sotdd'", "in_sketch()", "dask.delayed(pair)()", "{'a': pair()}",
     "longdouble(points(4))", "points(4).astype('>f8')", "np.uint64(2**63) * ones((3, 2), 'u8')",

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from inputs.helpers import refusal
-from sotdd import open_dataset
+from sotdd import SotddError, open_dataset
+from sotdd.inputs import ParquetBatches
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions and links as POSIX has them")
 
@@ -110,6 +111,16 @@ def test_links_that_lead_nowhere_are_refused(photos, tmp_path):
     (tmp_path / "grey" / "cat" / "9.png").symlink_to("nowhere.png")
     assert "9.png is broken (" in refusal("grey")
     assert open_dataset("grey", broken="skip").counts.tolist() == [4, 4]
+
+
+def test_the_root_of_the_file_system_is_no_dataset(folder):
+    """What is below it has no end on some systems, and is not to be looked through on any."""
+    Path("all").symlink_to("/")
+    for source in ("/", "//", "/tmp/..", "all"):
+        for settings in ({}, {"label": None}):
+            assert f"{Path(source)} is the root of the file system: name the folder" in refusal(source, **settings)
+    with pytest.raises(SotddError, match="is the root of the file system"):
+        ParquetBatches.open("/")
 
 
 def test_linked_classes_are_read(photos, tmp_path):

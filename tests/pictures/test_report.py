@@ -149,6 +149,8 @@ def test_bad_input(matrix, datasets, rng, tmp_path):
     for settings, said in [
         ({"explanations": "all"}, "without datasets"),
         ({"explanations": "some", "datasets": datasets}, "explanations is 'some'"),
+        ({"explanations": 5, "datasets": datasets}, "explanations is 5: expected 'all', pairs of names"),
+        ({"explanations": np.ones(3), "datasets": datasets}, "explanations is a ndarray"),
         ({"explanations": [("near", "mars")], "datasets": datasets}, "'near' and 'mars'"),
         ({"explanations": [("far", "near")], "datasets": datasets}, "in the other order"),
         ({"explanations": ["near"], "datasets": datasets}, "by pairs of names"),

@@ -67,6 +67,14 @@ def test_names_that_no_file_could_keep(projections, x):
             call()
 
 
+def test_projections_of_a_file_that_are_none(projections, x, tmp_path):
+    path = tmp_path / "builder"
+    for kept in (sotdd.SketchBuilder(projections).add(x), sotdd.ClassStatistics(projections)):
+        kept.save(path)
+        with pytest.raises(sotdd.SotddError, match=r"projections is 0.0: expected Projections.fit"):
+            type(kept).load(path, 0.0)
+
+
 def test_numbers_of_quantiles_have_bounds(projections, x):
     one = sotdd.sketch(x, projections, n_quantiles=8)
     for call, said in [

@@ -36,6 +36,12 @@ def check_flag(value: object, name: str) -> bool:
     return bool(value)
 
 
+def check_name(name: object) -> None:
+    """Refuse a name that is neither text nor None."""
+    if not isinstance(name, str | None):
+        raise SotddError(f"name is {described(name)}: expected text, or None.")
+
+
 def check_draw(rng: object, n_projections: object, n_features: object = 1) -> None:
     """Refuse what a law cannot draw from or for."""
     if not isinstance(rng, np.random.Generator):

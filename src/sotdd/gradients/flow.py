@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_flag, check_order, check_positive, described
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, check_positive, described
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
@@ -116,8 +116,7 @@ def flow(
     order = check_order(p)
     pace = _Pace(steps, learning_rate, label_learning_rate, settings.n_projections, fresh)
     stops = _stops(snapshots, pace.steps)
-    if labels not in ("keep", "move"):
-        raise SotddError(f"labels is {described(labels)}: expected 'keep' or 'move'.")
+    check_choice(labels, "labels", ("keep", "move"))
     projections = replace(settings, n_projections=_MEASURED_BY).fit(datasets)
 
     from sotdd.gradients.descent import Descent

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import described, first_line
+from sotdd.basics.checks import check_name, described, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import is_out_of_memory
 from sotdd.basics.text import counted, quoted
@@ -86,6 +86,7 @@ class LabelledData:
 
         `sotdd.open_dataset` does the same with arrays, and opens much else.
         """
+        check_name(name)
         if isinstance(source, LabelledData):
             return source if not name or name == source.name else replace(source, name=name)
         name = name or "data"

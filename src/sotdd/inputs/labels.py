@@ -214,9 +214,13 @@ def _label_array(labels: object, name: str) -> NDArray[Any]:
             if hasattr(labels, "to_list"):  # such as integers of 128 bits, for which NumPy has no array
                 return _label_array(labels.to_list(), name)
             raise SotddError(f"labels of dataset {name!r} do not form an array ({first_line(error)}).") from error
+    none = SotddError(f"labels of dataset {name!r} are {described(labels)}: expected one label per row.")
     if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__iter__"):
-        raise SotddError(f"labels of dataset {name!r} are {described(labels)}: expected one label per row.")
-    entries = list(labels)
+        raise none
+    try:
+        entries = list(labels)
+    except TypeError as error:  # what is computed later, and sparse matrices, only seem to have entries
+        raise none from error
     array = np.empty(len(entries), object)
     for i, entry in enumerate(entries):
         array[i] = entry

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described
+from sotdd.basics.checks import check_name, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import checked_path
 from sotdd.basics.memory import beyond_memory, is_out_of_memory
@@ -115,8 +115,7 @@ def open_dataset(
         "transform": transform, "encoder": encoder, "encoder_name": encoder_name, "bins": bins,
         "drop_missing": drop_missing, "max_points": max_points, "seed": seed, "broken": broken, "split": split,
     }  # fmt: skip
-    if not isinstance(name, str | None):
-        raise SotddError(f"name is {described(name)}: expected text, or None.")
+    check_name(name)
     if max_rows is not None:
         old = {"max_rows": max_rows, **({} if max_points is None else {"max_points": max_points})}
         asked |= renamed(old, "max_rows", "max_points")

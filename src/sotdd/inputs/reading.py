@@ -93,6 +93,8 @@ def files_below(folder: Path) -> Iterator[Path]:
         if not any(part.startswith(".") or part == _LOST for part in place.parts[len(folder.parts) :]):
             raise unreadable(place, error) from error
 
+    if folder.resolve() == Path("/"):  # it holds the system's own folders, some of which have no end
+        raise SotddError(f"{folder} is the root of the file system: name the folder of the data itself.")
     seen = 0
     for root, _, names in os.walk(folder, onerror=refuse):
         seen += len(names)

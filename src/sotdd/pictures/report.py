@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -100,8 +100,11 @@ def _explained(
         if explanations is not None:
             raise SotddError("explanations cannot be made without datasets: pass datasets= too.")
         return {}, []
-    if isinstance(explanations, str) and explanations != "all":
-        raise SotddError(f"explanations is {explanations!r}: expected 'all', pairs of names, or explanations by pairs.")
+    everything = explanations is None or (isinstance(explanations, str) and explanations == "all")
+    if not everything and (isinstance(explanations, str) or not isinstance(explanations, Sequence | Set)):
+        raise SotddError(
+            f"explanations is {described(explanations)}: expected 'all', pairs of names, or explanations by pairs."
+        )
     if matrix.projections is None:
         raise SotddError("only distances measured by s-OTDD can be explained class by class: leave datasets out.")
     data = labelled(datasets)
@@ -110,7 +113,6 @@ def _explained(
             f"the datasets are {', '.join(part.name for part in data)} but the matrix has {', '.join(matrix.names)}: "
             "pass the datasets it was measured from, in the same order."
         )
-    everything = explanations is None or isinstance(explanations, str)
     pairs = (
         list(combinations(range(len(matrix)), 2))
         if everything

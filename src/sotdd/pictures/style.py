@@ -8,6 +8,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError
 from sotdd.basics.text import shown
 
 INK = "#1d2733"
@@ -28,6 +30,8 @@ def fresh(
     """The axes that were passed, or those of a new figure of this size in inches."""
     if ax is None:
         _, ax = plt.subplots(figsize=(width, height), layout=layout)
+    if not isinstance(ax, Axes):
+        raise SotddError(f"ax is {described(ax)}: expected one of matplotlib's axes, or None for a new figure.")
     return ax
 
 

@@ -135,7 +135,7 @@ class Drawing:
         count = self.n_moments
         if count is None:
             rates = getattr(orders, "rates", None)
-            count = 5 if rates is None else len(rates)
+            count = len(rates) if isinstance(rates, (Sequence, np.ndarray)) else 5
         return Moments(count, cast("MomentLaw", orders), cut)
 
 

@@ -11,6 +11,7 @@ from os import PathLike
 
 import numpy as np
 
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import shown, write_whole
 from sotdd.basics.text import json_label
@@ -93,6 +94,8 @@ def _projections(checked: Checked, projections: Projections | None, path: str | 
             return restored_from(checked, scaler)
         except SotddError as error:
             raise SotddError(f"{shown(path)} needs its projections: {error}; pass projections=.") from error
+    if not isinstance(projections, Projections):
+        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
     if projections.fingerprint != checked.text("fingerprint"):
         raise SotddError(f"{shown(path)} was made through other projections than those passed: pass its own.")
     return projections

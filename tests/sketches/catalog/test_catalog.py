@@ -64,7 +64,7 @@ def test_awkward_names_and_texts(tmp_path, sketches):
     assert len(catalog) == len(AWKWARD) - 1
 
 
-@pytest.mark.parametrize("name", ["", " ", "two\nlines", "nul\0", 3, None])
+@pytest.mark.parametrize("name", ["", " ", "two\nlines", "nul\0", 3, None, []])
 def test_names_that_are_refused(catalog, sketches, name):
     with pytest.raises(sotdd.SotddError, match="the name of an entry is"):
         catalog.add(name, sketches["set 1"])

@@ -87,7 +87,7 @@ class Catalog:
             What `nearest` and `entries` can filter by: text, numbers, True, False or None, each under a
             lower-case name.
         """
-        self.add_many({name: sketch}, {name: metadata}, overwrite=overwrite)
+        self.add_many({checked_name(name): sketch}, {name: metadata}, overwrite=overwrite)
 
     def add_many(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -83,14 +84,18 @@ def _threads(distributed: Any) -> Iterator[Client]:  # noqa: ANN401  # a module
     """A cluster of threads in this process: data are not copied, and scripts need no ``__main__`` guard."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     _log.info("there is no Dask client: using %d threads of this process", cores)
-    with (
-        distributed.LocalCluster(
-            n_workers=1,
-            threads_per_worker=cores,
-            processes=False,
-            dashboard_address=":0",  # any free port
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+    state = random.getstate()  # the scheduler draws from Python's random numbers
+    try:
+        with (
+            distributed.LocalCluster(
+                n_workers=1,
+                threads_per_worker=cores,
+                processes=False,
+                dashboard_address=":0",  # any free port
+                silence_logs=logging.CRITICAL,
+            ) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+    finally:
+        random.setstate(state)

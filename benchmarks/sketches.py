@@ -20,8 +20,10 @@ import sotdd
 from benchmarks.core import Labelled, Line, labelled, machine, table, turn_by_turn
 from sotdd.engines.cpu.engine import CpuEngine
 from sotdd.sketches.counting import Histograms, quantiles_of
-from sotdd.sketches.sketch import reduced_rows
+from sotdd.sketches.levels import QUANTILES as KEPT
+from sotdd.sketches.levels import Levels
 
+# Of the summaries that were compared to choose how streams are kept; sketches themselves keep ``KEPT``.
 QUANTILES = 512
 Rows = NDArray[np.float32]
 
@@ -81,7 +83,7 @@ def fine_bins(batches: list[Rows]) -> tuple[Rows, int]:
         counted.expect(rows.shape[1])
         counted.count(everything, rows, 0, rows.shape[1])
     as_they_are = np.ones(len(batches[0])), np.zeros((len(batches[0]), 1))
-    return quantiles_of([counted], everything, *as_they_are, QUANTILES)[0], counted.counts[0].nbytes
+    return quantiles_of([counted], everything, *as_they_are, Levels(QUANTILES, "even"))[0], counted.counts[0].nbytes
 
 
 def kll(batches: list[Rows], k: int) -> tuple[Rows, int]:
@@ -100,19 +102,19 @@ def sorted_runs(batches: list[Rows], kept: int) -> tuple[Rows, int]:
     """Sorted batches, each reduced to equal parts; two of a size are merged and reduced again."""
     runs: list[tuple[int, Rows]] = []
     for rows in batches:
-        runs.append((rows.shape[1], reduced_rows(np.sort(rows, axis=1), kept)))
+        runs.append((rows.shape[1], Levels(kept, "even").means(np.sort(rows, axis=1))))
         while len(runs) > 1 and runs[-1][0] >= runs[-2][0]:
             (m, b), (n, a) = runs.pop(), runs.pop()
             runs.append((n + m, _merged(a, n, b, m, kept)))
     while len(runs) > 1:
         (m, b), (n, a) = runs.pop(), runs.pop()
         runs.append((n + m, _merged(a, n, b, m, kept)))
-    return reduced_rows(runs[0][1], QUANTILES), kept * 4
+    return Levels(QUANTILES, "even").means(runs[0][1]), kept * 4
 
 
 def _merged(a: Rows, n: int, b: Rows, m: int, kept: int) -> Rows:
     copies = max(1, round(n / m)) if n >= m else 1
-    return reduced_rows(np.sort(np.concatenate([*[a] * copies, b], axis=1), axis=1), kept)
+    return Levels(kept, "even").means(np.sort(np.concatenate([*[a] * copies, b], axis=1), axis=1))
 
 
 def summaries(n: int = 1_000_000, rows: int = 16, batch: int = 8192) -> str:
@@ -127,14 +129,14 @@ def summaries(n: int = 1_000_000, rows: int = 16, batch: int = 8192) -> str:
         "heavy": lambda: rng.standard_t(3, (rows, n)),
     }
     drawn = {name: law().astype(np.float32) for name, law in laws.items()}
-    exact = {name: reduced_rows(np.sort(values, axis=1), QUANTILES) for name, values in drawn.items()}
+    exact = {name: Levels(QUANTILES, "even").means(np.sort(values, axis=1)) for name, values in drawn.items()}
     edges = [*range(0, n, batch), n]
     parts = {
         name: [np.ascontiguousarray(values[:, a:b]) for a, b in itertools.pairwise(edges)]
         for name, values in drawn.items()
     }
     ways: dict[str, Callable[[list[Rows]], tuple[Rows, int]]] = {
-        "1,024 fine bins, dyadic": fine_bins,
+        "1,024 bins, even from -1 to 1, then by doublings": fine_bins,
         "KLL, k = 200": lambda batches: kll(batches, 200),
         "KLL, k = 4,096": lambda batches: kll(batches, 4096),
         "sorted runs of 1,024": lambda batches: sorted_runs(batches, 1024),
@@ -169,6 +171,58 @@ def real_sets(folder: Path, n: int) -> dict[str, Labelled]:
     return sets
 
 
+def halves_and_tails() -> str:
+    """What is lost where little differs, or few points matter: by parts of equal probability, and by those of today."""
+    ways = [Levels(512, "even"), *(Levels(count) for count in (128, 256, 384, 512))]
+    titles = ["512 equal parts", *(f"{levels.count} parts" for levels in ways[1:])]
+    lines = [f"| pair | p | exact | {' | '.join(titles)} |", "|---" * (3 + len(ways)) + "|"]
+    for name, make in _CASES.items():
+        a, b = make(np.random.default_rng(0))
+        projections = sotdd.Projections.fit([a, b], n_projections=256)
+        whole = [sotdd.sketch(data, projections, n_quantiles=None) for data in (a, b)]
+        for p in (1, 2):
+            true = whole[0].distance(whole[1], p).value
+            cells = []
+            for levels in ways:
+                found = whole[0].cut(levels).distance(whole[1].cut(levels), p)
+                assert found.sketch_error is not None
+                cells.append(f"{100 * (found.value / true - 1):+.2f} % (≤ {100 * found.sketch_error / true:.0f})")
+            lines.append(f"| {name} | {p} | {true:.4f} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _halves(x: NDArray[Any], y: NDArray[Any] | None = None) -> tuple[Any, Any]:
+    middle = len(x) // 2
+    return (x[:middle], x[middle:]) if y is None else ((x[:middle], y[:middle]), (x[middle:], y[middle:]))
+
+
+def _far_classes(rng: np.random.Generator) -> tuple[Any, Any]:
+    y = rng.choice(6, size=8000, p=[0.3, 0.25, 0.2, 0.15, 0.06, 0.04])
+    return _halves(rng.normal(size=(8000, 5)) + 3 * rng.normal(size=(6, 5))[y], y)
+
+
+def _outlier(rng: np.random.Generator) -> tuple[Any, Any]:
+    x = rng.normal(size=(10_000, 4))
+    x[3] = 1e3
+    return x[:5000], x[5000:] + 0.5
+
+
+def _near_copy(rng: np.random.Generator) -> tuple[Any, Any]:
+    x, y = rng.normal(size=(5000, 6)), rng.integers(3, size=5000)
+    return (x, y), (x + 0.05 * rng.normal(size=x.shape), y)
+
+
+_CASES: dict[str, Callable[[np.random.Generator], tuple[Any, Any]]] = {
+    "halves of a normal law": lambda rng: _halves(rng.normal(size=(20_000, 8)), rng.integers(3, size=20_000)),
+    "halves, six classes far apart": _far_classes,
+    "halves, 200 classes of counts": lambda rng: _halves(rng.integers(4, size=(4000, 8)), rng.integers(200, size=4000)),
+    "halves, log-normal, one feature": lambda rng: _halves(np.exp(1.5 * rng.normal(size=(12_000, 1)))),
+    "Student's t, 2 degrees, moved": lambda rng: (rng.standard_t(2, (5000, 4)), rng.standard_t(2, (5000, 4)) + 0.5),
+    "one point at 1,000": _outlier,
+    "a copy with a little noise": _near_copy,
+}
+
+
 def accuracy(folder: Path, n: int, count: int = 1000) -> str:
     """Each pair exactly, from reduced sketches, from streams, and by short vectors."""
     sets = real_sets(folder, n)
@@ -182,7 +236,7 @@ def accuracy(folder: Path, n: int, count: int = 1000) -> str:
         for name, (x, y) in sets.items()
     }
     lines = [
-        "| pair | exact | 512 quantiles | streamed | 256 dimensions | 1,024 | 4,096 |",
+        f"| pair | exact | {KEPT} quantiles | streamed | 256 dimensions | 1,024 | 4,096 |",
         "|---|---|---|---|---|---|---|",
     ]
     for one, two in itertools.combinations(sets, 2):
@@ -210,6 +264,7 @@ def main() -> None:
     print(machine(), end="\n\n")
     print(table([*speed(3 if options.quick else 9), *files()]), end="\n\n")
     print(summaries(100_000 if options.quick else 1_000_000), end="\n\n")
+    print(halves_and_tails(), end="\n\n")
     if options.data.is_dir():
         print(accuracy(options.data, 2000 if options.quick else 10_000))
     else:

@@ -31,7 +31,7 @@ def loaded(name):
 def test_sketch_and_distance(files, run):
     code, said, errors = run("sketch", "a.npz", "-o", "a.sotdd", "--n-projections", "200", "--seed", "5")
     assert (code, errors) == (0, "")
-    assert "a.sotdd: 700 points, 2 classes, 200 projections × 512 quantiles" in said
+    assert "a.sotdd: 700 points, 2 classes, 200 projections × 384 quantiles" in said
     assert "sotdd sketch OTHER -o OTHER.sotdd --like a.sotdd" in said
     assert run("sketch", "b.npz", "-o", "b.sotdd", "--like", "a.sotdd", "-q")[0] == 0
     told = json.loads(run("distance", "a.sotdd", "b.sotdd", "--json")[1])
@@ -86,10 +86,10 @@ def test_a_catalog_from_the_first_to_the_last_entry(files, run):
     assert [hit["name"] for hit in told["hits"]] == ["second", "third"]
 
     said = run("catalog", "show", "shop", "first")[1]
-    for part in ["first", "700", "cat (", "1,000 projections × 512 quantiles", "it's us"]:
+    for part in ["first", "700", "cat (", "1,000 projections × 384 quantiles", "it's us"]:
         assert part in said
     told = json.loads(run("catalog", "show", "shop", "first", "--json")[1])
-    assert (told["name"], told["metadata"]["year"], told["n_quantiles"]) == ("first", 2024, 512)
+    assert (told["name"], told["metadata"]["year"], told["n_quantiles"]) == ("first", 2024, 384)
 
     assert "renamed 'third' to '3rd'" in run("catalog", "rename", "shop", "third", "3rd")[1]
     assert "2 entries left" in run("catalog", "remove", "shop", "3rd")[1]

@@ -226,7 +226,7 @@ def test_memory_is_bounded(rng):
     sotdd.distance(a, b, n_projections=10_000)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 90e6
+    assert peak < 120e6  # rows of a whole turn of 1,024 directions are 82 MB
 
 
 def test_tiles_shrink_for_large_data():

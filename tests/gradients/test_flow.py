@@ -145,6 +145,7 @@ REFUSED = [
     ({"learning_rate": -1}, "learning_rate is -1: expected a positive number"),
     ({"label_learning_rate": "fast"}, "label_learning_rate is 'fast'"),
     ({"labels": "soft"}, "labels is 'soft': expected 'keep' or 'move'"),
+    ({"labels": np.ones(3)}, "labels is a ndarray: expected 'keep' or 'move'"),
     ({"fresh": "yes"}, "fresh is 'yes': expected True or False"),
     ({"snapshots": 1}, "snapshots is 1: expected how many, 2 or more, or steps from 0 to 5"),
     ({"snapshots": [0, 6]}, "snapshots is a list: expected how many"),

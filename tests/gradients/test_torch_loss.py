@@ -269,3 +269,27 @@ def test_autocast_does_not_reach_the_loss():
     plain = sotdd.torch.sotdd_loss(x, labels[0], x2, labels[1], projections)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(sotdd.torch.sotdd_loss(x, labels[0], x2, labels[1], projections), plain)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch calls its own tensors experimental, or obsolete
+@pytest.mark.parametrize(
+    ("made", "what"),
+    [
+        (lambda x: x.to_sparse(), "sparse"),
+        (lambda x: x.to_sparse_csr(), "sparse"),
+        (lambda x: x.to("meta"), "meta device"),
+        (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8), "quantized"),
+        (lambda x: torch.nested.nested_tensor(list(x)), "nested"),
+    ],
+    ids=["sparse", "csr", "meta", "quantized", "nested"],
+)
+def test_tensors_without_plain_numbers_behind_them_are_refused(made, what):
+    x, projections = torch.eye(4, 3), sotdd.Projections.fit([np.eye(4, 3)], n_projections=8)
+    y, soft, hard = torch.arange(4) % 2, torch.full((4, 2), 0.5), torch.ones(4, 1).long()
+    cases = [(made(x), y, made(x), y), (x, made(hard), x, y) if what == "meta device" else (x, made(soft), x, y)]
+    if what != "meta device":  # which is another device than that of x
+        cases += [(x, y, made(x), y), (x, soft, x, made(soft))]
+    for arguments in cases:
+        with pytest.raises(sotdd.SotddError, match=what) as refused:
+            sotdd_loss(*arguments, projections)
+        assert "\n" not in str(refused.value)

@@ -190,6 +190,20 @@ def test_refused_with_one_line(source, said):
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.parametrize("name", [5, b"x", np.zeros(2)])
+def test_names_are_text(name):
+    for source in (good, LabelledData.of(good)):
+        with pytest.raises(sotdd.SotddError, match=r"name is .*: expected text, or None"):
+            LabelledData.of(source, name)
+
+
+def test_labels_that_only_seem_to_have_entries():
+    from scipy.sparse import eye
+
+    with pytest.raises(sotdd.SotddError, match="labels of dataset 'a' are a dia_matrix: expected one label per row"):
+        sotdd.distance((good, eye(len(good))), good)
+
+
 def test_sparse_matrices_are_named():
     from scipy.sparse import csr_array
 

@@ -40,6 +40,39 @@ def test_deep_grey_keeps_its_upper_bits(tmp_path):
     assert open_dataset(tmp_path / "deep").features[0].tolist() == [[0, 1], [255, 128]]
 
 
+@pytest.mark.parametrize("kind", ["png", "tiff", "pgm"])
+def test_deep_grey_has_one_rule_for_all_images(tmp_path, kind):
+    """A dark image and a bright one: what is one value in both stays one value in both."""
+    (tmp_path / "a").mkdir()
+    dark, bright = np.array([[0, 255], [128, 255]], np.uint16), np.array([[0, 255], [256, 65535]], np.uint16)
+    for name, pixels in (("dark", dark), ("bright", bright)):
+        path = tmp_path / "a" / f"{name}.{kind}"
+        if kind == "pgm":
+            path.write_bytes(b"P5 2 2 65535\n" + pixels.astype(">u2").tobytes())
+        else:
+            Image.fromarray(pixels).save(path)
+    images = [Image.open(tmp_path / "a" / f"{name}.{kind}") for name in ("bright", "dark")]
+    torch_like = Pictures([bright, dark])
+    for data in (
+        open_dataset(tmp_path),
+        open_dataset(tmp_path, image_size=2),
+        open_dataset(tmp_path, transform=lambda batch: batch),
+        open_dataset((images, ["a", "a"])),
+        open_dataset(torch_like),
+    ):
+        assert data.features.tolist() == [[[0, 0], [1, 255]], [[0, 0], [0, 0]]]
+    sized = open_dataset(tmp_path, image_mode="RGB")
+    assert sized.features[0, 1].tolist() == [[1, 1, 1], [255, 255, 255]]
+
+
+@pytest.mark.parametrize("pixels", [[[0, 65536]], [[-1, 5]], [[0, 2**31 - 1]]])
+def test_integers_of_an_unknown_range_are_refused(tmp_path, pixels):
+    (tmp_path / "a").mkdir()
+    Image.fromarray(np.array(pixels, np.int32)).save(tmp_path / "a" / "x.tiff")
+    with pytest.raises(sotdd.SotddError, match=r"holds integers from .* whose range is not known"):
+        open_dataset(tmp_path)
+
+
 def test_images_are_resized(photos):
     data = open_dataset("grey", image_size=(3, 4))
     assert data.point_shape == (3, 4)

@@ -1,6 +1,7 @@
 """Labels: samples of them, measurements, and those that are missing."""
 
 import logging
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 import sotdd
-from inputs.helpers import N, Pairs, frame_of, same
+from inputs.helpers import N, Pairs, frame_of, refusal, same
 from sotdd import open_dataset
 
 
@@ -89,3 +90,76 @@ def test_missing_labels(xy, folder, caplog):
         same(open_dataset(source, label="species", drop_missing=True), kept)
     with pytest.raises(sotdd.SotddError, match="no rows with a label"):
         open_dataset((x, [None] * N), drop_missing=True)
+
+
+@pytest.mark.parametrize("label", ["k" * 1001, b"k" * 1001, 10**1001, "k\n" * 200_000])
+def test_names_of_classes_that_are_documents_are_refused(xy, folder, label):
+    x = xy[0][:60]
+    labels = [label, "b", "c"] * 20
+    said = [refusal((x, labels)), refusal((pd.DataFrame(x), labels))]
+    if isinstance(label, str):
+        said.append(refusal((x, np.array(labels))))
+        np.savez("long.npz", X=x, y=np.array(labels))
+        said.append(refusal("long.npz"))
+        frame = pd.DataFrame(x, columns=list("abcd")).assign(y=labels)
+        frame.to_parquet("long.parquet")
+        frame.to_csv("long.csv", index=False)
+        said += [refusal(frame), refusal("long.parquet"), refusal("long.csv"), refusal(pl.from_pandas(frame))]
+        said.append(refusal(Pairs(x, labels)))
+    assert all("has a label of " in line and "expected names of classes, of at most 1,000" in line for line in said)
+
+
+def test_long_names_of_classes_are_fine_up_to_a_bound(xy):
+    assert sotdd.open_dataset((xy[0][:4], ["k" * 1000, "b"] * 2)).classes == ("k" * 1000, "b")
+
+
+class Unequal:
+    """A label that cannot be compared."""
+
+    def __ne__(self, other):
+        raise RuntimeError("no")
+
+    __hash__ = object.__hash__
+
+
+class Unhashable:
+    """A label whose hash fails in its own way."""
+
+    def __hash__(self):
+        raise RuntimeError("no")
+
+
+def test_signalling_nan_is_missing(xy):
+    x = xy[0][:60]
+    labels = [Decimal("sNaN"), Decimal(1), Decimal(2)] * 20
+    for source in ((x, labels), pd.DataFrame(x, columns=list("abcd")).assign(y=labels)):
+        assert "20 labels that are missing" in refusal(source)
+        assert open_dataset(source, drop_missing=True).counts.tolist() == [20, 20]
+
+
+def test_labels_that_raise_what_they_like(xy):
+    x = xy[0][:4]
+    one, other = Unequal(), Unequal()
+    assert open_dataset((x, [one, other] * 2)).classes == (one, other)
+    assert "which is not hashable" in refusal((x, [Unhashable()] * 4))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_labels_beyond_floats_have_no_bins(xy, sign):
+    labels = [sign * 10**400 + row for row in range(60)]
+    assert "infinite or beyond float64" in refusal((xy[0][:60], labels), bins=3)
+    wide = 1.7e308 * np.linspace(-1, 1, 60)
+    assert open_dataset((xy[0][:60], wide), bins=3).counts.tolist() == [20, 20, 20]
+
+
+@pytest.mark.parametrize("kind", [pl.Int128, pl.UInt128])
+def test_integers_of_128_bits(kind, folder):
+    wide = pl.Series("a", [2**100, 2**100 + 1, 5] * 4, dtype=kind)
+    few = [1, 2, 3] * 4
+    assert open_dataset(pl.DataFrame({"x": [1.0] * 12, "y": wide})).classes == (2**100, 2**100 + 1, 5)
+    assert open_dataset((np.ones((12, 1)), wide)).classes == (2**100, 2**100 + 1, 5)
+    read = open_dataset(pl.DataFrame({"a": wide, "y": few})).features
+    assert read[:3, 0].tolist() == [2.0**100, 2.0**100, 5.0]
+    for source in ((wide, few), (pl.DataFrame({"a": wide, "b": wide}), few)):
+        refusal(source)
+    assert "expected one of" in refusal((np.ones((12, 1)), few), image_mode=np.array([1, 2]))

@@ -6,6 +6,7 @@ import sys
 import zipfile
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sotdd
@@ -172,3 +173,54 @@ print(found.value > 0, peak() - before)
     positive, grown = done.stdout.split()
     assert positive == "True"
     assert float(grown) < 300  # MB
+
+
+CUT = """
+import os, sys
+import numpy as np, sotdd
+path, keep = sys.argv[1], int(sys.argv[2])
+data = sotdd.open_dataset(path, label=None)
+os.truncate(path, keep)
+for rows in (slice(0, None), slice(19_995, None), np.array([19_999, 0])):
+    try:
+        data.features[rows]
+    except sotdd.SotddError as error:
+        print(error)
+try:
+    sotdd.distance(data, np.ones((5, 6)))
+except sotdd.SotddError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not let go of open files")
+@pytest.mark.parametrize("keep", [0, 100, 4096, 100_000])
+@pytest.mark.parametrize("kind", ["rows.npy", "columns.npy", "batches.arrow"])
+def test_a_file_cut_short_after_it_was_opened_is_one_line(rng, folder, kind, keep):
+    """A map of it would end the process."""
+    x = rng.normal(size=(20_000, 6))
+    np.save("rows.npy", x)
+    np.save("columns.npy", np.asfortranarray(x))
+    table = pa.table({f"c{j}": x[:, j] for j in range(6)})
+    with pa.OSFile("batches.arrow", "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=20_000)
+    done = subprocess.run([sys.executable, "-c", CUT, kind, str(keep)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert len(lines) >= 2
+    assert all("has become shorter since it was opened" in line for line in lines)
+
+
+@pytest.mark.parametrize("shape", [(50,), (50, 3), (50, 3, 2), (50, 2, 3, 4)])
+def test_both_orders_of_a_file_read_alike(rng, folder, shape):
+    x = rng.normal(size=shape)
+    np.save("rows.npy", x)
+    np.save("columns.npy", np.asfortranarray(x))
+    picked = rng.permutation(50)[:20]
+    for path in ("rows.npy", "columns.npy"):
+        features = open_dataset(path, label=None).features
+        np.testing.assert_array_equal(features[:], x)
+        np.testing.assert_array_equal(features[7:31], x[7:31])
+        np.testing.assert_array_equal(features[9:9], x[9:9])
+        np.testing.assert_array_equal(features[picked], x[picked])

@@ -144,7 +144,7 @@ def test_points_that_float32_cannot_tell_apart_are_told(rng):
 
 
 def test_more_projections_than_memory():
-    with pytest.raises(sotdd.SotddError, match="do not fit in memory"):
+    with pytest.raises(sotdd.SotddError, match="expected at most 1,000,000,000"):
         sotdd.distance([[1.0]], [[2.0]], n_projections=10**15)
 
 

@@ -1,6 +1,7 @@
 """The peers by name: one number whichever call is asked, and refusals of what a peer does not have."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import sotdd
@@ -71,3 +72,15 @@ def test_other_names_are_refused(pair):
 def test_a_peer_has_no_tolerance(pair):
     with pytest.raises(sotdd.SotddError, match="method 'sw' has no setting rel_tol"):
         sotdd.distance(*pair, method="sw", rel_tol=0.1)
+
+
+@pytest.mark.parametrize("strange", [None, 5, np.zeros(2), pd.NA])
+def test_what_is_no_word_is_refused_as_a_method_and_as_an_estimator(strange):
+    x = np.eye(3)
+    for call in (sotdd.distance, lambda a, b, **settings: sotdd.pairwise([a, b], **settings)):
+        with pytest.raises(sotdd.SotddError, match=r"method is .*: expected"):
+            call(x, x, method=strange)
+        with pytest.raises(sotdd.SotddError, match="estimator"):
+            call(x, x, method="frechet", estimator=strange)
+        with pytest.raises(sotdd.SotddError, match=r"p is .*: expected|has no setting p"):
+            call(x, x, method="frechet", p=strange)

@@ -143,3 +143,13 @@ def test_a_file_that_is_interrupted_while_written_leaves_the_old_one(tmp_path, m
     with pytest.raises((KeyboardInterrupt, SotddError)):
         write_whole(place, b"new")
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"old"]
+
+
+def test_features_far_out_of_range_beside_others_that_are_not():
+    """Three that were found by drawing: all warned of overflow."""
+    assert sotdd.explain([[1.8e302, 0.0]], [[1.8e302, 0.0]], n_projections=1).distance.value == 0
+    far, near = np.full((1, 2), -9.5e153), np.zeros((1, 2), np.float16)
+    assert sotdd.test(far, near, n_permutations=1, n_projections=1).distance > 0
+    apart = np.array([[1e100, -1e100], [0, 1e100]]), [0, 1]
+    with pytest.raises(sotdd.SotddError, match="too large"):
+        sotdd.distance(apart, np.zeros((2, 2)), n_projections=4, scale=None)

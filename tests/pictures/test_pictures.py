@@ -178,6 +178,14 @@ def test_what_cannot_be_drawn(matrix, rng):
         sotdd.distance(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), n_projections=2).plot()
     with pytest.raises(sotdd.SotddError, match="expected two"):
         matrix["near", "far"].plot([plt.gca()])
+    for odd in (5, plt.gca(), [1, 2], np.array(4)):
+        with pytest.raises(sotdd.SotddError, match=r"axes is .*: expected a list of two of matplotlib's axes"):
+            matrix["near", "far"].plot(odd)
+    why = sotdd.explain(*[rng.normal(size=(5, 2))] * 2, n_projections=64)
+    for draw in (matrix.plot, matrix.map, matrix.dendrogram, why.plot):
+        for odd in (5, [], plt.subplots(2)[1]):
+            with pytest.raises(sotdd.SotddError, match=r"ax is .*: expected one of matplotlib's axes"):
+                draw(odd)
     exact = sotdd.peers.otdd(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)))
     with pytest.raises(sotdd.SotddError, match="nothing to draw"):
         exact.plot()

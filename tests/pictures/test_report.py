@@ -149,6 +149,8 @@ def test_bad_input(matrix, datasets, rng, tmp_path):
     for settings, said in [
         ({"explanations": "all"}, "without datasets"),
         ({"explanations": "some", "datasets": datasets}, "explanations is 'some'"),
+        ({"explanations": 5, "datasets": datasets}, "explanations is 5: expected 'all', pairs of names"),
+        ({"explanations": np.ones(3), "datasets": datasets}, "explanations is a ndarray"),
         ({"explanations": [("near", "mars")], "datasets": datasets}, "'near' and 'mars'"),
         ({"explanations": [("far", "near")], "datasets": datasets}, "in the other order"),
         ({"explanations": ["near"], "datasets": datasets}, "by pairs of names"),
@@ -321,3 +323,36 @@ def test_pairs_of_projections_tell_more_than_errors_do(rng):
     assert abs(one.value - other.value) < one.stderr + other.stderr
     assert clearly_farther(other, one)
     assert not clearly_farther(one, other)
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Two datasets of thousands of classes, and one of two."""
+    rng = np.random.default_rng(0)
+    crowd = {name: (rng.normal(size=(6000, 2)), np.repeat(np.arange(3000), 2)) for name in ("one", "two")}
+    return {**crowd, "few": (rng.normal(size=(50, 2)), np.arange(50) % 2)}
+
+
+def test_pairs_with_too_many_classes_are_left_out_and_named(many, tmp_path):
+    matrix = sotdd.pairwise(many, n_projections=16)
+    text = sotdd.report(matrix, tmp_path / "page.html", datasets=many).read_text(encoding="utf-8")
+    assert "left out of the comparison class by class: one and two" in text
+    kept = sotdd.report(matrix, tmp_path / "few.html", datasets=many, explanations=[]).read_text(encoding="utf-8")
+    assert "left out of the comparison" not in kept
+
+
+def test_pairs_with_too_many_classes_are_refused_where_they_are_asked_for(many, tmp_path):
+    matrix = sotdd.pairwise(many, n_projections=16)
+    with pytest.raises(sotdd.SotddError, match="'one' and 'two' have too many classes"):
+        sotdd.report(matrix, tmp_path / "page.html", datasets=many, explanations=[("one", "two")])
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_writes_a_report_of_many_classes(many, tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        np.savez(f"{name}.npz", X=many[name][0], y=many[name][1])
+    code, out, errors = run("matrix", "one.npz", "two.npz", "--report", "page.html", "--n-projections", "16")
+    assert (code, errors) == (0, "")
+    assert "wrote page.html" in out
+    assert "left out of the comparison class by class: one.npz and two.npz" in (tmp_path / "page.html").read_text()

@@ -40,7 +40,7 @@ def test_imports_go_downward():
 @pytest.mark.parametrize(
     ("name", "files", "opened"),
     [
-        ("distance(a, b)", 22, 2),
+        ("distance(a, b)", 23, 2),
         ("pairwise of three", 30, 3),
         ("sketch(a).distance(sketch(b))", 30, 2),
         ("sotdd distance x.csv y.parquet", 50, 2),

@@ -243,7 +243,7 @@ def test_streams_and_pairs_say_the_same(pair):
     projections = fitted(pair, n_projections=200)
     x, y = pair[0]
     streamed = sotdd.sketch_stream([(x[:100], y[:100]), (x[100:], y[100:])], projections)
-    assert streamed.distance(sotdd.sketch(pair[0], projections)).value < 1e-3
+    assert streamed.distance(sotdd.sketch(pair[0], projections)).value < 2e-3
     settings = {"directions": HADAMARD, "n_projections": 300}
     alone = sotdd.distance(*pair, **settings)
     together = sotdd.pairwise(dict(zip("ab", pair, strict=True)), **settings)["a", "b"]

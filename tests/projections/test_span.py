@@ -96,3 +96,18 @@ def test_points_far_from_zero_are_refused_or_scaled(rng):
 def test_no_dataset_is_lost_by_its_name(rng):
     same = [sotdd.LabelledData.of(rng.normal(size=(3, 30)), name) for name in ("a", "a (2)", "a")]
     assert list(sotdd.onto_span(same).datasets) == ["a", "a (2)", "a (3)"]
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e200, 1e300])
+@pytest.mark.parametrize("scale", [None, "pooled"])
+def test_points_of_any_size_keep_their_geometry(size, scale):
+    """Their inner products left float64: a warning, and coordinates that were not finite, or all zero."""
+    x = np.random.default_rng(0).normal(size=(5, 30))
+    one, other = (sotdd.onto_span([points], scale=scale).datasets["0"].features for points in (x, x * size))
+    unit = size if scale is None else 1.0
+    np.testing.assert_allclose((other / unit) @ (other / unit).T, one @ one.T, atol=1e-12)
+
+
+def test_a_scaler_that_makes_points_too_large_is_refused():
+    with pytest.raises(sotdd.SotddError, match="too large to be squared"):
+        sotdd.onto_span([np.eye(3, 30)], scale=sotdd.Scaler(np.zeros(30), 1e-200))

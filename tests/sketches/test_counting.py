@@ -3,10 +3,19 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sotdd.sketches.counting import BINS, Histograms, quantiles_of
+from sotdd.sketches.levels import Levels
+
+
+def doublings(values):
+    """What the values cover: the unit on either side of zero, and then every doubling, count one each."""
+    sizes = np.abs(values.astype(np.float64))
+    exponents = np.floor(np.log2(np.maximum(sizes, 1.0)))
+    return float(np.ptp(np.sign(values) * np.where(sizes <= 1, sizes, exponents + sizes / 2**exponents)))
 
 
 @settings(max_examples=500, deadline=None)
@@ -43,16 +52,40 @@ def test_quantiles_of_counts_are_within_a_bin_of_the_sorted_values(values, weigh
     counted = Histograms.empty(1)
     counted.expect(row.shape[1])
     counted.count(slice(0, 1), row, 0, row.shape[1])
-    (found,), (lost,) = quantiles_of([counted], slice(0, 1), np.array([weight]), np.array([[shift]]), 16)
+    (found,), (lost,) = quantiles_of(
+        [counted], slice(0, 1), np.array([weight]), np.array([[shift]]), Levels(16, "even")
+    )
     parts = np.repeat(np.sort(weight * row[0].astype(np.float64) + shift), 16).reshape(16, -1)
     exact = parts.mean(axis=1)
-    reach = abs(weight) * float(np.ptp(row))
+    # Bins are as wide as a doubling or the unit is long, by a power of two: at most 2.5 / 1,024 of all that they cover.
+    longest = np.maximum(1.0, np.abs(np.repeat(np.sort(np.sign(weight) * row[0]), 16)).reshape(16, -1).max(axis=1))
+    reach = abs(weight) * longest * doublings(row[0])
     rounding = 2e-7 * float(np.abs(parts).max()) + 1e-6
-    assert np.abs(found - exact).max() <= 2.5 * reach / BINS + rounding
+    assert (np.abs(found - exact) <= 2.5 * reach / BINS + rounding).all()
     # What is said to be lost is at least what lies between the values and what is kept of them.
     gaps = np.abs(parts - found[:, None])
     assert gaps.mean() <= lost[0] + lost[2] + rounding
     assert np.sqrt(np.mean(gaps**2)) <= lost[1] + lost[2] + rounding
+
+
+@pytest.mark.parametrize("weight", [1.0, -0.5])
+def test_groups_put_together_are_as_good_as_one(weight):
+    """One class may have the outlier, and another the points that matter."""
+    rng = np.random.default_rng(3)
+    values = [rng.normal(size=(2, 3000)), rng.standard_cauchy((2, 2000)), np.full((2, 1), 1e5)]
+    groups = []
+    for part in values:
+        group = Histograms.empty(2)
+        group.expect(part.shape[1])
+        assert group.count(slice(0, 2), part.astype(np.float32), 0, part.shape[1]) == -1
+        groups.append(group)
+    shifts = np.array([[0.0, 1.0, -2.0], [3.0, 0.5, 0.0]])
+    means, lost = quantiles_of(groups, slice(0, 2), np.full(2, weight), shifts, Levels(16, "even"))
+    together = np.sort(np.hstack([weight * part + shifts[:, [g]] for g, part in enumerate(values)]))
+    exact = np.repeat(together, 16, axis=1).reshape(2, 16, -1).mean(axis=2)
+    size = np.repeat(np.abs(together), 16, axis=1).reshape(2, 16, -1).mean(axis=2)
+    assert (np.abs(means - exact) < 0.002 + 0.03 * size).all()
+    assert (lost[:, 2] < 0.04 * np.sqrt(np.mean(together**2, axis=1))).all()
 
 
 def test_values_that_are_not_finite_are_found():

@@ -8,7 +8,7 @@ import pytest
 import sotdd
 from sotdd.demo import digits
 from sotdd.sketches import file
-from sotdd.sketches.uncertainty import lost_by, nothing_lost
+from sotdd.sketches.levels import Levels
 
 
 def normal_halves(rng):
@@ -75,12 +75,12 @@ def test_the_bound_holds(rng, case, ways, label):
             assert abs(found.value - true.value) <= found.sketch_error * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("case", [normal_halves, heavy_halves, outlier], ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", [normal_halves, heavy_halves], ids=lambda case: case.__name__)
 @pytest.mark.parametrize("way", ["whole", "stream"])
 def test_nearly_identical_sets_come_with_a_remark(rng, case, way):
     a, b = case(rng)
     projections = sotdd.Projections.fit([a, b], n_projections=128, label_law="quantiles")
-    found = sketched(a, projections, way, 64).distance(sketched(b, projections, way, 64))
+    found = sketched(a, projections, way, 24).distance(sketched(b, projections, way, 24))
     assert found.sketch_error > 0.05 * found.value
     said = found.remarks[-1]
     assert f"may be off by up to {found.sketch_error:.2g}" in said
@@ -118,25 +118,8 @@ def test_nothing_is_lost_where_every_value_is_kept(rng):
     assert found.value == sotdd.distance(a, b, projections=projections).value
 
 
-def test_what_is_lost_is_what_the_definition_says(rng):
-    """Against repeated values in float64; and a reduction in two steps loses as much as in one."""
-    rows = np.sort(rng.normal(size=(5, 90)), axis=1).astype(np.float32)
-    for parts in (1, 7, 30, 90, 400):
-        long = np.repeat(rows.astype(float), parts, axis=1).reshape(5, parts, 90)
-        means = long.mean(axis=2).astype(np.float32)
-        lost = lost_by(rows, means, nothing_lost(5))
-        gaps = np.abs(long - means[:, :, None])
-        np.testing.assert_allclose(lost[:, 0], gaps.mean(axis=(1, 2)), rtol=1e-5, atol=1e-7)
-        np.testing.assert_allclose(lost[:, 1], np.sqrt((gaps**2).mean(axis=(1, 2))), rtol=1e-5, atol=1e-7)
-    whole = rows.reshape(5, 6, 15).mean(axis=2).astype(np.float32)
-    half = rows.reshape(5, 30, 3).mean(axis=2).astype(np.float32)
-    once = lost_by(rows, whole, nothing_lost(5))
-    twice = lost_by(half, whole, lost_by(rows, half, nothing_lost(5)))
-    np.testing.assert_allclose(twice[:, 1], once[:, 1], rtol=1e-5)
-    assert (twice[:, 0] >= once[:, 0] * (1 - 1e-5)).all()
-
-
-def test_both_engines_find_the_same_loss(rng):
+@pytest.mark.parametrize("levels", [Levels(48), Levels(256), Levels(48, "even")])
+def test_both_engines_find_the_same_loss(rng, levels):
     pytest.importorskip("torch")
     from sotdd.engines.cpu.engine import CpuEngine
     from sotdd.engines.torch.engine import TorchEngine
@@ -147,8 +130,10 @@ def test_both_engines_find_the_same_loss(rng):
     for engine in (CpuEngine(), TorchEngine("cpu")):
         with engine as active:
             (view,) = active.views([data], projections)
-            found.append(active.losses(view.rows[0], active.quantiles(view.rows[0], 48)))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-4)
+            means = active.quantiles(view.rows[0], levels.edges)
+            found.append((means, active.losses(view.rows[0], means, levels.edges, levels.smooth)))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-4, atol=1e-5)
 
 
 def test_powers_above_two_have_no_bound(rng):

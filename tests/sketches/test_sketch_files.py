@@ -92,10 +92,10 @@ def test_damage_is_found(tmp_path, pair, projections, rng):
 
 
 def test_a_newer_format_is_refused(tmp_path, pair, projections, monkeypatch):
-    monkeypatch.setattr(file, "VERSION", 3)
+    monkeypatch.setattr(file, "VERSION", 4)
     sotdd.sketch(pair[0], projections).save(tmp_path / "new")
     monkeypatch.undo()
-    with pytest.raises(sotdd.SotddError, match=r"version 3 .* update sotdd"):
+    with pytest.raises(sotdd.SotddError, match=r"version 4 .* update sotdd"):
         sotdd.Sketch.load(tmp_path / "new")
 
 

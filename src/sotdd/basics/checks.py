@@ -13,12 +13,49 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 
+# No count is larger: work for more would not end, and their products would leave 64 bits.
+LARGEST_COUNT = 10**9
+
+# Longer integers are not written out in errors.
+_BITS = 1024
+
 
 def check_count(value: object, name: str) -> int:
-    """Return a whole number of at least one, or refuse."""
+    """Return a whole number from one to `LARGEST_COUNT`, or refuse."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
         raise SotddError(f"{name} is {described(value)}: expected an integer of at least 1.")
+    if value > LARGEST_COUNT:
+        raise SotddError(f"{name} is {described(value)}: expected at most {LARGEST_COUNT:,}.")
     return int(value)
+
+
+def check_flag(value: object, name: str) -> bool:
+    """Return a truth value, or refuse."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise SotddError(f"{name} is {described(value)}: expected True or False.")
+    return bool(value)
+
+
+def check_name(name: object) -> None:
+    """Refuse a name that is neither text nor None."""
+    if not isinstance(name, str | None):
+        raise SotddError(f"name is {described(name)}: expected text, or None.")
+
+
+def check_draw(rng: object, n_projections: object, n_features: object = 1) -> None:
+    """Refuse what a law cannot draw from or for."""
+    if not isinstance(rng, np.random.Generator):
+        raise SotddError(f"rng is {described(rng)}: expected a NumPy Generator, such as np.random.default_rng(0).")
+    check_count(n_projections, "n_projections")
+    check_count(n_features, "n_features")
+
+
+def as_array(values: object, name: str) -> NDArray[Any]:
+    """Anything that forms an array, as an array, or refuse."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise SotddError(f"{name} does not form an array ({first_line(error)}): expected numbers.") from error
 
 
 def check_positive(value: object, name: str, what: str = "a positive number") -> float:
@@ -101,6 +138,8 @@ def described(value: object) -> str:
     """A value in a few words, for errors: numbers and short text as they are, others by their type."""
     if isinstance(value, type):
         return f"the class {value.__name__} itself"
+    if isinstance(value, int) and value.bit_length() > _BITS:  # Python refuses to write very long ones
+        return f"an integer of {value.bit_length():,} bits"
     if isinstance(value, (str, int, float, type(None), np.integer, np.floating)):
         shown = repr(value)
         return shown if len(shown) <= 60 else f"{shown[:57]}..."

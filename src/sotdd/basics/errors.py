@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
+
+from sotdd.basics.text import one_line
+
+_ONE_AT_A_TIME = threading.RLock()
 
 
 class SotddError(ValueError):
@@ -19,9 +27,16 @@ class SotddError(ValueError):
     dataset 'b' has 2 features but dataset 'a' has 1: every dataset needs the same features.
     """
 
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(message))  # names in it are those of the data
+
 
 class OutOfRange(SotddError):  # noqa: N818  # the name says what is wrong
     """Raised for data too far apart to measure: a distance or a power of it overflows."""
+
+
+class OutOfMemory(SotddError):  # noqa: N818  # as above
+    """Raised where memory ran out, with what to do instead."""
 
 
 class UnknownSetting(SotddError, TypeError):  # noqa: N818  # as above; Python raises a TypeError for unknown keywords
@@ -29,8 +44,36 @@ class UnknownSetting(SotddError, TypeError):  # noqa: N818  # as above; Python r
 
 
 def require(module: str, purpose: str, install: str) -> ModuleType:
-    """Import an optional dependency, or say what it is for and how to install it."""
+    """Import an optional dependency, or say what it is for and how to install it.
+
+    One that is there and cannot be loaded, for want of memory or of a library of its own, is not called missing.
+    """
     try:
-        return import_module(module)
-    except ImportError as error:
-        raise SotddError(f"{purpose} needs {module}, which is not installed: pip install {install}") from error
+        with random_state_kept():
+            return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] == module.partition(".")[0]:
+            raise SotddError(f"{purpose} needs {module}, which is not installed: pip install {install}") from error
+        raise _unloadable(module, purpose, install, error) from error
+    except MemoryError as error:
+        raise SotddError(f"{purpose} needs {module}, and there is too little memory to load it: free some.") from error
+    except (ImportError, OSError, AttributeError) as error:
+        raise _unloadable(module, purpose, install, error) from error
+
+
+@contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Leave Python's random numbers where they are: some libraries draw one when they are loaded."""
+    with _ONE_AT_A_TIME:  # another thread that loads the same would keep a state that was drawn from
+        state = random.getstate()
+        try:
+            yield
+        finally:
+            random.setstate(state)
+
+
+def _unloadable(module: str, purpose: str, install: str, error: Exception) -> SotddError:
+    why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return SotddError(
+        f"{purpose} needs {module}, which is installed but cannot be loaded ({why}): pip install --upgrade {install}"
+    )

@@ -1,18 +1,22 @@
-"""Files that are written completely or not at all."""
+"""Files that are written completely or not at all, and the paths that they are at."""
 
 from __future__ import annotations
 
 import os
-import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from sotdd.basics.checks import first_line
+from sotdd.basics.checks import described, first_line
+from sotdd.basics.drafts import draft_name, drafted
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import quoted
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
     """Write a draft beside the file, then move it there: readers see the old file or the new one, never a part.
+
+    What a link points to is replaced, not the link. Folders, devices and pipes are refused.
 
     Examples
     --------
@@ -24,33 +28,87 @@ def write_whole(path: Path, content: bytes) -> None:
     ...     path.read_bytes(), [file.name for file in pathlib.Path(folder).iterdir()]
     (b'123', ['numbers'])
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise SotddError(f"cannot write {str(path)!r} ({reason(error)}): choose another path.") from error
-    finally:
-        with suppress(OSError):  # if it cannot be removed, it could not be written
-            draft.unlink(missing_ok=True)
+    with _writing(path) as target, drafted(target) as (file, draft):
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        if os.name == "nt":
+            file.close()  # Windows moves no open file; elsewhere the lock is kept until the draft has its name
+        draft.replace(target)
 
 
-def refuse_unwritable(path: Path) -> None:
+def refuse_unwritable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that cannot be written to, before doing the work whose result goes there."""
-    if path.is_dir():
-        raise SotddError(f"cannot write {str(path)!r} (is a directory): choose another path.")
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-    try:
+    with _writing(path) as target:
+        draft = target.with_name(draft_name())
         draft.touch(exist_ok=False)
-        draft.unlink()
-    except (OSError, ValueError) as error:
-        why = reason(error) if isinstance(error, OSError) else first_line(error)
-        raise SotddError(f"cannot write {str(path)!r} ({why}): choose another path.") from error
+        draft.unlink(missing_ok=True)
+
+
+def read_whole(path: str | os.PathLike[str], expected: str) -> bytes:
+    """The content of a file, or an error that says what was expected there."""
+    target = checked_path(path)
+    try:
+        return target.read_bytes()
+    except OSError as error:
+        raise SotddError(f"cannot read {shown(target)} ({reason(error)}): expected {expected}.") from error
+
+
+def checked_path(path: object, expected: str = "the path of a file") -> Path:
+    """Return a path that a system could have, or refuse.
+
+    Examples
+    --------
+    >>> from sotdd.basics.files import checked_path
+    >>> try:
+    ...     checked_path("")
+    ... except ValueError as error:
+    ...     print(error)
+    path is empty: expected the path of a file.
+    """
+    try:
+        text = os.fspath(path)  # type: ignore[call-overload]  # what is no path raises
+    except Exception:  # noqa: BLE001  # a path may be an object of the user's, which raises what it likes
+        text = None
+    if not isinstance(text, str):
+        raise SotddError(f"path is {described(path)}: expected {expected}.")
+    if not text:
+        raise SotddError(f"path is empty: expected {expected}.")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise SotddError(f"path is {shown(text)}: it has characters that no file name can have.") from None
+    if "\0" in text:
+        raise SotddError(f"path is {shown(text)}: no file name can have a zero character in it.")
+    return Path(text)
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path in quotes, for messages; of a very long one the beginning and the end.
+
+    Examples
+    --------
+    >>> from sotdd.basics.files import shown
+    >>> shown("a/b"), len(shown("x" * 5000)) < 250
+    ("'a/b'", True)
+    """
+    return quoted(path)
 
 
 def reason(error: OSError) -> str:
     """Why the operating system refused, in its own words."""
     return (error.strerror or first_line(error)).lower()
+
+
+@contextmanager
+def _writing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield the file to write, the end of all links; refuse what is none, and say in one line what goes wrong."""
+    target = checked_path(path)
+    try:
+        if target.is_dir():
+            raise SotddError(f"cannot write {shown(target)} (is a directory): choose another path.")
+        if target.exists() and not target.is_file():  # to replace a device or a pipe would take it from everyone
+            raise SotddError(f"cannot write {shown(target)} (it is a device or a pipe): choose another path.")
+        yield Path(os.path.realpath(target))
+    except OSError as error:
+        raise SotddError(f"cannot write {shown(target)} ({reason(error)}): choose another path.") from error

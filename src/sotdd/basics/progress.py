@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, random_state_kept
 
 Report: TypeAlias = Callable[[int, int], None]
 Progress: TypeAlias = bool | Report | None
@@ -29,9 +29,10 @@ def reporting(progress: Progress, title: str) -> Iterator[Report]:
 @contextmanager
 def _bar(title: str) -> Iterator[Report]:
     """Draw a bar on standard error that disappears when the work is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
+    with random_state_kept():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bars:

@@ -1,11 +1,71 @@
-"""Numbers, lists and tables as text."""
+"""Numbers, names, lists and tables as text.
+
+Names, labels and paths come with the data, and what is in them is not ours: control codes, line breaks, letters that
+turn the direction of writing, a hundred thousand characters. `shown`, `quoted` and `one_line` make them fit to print.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections.abc import Collection, Hashable, Sequence
 
-import numpy as np
+# The most characters of a name, and of a message, that are printed.
+_NAME = 160
+_MESSAGE = 1000
+_LONG_WORD = re.compile(rf"\S{{{_NAME + 1},}}")
+# Joiners shape letters and pictures, and show nothing by themselves.
+_JOINERS = "\u200c\u200d"
+
+
+def shown(name: object, most: int = _NAME) -> str:
+    r"""A name as it is printed: in one line, control codes written out, cut in the middle if it is long.
+
+    Examples
+    --------
+    >>> shown("caf\u00e9"), shown("red\x1b[31m\n"), shown("0123456789", most=7)
+    ('café', 'red\\x1b[31m\\n', '012…789')
+    """
+    try:
+        text = str(name)
+    except Exception:  # noqa: BLE001  # a label may be an object of the user's, which raises what it likes
+        text = f"a {type(name).__name__}"
+    return written_out(_cut(text, most))
+
+
+def quoted(name: object) -> str:
+    """A name in quotes, as messages have it."""
+    return repr(_cut(str(name), _NAME))
+
+
+def one_line(message: object) -> str:
+    r"""A message as it is printed: in one line, with long names in it, and itself, cut in the middle.
+
+    Examples
+    --------
+    >>> one_line("there is no file a\nb: check the path.")
+    'there is no file a\\nb: check the path.'
+    """
+    text = _LONG_WORD.sub(lambda word: _cut(word[0], _NAME), str(message))
+    return _cut(written_out(_cut(text, _MESSAGE)), _MESSAGE)
+
+
+def written_out(text: str, keep: str = "") -> str:
+    """Text with all that a terminal would obey, or hide, written out as in Python's strings; but for ``keep``."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter in keep or _shows(letter) else letter.encode("unicode_escape").decode() for letter in text
+    )
+
+
+def _shows(letter: str) -> bool:
+    return letter.isprintable() or letter in _JOINERS or unicodedata.category(letter) == "Zs"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
 
 
 def counted(count: int, one: str, several: str | None = None) -> str:
@@ -39,7 +99,7 @@ def with_error(value: float, stderr: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], to_the_right: Collection[int] = ()) -> list[str]:
-    r"""A table as lines of aligned columns; those in ``to_the_right`` are right-aligned.
+    r"""A table as lines of aligned columns; those in ``to_the_right`` are right-aligned. Cells are `shown`.
 
     Examples
     --------
@@ -48,6 +108,7 @@ def aligned(rows: Sequence[Sequence[str]], to_the_right: Collection[int] = ()) -
     mine        9
     other   1,797
     """
+    rows = [[shown(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(
@@ -58,8 +119,8 @@ def aligned(rows: Sequence[Sequence[str]], to_the_right: Collection[int] = ()) -
     ]
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
-    """Names separated by commas; of many, only the first ``most``.
+def listed(names: Sequence[object], most: int = 8) -> str:
+    """Names separated by commas, as they are `shown`; of many, only the first ``most``.
 
     Examples
     --------
@@ -67,7 +128,7 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     'a, b and 1 more'
     """
     rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+    return ", ".join(map(shown, names[:most])) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def json_number(number: float) -> float | None:
@@ -77,6 +138,8 @@ def json_number(number: float) -> float | None:
 
 def json_label(label: Hashable) -> str | int | float | bool | None:
     """Labels that JSON cannot hold are written as text."""
+    import numpy as np  # errors need this module, and the command line needs errors before all that is heavy
+
     if isinstance(label, np.generic) and not isinstance(label, (np.datetime64, np.timedelta64)):
         label = label.item()
     plain = isinstance(label, (str, int, bool)) or (isinstance(label, float) and math.isfinite(label))

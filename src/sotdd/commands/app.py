@@ -14,11 +14,13 @@ from typing import Annotated
 import typer
 
 from sotdd.basics.errors import SotddError
-from sotdd.commands import catalog, check, demo, distance, explain, matrix, rank, sketch, two_sample
+from sotdd.basics.memory import beyond_memory, is_out_of_memory
+from sotdd.commands import INTERRUPTED, catalog, check, demo, distance, explain, matrix, rank, sketch, two_sample
 from sotdd.commands.option_names import in_options
 from sotdd.commands.pipes import readers_may_leave
+from sotdd.commands.terminal import complain
 
-_INTERRUPTED = 130  # as shells report it: 128 plus the number of the signal
+_FEWER = "take samples by adding ::max_points=10000 to the sources, or use fewer projections or coarser labels"
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
 
 app = typer.Typer(
@@ -68,7 +70,7 @@ app.command("demo", epilog=demo.EXAMPLES, rich_help_panel=_SEE)(demo.demo_comman
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning in one line: where in Python it was raised is of no use here."""
-    typer.echo(f"sotdd: {message}", err=True)
+    complain(str(message))
 
 
 def main() -> None:
@@ -91,16 +93,22 @@ def _run() -> None:
             warnings.showwarning = _show_warning
             app(prog_name="sotdd")
     except (KeyboardInterrupt, SystemExit) as end:  # typer turns an interruption into an exit
-        if isinstance(end, SystemExit) and end.code != _INTERRUPTED:
+        if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise
-        typer.echo("sotdd: interrupted.", err=True)
-        raise SystemExit(_INTERRUPTED) from None
+        complain("interrupted.")
+        raise SystemExit(INTERRUPTED) from None
     except SotddError as error:
-        typer.echo(f"sotdd: {in_options(str(error))}", err=True)
+        complain(in_options(str(error)))
         raise SystemExit(2) from None
     except OSError as error:
-        typer.echo(f"sotdd: cannot write the result ({error}).", err=True)
+        if is_out_of_memory(error):
+            complain(str(beyond_memory("this", error, _FEWER)))
+            raise SystemExit(2) from None
+        complain(f"cannot write the result ({error}).")
         raise SystemExit(2) from None
-    except Exception:  # noqa: BLE001  # left alone, Python would exit with 1
+    except Exception as error:  # noqa: BLE001  # left alone, Python would exit with 1
+        if is_out_of_memory(error):
+            complain(str(beyond_memory("this", error, _FEWER)))
+            raise SystemExit(2) from None
         traceback.print_exc()
         raise SystemExit(70) from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.text import counted, one_line, quoted, shown
 from sotdd.commands import options as o
 from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import opened
@@ -78,7 +78,7 @@ def add_command(
         print_json({"catalog": path, **catalog.entry(name).to_dict()})
         return
     sizes = f"{counted(made.n_points, 'point')}, {counted(len(made.classes), 'class', 'classes')}"
-    say(f"added {name!r} to {path}: {sizes}", "bold")
+    say(f"added {quoted(name)} to {shown(path)}: {sizes}", "bold")
     if is_new:
         same = f"the same {counted(made.n_projections, 'projection')} and the same scale"
         say_note(f"New catalog: datasets added later use {same}.", quiet)
@@ -111,11 +111,12 @@ def search_command(
             "name one thing to search for: a dataset or sketch after the catalog, or --entry NAME, not both."
         )
     if entry is not None:
+        from sotdd.sketches.catalog.condition import checked_condition
         from sotdd.sketches.catalog.entries import quoted
 
         query = catalog.get(entry)
         others = f"name <> {quoted(entry)}"
-        where = others if where is None else f"{others} AND ({where})"
+        where = others if checked_condition(where) is None else f"{others} AND ({where})"
     else:
         query = _sketched(catalog, str(source), features, label, device, quiet)
     hits = catalog.nearest(query, k, where=where)
@@ -125,12 +126,12 @@ def search_command(
     if not hits:
         say("No entry matches.")
         return
-    say_note(f"Nearest to {entry or source}, of {_entries(len(catalog))} in {path}:", quiet)
+    say_note(f"Nearest to {shown(entry or source)}, of {_entries(len(catalog))} in {shown(path)}:", quiet)
     rows = hits.rows()
     metadata = range(rows[0].index("classes") + 1, len(rows[0]))
     print_table(table_of(rows, left=(1, *metadata)))
     if hits.remark:
-        say(in_options(hits.remark))
+        say(one_line(in_options(hits.remark)))
     say_note(f"{hits.compared:,} compared in full, {time.perf_counter() - began:.1f} s", quiet)
 
 
@@ -150,7 +151,7 @@ def list_command(path: Folder, where: Where = None, as_json: o.Json = False, qui
         table.append([entry.name, *sizes, f"{entry.added:%Y-%m-%d %H:%M}", *values])
     if entries:
         print_table(table_of(table, left=(0, *range(3, len(table[0])))))
-    say_note(f"{_entries(len(entries))}{'' if where is None else f' of {len(catalog):,}'} in {path}", quiet)
+    say_note(f"{_entries(len(entries))}{'' if where is None else f' of {len(catalog):,}'} in {shown(path)}", quiet)
 
 
 @app.command("show", epilog=o.examples("sotdd catalog show shop march"))
@@ -161,11 +162,11 @@ def show_command(path: Folder, name: Name, as_json: o.Json = False, quiet: o.Qui
     if as_json:
         print_json({"catalog": path, **sketch.to_dict(), **entry.to_dict()})
         return
-    counts = sorted(zip(sketch.counts.tolist(), map(str, sketch.classes), strict=True), key=lambda pair: -pair[0])
-    shown = ", ".join(f"{label} ({count:,})" for count, label in counts[:10])
+    counts = sorted(zip(sketch.counts.tolist(), map(shown, sketch.classes), strict=True), key=lambda pair: -pair[0])
+    largest = ", ".join(f"{label} ({count:,})" for count, label in counts[:10])
     lines = {
         "points": f"{entry.n_points:,}",
-        "classes": f"{entry.n_classes:,}: {shown}" + (" …" if len(counts) > 10 else ""),
+        "classes": f"{entry.n_classes:,}: {largest}" + (" …" if len(counts) > 10 else ""),
         "sketch": f"{counted(sketch.n_projections, 'projection')} × "
         + ("all values" if sketch.exact else counted(sketch.n_quantiles, "quantile")),
         "features": f"{sketch.recipe['n_features']:,}",
@@ -185,7 +186,7 @@ def remove_command(path: Folder, name: Name, as_json: o.Json = False, quiet: o.Q
         print_json({"catalog": path, "removed": name, "entries": len(catalog)})
         return
     if not quiet:
-        say(f"removed {name!r} from {path}; {_entries(len(catalog))} left", "bold")
+        say(f"removed {quoted(name)} from {shown(path)}; {_entries(len(catalog))} left", "bold")
 
 
 @app.command("rename", epilog=o.examples("sotdd catalog rename shop march 2024-03"))
@@ -203,7 +204,7 @@ def rename_command(
         print_json({"catalog": path, "renamed": name, **catalog.entry(new).to_dict()})
         return
     if not quiet:
-        say(f"renamed {name!r} to {new!r}", "bold")
+        say(f"renamed {quoted(name)} to {quoted(new)}", "bold")
 
 
 def _existing(path: str) -> Catalog:

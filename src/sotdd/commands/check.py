@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.text import one_line, shown
 from sotdd.commands import options as o
 from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import opened
@@ -84,7 +85,7 @@ def check_command(
     common = o.chosen(seed=seed, label_law=label_law, scale=scale)
     order = o.chosen(p=p)
     distance = _distance(sides, common | o.chosen(n_projections=n_projections), order, device, bar)
-    between = f"from {reference} to {current}"
+    between = f"from {shown(reference)} to {shown(current)}"
     outcomes = [] if fail_above is None else [_by_limit(distance, fail_above, between)]
     test = None
     if is_tested:
@@ -112,8 +113,8 @@ def _say_how(distance: Distance | OutOfRange, between: str, reference: str, seco
         say_note(f"{far}{seconds:.1f} s", quiet)
         return
     for remark in distance.remarks:
-        say_note(in_options(remark), quiet)
-    say_note(f"{far}{distance.how}; the unit is the spread of {reference}; {seconds:.1f} s", quiet)
+        say_note(one_line(in_options(remark)), quiet)
+    say_note(f"{far}{distance.how}; the unit is the spread of {shown(reference)}; {seconds:.1f} s", quiet)
 
 
 def _refuse_limits(fail_above: float | None, p_value: float | None) -> None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.text import shown
 from sotdd.commands import options as o
 from sotdd.commands.matrix_table import legend, print_matrix
 from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import as_text, opened
-from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
+from sotdd.commands.terminal import bar_wanted, print_csv, print_json, say, say_note
 
 if TYPE_CHECKING:
     from sotdd.inputs.data import LabelledData
@@ -81,14 +82,14 @@ def matrix_command(
     if as_json:
         print_json({**matrix.to_dict(), **({} if report is None else {"report": str(report)})})
     elif as_csv:
-        typer.echo(matrix.to_csv(), nl=False)
+        print_csv(matrix.to_csv())
     else:
         errors = print_matrix(matrix, errors=True)
         for remark in remarks_of(matrix.distances.values()):
             say_note(in_options(remark), quiet)
         say_note(f"{legend(matrix, errors)}; {time.perf_counter() - began:.1f} s", quiet)
         if report is not None:
-            say(f"wrote {report}", "bold")
+            say(f"wrote {shown(report)}", "bold")
 
 
 def with_sources(matrix: DistanceMatrix, texts: list[str]) -> DistanceMatrix:

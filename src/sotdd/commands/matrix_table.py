@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from sotdd.basics.text import shown
 from sotdd.commands.terminal import print_table
 
 if TYPE_CHECKING:
@@ -34,10 +35,11 @@ def matrix_table(matrix: DistanceMatrix, *, errors: bool, named: bool) -> Table:
 
     size = range(len(matrix))
     cells, itself = _cells(matrix, errors), Text("·", style="dim")
-    rows = list(matrix.names) if named else [f"{number}  {name}" for number, name in enumerate(matrix.names, 1)]
+    names = [shown(name) for name in matrix.names]
+    rows = names if named else [f"{number}  {name}" for number, name in enumerate(names, 1)]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", no_wrap=True)
-    for number, name in enumerate(matrix.names, 1):
+    for number, name in enumerate(names, 1):
         table.add_column(Text(name if named else str(number)), justify="right", no_wrap=True)
     for i in size:
         table.add_row(Text(rows[i]), *(itself if i == j else cells[min(i, j), max(i, j)] for j in size))

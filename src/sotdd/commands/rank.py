@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sotdd.basics.text import shown
 from sotdd.commands import options as o
 from sotdd.commands.matrix_table import NOISE_MARK, WITHIN_NOISE
 from sotdd.commands.option_names import in_options
@@ -62,7 +63,7 @@ def rank_command(
         print_json({**order.to_dict(), "target": target})
         return
     lines = order.lines
-    say_note(f"Nearest to {target}: {sizes_of(datasets[0])}", quiet)
+    say_note(f"Nearest to {shown(target)}: {sizes_of(datasets[0])}", quiet)
     styles = ["bold" if line.rank == 1 else "" for line in lines]
     print_table(*(table_of(_rows(lines, sizes), left=(1,), styles=styles) for sizes in (True, False)))
     for remark in order.remarks:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.text import counted, one_line, shown
 from sotdd.commands.terminal import working_on
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def sizes_of(data: LabelledData | Sketch) -> str:
 
 def sizes_by_line(datasets: Sequence[LabelledData | Sketch]) -> str:
     """Names and sizes, one dataset per line."""
-    return "\n".join(f"{data.name}: {sizes_of(data)}" for data in datasets)
+    return "\n".join(f"{shown(data.name)}: {sizes_of(data)}" for data in datasets)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def _notes(errors: Console, quiet: bool) -> Iterator[None]:
 
     class Printing(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            errors.print(record.getMessage(), style="dim")
+            errors.print(one_line(record.getMessage()), style="dim")
 
     logger, handler = logging.getLogger("sotdd.inputs"), Printing()
     before = logger.level

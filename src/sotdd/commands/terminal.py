@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sotdd.basics.text import one_line, written_out
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -31,19 +33,30 @@ def console() -> Console:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print one JSON object; what a terminal would obey is escaped, as JSON allows, and so reads the same."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    typer.echo(text if text.isprintable() else "".join(map(_in_json, text)))
+
+
+def print_csv(text: str) -> None:
+    """Print a table as it is into a pipe, and with control codes written out at a terminal."""
+    typer.echo(written_out(text, keep="\n") if sys.stdout.isatty() else text, nl=False)
+
+
+def complain(text: str) -> None:
+    """Print one line to standard error."""
+    typer.echo(f"sotdd: {one_line(text)}", err=True)
 
 
 def say(text: str, style: str | None = None) -> None:
-    """Print text as it is, even if a name in it looks like markup."""
-    console().print(text, style=style, soft_wrap=True)
+    """Print text as it is, even if a name in it looks like markup; control codes are written out."""
+    console().print(written_out(text, keep="\n"), style=style, soft_wrap=True)
 
 
 def say_note(text: str, quiet: bool = False) -> None:
     """Print a line that helps to read a result."""
     if not quiet:
-        console().print(text, style="dim")
+        console().print(written_out(text, keep="\n"), style="dim")
 
 
 def table_of(
@@ -57,9 +70,9 @@ def table_of(
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column, name in enumerate(header):
         words = column in left
-        table.add_column(Text(name), justify="left" if words else "right", overflow="fold", no_wrap=not words)
+        table.add_column(Text(one_line(name)), justify="left" if words else "right", overflow="fold", no_wrap=not words)
     for row, style in zip(body, styles or [""] * len(body), strict=True):
-        table.add_row(*(Text(cell) for cell in row), style=style)
+        table.add_row(*(Text(one_line(cell)) for cell in row), style=style)
     return table
 
 
@@ -95,5 +108,12 @@ def working_on(text: str, quiet: bool) -> Iterator[Console]:
         return
     from rich.text import Text
 
-    with errors.status(Text(text)):
+    with errors.status(Text(one_line(text))):
         yield errors
+
+
+def _in_json(letter: str) -> str:
+    """A letter of JSON text, escaped if a terminal would obey or hide it; the encoder has escaped those below space."""
+    if letter == "\n" or written_out(letter) == letter:
+        return letter
+    return json.dumps(letter).strip('"')

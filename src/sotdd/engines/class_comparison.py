@@ -90,9 +90,14 @@ def compare_classes(
     return _summed(slots, projections.n_projections, p, halves)
 
 
+def are_too_many(first: int, second: int) -> bool:
+    """Whether so many classes of two datasets take too much memory to compare each with each."""
+    return 8 * _SLOTS * (4 * first * second + 2 * first**2 + 2 * second**2) > _MOST_BYTES
+
+
 def _refuse_many_classes(sizes: tuple[int, int]) -> None:
     first, second = sizes
-    if 8 * _SLOTS * (4 * first * second + 2 * first**2 + 2 * second**2) > _MOST_BYTES:
+    if are_too_many(first, second):
         raise SotddError(
             f"the datasets have {first:,} and {second:,} classes, too many to compare each with each: use coarser "
             "labels."

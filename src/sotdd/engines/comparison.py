@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_order
 from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.memory import available_bytes
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, pooled_floor, seed_of
 from sotdd.inputs.column_names import by_position
@@ -24,6 +25,9 @@ from sotdd.results.noise import NoiseFloor
 if TYPE_CHECKING:
     from sotdd.engines.controls import Controls
     from sotdd.engines.protocol import Engine, Precision
+
+# So many numbers always fit.
+_FEW = 1 << 22
 
 # Controls of a pair, at most.
 _MOST_CONTROLS = 13
@@ -145,7 +149,8 @@ def compare(
     count = projections.n_projections
     per_pair = 1 + n_splits + (0 if estimator == "plain" else _MOST_CONTROLS)
     numbers = count * (len(pairs) * per_pair + 2 * len(datasets))
-    check_fits_memory(numbers, f"the results of {count:,} projections")
+    what = f"the results of {count:,} projections" + (f" with {n_splits:,} splits each" if n_splits else "")
+    check_fits_memory(numbers, what, count)
     chosen = engine or engine_for(device, datasets, count, precision)
     with reporting(progress, "Projecting") as report, chosen as active:
         pools = pools_of(datasets, pairs, projections, n_splits, halves)
@@ -295,12 +300,18 @@ def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.fl
     return [np.concatenate(parts) for parts in zip(first, second, strict=True)]
 
 
-def check_fits_memory(numbers: int, what: str) -> None:
-    """Refuse ``what`` if this many numbers cannot be held."""
-    try:
-        np.empty(numbers)
-    except (MemoryError, ValueError) as error:
-        raise SotddError(f"{what} do not fit in memory: use fewer.") from error
+def check_fits_memory(numbers: int, what: str, count: int) -> None:
+    """Refuse ``what`` if this many numbers cannot be held, and say how many of ``count`` could be."""
+    if numbers <= _FEW:
+        return
+    free = available_bytes()
+    if 8 * numbers > free:
+        fitting = free * count // (8 * numbers)
+        fits = f"about {fitting:,} would fit" if fitting else "not even one would fit"
+        raise SotddError(
+            f"{what} need about {8 * numbers / 1e9:,.1f} GB of memory and {free / 1e9:,.1f} GB are free: use fewer, "
+            f"{fits}."
+        )
 
 
 def _refuse_lost_powers(

@@ -222,11 +222,7 @@ def _lengths(data: LabelledData, sums: PointSums, dimensions: int) -> _Lengths:
         power / data.n_points * _mean_power(k // 2, dimensions) / math.factorial(k)
         for k, power in zip(_EVEN, sums.lengths, strict=True)
     ]
-    with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-        squares = np.einsum("cd,cd->c", sums.by_class, sums.by_class)
-        between = float(np.sum(squares / data.counts)) / data.n_points / dimensions
-        mean = sums.by_class.sum(axis=0) / data.n_points
-    return _Lengths(np.array(even), between, mean)
+    return _Lengths(np.array(even), sums.between / data.n_points / dimensions, sums.total / data.n_points)
 
 
 def _apart(values: Doubles, mean: float) -> Doubles:

@@ -55,12 +55,15 @@ class PointSums:
     ----------
     lengths
         (3,) of |x|², |x|⁴ and |x|⁶.
-    by_class
-        (C, d) of the points of each class.
+    total
+        (d,) of the points.
+    between
+        Of n_c |m_c|², with the number of points and the mean of each class.
     """
 
     lengths: NDArray[np.float64]
-    by_class: NDArray[np.float64]
+    total: NDArray[np.float64]
+    between: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +134,17 @@ class Engine(Protocol):
     def begin(self, function: Callable[[_Item], _Result], item: _Item) -> Future[_Result]:
         """Begin one piece of work on the engine's threads."""
 
-    def quantiles(self, rows: Any, count: int) -> NDArray[np.float32]:  # noqa: ANN401
-        """Means (B, count) of each sorted row over parts of equal probability, as an array."""
+    def quantiles(self, rows: Any, edges: NDArray[np.float64]) -> NDArray[np.float32]:  # noqa: ANN401
+        """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,), as an array."""
 
-    def losses(self, rows: Any, means: NDArray[np.float32]) -> NDArray[np.float64]:  # noqa: ANN401
-        """How far each sorted row is from such means, in the mean and in the mean square, (B, 2) as an array."""
+    def losses(
+        self,
+        rows: Any,  # noqa: ANN401
+        means: NDArray[np.float32],
+        edges: NDArray[np.float64],
+        smooth: bool,
+    ) -> NDArray[np.float64]:
+        """How far each sorted row is from the function of such means: the mean and the root mean square, (B, 2)."""
 
     def transport(self, a: Any, b: Any, p: float) -> Any:  # noqa: ANN401
         """W_p^p (B,) between each sorted row of a and of b, in a form of the engine's own."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_order, check_positive, described
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, check_positive, described
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, sequence
 from sotdd.inputs import open_dataset
@@ -37,6 +38,7 @@ _MEASURED_BY = 1000
 
 
 @shows_drawing(_DRAWING)
+@within_memory("use fewer points: sotdd.open_dataset(..., max_points=...)")
 def flow(
     source: Dataset,
     target: Dataset,
@@ -114,8 +116,7 @@ def flow(
     order = check_order(p)
     pace = _Pace(steps, learning_rate, label_learning_rate, settings.n_projections, fresh)
     stops = _stops(snapshots, pace.steps)
-    if labels not in ("keep", "move"):
-        raise SotddError(f"labels is {described(labels)}: expected 'keep' or 'move'.")
+    check_choice(labels, "labels", ("keep", "move"))
     projections = replace(settings, n_projections=_MEASURED_BY).fit(datasets)
 
     from sotdd.gradients.descent import Descent
@@ -147,9 +148,7 @@ class _Pace:
             object.__setattr__(self, name, check_count(getattr(self, name), name))
         for name in ("learning_rate", "label_learning_rate"):
             object.__setattr__(self, name, check_positive(getattr(self, name), name))
-        if not isinstance(self.fresh, (bool, np.bool_)):
-            raise SotddError(f"fresh is {described(self.fresh)}: expected True or False.")
-        object.__setattr__(self, "fresh", bool(self.fresh))
+        object.__setattr__(self, "fresh", check_flag(self.fresh, "fresh"))
 
 
 def _named(data: Dataset, name: str) -> LabelledData:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_order, described
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.memory import within_memory
 from sotdd.gradients.loss_inputs import check_alike, check_features, check_finite, memberships, standardised
 from sotdd.gradients.soft_quantiles import quantile_terms
 from sotdd.kernels.rows import Overlaps
@@ -36,6 +37,7 @@ __all__ = ["sotdd_loss"]
 _CHUNK_VALUES = 1 << 20
 
 
+@within_memory("pass a smaller chunk, such as 64, or fewer points")
 def sotdd_loss(
     x: Tensor,
     y: Labels,

@@ -28,6 +28,7 @@ def check_features(x: Tensor, name: str, projections: Projections) -> None:
 
     if not isinstance(x, torch.Tensor):
         raise SotddError(f"{name} is {described(x)}: expected a torch tensor of shape (n, ...).")
+    check_dense(x, name)
     if not x.is_floating_point():
         raise SotddError(f"{name} has dtype {x.dtype}: expected floating point, such as {name}.float().")
     if x.ndim == 0 or x.numel() == 0:
@@ -41,8 +42,27 @@ def check_features(x: Tensor, name: str, projections: Projections) -> None:
     projections.source.check_points(tuple(x.shape[1:]), name)
 
 
+def check_dense(x: Tensor, name: str) -> None:
+    """Refuse tensors without a plain array of numbers behind them: sparse, nested or quantized."""
+    import torch
+
+    if x.is_nested:
+        raise SotddError(f"{name} is a nested tensor: expected a dense one, such as {name}.to_padded_tensor(0.0).")
+    if x.layout is not torch.strided:
+        raise SotddError(f"{name} is a sparse tensor ({x.layout}): expected a dense one, such as {name}.to_dense().")
+    if x.is_quantized:
+        raise SotddError(f"{name} is quantized ({x.dtype}): expected plain numbers, such as {name}.dequantize().")
+
+
+def check_real(x: Tensor, name: str) -> None:
+    """Refuse a tensor that is on no device."""
+    if x.is_meta:
+        raise SotddError(f"{name} is on the meta device, which holds no numbers: move the data to a real device.")
+
+
 def check_finite(x: Tensor, name: str) -> None:
     """Refuse points with values that are not finite."""
+    check_real(x, name)
     n_bad = int((~x.detach().isfinite()).sum())
     if n_bad:
         raise SotddError(f"{name} has {n_bad:,} of {x.numel():,} values NaN or infinite: drop or impute them first.")
@@ -78,11 +98,14 @@ def memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:
     import torch
 
     dtype = torch.promote_types(x.dtype, torch.float32)
+    if isinstance(y, torch.Tensor):
+        check_dense(y, name)
     if isinstance(y, torch.Tensor) and y.ndim == 2 and y.is_floating_point():
         check_alike(x, y, name)
         _check_probabilities(y, len(x), name)
         return y.to(dtype)
     if isinstance(y, torch.Tensor):
+        check_real(y, name)
         y = y.detach().cpu()
     classes, codes = class_codes(y, len(x), x_name)
     index = torch.tensor(codes, dtype=torch.int64, device=x.device)

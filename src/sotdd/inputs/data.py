@@ -11,9 +11,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import described, first_line
+from sotdd.basics.checks import check_name, described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.memory import is_out_of_memory
+from sotdd.basics.text import counted, quoted
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
@@ -37,6 +38,8 @@ Features: TypeAlias = NDArray[Any] | DeviceFeatures | StreamedFeatures
 
 # Rows are converted, checked and projected in blocks of at most this many values and this many rows.
 _BLOCK_VALUES = 1 << 19
+# How much memory sums of each class over a part of the features may take.
+_CLASS_BYTES = 64 << 20
 _MOST_ROWS = 512
 
 # NumPy's letters for dtypes of real numbers.
@@ -83,6 +86,7 @@ class LabelledData:
 
         `sotdd.open_dataset` does the same with arrays, and opens much else.
         """
+        check_name(name)
         if isinstance(source, LabelledData):
             return source if not name or name == source.name else replace(source, name=name)
         name = name or "data"
@@ -98,7 +102,9 @@ class LabelledData:
     def __repr__(self) -> str:
         """Name and size, for people."""
         points, features = counted(self.n_points, "point", "points"), counted(self.n_features, "feature", "features")
-        return f"LabelledData({self.name!r}: {points}, {features}, {counted(len(self.classes), 'class', 'classes')})"
+        return (
+            f"LabelledData({quoted(self.name)}: {points}, {features}, {counted(len(self.classes), 'class', 'classes')})"
+        )
 
     @property
     def n_points(self) -> int:
@@ -140,6 +146,12 @@ class LabelledData:
         """Cut the rows into blocks so small that converting one takes little memory."""
         rows = max(1, min(_MOST_ROWS, _BLOCK_VALUES // self.n_features))
         edges = [*range(0, self.n_points, rows), self.n_points]
+        return [slice(start, stop) for start, stop in neighbours(edges)]
+
+    def feature_parts(self) -> list[slice]:
+        """Cut the features into parts, so that sums of each class over one take little memory; usually there is one."""
+        size = max(1, _CLASS_BYTES // (8 * len(self.classes)))
+        edges = [*range(0, self.n_features, size), self.n_features]
         return [slice(start, stop) for start, stop in neighbours(edges)]
 
     def rows(self, block: slice) -> NDArray[Any]:
@@ -244,18 +256,23 @@ def _checked_kind(features: object, name: str) -> Features:
         return _checked_array(features, features, name)
     if is_tensor(features):
         return _checked_array(from_tensor(features, name), features, name)
+    return _checked_array(_converted(features, name), features, name)
+
+
+def _converted(features: object, name: str) -> Features:
+    """Whatever forms an array as one of NumPy's, or as a tensor where it is on a device."""
     try:
         array = np.asarray(features)
-        if array.ndim == 0 and hasattr(features, "__dlpack_device__"):
-            return _checked_array(from_dlpack(features, name), features, name)
-    except (ValueError, TypeError, RuntimeError) as error:
+        return from_dlpack(features, name) if array.ndim == 0 and hasattr(features, "__dlpack_device__") else array
+    except Exception as error:  # of whatever library
+        if is_out_of_memory(error) or isinstance(error, SotddError):
+            raise
         if hasattr(features, "__dlpack_device__"):  # such as CuPy's, which are not to be copied unasked
-            return _checked_array(from_dlpack(features, name), features, name)
+            return from_dlpack(features, name)
         raise SotddError(
             f"features of dataset {name!r} do not form an array ({first_line(error)}): "
             "expected shape (n, ...), or a tuple (features, labels)."
         ) from error
-    return _checked_array(array, features, name)
 
 
 def _checked_array(array: Features, features: object, name: str) -> Features:

@@ -7,10 +7,10 @@ a name of its own are not cached: another encoder would be handed vectors that a
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.files import write_whole
 from sotdd.basics.text import counted
 from sotdd.inputs.tensors import host_array
 
@@ -178,11 +179,11 @@ def _cached(path: Path, count: int) -> NDArray[Any] | None:
 
 
 def _keep(path: Path, vectors: NDArray[Any]) -> None:
-    """Write a batch to the cache, under another name first, so that nobody ever reads half of it."""
+    """Write a batch to the cache, whole, so that nobody ever reads half of it."""
+    content = io.BytesIO()
+    np.save(content, vectors, allow_pickle=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            np.save(file, vectors, allow_pickle=False)
-        os.replace(file.name, path)
-    except OSError as error:
+        write_whole(path, content.getbuffer())
+    except (OSError, SotddError) as error:
         _log.warning("encoded batches cannot be cached in %s (%s): set SOTDD_CACHE to another folder.", path, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -29,6 +30,10 @@ class GroupCache:
 
     def __init__(self, budget: int = HELD_BYTES) -> None:
         self._budget = budget
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Hold nothing, as in a forked child: the threads that hold the lock or decode a group are not there."""
         self._lock = threading.RLock()  # a finaliser may run while it is held
         self._groups: OrderedDict[_Key, Future[NDArray[Any]]] = OrderedDict()
         self._bytes = 0
@@ -84,6 +89,8 @@ class GroupCache:
 
 
 _cache = GroupCache()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_cache.begin_anew)
 _owners = count()
 
 

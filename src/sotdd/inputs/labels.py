@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Hashable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ _log = logging.getLogger("sotdd.inputs")
 
 Classes = tuple[Hashable, ...]
 Codes = NDArray[np.integer]
+
+# The name of a class has at most this many characters: a longer one is a document, or a file that was misread.
+_LONGEST = 1000
 
 # Float labels with more distinct values than this are measurements rather than classes, if any of them is
 # a fraction or if the values repeat fewer than _RARE times on average.
@@ -95,9 +99,10 @@ class Labels:
         return Labels(tuple(self.classes[code] for code in np.flatnonzero(present)), position[codes])
 
     def as_classes(self, bins: int | None, name: str) -> Labels:
-        """These labels, or bins of them; measurements without bins are refused."""
+        """These labels, or bins of them; measurements without bins are refused, and so are endless names."""
         if bins is not None:
             return self._binned(bins, name)
+        self.refuse_long(name)
         if self._are_measurements():
             raise SotddError(
                 f"labels of dataset {name!r} are floats with {len(self.classes):,} distinct values, as of a "
@@ -121,6 +126,15 @@ class Labels:
         position = {number: code for code, number in enumerate(classes)}
         codes = np.array([*(position[number] for number in numbers), -1], np.int32)  # codes of -1 read the last entry
         return Labels(classes, codes[self.codes])
+
+    def refuse_long(self, name: str) -> None:
+        """Refuse labels that are too long to be the names of classes."""
+        length = max(map(_length, self.classes), default=0)
+        if length > _LONGEST:
+            raise SotddError(
+                f"dataset {name!r} has a label of {length:,} characters: expected names of classes, of at most "
+                f"{_LONGEST:,}; check the quotes of the file and which column holds the labels."
+            )
 
     def refuse_missing(self, name: str) -> None:
         """Refuse labels of which some are missing, and say how many."""
@@ -158,13 +172,17 @@ class Labels:
         """Classes of about equal size, by quantiles."""
         if not all(isinstance(value, (int, float)) for value in self.classes):
             raise SotddError(f"labels of dataset {name!r} are not numbers: bins are for numbers only, leave it out.")
-        values = np.array([*self.classes, np.nan], np.float64)[self.codes]  # codes of -1 read the last entry
+        numbers = [_as_float(value) for value in self.classes]
+        values = np.array([*numbers, np.nan], np.float64)[self.codes]  # codes of -1 read the last entry
         known = self.codes >= 0
         if not np.isfinite(values[known]).all():
-            raise SotddError(f"labels of dataset {name!r} hold infinite numbers: drop those rows first.")
+            raise SotddError(
+                f"labels of dataset {name!r} hold numbers that are infinite or beyond float64: drop those rows first."
+            )
         if not known.any():
             return self
-        edges = np.unique(np.quantile(values[known], np.linspace(0, 1, bins + 1)))
+        edges = np.unique(np.quantile(values[known] / 2, np.linspace(0, 1, bins + 1)))  # halves cannot overflow
+        edges *= 2
         codes = np.searchsorted(edges[1:-1], values, side="right")
         classes = tuple(f"{low:g} to {high:g}" for low, high in neighbours(edges))
         if len(classes) < bins:
@@ -176,6 +194,7 @@ def class_codes(labels: object, n_points: int, name: str) -> tuple[Classes, Code
     """The distinct labels of dataset ``name`` and the class number of every row; missing labels are refused."""
     numbered = Labels.of(labels, n_points, name)
     numbered.refuse_missing(name)
+    numbered.refuse_long(name)
     return numbered.classes, numbered.codes
 
 
@@ -191,11 +210,17 @@ def _label_array(labels: object, name: str) -> NDArray[Any]:
     if hasattr(labels, "__array__"):
         try:
             return host_array(labels)
-        except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
+        except Exception as error:
+            if hasattr(labels, "to_list"):  # such as integers of 128 bits, for which NumPy has no array
+                return _label_array(labels.to_list(), name)
             raise SotddError(f"labels of dataset {name!r} do not form an array ({first_line(error)}).") from error
+    none = SotddError(f"labels of dataset {name!r} are {described(labels)}: expected one label per row.")
     if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__iter__"):
-        raise SotddError(f"labels of dataset {name!r} are {described(labels)}: expected one label per row.")
-    entries = list(labels)
+        raise none
+    try:
+        entries = list(labels)
+    except TypeError as error:  # what is computed later, and sparse matrices, only seem to have entries
+        raise none from error
     array = np.empty(len(entries), object)
     for i, entry in enumerate(entries):
         array[i] = entry
@@ -214,7 +239,7 @@ def _codes_of_objects(array: NDArray[Any], name: str) -> tuple[Classes, Codes]:
             continue
         try:
             codes[i] = seen.setdefault(label, len(seen))
-        except TypeError as error:
+        except Exception as error:  # a label may be an object of the user's, which raises what it likes
             raise SotddError(
                 f"labels of dataset {name!r} hold a {type(label).__name__} in row {i:,}, which is not hashable: "
                 "expected numbers, strings or other hashable labels."
@@ -231,4 +256,21 @@ def _is_missing(label: object) -> bool:
     """Whether a label is None, pandas' NA, or not equal to itself, as NaN and NaT of any kind are."""
     if label is None or type(label).__name__ in {"NAType", "NaTType"}:
         return True
-    return bool(label != label)  # noqa: PLR0124  # this is how NaN is told
+    try:
+        return bool(label != label)  # noqa: PLR0124  # this is how NaN is told
+    except Exception:  # noqa: BLE001  # objects may refuse to be compared: a signalling NaN does, and is missing
+        return hasattr(label, "is_nan") and bool(label.is_nan())
+
+
+def _as_float(number: Any) -> float:  # noqa: ANN401  # an integer or a float
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
+
+
+def _length(label: object) -> int:
+    """How many characters a label of text or digits takes; other labels are objects of the user's own."""
+    if isinstance(label, (str, bytes)):
+        return len(label)
+    return int(label.bit_length() / math.log2(10)) if isinstance(label, int) else 0

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described
+from sotdd.basics.checks import check_name, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import checked_path
+from sotdd.basics.memory import beyond_memory, is_out_of_memory
 from sotdd.basics.renamed import renamed
 from sotdd.basics.text import counted
 from sotdd.inputs.column_names import matched
@@ -25,6 +27,7 @@ from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.objects import open_object
 from sotdd.inputs.prepare import Preparation, prepare_rows
+from sotdd.inputs.reading import SMALLER
 from sotdd.inputs.settings import AUTO, DEFAULTS, NOTHING_ASKED, Settings, checked_settings
 from sotdd.inputs.sources import SourceText, open_path
 from sotdd.inputs.streamed import ChosenRows, StreamedFeatures
@@ -112,13 +115,28 @@ def open_dataset(
         "transform": transform, "encoder": encoder, "encoder_name": encoder_name, "bins": bins,
         "drop_missing": drop_missing, "max_points": max_points, "seed": seed, "broken": broken, "split": split,
     }  # fmt: skip
-    if not isinstance(name, str | None):
-        raise SotddError(f"name is {described(name)}: expected text, or None.")
+    check_name(name)
     if max_rows is not None:
         old = {"max_rows": max_rows, **({} if max_points is None else {"max_points": max_points})}
         asked |= renamed(old, "max_rows", "max_points")
+    try:
+        return _open(source, name, asked)
+    except Exception as error:
+        if is_out_of_memory(error):
+            advice = SMALLER if image_size is None else f"choose a smaller image_size, or {SMALLER}"
+            raise beyond_memory(f"dataset {_called(source, name)!r}", error, advice) from error
+        raise
+
+
+def _called(source: object, name: str | None) -> str:
+    """What messages call a dataset."""
+    return name or (str(source) if isinstance(source, (str, PathLike)) else "data")
+
+
+def _open(source: Dataset, name: str | None, asked: dict[str, Any]) -> LabelledData:
+    """The dataset that `open_dataset` was asked for."""
     if isinstance(source, (str, PathLike)):
-        text = fspath(source)
+        text = source if isinstance(source, str) else str(checked_path(source))
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
         name = name or parsed.options.get("name", text) or "data"
         settings = _settings({**asked, **renamed(parsed.options, "max_rows", "max_points")})

@@ -17,6 +17,10 @@ Name = str | int
 # A label of this value leaves the choice to the loader.
 AUTO = "auto"
 
+# Images of this many pixels a side are what Pillow considers safe; more bins than this are hardly classes.
+_LARGEST_SIDE = 10_000
+_MOST_BINS = 10_000
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -89,7 +93,7 @@ def checked_settings(asked: Mapping[str, Any]) -> Settings:
         image_mode=_checked_choice(asked["image_mode"], "image_mode", (None, "L", "RGB")),
         transform=_checked_transform(asked["transform"]),
         encoder=None if encoder is None else Encoder(encoder, encoder_name),
-        bins=_checked_count(asked["bins"], "bins"),
+        bins=None if asked["bins"] is None else _bounded(check_count(asked["bins"], "bins"), "bins", _MOST_BINS),
         drop_missing=bool(asked["drop_missing"]),
         max_points=_checked_count(asked["max_points"], "max_points"),
         seed=check_seed(asked["seed"]),
@@ -127,12 +131,12 @@ def _checked_image_size(size: object) -> tuple[int, int] | None:
     sides = (size, size) if isinstance(size, int) else size
     if not isinstance(sides, (tuple, list)) or len(sides) != 2:
         raise SotddError(f"image_size is {described(size)}: expected (height, width) or one number for a square.")
-    height, width = (check_count(side, "image_size") for side in sides)
+    height, width = (_bounded(check_count(side, "image_size"), "image_size", _LARGEST_SIDE) for side in sides)
     return height, width
 
 
 def _checked_choice(value: object, name: str, choices: tuple[object, ...]) -> Any:  # noqa: ANN401  # one of the choices
-    if value not in choices:
+    if not isinstance(value, str | None) or value not in choices:  # arrays have no yes or no to that
         raise SotddError(f"{name} is {described(value)}: expected one of {', '.join(map(repr, choices))}.")
     return value
 
@@ -145,3 +149,9 @@ def _checked_transform(transform: object) -> Callable[[Any], Any] | None:
 
 def _checked_count(value: object, name: str) -> int | None:
     return None if value is None else check_count(value, name)
+
+
+def _bounded(value: int, name: str, most: int) -> int:
+    if value > most:
+        raise SotddError(f"{name} is {described(value)}: expected at most {most:,}.")
+    return value

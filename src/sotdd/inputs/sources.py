@@ -9,6 +9,7 @@ from typing import Any
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.parquet_files import SUFFIXES, in_folder, is_pattern, matching
+from sotdd.inputs.reading import refuse_missing, unreadable
 from sotdd.inputs.settings import Settings
 
 _ADVICE = "write options as FILE::features=NAME,label=NAME"
@@ -65,7 +66,7 @@ def open_path(path: str, name: str, settings: Settings) -> Loaded:
     try:
         return _open(path, name, settings)
     except PermissionError as error:
-        raise SotddError(f"cannot read {path} (permission denied): check who may read it.") from error
+        raise unreadable(error.filename or path, error) from error
 
 
 def _open(path: str, name: str, settings: Settings) -> Loaded:
@@ -73,12 +74,12 @@ def _open(path: str, name: str, settings: Settings) -> Loaded:
 
     if path.startswith("hf:"):
         folder = Path(path.removeprefix("hf:"))
-        _refuse_missing(folder)
+        refuse_missing(folder)
         return open_saved(folder, name, settings)
     if is_pattern(path):
         return _open_parquet(matching(path), name, settings)
     target = Path(path)
-    _refuse_missing(target)
+    refuse_missing(target)
     if not target.is_dir():
         return _open_file(target, name, settings)
     if is_saved(target):
@@ -123,16 +124,6 @@ def _open_parquet(paths: list[str], name: str, settings: Settings) -> Loaded:
     if not paths:
         raise SotddError(f"no file matches {name}: check the pattern.")
     return open_parquet(paths, name, settings)
-
-
-def _refuse_missing(path: Path) -> None:
-    try:
-        exists = path.exists()
-    except (OSError, ValueError):  # names that no file system takes
-        exists = False
-    if not exists:
-        shown = str(path) if str(path).isprintable() else repr(str(path))
-        raise SotddError(f"there is no file {shown}: check the path.")
 
 
 def _value(key: str, value: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them

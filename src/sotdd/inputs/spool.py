@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.streamed import MappedRows, refuse_non_finite
+from sotdd.inputs.streamed import RowsInFile, refuse_non_finite
 
 # Rows that take more than this go to a temporary file.
 HELD_BYTES = 512 << 20
@@ -70,7 +70,7 @@ class Spool:
         self._rows += len(block)
         self._keep(np.ascontiguousarray(block, dtype))
 
-    def features(self) -> NDArray[Any] | MappedRows:
+    def features(self) -> NDArray[Any] | RowsInFile:
         """All rows, once every block was added."""
         if self._kind is None or not self._rows:
             raise SotddError(f"dataset {self._name!r} has no points: expected at least one.")
@@ -80,7 +80,7 @@ class Spool:
         if self._file is None:
             return self._joined(shape, dtype)
         self._file.flush()
-        return MappedRows(self._name, self._file, 0, shape, dtype, finite=True)
+        return RowsInFile(self._name, self._file, 0, shape, dtype, finite=True)
 
     def _keep(self, block: NDArray[Any]) -> None:
         self._bytes += block.nbytes

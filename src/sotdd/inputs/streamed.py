@@ -6,7 +6,8 @@ a time, such as the row groups of a Parquet file, have a cache and so a file of 
 
 from __future__ import annotations
 
-import mmap
+import os
+import threading
 import weakref
 from abc import ABC, abstractmethod
 from typing import IO, Any
@@ -14,11 +15,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import beyond_memory, is_out_of_memory
 
-# Rows that are picked one by one are read together where they are at most _NEAR apart, within runs of _RUN rows.
-_NEAR = 64
-_RUN = 4096
+# Rows that are picked one by one are read together where they are at most _NEAR apart, within runs of _RUN rows; of
+# rows that are large, fewer.
+_NEAR, _NEAR_BYTES = 64, 1 << 18
+_RUN, _RUN_BYTES = 4096, 1 << 26
 
 
 class StreamedFeatures(ABC):
@@ -57,6 +61,14 @@ class StreamedFeatures(ABC):
 
     def __getitem__(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         """Some points as an array in memory."""
+        try:
+            return self._some(rows)
+        except (MemoryError, OSError) as error:
+            if not is_out_of_memory(error):
+                raise SotddError(f"cannot read dataset {self.name!r} ({first_line(error)}): open it again.") from error
+            raise beyond_memory(f"a part of dataset {self.name!r}", error, "take fewer points at a time") from error
+
+    def _some(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         if not isinstance(rows, slice):
             return self._picked(np.asarray(rows))
         start, stop, step = rows.indices(len(self))
@@ -80,7 +92,9 @@ class StreamedFeatures(ABC):
         ascending = rows[order]
         if ascending[0] < 0 or ascending[-1] >= len(self):
             raise IndexError(f"rows {ascending[0]:,} to {ascending[-1]:,} of {len(self):,}")
-        apart = (np.diff(ascending) > _NEAR) | (np.diff(ascending // _RUN) > 0)
+        row_bytes = max(1, self.size // len(self) * self.dtype.itemsize)
+        near, run = min(_NEAR, max(1, _NEAR_BYTES // row_bytes)), min(_RUN, max(1, _RUN_BYTES // row_bytes))
+        apart = (np.diff(ascending) > near) | (np.diff(ascending // run) > 0)
         for places in np.split(order, np.flatnonzero(apart) + 1):
             first, last = int(rows[places[0]]), int(rows[places[-1]])
             block = self.read(first, last + 1)[rows[places] - first]
@@ -103,11 +117,11 @@ def refuse_non_finite(block: NDArray[Any], rows: range | NDArray[np.integer], na
     )
 
 
-class MappedRows(StreamedFeatures):
-    """Rows of an array in a file, one row after another from ``offset`` on; each block is mapped when it is read.
+class _FileRows(StreamedFeatures):
+    """Numbers of an array in a file, from ``offset`` on.
 
-    A map of the whole file would be simpler, but its pages would count as memory of this process
-    once they were read, up to the size of the file.
+    They are read, not mapped: a map of a file that is cut short meanwhile ends the process, and the pages of a map
+    count as memory of this process once they were read, up to the size of the file.
     """
 
     def __init__(
@@ -117,30 +131,49 @@ class MappedRows(StreamedFeatures):
         self._file = file
         self._offset = offset
         self._row_values = int(np.prod(shape[1:], dtype=np.int64))
+        self._lock = threading.Lock()
         weakref.finalize(self, file.close)
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """A view of the file; the map lives as long as the view."""
-        count = (stop - start) * self._row_values
-        if not count:
-            return np.empty((stop - start, *self.shape[1:]), self.dtype)
-        first = self._offset + start * self._row_values * self.dtype.itemsize
-        page = first - first % mmap.ALLOCATIONGRANULARITY  # maps begin at multiples of it
-        length = first - page + count * self.dtype.itemsize
-        block = mmap.mmap(self._file.fileno(), length, access=mmap.ACCESS_READ, offset=page)
-        return np.frombuffer(block, self.dtype, count, first - page).reshape(-1, *self.shape[1:])
+    def _fill(self, values: NDArray[Any], first: int) -> None:
+        """Fill an array with the numbers from the first on, counted from the beginning of the array in the file."""
+        room = memoryview(values.view(np.uint8))  # type: ignore[arg-type]  # arrays are buffers
+        place = self._offset + first * self.dtype.itemsize
+        while room:
+            count = self._read_into(room, place)
+            if not count:
+                raise SotddError(
+                    f"the file of dataset {self.name!r} has become shorter since it was opened: open it again, and "
+                    "leave it as it is meanwhile."
+                )
+            room, place = room[count:], place + count
+
+    def _read_into(self, room: memoryview, place: int) -> int:
+        if hasattr(os, "preadv"):  # several threads may read at once
+            return os.preadv(self._file.fileno(), [room], place)
+        with self._lock:
+            self._file.seek(place)
+            return self._file.readinto(room)  # type: ignore[attr-defined, no-any-return]  # binary files have it
 
 
-class MappedColumns(StreamedFeatures):
-    """Rows of an array that a file holds column by column, so that every row is spread over the whole file."""
-
-    def __init__(self, name: str, array: NDArray[Any]) -> None:
-        super().__init__(name, array.shape, array.dtype)
-        self._array = array
+class RowsInFile(_FileRows):
+    """Rows of an array in a file, one row after another."""
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """A copy of some rows."""
-        return np.array(self._array[start:stop], order="C")
+        block = np.empty((stop - start, *self.shape[1:]), self.dtype)
+        self._fill(block.reshape(-1), start * self._row_values)
+        return block
+
+
+class ColumnsInFile(_FileRows):
+    """Rows of an array that a file holds column by column, so that every row is spread over the whole file."""
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """A copy of some rows."""
+        columns = np.empty((self._row_values, stop - start), self.dtype)
+        for number, column in enumerate(columns):
+            self._fill(column, number * len(self) + start)
+        return np.ascontiguousarray(columns.reshape(*self.shape[:0:-1], stop - start).T)
 
 
 class ChosenRows(StreamedFeatures):

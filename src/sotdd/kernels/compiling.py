@@ -21,19 +21,31 @@ _F = TypeVar("_F", bound=Callable[..., object])
 _FAST_SUMS = {"contract", "reassoc", "nsz"}
 
 
+_compiled = partial(numba.njit, nogil=True, error_model="numpy")
+
+
 def kernel(function: _F) -> _F:
     """Compile a loop on first use, without the GIL, cached on disk where that is possible."""
-    return _compiled(function, _FAST_SUMS)
+    return _cached(function, fastmath=_FAST_SUMS)
 
 
 def exact_kernel(function: _F) -> _F:
     """As `kernel`, for loops whose sums are formed in the order in which they are written."""
-    return _compiled(function, set())
+    return _cached(function, fastmath=set())
 
 
-def _compiled(function: _F, liberties: set[str]) -> _F:
-    compiled = partial(numba.njit, nogil=True, fastmath=liberties, error_model="numpy")
+def step(function: _F) -> _F:
+    """Compile a part of kernels, into each of them.
+
+    A part that is called has two versions, its own and one beside the kernel's, which sum in another order. Which
+    of them runs depends on whether the kernel was compiled in this process or comes from the cache; so the first
+    run would differ from later ones in the last bits.
+    """
+    return cast("_F", _compiled(fastmath=_FAST_SUMS, forceinline=True)(function))
+
+
+def _cached(function: _F, fastmath: set[str]) -> _F:
     try:
-        return cast("_F", compiled(cache=True)(function))
+        return cast("_F", _compiled(fastmath=fastmath, cache=True)(function))
     except RuntimeError:  # no writable place for the cache: compile in every process instead
-        return cast("_F", compiled()(function))
+        return cast("_F", _compiled(fastmath=fastmath)(function))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel
+from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel, step
 
 
-@kernel
+@step
 def _power(gap: float, p: float) -> float:
     if p == 2.0:
         return gap * gap
@@ -19,7 +19,7 @@ def _power(gap: float, p: float) -> float:
     return float(abs(gap) ** p)
 
 
-@kernel
+@step
 def _transport(x: Floats, y: Floats, p: float) -> float:
     """W_p^p between two sorted samples of any sizes; breakpoints are compared as integers."""
     n, m = x.size, y.size

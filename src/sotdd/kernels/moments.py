@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.kernels.compiling import Doubles, Floats, Integers, exact_kernel, kernel
+from sotdd.kernels.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
 
 # --------------------------------------------------------------------------- points
 
@@ -48,15 +48,21 @@ def block_moments(block: NDArray[np.generic], pivot: Doubles, reach: Doubles, me
 
 
 @kernel
-def norm_sums(points: Floats, codes: Integers, powers: Doubles, class_sums: Doubles) -> None:
-    """Add Σ |x|^2, Σ |x|^4, … over points (m, d) to ``powers``, and each point to its class's row of ``class_sums``."""
+def norm_sums(points: Floats, codes: Integers, powers: Doubles, first: int, class_sums: Doubles) -> None:
+    """Add Σ |x|^2, Σ |x|^4, … over points (m, d) to ``powers``, and each point to its class's row of ``class_sums``.
+
+    Of the latter only the features from ``first`` on, as many as ``class_sums`` has.
+    """
     for i in range(points.shape[0]):
-        square = 0.0
         line = class_sums[codes[i]]
+        for j in range(line.size):
+            line[j] += np.float64(points[i, first + j])
+        if powers.size == 0:
+            continue
+        square = 0.0
         for j in range(points.shape[1]):
             value = np.float64(points[i, j])
             square += value * value
-            line[j] += value
         power = 1.0
         for k in range(powers.size):
             power *= square
@@ -66,7 +72,7 @@ def norm_sums(points: Floats, codes: Integers, powers: Doubles, class_sums: Doub
 # --------------------------------------------------------------------------- classes of projected points
 
 
-@kernel
+@step
 def _even_sums(members: Floats, sums: Doubles) -> float:
     """Add Σ t^2, Σ t^4 and Σ t^6 over a class to ``sums``; returns Σ t."""
     total = s2 = s4 = s6 = 0.0
@@ -84,7 +90,7 @@ def _even_sums(members: Floats, sums: Doubles) -> float:
     return total
 
 
-@kernel
+@step
 def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: Doubles) -> None:
     """Write the mean of t^k / k! over a class for k = 1, …, D, t cut to ±cut; D is a multiple of four.
 
@@ -107,9 +113,9 @@ def _class_moments(members: Floats, cut: np.float32, powers: Doubles, moments: D
             s4 += v4
             powers[i] = v4
         sums = (s1, s2, s3, s4)
-        for step in range(4):
-            factorial *= order + step + 1
-            moments[order + step] = sums[step] / (members.size * factorial)
+        for k in range(4):
+            factorial *= order + k + 1
+            moments[order + k] = sums[k] / (members.size * factorial)
 
 
 @kernel
@@ -148,7 +154,7 @@ def summarise_rows(
                 products[j, i] = products[i, j]
 
 
-@kernel
+@step
 def _placed(
     mean: Doubles, covariance: Doubles, half_square: float, weight: float, orders: Integers, values: Doubles, count: int
 ) -> tuple[float, float]:
@@ -223,7 +229,7 @@ def _powers(a: Doubles, b: Doubles, p: float) -> tuple[float, float, float]:
 # --------------------------------------------------------------------------- fits
 
 
-@kernel
+@step
 def _design(columns: Doubles, constant: float, design: Doubles) -> int:
     """Write one, then those columns (L, q) that vary by more than ``constant`` of their size, brought to size one.
 
@@ -249,7 +255,7 @@ def _design(columns: Doubles, constant: float, design: Doubles) -> int:
     return kept
 
 
-@kernel
+@step
 def _sums_by_fold(design: Doubles, costs: Doubles, grams: Doubles, against: Doubles) -> None:
     """Add products of the columns of design (L, q) with each other, in the lower triangle, and with the costs."""
     folds, width = against.shape

@@ -1,274 +1,234 @@
-"""The compiled loops of sketches: rows of sorted values, or counts of them, become quantile functions."""
+"""The compiled loops of sketches: sorted rows become quantile functions, and these are compared.
+
+A quantile function is kept as its means over parts of probability. Between them it is put together again: within each
+part it rises evenly, as its neighbours do, or it rises at once where they lie on two levels with a gap between, as the
+values of two classes do. Where in the part it does follows from the mean. Parts keep their means, and what is within
+them is no longer lost. (Numerical schemes for waves know this as subcell resolution.)
+"""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sotdd.kernels.compiling import kernel
+from sotdd.kernels.compiling import Doubles, Floats, kernel, step
 
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-Integers = NDArray[np.integer]
+# A gap counts as a jump where it is this many times as wide as the steps on either side of it.
+_JUMP = 8.0
+
+# A jump takes this share of its part on either side of its place. Where a function jumps is known but for what its
+# neighbours leave open; if it did so at once, functions with the same far outlier would differ by that times the square
+# of the jump.
+_RISE = 1 / 32
+
+# Gaps that differ by less than this share count as one, where their difference is divided by.
+_ALIKE = 1e-6
 
 
 @kernel
-def bin_means(rows: Floats, out: Floats) -> None:
-    """Write the means of each sorted row (B, n) over Q parts of equal probability, out (B, Q).
+def part_means(rows: Floats, places: Doubles, edges: Doubles, out: Floats) -> None:
+    """Write the means of each ascending row (B, n) over parts of probability, out (B, Q); their edges are (Q + 1,).
 
-    The edges of the parts are whole multiples of 1 / Q of a point, so the share of every point
-    in every part is found in integers.
+    places (n + 1,) are where the values of a row begin and end: multiples of 1 / n, where they are points.
     """
-    n, parts = rows.shape[1], out.shape[1]
     for line in range(rows.shape[0]):
-        row = rows[line]
-        for q in range(parts):
-            begin, end = q * n, (q + 1) * n
-            first, last = begin // parts, (end - 1) // parts
-            if first == last:
-                out[line, q] = row[first]
+        row, i = rows[line], 0
+        for q in range(out.shape[1]):
+            here, end = edges[q], edges[q + 1]
+            while places[i + 1] <= here:
+                i += 1
+            if places[i + 1] >= end:
+                out[line, q] = row[i]
                 continue
-            total = np.float64(row[first]) * ((first + 1) * parts - begin)
-            total += np.float64(row[last]) * (end - last * parts)
-            inner = 0.0
-            for i in range(first + 1, last):
-                inner += np.float64(row[i])
-            out[line, q] = np.float32((total + inner * parts) / n)
+            total, first = np.float64(row[i]) * (places[i + 1] - here), i + 1
+            while places[i + 1] < end:
+                i += 1
+            for k in range(first, i):
+                total += np.float64(row[k]) * (places[k + 1] - places[k])
+            total += np.float64(row[i]) * (end - places[i])
+            out[line, q] = np.float32(total / (end - edges[q]))
+
+
+# --------------------------------------------------------------------------- functions put together from means
+
+
+@step
+def reaches_of(edges: Doubles) -> Doubles:
+    """How far each part reaches on the way from its middle to those of its neighbours, (Q, 2) from 0 to 1."""
+    reaches = np.ones((edges.size - 1, 2))
+    for q in range(1, edges.size - 2):
+        width = edges[q + 1] - edges[q]
+        reaches[q, 0] = width / (edges[q + 1] - edges[q - 1])
+        reaches[q, 1] = width / (edges[q + 2] - edges[q])
+    return reaches
+
+
+@step
+def write_function(
+    means: Floats, reaches: Doubles, smooth: bool, lows: Doubles, highs: Doubles, starts: Doubles, stops: Doubles
+) -> None:
+    """Write what a quantile function is within each of its parts.
+
+    It is ``lows`` up to the share ``starts`` of the part, ``highs`` from ``stops`` on, and rises evenly between
+    these. Without ``smooth`` it is its mean throughout. ``reaches`` (Q, 2) are from `reaches_of`.
+    """
+    last = means.size - 1
+    for q in range(means.size):
+        mean = np.float64(means[q])
+        lows[q], highs[q], starts[q], stops[q] = mean, mean, 0.0, 1.0
+        if not smooth or q in (0, last):
+            continue
+        before, after = np.float64(means[q - 1]), np.float64(means[q + 1])
+        step_before = before - np.float64(means[max(q - 2, 0)])
+        step_after = np.float64(means[min(q + 2, last)]) - after
+        low, high = min(before + step_before, mean), max(after - step_after, mean)
+        if high - low > _JUMP * max(step_before, step_after):
+            place = (high - mean) / (high - low)
+            reach = min(_RISE, place, 1.0 - place)
+            if reach > 0.0:  # not at an edge, where all of the part is on one level
+                lows[q], highs[q], starts[q], stops[q] = low, high, place - reach, place + reach
+            continue
+        rise = max(min((mean - before) * reaches[q, 0], (after - mean) * reaches[q, 1]), 0.0)
+        lows[q], highs[q] = mean - rise, mean + rise
+
+
+@step
+def _at(low: float, high: float, start: float, stop: float, place: float) -> float:
+    """The value of a function at a place in its part."""
+    if place <= start:
+        return low
+    if place >= stop:
+        return high
+    return low + (high - low) * (place - start) / (stop - start)
+
+
+@step
+def _next(place: float, cut: float, end: float) -> float:
+    """The cut where it comes after this place, and before the end; otherwise the end."""
+    return cut if place < cut < end else end
+
+
+@step
+def _mean_power(one: float, two: float, p: float) -> float:
+    """The mean of |x|^p over x between two numbers."""
+    if p == 2.0:
+        return (one * one + one * two + two * two) / 3.0
+    if p == 1.0:
+        same_side = one * two >= 0.0
+        return 0.5 * abs(one + two) if same_side else 0.5 * (one * one + two * two) / abs(two - one)
+    if abs(two - one) <= _ALIKE * max(abs(one), abs(two)):
+        return float(abs(0.5 * (one + two)) ** p)
+    above = math.copysign(abs(two) ** (p + 1.0), two) - math.copysign(abs(one) ** (p + 1.0), one)
+    return float(above / ((p + 1.0) * (two - one)))
 
 
 @kernel
-def bin_losses(rows: Floats, means: Floats, out: Doubles) -> None:
-    """Write how far each sorted row (B, n) is from its means (B, Q): in the mean and in the mean square, out (B, 2)."""
-    n, parts = rows.shape[1], means.shape[1]
+def compare_functions(
+    a: Floats, b: Floats, edges: Doubles, smooth: bool, p: float, out: Doubles, within: Doubles
+) -> None:
+    """Write W_p^p (B,) between quantile functions of the same parts, whose means are a and b (B, Q).
+
+    For p = 2 also the part of it that is within parts, beyond the means, (B,).
+    """
+    low, high, start, stop = np.empty((4, a.shape[1]))
+    low_b, high_b, start_b, stop_b = np.empty((4, a.shape[1]))
+    reaches = reaches_of(edges)
+    for line in range(a.shape[0]):
+        write_function(a[line], reaches, smooth, low, high, start, stop)
+        write_function(b[line], reaches, smooth, low_b, high_b, start_b, stop_b)
+        total, beyond = 0.0, 0.0
+        for q in range(low.size):
+            here, power, gap = 0.0, 0.0, low[q] - low_b[q]
+            if start[q] + start_b[q] == 0.0 and stop[q] + stop_b[q] == 2.0:  # most rise evenly, both of them
+                here, power = 1.0, _mean_power(gap, high[q] - high_b[q], p)
+            while here < 1.0:
+                there = _next(here, start[q], _next(here, stop[q], 1.0))
+                there = _next(here, start_b[q], _next(here, stop_b[q], there))
+                coming = _at(low[q], high[q], start[q], stop[q], there)
+                coming -= _at(low_b[q], high_b[q], start_b[q], stop_b[q], there)
+                power += (there - here) * _mean_power(gap, coming, p)
+                here, gap = there, coming
+            share = edges[q + 1] - edges[q]
+            total += share * power
+            beyond += share * (power - (np.float64(a[line, q]) - np.float64(b[line, q])) ** 2)
+        out[line], within[line] = total, max(beyond, 0.0)
+
+
+# --------------------------------------------------------------------------- what the means leave out
+
+
+@step
+def add_gaps(
+    x: tuple[float, float], s: tuple[float, float], part: tuple[float, float, float, float], sums: Doubles
+) -> None:
+    """Add integrals of a gap, at most, and of its square to ``sums``, from place s[0] to s[1] of a part.
+
+    The gap is between values that go evenly from x[0] to x[1] and a function of `write_function`.
+    """
+    low, high, start, stop = part
+    here, slope = s[0], (x[1] - x[0]) / (s[1] - s[0])
+    gap = x[0] - _at(low, high, start, stop, here)
+    while here < s[1]:
+        there = _next(here, start, _next(here, stop, s[1]))
+        coming = x[0] + slope * (there - s[0]) - _at(low, high, start, stop, there)
+        sums[0] += (there - here) * 0.5 * (abs(gap) + abs(coming))  # more than the mean, where the gap changes sign
+        sums[1] += (there - here) * _mean_power(gap, coming, 2.0)
+        here, gap = there, coming
+
+
+@step
+def _add_even_gaps(
+    row: Floats, places: Doubles, i: int, part: tuple[float, float], ends: tuple[float, float], sums: Doubles
+) -> int:
+    """Do what `add_gaps` does for all values of a part where the function rises evenly; returns where the next begins.
+
+    The loop that most of the time goes into: values within the part, each as wide as the others.
+    """
+    size, slope = part[1] - part[0], (ends[1] - ends[0]) / (part[1] - part[0])
+    first, second, here = 0.0, 0.0, part[0]
+    last = i
+    while places[last + 1] < part[1]:
+        last += 1
+    for k in range(i, last + 1):
+        begin, end = max(places[k], here), min(places[k + 1], part[1])
+        value = np.float64(row[k]) - ends[0]
+        one, two = value - slope * (begin - here), value - slope * (end - here)
+        first += (end - begin) * (abs(one) + abs(two))
+        second += (end - begin) * (one * one + one * two + two * two)
+    sums[0] += 0.5 * first / size
+    sums[1] += second / (3.0 * size)
+    return last + 1 if places[last + 1] <= part[1] and last + 1 < row.size else last
+
+
+@kernel
+def row_losses(rows: Floats, places: Doubles, means: Floats, edges: Doubles, smooth: bool, out: Doubles) -> None:
+    """Write how far each row (B, n) of `part_means` is from the function of its means (B, Q), out (B, 2).
+
+    At most, in the mean; and in the root mean square.
+    """
+    low, high, start, stop = np.empty((4, means.shape[1]))
+    sums, reaches = np.empty(2), reaches_of(edges)
     for line in range(rows.shape[0]):
-        row = rows[line]
-        first_power, second_power = 0.0, 0.0
-        for q in range(parts):
-            begin, end = q * n, (q + 1) * n
-            first, last = begin // parts, (end - 1) // parts
-            mean = np.float64(means[line, q])
-            for i in range(first, last + 1):
-                share = min(end, (i + 1) * parts) - max(begin, i * parts)
-                gap = abs(np.float64(row[i]) - mean)
-                first_power += share * gap
-                second_power += share * gap * gap
-        out[line, 0] = first_power / (float(n) * parts)
-        out[line, 1] = math.sqrt(second_power / (float(n) * parts))
-
-
-# --------------------------------------------------------------------------- counts in bins
-
-
-@kernel
-def _exponent(low: float, high: float, bins: int) -> int:
-    """The smallest e for which ``bins`` bins [k 2^e, (k + 1) 2^e) cover low … high.
-
-    It never falls when the range grows, so counts only ever move from finer to coarser bins; and no
-    bin is finer than float32 tells values of this size apart.
-    """
-    largest = max(abs(low), abs(high))
-    if largest == 0.0:
-        return -149
-    e = max(math.frexp(largest)[1] - 25, -149)
-    if high > low:
-        e = max(e, math.frexp((high - low) / bins)[1] - 1)
-    while math.floor(math.ldexp(high, -e)) - math.floor(math.ldexp(low, -e)) >= bins:
-        e += 1
-    return e
-
-
-@kernel
-def _widen(counts: Integers, spare: Integers, old: tuple[float, float], new: tuple[float, float]) -> None:
-    """Move counts from the bins that cover ``old`` (low, high) to those that cover ``new``, around it."""
-    if old[0] > old[1]:  # nothing is counted yet
-        return
-    fine, coarse = _exponent(old[0], old[1], counts.size), _exponent(new[0], new[1], counts.size)
-    first_fine = math.floor(math.ldexp(old[0], -fine))
-    first_coarse = math.floor(math.ldexp(new[0], -coarse))
-    if fine == coarse and first_fine == first_coarse:
-        return
-    halvings = min(coarse - fine, 63)  # a number of 64 bits has no more
-    spare[:] = counts
-    counts[:] = 0
-    for i in range(counts.size):
-        if spare[i]:
-            counts[((first_fine + i) >> halvings) - first_coarse] += spare[i]
-
-
-@kernel
-def count_values(rows: Floats, begin: int, end: int, counts: Integers, low: Doubles, high: Doubles) -> int:
-    """Count values begin, …, end - 1 of each row (B, m) in its bins, counts (B, H).
-
-    Bins are as wide as a power of two and begin at its multiples, as fine as the range (low, high) of
-    what was counted so far allows. So what is counted in the end depends on the values alone, not on
-    their order nor on how they were portioned. Returns the first row with a value that is not finite,
-    or -1.
-    """
-    spare = np.empty_like(counts[0])
-    for line in range(rows.shape[0]):
-        row = rows[line]
-        smallest, largest = low[line], high[line]
-        bad = 0
-        for i in range(begin, end):
-            value = np.float64(row[i])
-            bad += not abs(value) < np.inf
-            smallest = min(smallest, value)
-            largest = max(largest, value)
-        if bad:
-            return line
-        if smallest > largest:
-            continue
-        _widen(counts[line], spare, (low[line], high[line]), (smallest, largest))
-        low[line], high[line] = smallest, largest
-        e = _exponent(smallest, largest, counts.shape[1])
-        bins_per_unit = math.ldexp(1.0, -e)
-        first = math.floor(smallest * bins_per_unit)
-        row_counts = counts[line]
-        for i in range(begin, end):
-            row_counts[math.floor(np.float64(row[i]) * bins_per_unit) - first] += 1
-    return -1
-
-
-@kernel
-def add_counts(
-    counts: Integers, low: Doubles, high: Doubles, other: Integers, other_low: Doubles, other_high: Doubles
-) -> None:
-    """Add the counts of other rows to those of rows, in bins that cover both."""
-    spare, moved = np.empty_like(counts[0]), np.empty_like(counts[0])
-    for line in range(counts.shape[0]):
-        if other_low[line] > other_high[line]:
-            continue
-        both = min(low[line], other_low[line]), max(high[line], other_high[line])
-        _widen(counts[line], spare, (low[line], high[line]), both)
-        moved[:] = other[line]
-        _widen(moved, spare, (other_low[line], other_high[line]), both)
-        low[line], high[line] = both
-        counts[line] += moved
-
-
-@kernel
-def _rebin(
-    counts: Integers, low: float, high: float, weight: float, shift: float, cells: Doubles, span: Doubles
-) -> None:
-    """Add the counted values, taken as even within each bin and carried to weight * t + shift, to cells.
-
-    The cells are even between span[0] and span[1].
-    """
-    e = _exponent(low, high, counts.size)
-    width = math.ldexp(1.0, e)
-    first = math.floor(math.ldexp(low, -e))
-    per_unit = cells.size / (span[1] - span[0])
-    for i in range(counts.size):
-        if not counts[i]:
-            continue
-        left = weight * max(low, (first + i) * width) + shift
-        right = weight * min(high, (first + i + 1) * width) + shift
-        begin = max((min(left, right) - span[0]) * per_unit, 0.0)
-        end = min((max(left, right) - span[0]) * per_unit, float(cells.size))
-        cell, last = min(int(begin), cells.size - 1), min(int(end), cells.size - 1)
-        if cell == last:
-            cells[cell] += counts[i]
-            continue
-        density = counts[i] / (end - begin)
-        cells[cell] += density * (cell + 1 - begin)
-        for k in range(cell + 1, last):
-            cells[k] += density
-        cells[last] += density * (end - last)
-
-
-@kernel
-def last_bins(low: Doubles, high: Doubles, bins: int, out: Integers) -> None:
-    """Write the number of the last bin of each row that its range reaches; -1 where nothing was counted."""
-    for line in range(out.size):
-        if low[line] > high[line]:
-            out[line] = -1
-            continue
-        e = _exponent(low[line], high[line], bins)
-        out[line] = math.floor(math.ldexp(high[line], -e)) - math.floor(math.ldexp(low[line], -e))
-
-
-@kernel
-def bin_widths(low: Doubles, high: Doubles, bins: int, out: Doubles) -> None:
-    """Write the width of the bins of each row, zero where all its values are one."""
-    for line in range(out.size):
-        out[line] = math.ldexp(1.0, _exponent(low[line], high[line], bins)) if low[line] < high[line] else 0.0
-
-
-@kernel
-def _means_of_cells(cells: Doubles, span: Doubles, out: Floats, lost: Doubles) -> None:
-    """Write the means over equal parts of the probability that lies evenly within each of even cells.
-
-    And what is lost by them, lost (3,): the mean and the root mean square of the deviations within parts,
-    and the width of a cell.
-    """
-    total = 0.0
-    for k in range(cells.size):
-        total += cells[k]
-    width = (span[1] - span[0]) / cells.size
-    part_mass = total / out.size
-    cell, used = 0, 0.0  # how much of the cell's mass is spent
-    deviations, squares = 0.0, 0.0
-    for q in range(out.size):
-        wanted, moment, second = part_mass, 0.0, 0.0
-        origin = cell  # positions are counted from here, so that squares keep their digits
-        while cell < cells.size:
-            taken = min(wanted, cells[cell] - used)
-            if taken > 0.0:
-                position = cell - origin + (used + 0.5 * taken) / cells[cell]
-                moment += taken * position
-                second += taken * (position * position + (taken / cells[cell]) ** 2 / 12)
-                wanted -= taken
-                used += taken
-            if wanted <= 0.0:
-                break
-            cell += 1
-            used = 0.0
-        got = part_mass - max(wanted, 0.0)
-        if got > 0.0:
-            out[q] = np.float32(span[0] + width * (origin + moment / got))
-            variance = max(second / got - (moment / got) ** 2, 0.0)
-            deviations += math.sqrt(variance)
-            squares += variance
-        else:
-            out[q] = np.float32(span[1])
-    lost[0] = width * deviations / out.size
-    lost[1] = width * math.sqrt(squares / out.size)
-    lost[2] = width
-
-
-@kernel
-def quantiles_of_counts(
-    counts: Integers,
-    low: Doubles,
-    high: Doubles,
-    weights: Doubles,
-    shifts: Doubles,
-    cells: Doubles,
-    out: Floats,
-    lost: Doubles,
-) -> None:
-    """Write the quantile functions, out (B, Q), of values counted group by group, counts (G, B, H).
-
-    Values of group g in row l are carried to weights[l] * t + shifts[l, g] first; ``cells`` is room to
-    work in, and its size how finely the groups are put together. What is lost by that, lost (B, 3), is
-    as `_means_of_cells` says.
-    """
-    span = np.empty(2)
-    for line in range(out.shape[0]):
-        span[0], span[1] = np.inf, -np.inf
-        for g in range(counts.shape[0]):
-            if low[g, line] <= high[g, line]:
-                one, two = weights[line] * low[g, line], weights[line] * high[g, line]
-                span[0] = min(span[0], min(one, two) + shifts[line, g])
-                span[1] = max(span[1], max(one, two) + shifts[line, g])
-        if not span[0] < span[1]:
-            out[line] = np.float32(span[0])
-            lost[line] = 0.0
-            continue
-        cells[:] = 0.0
-        for g in range(counts.shape[0]):
-            if low[g, line] <= high[g, line]:
-                _rebin(counts[g, line], low[g, line], high[g, line], weights[line], shifts[line, g], cells, span)
-        _means_of_cells(cells, span, out[line], lost[line])
+        write_function(means[line], reaches, smooth, low, high, start, stop)
+        row, i = rows[line], 0
+        out[line] = 0.0
+        for q in range(low.size):
+            here, end = edges[q], edges[q + 1]
+            part, size = (low[q], high[q], start[q], stop[q]), end - here
+            sums[:] = 0.0
+            if start[q] == 0.0 and stop[q] == 1.0:
+                i = _add_even_gaps(row, places, i, (here, end), (low[q], high[q]), sums)
+                here = end
+            while here < end:
+                there = min(places[i + 1], end)
+                if there > here:
+                    value = np.float64(row[i])
+                    places_in_part = (here - edges[q]) / size, (there - edges[q]) / size
+                    add_gaps((value, value), places_in_part, part, sums)
+                    here = there
+                if places[i + 1] <= end and i + 1 < row.size:
+                    i += 1
+            out[line, 0] += size * sums[0]
+            out[line, 1] += size * sums[1]
+        out[line, 1] = math.sqrt(out[line, 1])

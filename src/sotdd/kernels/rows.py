@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel
+from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel, step
 
 # How many values a polynomial is evaluated on at a time: small enough to stay in the first cache.
 _TILE = 1024
@@ -64,7 +64,7 @@ def clamp_rows(rows: Floats, limit: float) -> None:
             row[i] = min(max(row[i], -bound), bound)
 
 
-@kernel
+@step
 def _polynomial(x: Floats, coefficients: Doubles, degree: int, cut: np.float32, y: Doubles) -> None:
     """Horner's rule at x cut to ±cut, four steps per sweep, so that memory is read and written once in four."""
     y[:] = coefficients[degree]
@@ -120,7 +120,7 @@ def shift_rows(rows: Floats, offsets: Integers, weights: Doubles, terms: Doubles
                 members[i] = np.float32(weight * np.float64(members[i]) + term)
 
 
-@kernel
+@step
 def radix_sort(row: NDArray[np.uint32], spare: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
     """Sort the bits of float32 values ascending: three passes over 11-bit digits.
 

@@ -9,8 +9,9 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, described
+from sotdd.basics.checks import check_choice, check_order, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.engines.adaptive import MOST, to_tolerance
 from sotdd.engines.comparison import compare
@@ -28,6 +29,9 @@ from sotdd.sketches.sketch import Sketch
 # The order of transport unless another is asked for.
 ORDER = 2.0
 
+# What to do where memory runs out.
+FEWER_POINTS = "use fewer projections, or a sample of the points: sotdd.open_dataset(..., max_points=...)"
+
 
 class MethodSettings(DrawingSettings, total=False):
     """How projections are drawn, and what else a peer takes: see `sotdd.peers`."""
@@ -43,6 +47,7 @@ class MethodSettings(DrawingSettings, total=False):
 
 
 @shows_drawing()
+@within_memory(FEWER_POINTS)
 def distance(
     a: Comparable,
     b: Comparable,
@@ -137,6 +142,7 @@ def distance(
     0.10176 ± 0.00063, within noise (floor 0.117) (s-OTDD, p=2, 1,000 projections)
     """
     n_splits = check_splits(noise_floor)
+    check_method(method)
     a, b = (read_sketch(side) if isinstance(side, (str, PathLike)) else side for side in (a, b))
     if isinstance(a, Sketch) or isinstance(b, Sketch):
         named = [(getattr(side, "name", name), side) for name, side in (("a", a), ("b", b))]
@@ -172,6 +178,17 @@ def check_splits(noise_floor: object) -> int:
             f"noise_floor is {described(noise_floor)}: expected True, False or a number of splits of at least 2."
         )
     return int(noise_floor)
+
+
+def check_method(method: object) -> None:
+    """Refuse what is no name of a method; which names there are is said where one is looked up."""
+    if not isinstance(method, str):
+        raise SotddError(f"method is {described(method)}: expected a name, such as 'sotdd' or 'otdd'.")
+
+
+def is_given(value: object, default: object) -> bool:
+    """Whether a setting is other than its default, which is a word or None; of arrays, too, that is one answer."""
+    return value is not default and not (isinstance(value, str) and value == default)
 
 
 def chosen_estimator(estimator: object, projections: Projections | None) -> Literal["controlled", "plain"]:
@@ -226,7 +243,7 @@ def refuse_for_sketches(
     if n_splits:
         raise SotddError("a noise floor needs points, and a sketch has none: compare the data themselves.")
     also = {"estimator": (estimator, "auto"), "projections": (projections, None), "rel_tol": (rel_tol, None)}
-    asked = [*settings, *(name for name, (value, default) in also.items() if value != default)]
+    asked = [*settings, *(name for name, (value, default) in also.items() if is_given(value, default))]
     if asked:
         raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which is already made: leave that out.")
 
@@ -234,7 +251,7 @@ def refuse_for_sketches(
 def refuse_for_peers(method: str, **settings: tuple[object, object]) -> None:
     """Refuse settings that only s-OTDD has; each with its default."""
     for name, (value, default) in settings.items():
-        if value != default:
+        if is_given(value, default):
             raise SotddError(f"method {method!r} has no setting {name}: leave it out.")
 
 
@@ -253,14 +270,14 @@ def by_peer(
     from sotdd.peers.call import current_names
     from sotdd.peers.methods import METHODS, settings_of
 
-    if not isinstance(method, str) or method not in METHODS:
+    if method not in METHODS:
         raise SotddError(f"method is {described(method)}: expected one of sotdd, {', '.join(METHODS)}.")
     if str(device) not in ("auto", "cpu"):
         raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")
     known = settings_of(method)
-    asked = current_names(settings, known)
-    if p != ORDER or "p" in known:
-        asked["p"] = p
+    asked, order = current_names(settings, known), check_order(p)
+    if order != ORDER or "p" in known:
+        asked["p"] = order
     also = {"projections": projections is not None, "noise_floor": n_splits > 0}
     unknown = [*(name for name in asked if name not in known), *(name for name, is_given in also.items() if is_given)]
     if unknown:

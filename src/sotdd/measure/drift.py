@@ -9,6 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from sotdd.basics.checks import check_count, check_order
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
 from sotdd.basics.text import counted
@@ -78,6 +79,7 @@ class DriftReference:
 
     @classmethod
     @shows_drawing(DRAWING)
+    @within_memory("pass a smaller max_points, or use fewer projections")
     def fit(
         cls,
         data: Dataset,
@@ -130,6 +132,7 @@ class DriftReference:
         seen_through = counted(self.projections.n_projections, "projection")
         return f"DriftReference({size}, {seen_through})" + "".join(f"; {remark}" for remark in self.remarks)
 
+    @within_memory("test fewer points at a time, or fit the reference with a smaller max_points")
     def test(self, batch: Dataset, *, n_permutations: int = 499, progress: Progress = None) -> TwoSampleTest:
         """Say whether a batch may be a sample of the reference's source.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_order, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.engines.chance import seed_of
 from sotdd.engines.class_chance import chance_of_any, deals_of_pairs
@@ -20,7 +21,7 @@ from sotdd.engines.dealing import Deal, HalfSamples, deal_out
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.distance import ORDER, chosen_estimator, projections_for
+from sotdd.measure.distance import FEWER_POINTS, ORDER, chosen_estimator, projections_for
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.class_comparison import ClassComparison
@@ -36,6 +37,7 @@ _FEWEST_SPLITS = 19
 
 
 @shows_drawing()
+@within_memory(FEWER_POINTS)
 def explain(
     a: Dataset,
     b: Dataset,

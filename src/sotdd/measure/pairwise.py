@@ -7,14 +7,17 @@ from itertools import combinations
 from os import PathLike, fspath
 from typing import Any, Unpack
 
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress
 from sotdd.engines.comparison import compare
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled, named
 from sotdd.measure.distance import (
+    FEWER_POINTS,
     ORDER,
     MethodSettings,
     by_peer,
+    check_method,
     check_splits,
     chosen_estimator,
     projections_for,
@@ -31,6 +34,7 @@ from sotdd.sketches.sketch import Sketch
 
 
 @shows_drawing()
+@within_memory(FEWER_POINTS)
 def pairwise(
     datasets: Mapping[str, Comparable] | Sequence[Comparable],
     *,
@@ -112,6 +116,7 @@ def distances_between(
 ) -> tuple[dict[tuple[int, int], Distance], Projections | None]:
     """Distances of some pairs of named sources, by their numbers, and what they were measured through."""
     n_splits = check_splits(noise_floor)
+    check_method(method)
     read: list[tuple[str, Any]] = [(name, read_sketch(source)) for name, source in sources]
     sketch = next((source for _, source in read if isinstance(source, Sketch)), None)
     if sketch is not None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Unpack, cast
 
 from sotdd.basics.errors import UnknownSetting
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress
 from sotdd.engines.protocol import Precision
 from sotdd.inputs.data import Dataset
-from sotdd.measure.distance import ORDER, MethodSettings, distance
+from sotdd.measure.distance import FEWER_POINTS, ORDER, MethodSettings, distance
 from sotdd.projections.directions import Sphere
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
@@ -19,6 +20,7 @@ _ITS_OWN: DrawingSettings = {"label_law": "paper", "scale": None}
 
 
 @shows_drawing(without=tuple(_ITS_OWN))
+@within_memory(FEWER_POINTS)
 def paper(
     a: Dataset,
     b: Dataset,

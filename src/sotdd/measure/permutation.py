@@ -8,6 +8,7 @@ import numpy as np
 
 from sotdd.basics.checks import check_choice, check_count, check_order, check_seed
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
 from sotdd.engines.comparison import remarks_on_features
@@ -28,6 +29,7 @@ DRAWING = Drawing(n_projections=128)
 
 
 @shows_drawing(DRAWING)
+@within_memory("pass max_points, or use fewer projections")
 def test(
     a: Dataset,
     b: Dataset,

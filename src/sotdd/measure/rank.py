@@ -7,10 +7,11 @@ from typing import Unpack
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import named
-from sotdd.measure.distance import ORDER, MethodSettings
+from sotdd.measure.distance import FEWER_POINTS, ORDER, MethodSettings
 from sotdd.measure.pairwise import distances_between
 from sotdd.projections.drawing import shows_drawing
 from sotdd.projections.recipe import Projections
@@ -21,6 +22,7 @@ from sotdd.sketches.sketch import Sketch
 
 
 @shows_drawing()
+@within_memory(FEWER_POINTS)
 def rank(
     target: Comparable,
     candidates: Mapping[str, Comparable] | Sequence[Comparable],

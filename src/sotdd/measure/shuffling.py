@@ -55,13 +55,13 @@ class Shuffles:
         # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
         self._compared = splits if scope is None else splits.part(0, min(len(splits), _SHOWN))
         aspects = () if scope is None else scope.aspects
+        self._total = n_projections * (len(self._compared) + len(splits) * len(aspects))
+        what = f"{counted(len(splits), 'split')} through {counted(n_projections, 'projection')}"
+        check_fits_memory(self._total * len(ORDERS), what, len(splits))
         self._distances: list[list[Any]] = [[] for _ in range(0, len(self._compared), _BATCH)]
         self._kept: dict[Aspect, list[list[Any]]] = {a: [[] for _ in range(0, len(splits), _BATCH)] for a in aspects}
         self._rows: list[NDArray[np.float32]] = []
         self._done = 0
-        self._total = n_projections * (len(self._compared) + len(splits) * len(aspects))
-        what = f"{counted(len(splits), 'split')} through {counted(n_projections, 'projection')}"
-        check_fits_memory(self._total * len(ORDERS), what)
 
     def add(self, pool: Any) -> None:  # noqa: ANN401  # an engine's own
         """Deal a pool out under its projections, which follow those of the pools before."""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
+from sotdd.basics.errors import UnknownSetting
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Report
 from sotdd.basics.renamed import renamed
 from sotdd.inputs import labelled_pair
@@ -18,6 +20,10 @@ Distances: TypeAlias = dict[tuple[int, int], Distance]
 
 # Takes datasets, pairs of their indices, a function to report (done, total) to, and settings by keyword.
 Method: TypeAlias = Callable[..., Distances]
+
+# What to do where memory runs out.
+FEWER_POINTS = "pass max_points, or use method 'sotdd', whose memory does not grow this way"
+SAMPLE = "use fewer projections, or a sample of the points: sotdd.open_dataset(..., max_points=...)"
 
 Settings = ParamSpec("Settings")
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -41,10 +47,11 @@ def peer(
     """
 
     def call(a: Dataset, b: Dataset, **settings: Any) -> Distance:  # noqa: ANN401  # as the method says
-        settings = current_names(settings, keywords_of(method))
+        settings = known_settings(settings, method)
         return method(labelled_pair(a, b), [(0, 1)], silent, **settings)[0, 1]  # type: ignore[call-arg]
 
-    shown = cast("Peer[Settings]", showing_settings_of(method, call))
+    instead = FEWER_POINTS if "max_points" in keywords_of(method) else SAMPLE
+    shown = cast("Peer[Settings]", within_memory(instead)(showing_settings_of(method, call)))
     shown.of_pairs = method
     return shown
 
@@ -66,6 +73,16 @@ def keywords_of(method: Callable[..., object]) -> list[str]:
     """The names of what a method takes by keyword only: its settings."""
     parameters = inspect.signature(method).parameters.values()
     return [part.name for part in parameters if part.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def known_settings(settings: Mapping[str, Any], method: Callable[..., object]) -> dict[str, Any]:
+    """The settings by their names of today, or an error where the method has none of that name."""
+    known = keywords_of(method)
+    current = current_names(settings, known)
+    unknown = [name for name in current if name not in known]
+    if unknown:
+        raise UnknownSetting(f"{method.__name__} has no setting {', '.join(unknown)}: it takes {', '.join(known)}.")
+    return current
 
 
 def current_names(settings: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:

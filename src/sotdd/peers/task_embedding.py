@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Report
 from sotdd.engines.cpu.workers import Workers
 from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.peers.call import Distances, Method, Pairs, Settings, current_names, keywords_of, showing_settings_of
+from sotdd.peers.call import FEWER_POINTS, Distances, Method, Pairs, Settings, known_settings, showing_settings_of
 from sotdd.peers.label_distances import Inner, cost_unit, label_coordinates, label_distances, refuse_unfinished
 from sotdd.peers.loading import Loaded
 from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
@@ -63,7 +64,7 @@ def _embedder(
     """What `peer` does for methods of two datasets, for the one that returns more than distances."""
 
     def call(datasets: Sequence[Dataset] | Mapping[str, Dataset], **settings: Any) -> TaskEmbeddings:  # noqa: ANN401
-        settings = current_names(settings, keywords_of(method))
+        settings = known_settings(settings, method)
         opened = labelled(datasets)
         return method(opened, list(combinations(range(len(opened)), 2)), **settings)  # type: ignore[call-arg]
 
@@ -72,7 +73,7 @@ def _embedder(
         report(len(pairs), len(pairs))
         return distances
 
-    shown = cast("_Embedder[Settings]", showing_settings_of(method, call))
+    shown = cast("_Embedder[Settings]", within_memory(FEWER_POINTS)(showing_settings_of(method, call)))
     shown.of_pairs = showing_settings_of(method, of_pairs)
     return shown
 

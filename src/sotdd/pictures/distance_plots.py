@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import with_error
 from sotdd.pictures import style
@@ -24,15 +25,21 @@ def draw_distance(distance: Distance, axes: Sequence[Axes] | None = None) -> tup
     if distance.per_projection is None or len(distance.per_projection) < 2 * _FIRST:
         raise SotddError(f"this {distance.method} has fewer than {2 * _FIRST} projections: there is nothing to draw.")
     if axes is None:
-        _, both = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-        axes = list(both)
-    if len(axes) != 2:
-        raise SotddError(f"axes has length {len(axes)}: expected two, for the distribution and for the convergence.")
-    _distribution(axes[0], distance, distance.per_projection)
-    _convergence(
-        axes[1], distance, distance.per_projection if distance.contributions is None else distance.contributions
-    )
-    return axes[0], axes[1]
+        _, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    left, right = _two(axes)
+    _distribution(left, distance, distance.per_projection)
+    _convergence(right, distance, distance.per_projection if distance.contributions is None else distance.contributions)
+    return left, right
+
+
+def _two(axes: object) -> tuple[Axes, Axes]:
+    """The axes of both plots, or an error where these are not two."""
+    given = axes.ravel().tolist() if isinstance(axes, np.ndarray) else axes
+    if not isinstance(given, (list, tuple)) or not all(isinstance(ax, Axes) for ax in given):
+        raise SotddError(f"axes is {described(axes)}: expected a list of two of matplotlib's axes, or None.")
+    if len(given) != 2:
+        raise SotddError(f"axes has length {len(given)}: expected two, for the distribution and for the convergence.")
+    return given[0], given[1]
 
 
 def _distribution(ax: Axes, distance: Distance, costs: NDArray[np.float64]) -> None:

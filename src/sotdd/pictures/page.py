@@ -10,19 +10,29 @@ from string import Template
 from typing import Any
 
 from sotdd.basics.errors import require
-from sotdd.basics.text import counted
+from sotdd.basics.text import counted, listed, shown
 from sotdd.pictures.page_data import page_data, settings
 from sotdd.pictures.reproduction import reproduction
 from sotdd.results.explanation import Explanation
 from sotdd.results.matrix import DistanceMatrix
 
 
-def page(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explanation], title: str, version: str) -> str:
-    """The HTML of a report. Names and labels are escaped everywhere, so nothing in them is read as HTML."""
+def page(
+    matrix: DistanceMatrix,
+    explanations: Mapping[tuple[int, int], Explanation],
+    title: str,
+    version: str,
+    left_out: Sequence[tuple[int, int]] = (),
+) -> str:
+    """The HTML of a report. Names and labels are escaped everywhere, so nothing in them is read as HTML.
+
+    Pairs that were ``left_out`` have too many classes to compare each with each; the page says so.
+    """
     require("plotly", "a report", "'sotdd[report]'")
     from plotly.offline import get_plotlyjs
 
     data = page_data(matrix, explanations, title)
+    data["summary"] += _without_classes(matrix, left_out)
     names = [f'<option value="{index}">{escape(name)}</option>' for index, name in enumerate(matrix.names)]
     return Template(_part("page.html")).substitute(
         title=escape(title),
@@ -54,6 +64,14 @@ def as_script(data: object) -> str:
 
 def _part(name: str) -> str:
     return files("sotdd.pictures").joinpath("page_parts", name).read_text(encoding="utf-8")
+
+
+def _without_classes(matrix: DistanceMatrix, left_out: Sequence[tuple[int, int]]) -> list[str]:
+    """A sentence on the pairs that are not compared class by class."""
+    if not left_out:
+        return []
+    pairs = listed([f"{shown(matrix.names[i])} and {shown(matrix.names[j])}" for i, j in left_out], most=3)
+    return [f"Too many classes to compare each with each, so left out of the comparison class by class: {pairs}."]
 
 
 def _subtitle(matrix: DistanceMatrix, method: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -11,9 +11,10 @@ from typing import Literal, TypeAlias
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import write_whole
+from sotdd.basics.files import checked_path, refuse_unwritable, write_whole
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.version import __version__
+from sotdd.engines.class_comparison import are_too_many
 from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset
 from sotdd.measure.explain import explain
@@ -75,9 +76,11 @@ def report(
 
     if not isinstance(matrix, DistanceMatrix):
         raise SotddError(f"matrix is {described(matrix)}: expected what sotdd.pairwise returned.")
-    explained = _explained(matrix, datasets, explanations, progress)
-    target = Path(path)
-    write_whole(target, page(matrix, explained, str(title), __version__).encode())
+    target = checked_path(path)
+    refuse_unwritable(target)  # before classes are compared, which may take long
+    explained, left_out = _explained(matrix, datasets, explanations, progress)
+    content = page(matrix, explained, str(title), __version__, left_out)
+    write_whole(target, content.encode("utf-8", "backslashreplace"))
     return target
 
 
@@ -86,16 +89,22 @@ def _explained(
     datasets: Mapping[str, Dataset] | Sequence[Dataset] | None,
     explanations: Mapping[tuple[str, str], Explanation] | Pairs | Literal["all"] | None,
     progress: Progress,
-) -> dict[tuple[int, int], Explanation]:
-    """Explanations by indices (i, j) with i < j: those passed in, or made from the datasets."""
+) -> tuple[dict[tuple[int, int], Explanation], list[tuple[int, int]]]:
+    """Explanations by indices (i, j) with i < j: those passed in, or made from the datasets; and what has none.
+
+    Pairs with too many classes are left out where all are to be explained, and refused where they were asked for.
+    """
     if isinstance(explanations, Mapping):
-        return {_indices(matrix, pair): _fitting(matrix, pair, why) for pair, why in explanations.items()}
+        return {_indices(matrix, pair): _fitting(matrix, pair, why) for pair, why in explanations.items()}, []
     if datasets is None:
         if explanations is not None:
             raise SotddError("explanations cannot be made without datasets: pass datasets= too.")
-        return {}
-    if isinstance(explanations, str) and explanations != "all":
-        raise SotddError(f"explanations is {explanations!r}: expected 'all', pairs of names, or explanations by pairs.")
+        return {}, []
+    everything = explanations is None or (isinstance(explanations, str) and explanations == "all")
+    if not everything and (isinstance(explanations, str) or not isinstance(explanations, Sequence | Set)):
+        raise SotddError(
+            f"explanations is {described(explanations)}: expected 'all', pairs of names, or explanations by pairs."
+        )
     if matrix.projections is None:
         raise SotddError("only distances measured by s-OTDD can be explained class by class: leave datasets out.")
     data = labelled(datasets)
@@ -104,12 +113,19 @@ def _explained(
             f"the datasets are {', '.join(part.name for part in data)} but the matrix has {', '.join(matrix.names)}: "
             "pass the datasets it was measured from, in the same order."
         )
-    everything = explanations is None or isinstance(explanations, str)
     pairs = (
         list(combinations(range(len(matrix)), 2))
         if everything
         else [_indices(matrix, pair) for pair in explanations or ()]
     )
+    left_out = [pair for pair in pairs if are_too_many(*(len(data[index].classes) for index in pair))]
+    if left_out and not everything:
+        one, other = (matrix.names[index] for index in left_out[0])
+        raise SotddError(
+            f"{one!r} and {other!r} have too many classes to compare each with each: leave them out, or "
+            "use coarser labels."
+        )
+    pairs = [pair for pair in pairs if pair not in left_out]
     made = {}
     with reporting(progress, "Explaining") as update:
         for number, (i, j) in enumerate(pairs, 1):
@@ -117,7 +133,7 @@ def _explained(
             how: Estimator = "plain" if known.estimator == "plain" else "controlled"
             made[i, j] = explain(data[i], data[j], projections=matrix.projections, p=known.p, estimator=how)
             update(number, len(pairs))
-    return made
+    return made, left_out
 
 
 def _indices(matrix: DistanceMatrix, pair: object) -> tuple[int, int]:

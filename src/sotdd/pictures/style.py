@@ -8,6 +8,10 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError
+from sotdd.basics.text import shown
+
 INK = "#1d2733"
 QUIET = "#5c6975"
 RULE = "#d5dbe1"
@@ -26,6 +30,8 @@ def fresh(
     """The axes that were passed, or those of a new figure of this size in inches."""
     if ax is None:
         _, ax = plt.subplots(figsize=(width, height), layout=layout)
+    if not isinstance(ax, Axes):
+        raise SotddError(f"ax is {described(ax)}: expected one of matplotlib's axes, or None for a new figure.")
     return ax
 
 
@@ -54,10 +60,7 @@ def readable_on(share: float) -> str:
 
 def shortened(name: object, most: int = 24) -> str:
     """A name cut in the middle to fit beside an axis, with nothing in it that matplotlib would typeset."""
-    text = " ".join(str(name).split())
-    if len(text) > most:
-        text = f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
-    return text.replace("$", r"\$")
+    return shown(" ".join(shown(name).split()), most).replace("$", r"\$")
 
 
 def number_of(value: float) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_positive
+from sotdd.basics.checks import as_array, as_number, check_count, check_draw, described
+from sotdd.basics.errors import SotddError
 from sotdd.projections.directions import unit_rows
 from sotdd.projections.labels import Quantiles
 from sotdd.projections.restorable import Settings
@@ -54,8 +56,9 @@ class ClassQuantiles:
     def __post_init__(self) -> None:
         """Check the settings."""
         check_count(self.levels, "levels")
-        if self.weight != 0:
-            check_positive(self.weight, "weight", "a number of at least 0")
+        weight = as_number(self.weight)
+        if weight is None or not 0 <= weight < math.inf:
+            raise SotddError(f"weight is {described(self.weight)}: expected a number of at least 0.")
 
     def describe(self) -> Mapping[str, object]:
         """Name the law and its settings."""
@@ -68,6 +71,7 @@ class ClassQuantiles:
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Quantiles:
         """Draw c uniform on the sphere; the feature has weight one."""
+        check_draw(rng, n_projections)
         functionals = unit_rows(rng.standard_normal((n_projections, self.levels)))
         return Quantiles(np.ones(n_projections), self.weight * functionals)
 
@@ -101,10 +105,27 @@ def bin_means(
     >>> bin_means(np.array([0.0, 3.0, 6.0]), 2, masses=np.array([2.0, 1.0, 1.0]))
     array([0. , 4.5])
     """
-    wide = np.asarray(values, np.float64)
-    shares = bin_shares(np.ones(wide.shape[-1]) if masses is None else np.asarray(masses, np.float64), levels)
-    means: NDArray[np.float64] = wide @ shares.T
+    wide = as_array(values, "values")
+    if wide.ndim == 0 or wide.size == 0 or not _are_numbers(wide) or (np.diff(wide) < 0).any():
+        raise SotddError(
+            f"values have shape {wide.shape} and dtype {wide.dtype}: expected finite numbers (..., m) in ascending "
+            "order, at least one."
+        )
+    count = wide.shape[-1]
+    weights = np.ones(count) if masses is None else as_array(masses, "masses")
+    if weights.shape != (count,) or not _are_numbers(weights) or (weights < 0).any() or not weights.any():
+        raise SotddError(
+            f"masses have shape {weights.shape} and dtype {weights.dtype}: expected {count:,} finite numbers of at "
+            "least 0, one per value, not all of them 0."
+        )
+    weights = weights.astype(np.float64)
+    shares = bin_shares(weights / weights.max(), check_count(levels, "levels"))
+    means: NDArray[np.float64] = wide.astype(np.float64) @ shares.T
     return means
+
+
+def _are_numbers(array: NDArray[Any]) -> bool:
+    return array.dtype.kind in "biuf" and bool(np.isfinite(array).all())
 
 
 def bin_shares(masses: NDArray[np.float64], levels: int) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_positive
+from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_draw, check_positive, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.projections.directions import Directions
@@ -106,11 +106,10 @@ class Convolution:
         shape = tuple(self.image_shape) if isinstance(self.image_shape, Iterable) else (self.image_shape,)
         if len(shape) not in (2, 3) or not all(_is_positive(size) for size in shape):
             raise SotddError(
-                f"image_shape is {self.image_shape!r}: expected (height, width) or (channels, height, width)."
+                f"image_shape is {_shown(self.image_shape)}: expected (height, width) or (channels, height, width)."
             )
         object.__setattr__(self, "image_shape", tuple(int(size) for size in shape))
-        if self.channels not in ("first", "last"):
-            raise SotddError(f"channels is {self.channels!r}: expected 'first' or 'last'.")
+        check_choice(self.channels, "channels", ("first", "last"))
         if self.clamp is not None:
             object.__setattr__(self, "clamp", check_positive(self.clamp, "clamp", "a positive number or None"))
         if not isinstance(self.kernels, str):
@@ -136,7 +135,7 @@ class Convolution:
             return stride_stack(*size)
         if self.kernels not in ("auto", "paper"):
             raise SotddError(
-                f"kernels is {self.kernels!r}: expected 'auto', 'paper', 'stride' or (kernel, stride) pairs."
+                f"kernels is {described(self.kernels)}: expected 'auto', 'paper', 'stride' or (kernel, stride) pairs."
             )
         if size not in paper:
             raise SotddError(
@@ -172,6 +171,7 @@ class Convolution:
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Draw kernels layer by layer and compose each stack into a direction."""
+        check_draw(rng, n_projections, n_features)
         channels, *size = self._planes
         if n_features != channels * size[0] * size[1]:
             raise SotddError(
@@ -249,9 +249,16 @@ def _layer(entry: Sequence[int | Pair]) -> Layer:
 def _pair(value: int | Pair) -> Pair:
     pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
     if len(pair) != 2 or not all(_is_positive(part) for part in pair):
-        raise SotddError(f"a kernel or stride is {value!r}: expected a positive integer or two of them.")
+        raise SotddError(f"a kernel or stride is {_shown(value)}: expected a positive integer or two of them.")
     return int(pair[0]), int(pair[1])
 
 
 def _is_positive(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value > 0)
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 < int(value) <= LARGEST_COUNT
+
+
+def _shown(sizes: object) -> str:
+    """Sizes as they were given, where they are few."""
+    if isinstance(sizes, (tuple, list)) and len(sizes) <= 4:
+        return f"({', '.join(map(described, sizes))})"
+    return described(sizes)

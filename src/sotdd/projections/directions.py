@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_positive
+from sotdd.basics.checks import as_array, check_count, check_draw, check_positive
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.data import LabelledData
@@ -49,7 +49,7 @@ class Directions:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        theta = np.asarray(self.theta)
+        theta = as_array(self.theta, "theta")
         if theta.ndim != 2 or theta.dtype.kind not in "iuf":
             raise SotddError(
                 f"directions have shape {theta.shape} and dtype {theta.dtype}: expected a matrix of numbers, one row "
@@ -58,11 +58,14 @@ class Directions:
         object.__setattr__(self, "theta", theta)
         if self.clamp is not None:
             object.__setattr__(self, "clamp", check_positive(self.clamp, "clamp", "a positive number or None"))
-        if self.importance is not None and np.shape(self.importance) != (len(theta),):
-            raise SotddError(
-                f"directions have importance of shape {np.shape(self.importance)}: expected one number for each of "
-                f"{len(theta)}."
-            )
+        if self.importance is not None:
+            importance = as_array(self.importance, "importance")
+            if importance.shape != (len(theta),) or importance.dtype.kind not in "iuf":
+                raise SotddError(
+                    f"directions have importance of shape {importance.shape} and dtype {importance.dtype}: expected "
+                    f"one number for each of {len(theta)}."
+                )
+            object.__setattr__(self, "importance", importance)
 
     def part(self, rows: slice) -> Directions:
         """Some consecutive projections."""
@@ -150,6 +153,7 @@ class Sphere:
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Draw Gaussian vectors and bring them to length one; what is seen of them may be shorter."""
+        check_draw(rng, n_projections, n_features)
         theta = rng.standard_normal((n_projections, n_features))
         if self.ambient is None or self.ambient == n_features:
             return Directions(unit_rows(theta))
@@ -201,13 +205,16 @@ class Tilted:
 
     def __post_init__(self) -> None:
         """Check the shapes."""
-        basis, stretch = np.asarray(self.basis, np.float64), np.asarray(self.stretch, np.float64)
-        if basis.ndim != 2 or stretch.shape != basis.shape[:1] or not (stretch >= 1).all():
+        basis, stretch = as_array(self.basis, "basis"), as_array(self.stretch, "stretch")
+        numbers = all(array.dtype.kind in "iuf" and np.isfinite(array).all() for array in (basis, stretch))
+        if not numbers or basis.ndim != 2 or stretch.shape != basis.shape[:1] or not (stretch >= 1).all():
             raise SotddError(
                 f"the basis of a tilt has shape {basis.shape} and its stretch {stretch.shape}: expected one row and "
                 "one number of at least 1 per direction."
             )
-        for name, array in (("basis", basis), ("stretch", stretch)):
+        if self.ambient is not None:
+            check_count(self.ambient, "ambient")
+        for name, array in (("basis", basis.astype(np.float64)), ("stretch", stretch.astype(np.float64))):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
@@ -243,6 +250,7 @@ class Tilted:
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions | TurnedDirections:
         """Stretch Gaussian vectors, or rows of turns, and bring them to length one."""
+        check_draw(rng, n_projections, n_features)
         self._check_features(n_features)
         if self.structured and n_features >= FEWEST_FEATURES:
             size = turn_size(n_features)

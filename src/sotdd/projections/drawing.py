@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, c
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_law, check_seed, described
+from sotdd.basics.checks import check_count, check_flag, check_law, check_seed, described
 from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.basics.renamed import renamed
 from sotdd.inputs.data import LabelledData, same_features
@@ -97,13 +97,12 @@ class Drawing:
             {"describe": 0, "draw": 3},
             "directions must be Sphere(), Hadamard(), Orthogonal(), Convolution(...) or an object with their methods",
         )
-        if not isinstance(self.shared_directions, (bool, np.bool_)):
-            raise SotddError(f"shared_directions is {described(self.shared_directions)}: expected True or False.")
+        shared = check_flag(self.shared_directions, "shared_directions")
         scaler = scaler_for(self.scale, data)
-        if tilt and self.shared_directions and isinstance(law, (Sphere, Hadamard)):
+        if check_flag(tilt, "tilt") and shared and isinstance(law, (Sphere, Hadamard)):
             law = Tilted.fit(data, scaler, law)
         label_law = self._label_law(scaled=scaler is not None)
-        laws = Laws(n_features, law, label_law, bool(self.shared_directions), check_seed(self.seed))
+        laws = Laws(n_features, law, label_law, shared, check_seed(self.seed))
         for part in data:
             laws.check_points(part.point_shape, part.name)
         columns = next((part.columns for part in data if part.columns is not None), None)
@@ -138,7 +137,7 @@ class Drawing:
         count = self.n_moments
         if count is None:
             rates = getattr(orders, "rates", None)
-            count = 5 if rates is None else len(rates)
+            count = len(rates) if isinstance(rates, (Sequence, np.ndarray)) else 5
         return Moments(count, cast("MomentLaw", orders), cut)
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sotdd.basics.checks import check_count
+from sotdd.basics.checks import check_count, check_draw
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.projections.directions import Directions, Sphere
@@ -61,6 +61,7 @@ class Hadamard:
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> TurnedDirections | Directions:
         """Draw as many turns as it takes."""
+        check_draw(rng, n_projections, n_features)
         if n_features < FEWEST_FEATURES:
             return Sphere(self.ambient).draw(rng, n_projections, n_features)
         size = turn_size(n_features)

@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import as_array
 from sotdd.basics.errors import SotddError
 from sotdd.projections.moments import Polynomials, check_draws
 
@@ -49,7 +50,14 @@ class Quantiles:
 
     def terms(self, bins: NDArray[np.floating]) -> NDArray[np.float64]:
         """The terms (B, C) of classes whose bin means (B, C, K) are given."""
-        terms: NDArray[np.float64] = np.einsum("bck,bk->bc", np.asarray(bins, np.float64), self.coefficients)
+        means = as_array(bins, "bins")
+        rows, levels = self.coefficients.shape
+        if means.ndim != 3 or means.shape[::2] != (rows, levels) or means.dtype.kind not in "iuf":
+            raise SotddError(
+                f"bins have shape {means.shape} and dtype {means.dtype}: expected numbers of shape ({rows}, classes, "
+                f"{levels})."
+            )
+        terms: NDArray[np.float64] = np.einsum("bck,bk->bc", means.astype(np.float64), self.coefficients)
         return terms
 
     limit: ClassVar[float] = math.inf

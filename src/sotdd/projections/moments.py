@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_law, check_positive, described
+from sotdd.basics.checks import as_array, check_count, check_draw, check_law, check_positive, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.projections.directions import unit_rows
@@ -70,7 +70,7 @@ class ZeroTruncatedPoisson:
             return
         try:
             rates = tuple(float(rate) for rate in self.rates)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise SotddError(f"rates is {described(self.rates)}: expected a sequence of positive numbers.") from error
         if not rates or not all(0 < rate <= _HIGHEST_RATE for rate in rates):
             raise SotddError(f"rates are {rates}: expected positive numbers up to {_HIGHEST_RATE:g}, one per moment.")
@@ -78,6 +78,7 @@ class ZeroTruncatedPoisson:
 
     def describe(self, n_moments: int) -> Mapping[str, object]:
         """Name the law, its rates, and its highest order where there is one."""
+        check_count(n_moments, "n_moments")
         highest = {} if self.max_order is None else {"max_order": int(self.max_order)}
         return {"law": self.law, "rates": list(self._rates(n_moments)), **highest}
 
@@ -90,10 +91,11 @@ class ZeroTruncatedPoisson:
         """Invert the cumulative probabilities, one rate per column."""
         from sotdd.kernels.moments import orders_of
 
-        rates = self._rates(uniforms.shape[1])
+        numbers = _checked_uniforms(uniforms)
+        rates = self._rates(numbers.shape[1])
         cumulative = np.stack([cumulative_poisson(rate, self.max_order) for rate in rates])
-        orders = np.empty(uniforms.shape, np.int64)
-        orders_of(np.ascontiguousarray(uniforms), cumulative, self.max_order or HIGHEST_ORDER, orders)
+        orders = np.empty(numbers.shape, np.int64)
+        orders_of(np.ascontiguousarray(numbers), cumulative, self.max_order or HIGHEST_ORDER, orders)
         return orders
 
     def _rates(self, n_moments: int) -> Sequence[float]:
@@ -142,7 +144,8 @@ class UniformOrders:
 
     def describe(self, n_moments: int) -> Mapping[str, object]:
         """Name the law, its highest order, and how many are drawn."""
-        return {"law": self.law, "max_order": int(self.max_order), "n_moments": n_moments}
+        count = check_count(n_moments, "n_moments")
+        return {"law": self.law, "max_order": int(self.max_order), "n_moments": count}
 
     @classmethod
     def restore(cls, settings: Settings) -> Self:
@@ -151,7 +154,19 @@ class UniformOrders:
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Cut the unit interval into equal parts."""
-        return (uniforms * self.max_order).astype(np.int64) + 1
+        return (_checked_uniforms(uniforms) * int(self.max_order)).astype(np.int64) + 1
+
+
+def _checked_uniforms(uniforms: object) -> NDArray[np.float64]:
+    numbers = as_array(uniforms, "uniforms")
+    if numbers.ndim != 2 or numbers.size == 0 or numbers.dtype.kind not in "iuf":
+        raise SotddError(
+            f"uniforms have shape {numbers.shape} and dtype {numbers.dtype}: expected a matrix of numbers, one column "
+            "per moment."
+        )
+    if not ((numbers >= 0) & (numbers < 1)).all():
+        raise SotddError("uniforms hold numbers that are not uniform on [0, 1): expected at least 0 and below 1.")
+    return numbers.astype(np.float64)
 
 
 def restored_orders(settings: Settings) -> MomentLaw:
@@ -298,6 +313,7 @@ class Moments:
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
         """Draw ψ uniform on the sphere and the orders λ."""
+        check_draw(rng, n_projections)
         psi = unit_rows(rng.standard_normal((n_projections, self.n_moments + 1)))
         orders = np.asarray(self.orders.orders(rng.random((n_projections, self.n_moments))))
         if orders.shape != (n_projections, self.n_moments):
@@ -335,7 +351,7 @@ def moment_terms(psi: NDArray[np.float64], orders: NDArray[np.int64], cut: float
 
 def check_draws(terms: object, *names: str) -> None:
     """Hold drawn arrays to finite float64: weights (B,), the other (B, q) with q of at least one."""
-    arrays = [np.asarray(getattr(terms, name)) for name in names]
+    arrays = [as_array(getattr(terms, name), name) for name in names]
     weights, drawn = arrays
     shapes = weights.ndim == 1 and drawn.ndim == 2 and len(weights) == len(drawn) and drawn.shape[1] > 0
     if not shapes or any(array.dtype.kind not in "iuf" or not np.isfinite(array).all() for array in arrays):

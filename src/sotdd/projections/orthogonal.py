@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from sotdd.basics.checks import check_draw
 from sotdd.projections.directions import Directions
 from sotdd.projections.restorable import Settings
 
@@ -41,6 +42,7 @@ class Orthogonal:
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Orthonormalise Gaussian blocks; the signs of R make the factor Haar (Mezzadri 2007)."""
+        check_draw(rng, n_projections, n_features)
         blocks = []
         for start in range(0, n_projections, n_features):
             rows = min(n_features, n_projections - start)

@@ -6,14 +6,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_positive
+from sotdd.basics.checks import as_array, check_positive, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.kept import kept_property
+from sotdd.basics.memory import within_memory
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.column_names import Names, in_order
@@ -75,6 +76,7 @@ class Projections:
     columns: Names | None = None
 
     @classmethod
+    @within_memory("fit on a sample of the points: sotdd.open_dataset(..., max_points=...)")
     def fit(
         cls,
         datasets: Sequence[Dataset] | Mapping[str, Dataset],
@@ -183,9 +185,15 @@ class Projections:
 
         A projection is the same whatever portion it is drawn in.
         """
-        if start % BLOCK or start < 0:
-            raise SotddError(f"start is {start}: expected a multiple of {BLOCK}.")
-        stop = min(stop, self.n_projections)
+        for value, name in ((start, "start"), (stop, "stop")):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+                raise SotddError(f"{name} is {described(value)}: expected an integer.")
+        start, stop = int(start), min(int(stop), self.n_projections)
+        if start % BLOCK or not 0 <= start < stop:
+            raise SotddError(
+                f"start is {described(start)} and stop {described(stop)}: expected a multiple of {BLOCK}, and more "
+                f"than that, of {counted(self.n_projections, 'projection')}."
+            )
         starts = range(start, stop, BLOCK)
         return join_blocks([self._block(first // BLOCK).part(slice(min(BLOCK, stop - first))) for first in starts])
 
@@ -193,12 +201,14 @@ class Projections:
         """One whole block; kept for the next comparison where all blocks together are small."""
         if 4 * self.n_projections * self.n_features > _KEPT_BYTES:
             return self.source.block(index)
-        if index not in self._kept:
-            self._kept[index] = self.source.block(index)
-            self._kept[index].freeze()
-        return self._kept[index]
+        block = self._kept.get(index)
+        if block is None:
+            block = self.source.block(index)
+            block.freeze()
+            self._kept[index] = block
+        return block
 
-    @cached_property
+    @kept_property
     def _kept(self) -> dict[int, Block]:
         return {}
 
@@ -250,7 +260,7 @@ class Projections:
             **({} if self.columns is None else {"columns": list(self.columns)}),
         }
 
-    @cached_property
+    @kept_property
     def fingerprint(self) -> str:
         """A short name for exactly these projections.
 
@@ -311,10 +321,7 @@ def _sampled(drawn: Drawn, probe: NDArray[np.float32]) -> NDArray[Any]:
 
 
 def _matrix(values: ArrayLike, name: str) -> NDArray[Any]:
-    try:
-        matrix = np.array(values)
-    except (ValueError, TypeError) as error:
-        raise SotddError(f"{name} does not form an array: expected a matrix, one row per projection.") from error
+    matrix = as_array(values, name).copy()
     if matrix.ndim != 2 or matrix.size == 0 or matrix.dtype.kind not in "iuf":
         raise SotddError(
             f"{name} has shape {matrix.shape} and dtype {matrix.dtype}: expected a matrix of "

@@ -6,14 +6,14 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_positive, described
+from sotdd.basics.checks import as_array, check_positive, described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.kept import kept_property
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled, named
 from sotdd.inputs.column_names import Names, places_of
@@ -71,8 +71,8 @@ class Scaler:
 
     def __post_init__(self) -> None:
         """Check and freeze the numbers."""
-        centre = np.array(self.centre)
-        if centre.ndim != 1 or centre.dtype.kind not in "biuf" or not np.isfinite(centre).all():
+        centre = as_array(self.centre, "a Scaler's centre")
+        if centre.ndim != 1 or centre.size == 0 or centre.dtype.kind not in "biuf" or not np.isfinite(centre).all():
             raise SotddError(
                 f"a Scaler's centre has shape {centre.shape} and dtype {centre.dtype}: expected one finite number per "
                 "feature."
@@ -113,12 +113,12 @@ class Scaler:
         """Whether each feature has its own scale, or all have one."""
         return "pooled" if isinstance(self.scale, float) else "features"
 
-    @cached_property
+    @kept_property
     def scales(self) -> NDArray[np.float64]:
         """(d,) what each feature is divided by."""
         return np.broadcast_to(np.float64(self.scale), self.centre.shape)
 
-    @cached_property
+    @kept_property
     def inverse(self) -> NDArray[np.float64]:
         """(d,) what each feature is multiplied by."""
         return 1.0 / self.scales
@@ -219,14 +219,14 @@ def _names(parts: Sequence[LabelledData | ScaleStatistics]) -> Names | None:
 
 def _checked_scale(scale: object, n_features: int) -> float | NDArray[np.float64]:
     """One positive number, or one per feature."""
-    if np.ndim(scale) == 0:  # type: ignore[arg-type]  # of anything
+    if as_array(scale, "a Scaler's scale").ndim == 0:
         one = check_positive(scale, "a Scaler's scale")
         with np.errstate(over="ignore"):
             usable = bool(np.isfinite(1 / np.float64(one)))
         if not usable:
             raise SotddError(f"a Scaler's scale is {one}: expected a number that can be divided by.")
         return one
-    each = np.array(scale)
+    each = as_array(scale, "a Scaler's scale")
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         usable = each.dtype.kind in "iuf" and bool((np.isfinite(1 / each) & np.isfinite(each) & (each > 0)).all())
     if each.shape != (n_features,) or not usable:

@@ -8,6 +8,7 @@ have exactly the law they had, and cost r / d of the work.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.memory import within_memory
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset, Features, LabelledData, same_features
@@ -31,6 +33,9 @@ _FEATURES = 4096
 
 # A mean this many times the spread leaves inner products with too few digits.
 _FAR = 1e3
+
+# Coordinates on a device are float32, which holds features between this and its inverse.
+_SMALLEST = 1e-36
 
 # Dimensions of the span with less than this share of the largest variance are rounding.
 _NEGLIGIBLE = 1e-12
@@ -61,6 +66,7 @@ class Span:
     scaler: Scaler | None
 
 
+@within_memory("use fewer points, since it holds a number for every two of them")
 def onto_span(datasets: Mapping[str, Dataset] | Sequence[Dataset], *, scale: Scale = "auto") -> Span:
     """Turn datasets with more features than points onto the space that their points span.
 
@@ -120,20 +126,34 @@ def _refuse_far_from_zero(data: list[LabelledData]) -> None:
         )
 
 
+def _refuse_overflow(finite: bool) -> None:
+    if not finite:
+        raise OutOfRange("the scaled features are too large to be squared in float64: use scale='pooled'.")
+
+
+def _unit(largest: float) -> float:
+    """What features are divided by before they are multiplied: a power of two, so that no digit is lost."""
+    return 2.0 ** (math.frexp(largest)[1] - 1) if largest > 0 else 1.0
+
+
 def _on_host(data: Sequence[LabelledData], scaler: Scaler | None) -> list[NDArray[np.float64]]:
     """Coordinates of each dataset's points, by NumPy."""
     n_features = data[0].n_features
     flat = [part.features[slice(None)].reshape(part.n_points, -1) for part in data]
+    unit = _unit(max(float(np.max(np.abs(part.astype(np.float64)))) for part in flat) if scaler is None else 1.0)
     products: NDArray[np.float64] = np.zeros((sum(map(len, flat)),) * 2)
     for start in range(0, n_features, _FEATURES):
         block = slice(start, start + _FEATURES)
         points = np.concatenate([part[:, block] for part in flat]).astype(np.float64)
         if scaler is not None:
             points = (points - scaler.centre[block]) / scaler.scales[block]
-        products += points @ points.T
+        points /= unit
+        with np.errstate(over="ignore", invalid="ignore"):  # such products are refused below
+            products += points @ points.T
+    _refuse_overflow(bool(np.isfinite(products).all()))
     values, vectors = np.linalg.eigh(products)
     kept = values >= max(_NEGLIGIBLE * values[-1], 0.0)
-    coordinates = vectors[:, kept] * np.sqrt(values[kept])
+    coordinates = vectors[:, kept] * np.sqrt(values[kept]) * unit
     return np.split(coordinates, np.cumsum([part.n_points for part in data])[:-1])
 
 
@@ -143,14 +163,19 @@ def _on_device(tensors: Sequence[torch.Tensor], scaler: Scaler | None) -> list[t
 
     flat = [tensor.reshape(len(tensor), -1) for tensor in tensors]
     count, n_features = sum(map(len, flat)), flat[0].shape[1]
+    unit = _unit(max(float(part.abs().max()) for part in flat) if scaler is None else 1.0)
+    if not _SMALLEST < unit < 1 / _SMALLEST:
+        raise SotddError(f"features as large as {unit:.3g} do not fit float32, which devices use: scale them first.")
     products = torch.zeros((count, count), dtype=torch.float64, device=flat[0].device)
     for start in range(0, n_features, _FEATURES):
         block = slice(start, start + _FEATURES)
         points = torch.cat([part[:, block] for part in flat]).double()
         if scaler is not None:
             points = (points - points.new_tensor(scaler.centre[block])) / points.new_tensor(scaler.scales[block])
+        points = points / unit
         products.addmm_(points, points.T)
+    _refuse_overflow(bool(products.isfinite().all()))
     values, vectors = torch.linalg.eigh(products)
     kept = values >= (_NEGLIGIBLE * values[-1]).clamp_min(0)
-    coordinates = (vectors[:, kept] * values[kept].sqrt()).float()
+    coordinates = (vectors[:, kept] * values[kept].sqrt() * unit).float()
     return list(coordinates.split([len(part) for part in flat]))

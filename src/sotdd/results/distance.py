@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_level
-from sotdd.basics.text import counted, json_label, json_number, with_error
+from sotdd.basics.checks import check_flag, check_level
+from sotdd.basics.text import counted, json_label, json_number, one_line, with_error
 from sotdd.projections.scaler import Scaler
 from sotdd.results.drawing import picture
 from sotdd.results.noise import NoiseFloor
@@ -187,7 +187,7 @@ class Distance:
         rough = "" if self.reliable else ", rough"
         said = [*self.remarks, *([] if self.unreliable is None else [self.unreliable])]
         return f"{with_error(self.value, self.stderr)}{rough}{self._beside_noise()} ({self.how})" + "".join(
-            f"; {one}" for one in said
+            f"; {one_line(one)}" for one in said
         )
 
     @property
@@ -214,6 +214,7 @@ class Distance:
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""
+        with_projections = check_flag(per_projection, "per_projection")
         low, high = self.interval(0.95)
         result: dict[str, Any] = {
             "method": self.method,
@@ -245,7 +246,7 @@ class Distance:
             result["sketch_error"] = self.sketch_error
         if self.remarks:
             result["remarks"] = list(self.remarks)
-        if per_projection:
+        if with_projections:
             result["per_projection"] = None if self.per_projection is None else self.per_projection.tolist()
             result["weights"] = None if self.weights is None else self.weights.tolist()
         return result
@@ -253,7 +254,7 @@ class Distance:
 
 def remarks_of(distances: Collection[Distance]) -> list[str]:
     """What a reader should know beside the numbers, such as that points were sampled or errors are rough; each once."""
-    said = list(dict.fromkeys(remark for distance in distances for remark in distance.remarks))
+    said = list(dict.fromkeys(one_line(remark) for distance in distances for remark in distance.remarks))
     rough = sum(not distance.reliable for distance in distances)
     if rough:
         of_all = "the error is" if len(distances) == 1 else f"{rough} of {len(distances)} errors are"

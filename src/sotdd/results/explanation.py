@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import check_count, described
+from sotdd.basics.errors import SotddError
+from sotdd.basics.kept import kept_property
 from sotdd.basics.text import json_label, json_number
 from sotdd.results.class_comparison import ClassComparison
 from sotdd.results.class_matching import ClassMatches, same_names
@@ -73,7 +75,7 @@ class Explanation:
 
     # ------------------------------------------------------------------ features and labels
 
-    @cached_property
+    @kept_property
     def parts(self) -> Parts:
         """Features and labels: their shares of what is beyond noise, with errors and verdicts."""
         return Parts.of(self.distance, self.unlabelled, self.resampled)
@@ -155,7 +157,7 @@ class Explanation:
         to_second, to_first = self._nearest_places
         return tuple(second[j] for j in to_second), tuple(first[i] for i in to_first)
 
-    @cached_property
+    @kept_property
     def counterparts(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Classes that correspond: matched one to one, and within noise or nearer than any class of their own."""
         first, second = self.classes
@@ -178,7 +180,7 @@ class Explanation:
         first, second = self.classes
         return tuple((first[i], second[j]) for i, j in self.counterpart_places.items() if self.matches.differ((i, j)))
 
-    @cached_property
+    @kept_property
     def renamed(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Counterparts of other names, where a class of the same name is there and is another beyond noise."""
         first, second = self.classes
@@ -203,7 +205,7 @@ class Explanation:
     def _nearest_places(self) -> tuple[list[int], list[int]]:
         return self.by_class.excess.argmin(axis=1).tolist(), self.by_class.excess.argmin(axis=0).tolist()
 
-    @cached_property
+    @kept_property
     def counterpart_places(self) -> dict[int, int]:
         """The same, as the row of each and its column."""
         of_first, of_second = self.by_class.own_excess
@@ -221,8 +223,8 @@ class Explanation:
         return self.table()
 
     def table(self, limit: int | None = 12) -> str:
-        """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them."""
-        return as_text(self, limit)
+        """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them or all."""
+        return as_text(self, None if limit is None else check_count(limit, "limit"))
 
     def __rich__(self) -> Group:
         """The same for a terminal."""
@@ -234,7 +236,9 @@ class Explanation:
         return axes
 
     def lines(self, side: int) -> list[Line]:
-        """One line per class of one side, the largest share first."""
+        """One line per class of one side, 0 or 1, the largest share first."""
+        if not isinstance(side, (int, np.integer)) or side not in (0, 1):
+            raise SotddError(f"side is {described(side)}: expected 0 or 1.")
         other = 1 - side
         distances = self.class_distances if side == 0 else self.class_distances.T
         stderr = self.by_class.stderr if side == 0 else self.by_class.stderr.T

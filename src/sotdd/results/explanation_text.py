@@ -6,7 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sotdd.basics.text import aligned, json_label, json_number, listed, with_error
+from sotdd.basics.errors import random_state_kept
+from sotdd.basics.text import aligned, json_label, json_number, listed, shown, with_error
 from sotdd.results.explanation_parts import Parts
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ class Line:
     def cells(self) -> tuple[str, ...]:
         """As text, under the header of the table."""
         return (
-            str(self.label),
+            shown(self.label),
             f"{self.n_points:,}",
             f"{self.share:.0%}",
             f"{self.by_chance:.0%}",
-            str(self.nearest),
+            shown(self.nearest),
             with_error(self.distance, self.stderr),
             "none" if not self.has_counterpart else "moved" if self.moved else "yes",
         )
@@ -107,20 +108,20 @@ def lost_in_words(why: Explanation, side: int) -> str:
     """Which classes of one side have no counterpart."""
     lost = why.without_counterpart[side]
     if not lost:
-        return f"every class of {why.names[side]} has a counterpart"
-    return f"without a counterpart in {why.names[1 - side]}: {listed([str(label) for label in lost])}"
+        return f"every class of {shown(why.names[side])} has a counterpart"
+    return f"without a counterpart in {shown(why.names[1 - side])}: {listed(lost)}"
 
 
 def changes_in_words(why: Explanation) -> list[str]:
     """Which classes have moved, and which names have changed, each in a sentence; none where there is nothing."""
     said = []
     if why.moved:
-        names = [str(one) if one == other else f"{one} ({other})" for one, other in why.moved]
+        names = [shown(one) if one == other else f"{shown(one)} ({shown(other)})" for one, other in why.moved]
         said.append(f"moved beyond noise: {'class' if len(names) == 1 else 'classes'} {listed(names)}")
     if why.swapped:
-        said.append(listed([f"{one} and {other}" for one, other in why.swapped]) + " have changed places")
+        said.append(listed([f"{shown(one)} and {shown(other)}" for one, other in why.swapped]) + " have changed places")
     exchanged = {*why.swapped, *((other, one) for one, other in why.swapped)}
-    others = [f"{one} → {other}" for one, other in why.renamed if (one, other) not in exchanged]
+    others = [f"{shown(one)} → {shown(other)}" for one, other in why.renamed if (one, other) not in exchanged]
     if others:
         said.append(f"classes have changed names: {listed(others)}")
     return said
@@ -128,24 +129,25 @@ def changes_in_words(why: Explanation) -> list[str]:
 
 def as_text(why: Explanation, limit: int | None) -> str:
     """The distance, its parts, and a table of classes for each side."""
-    first = [f"{why.names[0]} and {why.names[1]}: {why.distance!r}", parts_in_words(why), *changes_in_words(why)]
+    first = [f"{_pair(why)}: {why.distance!r}", parts_in_words(why), *changes_in_words(why)]
     blocks = ["\n".join(first)]
     for side in (0, 1):
         lines = why.lines(side)
-        shown = lines[:limit]
-        table = aligned([_header(why, side), *(line.cells() for line in shown)], to_the_right=_NUMBERS)
-        rest = [f"… and {len(lines) - len(shown):,} more"] if len(shown) < len(lines) else []
+        first_lines = lines[:limit]
+        table = aligned([_header(why, side), *(line.cells() for line in first_lines)], to_the_right=_NUMBERS)
+        rest = [f"… and {len(lines) - len(first_lines):,} more"] if len(first_lines) < len(lines) else []
         blocks.append("\n".join([*table, *rest, lost_in_words(why, side)]))
     return "\n\n".join(blocks)
 
 
 def as_rich(why: Explanation, limit: int | None) -> Group:
     """The same, for a terminal."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
+    with random_state_kept():
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
 
-    first = Text(f"{why.names[0]} and {why.names[1]}: ").append(repr(why.distance), style="bold")
+    first = Text(f"{_pair(why)}: ").append(repr(why.distance), style="bold")
     blocks: list[Text | Table] = [first, *(Text(line) for line in (parts_in_words(why), *changes_in_words(why)))]
     for side in (0, 1):
         table = Table(box=None, pad_edge=False)
@@ -160,5 +162,9 @@ def as_rich(why: Explanation, limit: int | None) -> Group:
 
 
 def _header(why: Explanation, side: int) -> tuple[str, ...]:
-    one, other = why.names[side], why.names[1 - side]
+    one, other = shown(why.names[side]), shown(why.names[1 - side])
     return f"class of {one}", *_HEADER[1:4], f"nearest in {other}", *_HEADER[5:]
+
+
+def _pair(why: Explanation) -> str:
+    return " and ".join(map(shown, why.names))

@@ -7,13 +7,14 @@ import io
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.files import write_whole
 from sotdd.basics.text import aligned, json_number, with_error
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance, remarks_of
@@ -176,15 +177,18 @@ class DistanceMatrix:
             ],
         }
 
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """The values as a table with a header row and names in the first column; written if a path is given."""
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str:
+        """The values as a table with a header row and names in the first column.
+
+        Where a path is given, they are also written there, whole or not at all.
+        """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["", *self.names])
         for name, row in zip(self.names, self.values.tolist(), strict=True):
             writer.writerow([name, *row])
         if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
+            write_whole(path, text.getvalue().encode("utf-8", "backslashreplace"))
         return text.getvalue()
 
     def to_frame(self) -> pd.DataFrame:

@@ -24,6 +24,9 @@ PROJECTIONS = 128
 HALVINGS = 4
 HALVING_PROJECTIONS = 64
 
+# The logarithm of the largest float, which limits of absurd levels are held to.
+_LARGEST_LOG = math.log(np.finfo(np.float64).max)
+
 # A verdict is borderline where this level of confidence does not settle it.
 _CONFIDENCE = 0.9
 
@@ -138,7 +141,7 @@ class NoiseFloor:
         draws = np.log(self.distances) if positive else self.distances
         reach = float(stdtrit(count - 1, share)) * float(np.std(draws, ddof=1)) * math.sqrt(1 + 1 / count)
         limit = float(np.mean(draws)) + reach
-        return math.exp(limit) if positive else limit
+        return float(np.exp(min(limit, _LARGEST_LOG))) if positive else limit
 
     def __repr__(self) -> str:
         """Value, spread and number of splits."""

@@ -99,7 +99,7 @@ class Ranking:
     def __getitem__(self, name: str) -> Distance:
         """The distance of a candidate, by name."""
         for line in self.lines:
-            if line.name == name:
+            if line.name == str(name):
                 return line.distance
         raise SotddError(
             f"there is no candidate {name!r} here: the names are {', '.join(line.name for line in self.lines)}."

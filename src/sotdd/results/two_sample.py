@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import as_number, check_level, described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted, json_number
+from sotdd.basics.text import counted, json_number, one_line
 from sotdd.results.noise import rooted_means
 
 Statistic: TypeAlias = Literal["combined", "balanced", "distance"]
@@ -107,10 +107,14 @@ class TwoSampleTest:
 
     def quantiles(self, levels: Sequence[float] = _QUANTILES) -> dict[float, float]:
         """Quantiles of the distances that chance gave."""
-        shares = [as_number(level) for level in levels]
-        if any(share is None or not 0 <= share <= 1 for share in shares):
+        try:
+            shares = [as_number(level) for level in levels]
+        except TypeError:  # what cannot be gone through
+            shares = [None]
+        known = [share for share in shares if share is not None and 0 <= share <= 1]
+        if len(known) < len(shares):
             raise SotddError(f"levels are {described(levels)}: expected numbers from 0 to 1.")
-        return {float(level): float(np.quantile(self.null_distances, level)) for level in levels}
+        return {share: float(np.quantile(self.null_distances, share)) for share in known}
 
     def rejects(self, level: float = 0.05) -> bool:
         """Whether one source is ruled out at this level."""
@@ -123,7 +127,7 @@ class TwoSampleTest:
         return (
             f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
             f"({counted(len(self.null), 'draw')}, {counted(self.n_projections, 'projection')})"
-        ) + "".join(f"; {said}" for said in self.remarks)
+        ) + "".join(f"; {one_line(said)}" for said in self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values; distances by chance as quantiles."""

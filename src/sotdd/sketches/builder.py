@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_count
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.column_names import taken_by_position
@@ -24,11 +24,19 @@ from sotdd.sketches.counting import (
     quantiles_of,
     refuse_not_finite,
 )
+from sotdd.sketches.levels import QUANTILES, checked_levels
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassStatistics, counts_of, opened_batch, refuse_beyond_memory, refuse_unlike
 
 # What the second pass counts all points under, whatever their class.
 _ALL = "all"
+
+
+def check_name(name: object) -> None:
+    """Refuse a name that no file could keep."""
+    if not isinstance(name, str):
+        raise SotddError(f"name is {described(name)}: expected text.")
 
 
 class SketchBuilder:
@@ -58,15 +66,15 @@ class SketchBuilder:
     >>> halves = [sotdd.SketchBuilder(projections).add(x[k::2], y[k::2]) for k in range(2)]
     >>> streamed = halves[0].merge(halves[1]).finish("streamed")
     >>> streamed
-    Sketch('streamed': 20,000 points, 2 classes, 64 projections × 512 quantiles)
+    Sketch('streamed': 20,000 points, 2 classes, 64 projections × 384 quantiles)
     >>> streamed.distance(sotdd.sketch((x, y), projections)).value < 0.001
     True
     """
 
     def __init__(
-        self, projections: Projections, statistics: ClassStatistics | None = None, *, n_quantiles: int = 512
+        self, projections: Projections, statistics: ClassStatistics | None = None, *, n_quantiles: int = QUANTILES
     ) -> None:
-        self.n_quantiles = check_count(n_quantiles, "n_quantiles")
+        self.levels = checked_levels(n_quantiles)
         self.statistics = ClassStatistics(projections)
         self.first_pass = statistics
         # The label law may keep the very histograms that one pass needs.
@@ -86,6 +94,11 @@ class SketchBuilder:
         return self.statistics.projections
 
     @property
+    def n_quantiles(self) -> int:
+        """How many numbers the sketch will keep of each projection."""
+        return self.levels.count
+
+    @property
     def passes(self) -> int:
         """1 where this is the only pass, 2 where it is the second of two."""
         return 1 if self.first_pass is None else 2
@@ -100,6 +113,7 @@ class SketchBuilder:
         points, projections = counted(self.n_points, "point"), counted(self.projections.n_projections, "projection")
         return f"SketchBuilder({points}, {projections}, {'one pass' if self.passes == 1 else 'second pass'})"
 
+    @within_memory("a batch and what is counted of it", "add smaller batches, or use fewer projections")
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
         batch = opened_batch(features, labels, self.projections)
@@ -111,10 +125,10 @@ class SketchBuilder:
         """Add a batch whose columns are in the order of the projections."""
         self._expect(counts_of(batch))
         self.statistics.note_columns(batch)
-        self._half_counted = True
         for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_shifted)
         self._half_counted = False
 
+    @within_memory("what two builders have counted", "use fewer projections, or two passes")
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder, through the same projections and in the same pass."""
         if not isinstance(other, SketchBuilder):
@@ -132,10 +146,13 @@ class SketchBuilder:
         if not self.shares_histograms:
             for label, histograms in other.histograms.items():
                 self.histograms[label].merge(histograms)
+        self._half_counted = False
         return self
 
+    @within_memory("a sketch", "use fewer n_quantiles or projections")
     def finish(self, name: str = "data") -> Sketch:
         """The sketch of all points added."""
+        check_name(name)
         self.refuse_half_counted()
         if not self.n_points:
             raise SotddError("there are no points to sketch: add some first.")
@@ -163,20 +180,21 @@ class SketchBuilder:
             projections,
             lost,
             (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
+            spacing=self.levels.spacing,
         )
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write a file for another machine or party to merge; it holds counts, not data points."""
         from sotdd.sketches.builder_file import write_builder
 
-        write_builder(self, Path(path))
+        write_builder(self, path)
 
     @classmethod
-    def load(cls, path: str | Path, projections: Projections | None = None) -> SketchBuilder:
+    def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> SketchBuilder:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
         from sotdd.sketches.builder_file import read_builder
 
-        return read_builder(Path(path), projections)
+        return read_builder(path, projections)
 
     def resume(self, statistics: ClassStatistics, histograms: Mapping[Hashable, Histograms]) -> None:
         """Go on from the statistics and histograms of a file."""
@@ -210,9 +228,9 @@ class SketchBuilder:
             part = slice(start, min(start + BLOCK, count))
             if self.passes == 2:
                 size = part.stop - part.start
-                return quantiles_of(groups, part, np.ones(size), np.zeros((size, 1)), self.n_quantiles)
+                return quantiles_of(groups, part, np.ones(size), np.zeros((size, 1)), self.levels)
             weights = self.projections.draw(start, part.stop).terms.weights
-            return quantiles_of(groups, part, weights, terms[part], self.n_quantiles)
+            return quantiles_of(groups, part, weights, terms[part], self.levels)
 
         with Workers() as workers:
             rows, lost = zip(*workers.each(quantiles, range(0, count, BLOCK)), strict=True)
@@ -224,13 +242,19 @@ class SketchBuilder:
 
     def _expect(self, counts: Mapping[Hashable, int]) -> None:
         """Make room for this many more points of each class, or refuse before anything is changed."""
+        self.refuse_half_counted()
         if self.passes == 2:
             unknown = [label for label in counts if label not in self._class_index]
             if unknown:
                 raise SotddError(f"class {unknown[0]!r} was not there in the first pass: go over the same data.")
         else:
             refuse_beyond_memory(len({*self.statistics.counts, *counts}), self.projections.n_projections)
-        self.statistics.expect(counts)
+        self._half_counted = True  # until all is counted, for which there may be no memory
+        try:
+            self.statistics.expect(counts)
+        except SotddError:  # it refuses before it changes anything
+            self._half_counted = False
+            raise
         if self.shares_histograms:
             return
         for label, count in (counts if self.passes == 1 else {_ALL: sum(counts.values())}).items():

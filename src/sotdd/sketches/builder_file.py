@@ -7,40 +7,46 @@ histograms, and ``given``, the statistics of the first pass.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from pathlib import Path
+from os import PathLike
 
 import numpy as np
 
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import write_whole
+from sotdd.basics.files import shown, write_whole
 from sotdd.basics.text import json_label
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.checked import Checked
 from sotdd.sketches.counting import Histograms
 from sotdd.sketches.file import Arrays, Header, content_of, packed, packed_recipe, restored_from, scaler_in, unpacked
+from sotdd.sketches.levels import MOST_QUANTILES
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.statistics import ClassStatistics
-
-# A builder counts in 1,024 bins: more quantiles than this are a mistake, or meant to fill the memory.
-_MOST_QUANTILES = 1 << 20
 
 _STATISTICS, _BUILDER = "class statistics", "sketch builder"
 
+# How values are counted. Files of older versions do not say: theirs had bins of one width over the whole range.
+_BINS = "by doublings"
 
-def write_statistics(statistics: ClassStatistics, path: Path) -> None:
+
+@within_memory("the file of class statistics", "use fewer projections")
+def write_statistics(statistics: ClassStatistics, path: str | PathLike[str]) -> None:
     """Write the counts of classes, and what the label terms are computed from."""
     header, arrays = _recipe_of(statistics.projections)
     header["seen"] = _put_statistics(statistics, arrays, "seen")
     write_whole(path, packed(_STATISTICS, header, arrays))
 
 
-def read_statistics(path: Path, projections: Projections | None) -> ClassStatistics:
+@within_memory("the file of class statistics", "open it where there is more memory")
+def read_statistics(path: str | PathLike[str], projections: Projections | None) -> ClassStatistics:
     """Read what `write_statistics` wrote."""
-    checked = unpacked(_STATISTICS, content_of(path, _STATISTICS), str(path))
+    checked = _opened(_STATISTICS, path)
     return _take_statistics(checked, "seen", _projections(checked, projections, path))
 
 
-def write_builder(builder: SketchBuilder, path: Path) -> None:
+@within_memory("the file of a builder", "use fewer projections, or two passes")
+def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
     """Write everything that a builder has counted."""
     builder.refuse_half_counted()
     header, arrays = _recipe_of(builder.projections)
@@ -52,12 +58,13 @@ def write_builder(builder: SketchBuilder, path: Path) -> None:
     write_whole(path, packed(_BUILDER, header, arrays))
 
 
-def read_builder(path: Path, projections: Projections | None) -> SketchBuilder:
+@within_memory("the file of a builder", "open it where there is more memory")
+def read_builder(path: str | PathLike[str], projections: Projections | None) -> SketchBuilder:
     """Read what `write_builder` wrote."""
-    checked = unpacked(_BUILDER, content_of(path, _BUILDER), str(path))
+    checked = _opened(_BUILDER, path)
     drawn = _projections(checked, projections, path)
     first = _take_statistics(checked, "given", drawn) if checked.has("given") else None
-    builder = SketchBuilder(drawn, first, n_quantiles=checked.count("n_quantiles", most=_MOST_QUANTILES))
+    builder = SketchBuilder(drawn, first, n_quantiles=checked.count("n_quantiles", most=MOST_QUANTILES))
     statistics = _take_statistics(checked, "seen", drawn)
     builder.resume(statistics, checked.histograms("counted", "counted", drawn.n_projections))
     if not builder.is_consistent():
@@ -65,20 +72,32 @@ def read_builder(path: Path, projections: Projections | None) -> SketchBuilder:
     return builder
 
 
+def _opened(kind: str, path: str | PathLike[str]) -> Checked:
+    """The content of a file, or an error where its counts are not in the bins of today."""
+    checked = unpacked(kind, content_of(path, kind), str(path))
+    counted = any(checked.holds(f"{name} counts") for name in ("seen", "given", "counted"))
+    if counted and not (checked.has("bins") and checked.text("bins") == _BINS):
+        raise SotddError(f"{shown(path)} counts values in other bins than this sotdd: go over the data again.")
+    return checked
+
+
 def _recipe_of(projections: Projections) -> tuple[Header, Arrays]:
-    return packed_recipe(projections.recipe(), projections.fingerprint, projections.scaler)
+    header, arrays = packed_recipe(projections.recipe(), projections.fingerprint, projections.scaler)
+    return {"bins": _BINS, **header}, arrays
 
 
-def _projections(checked: Checked, projections: Projections | None, path: Path) -> Projections:
+def _projections(checked: Checked, projections: Projections | None, path: str | PathLike[str]) -> Projections:
     """The projections of a file: drawn again from its recipe, or those passed, once they are checked."""
     scaler = scaler_in(checked)
     if projections is None:
         try:
             return restored_from(checked, scaler)
         except SotddError as error:
-            raise SotddError(f"{str(path)!r} needs its projections: {error}; pass projections=.") from error
+            raise SotddError(f"{shown(path)} needs its projections: {error}; pass projections=.") from error
+    if not isinstance(projections, Projections):
+        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
     if projections.fingerprint != checked.text("fingerprint"):
-        raise SotddError(f"{str(path)!r} was made through other projections than those passed: pass its own.")
+        raise SotddError(f"{shown(path)} was made through other projections than those passed: pass its own.")
     return projections
 
 

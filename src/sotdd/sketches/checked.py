@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import shown
 from sotdd.sketches.counting import BINS, Histograms
 
 # Neighbours that fall by less than this share of the largest value in their row are equal but for rounding.
@@ -34,7 +35,7 @@ class Checked:
 
     def refused(self, what: str) -> SotddError:
         """The error for a file that holds something that it cannot."""
-        return SotddError(f"{self._name!r} cannot be used: {what}. It was not written by sotdd; make it again.")
+        return SotddError(f"{shown(self._name)} cannot be used: {what}. It was not written by sotdd; make it again.")
 
     def within(self, key: str) -> Checked:
         """An object in the header, with the same arrays."""
@@ -54,6 +55,13 @@ class Checked:
         value = self._header.get(key)
         if not isinstance(value, str):
             raise self.refused(f"its {key!r} is no text")
+        return value
+
+    def one_of(self, key: str, allowed: tuple[str, ...]) -> Any:  # noqa: ANN401
+        """One of some texts."""
+        value = self.text(key)
+        if value not in allowed:
+            raise self.refused(f"its {key!r} is none that is known")
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_order, described
 from sotdd.basics.errors import OutOfRange, SotddError
@@ -18,16 +19,12 @@ from sotdd.sketches.uncertainty import error_bound, error_remark, floor_of_sketc
 
 def distance_between(a: Sketch, b: Sketch, p: float) -> Distance:
     """The distance of two sketches, with its error bound and its noise floor where they are known."""
-    from sotdd.kernels.rows import Overlaps, transport_rows
-
     order = check_order(p)
     if not isinstance(b, Sketch):
         raise SotddError(f"other is {described(b)}: expected a Sketch; sotdd.distance compares one with data.")
     refuse_other_projections(a, b)
-    alike_a, alike_b = _reduced_alike(a, b)
-    n, m = alike_a.n_quantiles, alike_b.n_quantiles
-    overlaps = None if n == m else Overlaps.of(n, m)
-    per_projection = transport_rows(alike_a.quantiles, alike_b.quantiles, order, overlaps)
+    alike_a, alike_b = _cut_alike(a, b)
+    per_projection, within = _costs(alike_a, alike_b, order)
     if not np.isfinite(per_projection).all():
         raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
     scale_remarks = () if a.scaler is None else a.scaler.remarks
@@ -43,7 +40,7 @@ def distance_between(a: Sketch, b: Sketch, p: float) -> Distance:
     )
     sized_halves = [(one.n_points, one.halves) for one in (a, b)]
     result = replace(result, sampling=floor_of_sketches(sized_halves, order, result.n_points, result.value))
-    bound = error_bound(alike_a.lost, alike_b.lost, result.value, order)
+    bound = error_bound(alike_a.lost, alike_b.lost, result.value, within, order)
     if bound is None:
         return result
     return replace(result, sketch_error=bound[0], remarks=(*result.remarks, *error_remark(*bound, result.value)))
@@ -84,19 +81,37 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _reduced_alike(a: Sketch, b: Sketch) -> tuple[Sketch, Sketch]:
-    """Both sketches with all values, or both with the same number of quantiles.
+def _costs(a: Sketch, b: Sketch, p: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """W_p^p (L,) of two sketches that keep all values, or are cut alike; and what of it is within parts, for p = 2."""
+    from sotdd.kernels.quantiles import compare_functions
+    from sotdd.kernels.rows import Overlaps, transport_rows
 
-    A reduced sketch compared with all values of the other would count the variation inside each part of the
-    other as distance.
-    """
+    costs, within = np.empty(a.n_projections), np.zeros(a.n_projections)
     if a.exact and b.exact:
+        n, m = a.n_quantiles, b.n_quantiles
+        return transport_rows(a.quantiles, b.quantiles, p, None if n == m else Overlaps.of(n, m)), within
+    compare_functions(a.quantiles, b.quantiles, a.levels.edges, a.levels.smooth, p, costs, within)
+    return costs, within
+
+
+def _cut_alike(a: Sketch, b: Sketch) -> tuple[Sketch, Sketch]:
+    """Both sketches with all values, or both cut into the same parts.
+
+    A function put together from means, compared with all values of the other, would count the chance in these as
+    distance.
+    """
+    kept = [sketch.levels for sketch in (a, b) if not sketch.exact]
+    if not kept:
         return a, b
-    parts = min(sketch.n_quantiles for sketch in (a, b) if not sketch.exact)
-    for sketch in (a, b):
-        if not sketch.exact and sketch.n_quantiles % parts:
-            raise SotddError(
-                f"{a.name!r} has {a.n_quantiles:,} quantiles and {b.name!r} has {b.n_quantiles:,}: sketch both with "
-                "the same number, or with one that divides the other."
-            )
-    return a.reduced(parts), b.reduced(parts)
+    if len({levels.spacing for levels in kept}) > 1:
+        older = a if a.spacing == "even" else b
+        raise SotddError(
+            f"{older.name!r} was made by an older version, which cut quantiles into other parts: sketch its data again."
+        )
+    levels = min(kept, key=lambda each: each.count)
+    if any(each.count % levels.count for each in kept):
+        raise SotddError(
+            f"{a.name!r} has {a.n_quantiles:,} quantiles and {b.name!r} has {b.n_quantiles:,}: sketch both with "
+            "the same number, or with one that divides the other."
+        )
+    return a.cut(levels), b.cut(levels)

@@ -14,8 +14,9 @@ from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.labels import LabelTerms
 from sotdd.projections.recipe import Projections
+from sotdd.sketches.levels import Levels
 
-# Bins per row. Quantiles of a normal law come out within 0.0002 of its standard deviation.
+# Bins per row.
 BINS = 1024
 # Groups with terms of their own are put together in cells this many times finer than bins.
 _CELLS = 8 * BINS
@@ -32,9 +33,10 @@ _MOST_VALUES = 1 << 24
 class Histograms:
     """Counts (L, H) of values in H bins, a row for each projection.
 
-    A bin is as wide as a power of two and begins at a multiple of it. Bins are as fine as the range of the
-    values allows. So the counts depend on the values alone: not on their order, nor on how they were
-    portioned and merged.
+    Bins are even from -1 to 1, and beyond that each doubling has as many of them as the unit: scaled features
+    have projections of that size, and outliers leave room for the others. Bins are as fine as the range of the
+    values allows, by powers of two. So the counts depend on the values alone: not on their order, nor on how
+    they were portioned and merged.
     """
 
     counts: NDArray[np.unsignedinteger]
@@ -56,13 +58,13 @@ class Histograms:
 
     def count(self, part: slice, rows: NDArray[np.float32], begin: int, end: int) -> int:
         """Count values begin, …, end - 1 of some rows; returns the first row that is not finite, or -1."""
-        from sotdd.kernels.quantiles import count_values
+        from sotdd.kernels.counts import count_values
 
         return count_values(rows, begin, end, self.counts[part], self.low[part], self.high[part])
 
     def merge(self, other: Histograms) -> None:
         """Add the counts of another; call `expect` first."""
-        from sotdd.kernels.quantiles import add_counts
+        from sotdd.kernels.counts import add_counts
 
         counts = other.counts.astype(self.counts.dtype, copy=False)
         add_counts(self.counts, self.low, self.high, counts, other.low, other.high)
@@ -72,22 +74,26 @@ class Histograms:
 
         A second pass makes room for what the label term would need, and leaves it empty.
         """
-        from sotdd.kernels.quantiles import last_bins
+        from sotdd.kernels.counts import last_bins
 
         last = np.empty(len(self.counts), np.int64)
         last_bins(self.low, self.high, self.counts.shape[1], last)
         beyond = np.arange(self.counts.shape[1]) > last[:, None]
         if self.counts[beyond].any() or (self.counts > 2**62).any():
             return False
+        filled = np.flatnonzero(last >= 0)
+        ends = self.counts[filled, 0] > 0, self.counts[filled, last[filled]] > 0  # the lowest value and the highest
+        several = (last[filled] > 0) | (self.counts[filled, 0] > 1) | (self.low[filled] == self.high[filled])
         counted = self.counts.sum(axis=1, dtype=np.float64)
-        return bool((counted == self.n_points).all() or not counted.any())
+        complete = bool((counted == self.n_points).all() or not counted.any())
+        return complete and bool(ends[0].all() and ends[1].all() and several.all())
 
     def widths(self, part: slice) -> NDArray[np.float64]:
-        """The width of the bins of some rows (B,)."""
-        from sotdd.kernels.quantiles import bin_widths
+        """How wide the bins of some rows (B,) are, in the root mean square over what is counted in them."""
+        from sotdd.kernels.counts import bin_widths
 
         out = np.empty(part.stop - part.start)
-        bin_widths(self.low[part], self.high[part], BINS, out)
+        bin_widths(self.counts[part], self.low[part], self.high[part], out)
         return out
 
 
@@ -96,20 +102,20 @@ def quantiles_of(
     part: slice,
     weights: NDArray[np.float64],
     shifts: NDArray[np.float64],
-    n_quantiles: int,
+    levels: Levels,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Quantile functions (B, Q) of some rows of all groups together, and what is lost by them (B, 3).
 
     Values t of group g in row l count as weights[l] · t + shifts[l, g]. `sotdd.sketches.uncertainty` says what the
     columns of the second are.
     """
-    from sotdd.kernels.quantiles import quantiles_of_counts
+    from sotdd.kernels.counts import quantiles_of_counts
 
-    out = np.empty((part.stop - part.start, n_quantiles), np.float32)
+    out = np.empty((part.stop - part.start, levels.count), np.float32)
     counts = np.stack([group.counts[part] for group in groups])
     low, high = (np.stack([getattr(group, end)[part] for group in groups]) for end in ("low", "high"))
     lost = np.empty((len(out), 3))
-    quantiles_of_counts(counts, low, high, weights, shifts, np.empty(_CELLS), out, lost)
+    quantiles_of_counts(counts, low, high, weights, shifts, _CELLS, levels.edges, levels.smooth, out, lost)
     lost[:, 2] = _bin_error(groups, part, weights) + lost[:, 2] / _EVEN
     return out, lost
 

@@ -7,7 +7,8 @@ what else that kind keeps, and a checksum over all of it and over every array.
 The arrays of a sketch are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` (L, C) and, where features were
 scaled, ``centre`` (d,), with ``scale`` (d,) if each feature has its own. A half-size file holds ``quantiles`` in 16
 bits, with ``low`` and ``step`` (L,) to read them by: low + step × number. ``lost`` (L, 3) is how far off the sketch's
-distances may be; version 1 of the format did not have it, and its files open without a stated error.
+distances may be; version 1 of the format did not have it, and its files open without a stated error. ``spacing`` says
+how probability is cut into the Q parts (`sotdd.sketches.levels`); where it is missing they are of equal probability.
 ``halves`` (2, S), how far apart halves of the data are for p = 1 and p = 2, is there for sketches made from points.
 """
 
@@ -16,45 +17,52 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import first_line
+from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import reason, write_whole
+from sotdd.basics.files import read_whole, shown, write_whole
 from sotdd.basics.text import json_label
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.checked import Checked
+from sotdd.sketches.levels import SPACINGS, Spacing
+from sotdd.sketches.memory import refuse_too_large, within_memory
 from sotdd.sketches.sketch import Sketch
 
-VERSION = 2  # 1 kept nothing of what a sketch has lost; it is read all the same
+# 1 kept nothing of what a sketch has lost, and up to 2 parts had equal probability; both are read all the same.
+VERSION = 3
 _METADATA_KEY = "sotdd"
 _KIND = "sketch"
 _LEVELS = 65535  # of a 16-bit number
 _MOST_FEATURES = 1 << 24  # blocks of more do not fit in memory
 
+_LESS = "make it with fewer quantiles or projections, or free memory"
+_MORE = "open it where there is more memory"
+
 Arrays = dict[str, NDArray[Any]]
 Header = dict[str, Any]
 
 
-def write(sketch: Sketch, path: Path, half: bool = False) -> None:
+def write(sketch: Sketch, path: str | PathLike[str], half: bool = False) -> None:
     """Write a sketch; a failure leaves the old file, or none."""
     write_whole(path, to_bytes(sketch, half))
 
 
-def read(path: Path) -> Sketch:
+def read(path: str | PathLike[str]) -> Sketch:
     """Read a sketch, or refuse a file that is not one."""
     sketch = from_bytes(content_of(path, _KIND), str(path))
     if not sketch.n_points:  # as catalogs keep one for its recipe alone, which is never a file of its own
-        raise SotddError(f"{str(path)!r} cannot be used: it has no points. It was not written by sotdd; make it again.")
+        raise SotddError(f"{shown(path)} cannot be used: it has no points. It was not written by sotdd; make it again.")
     return sketch
 
 
+@within_memory("the content of a sketch file", _LESS)
 def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     """The content of a file."""
     header, arrays = packed_recipe(sketch.recipe, sketch.fingerprint, sketch.scaler)
@@ -62,6 +70,7 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
         "name": sketch.name,
         "classes": [json_label(label) for label in sketch.classes],
         "exact": sketch.exact,
+        "spacing": sketch.spacing,
         "remarks": list(sketch.remarks),
     }
     arrays |= {"counts": sketch.counts, "class_terms": sketch.class_terms}
@@ -71,6 +80,7 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     return packed(_KIND, header, arrays)
 
 
+@within_memory("the content of a sketch file", _MORE)
 def from_bytes(content: bytes, name: str, projections: Projections | None = None) -> Sketch:
     """A sketch from the content of a file, or an error that says what is wrong with it.
 
@@ -85,6 +95,7 @@ def from_bytes(content: bytes, name: str, projections: Projections | None = None
     quantiles, step = _quantiles_in(checked, n_projections)
     if checked.truth("exact") and quantiles.shape[1] != counts.sum():
         raise checked.refused("it claims to keep every value, and does not")
+    spacing: Spacing = "even" if not checked.has("spacing") else checked.one_of("spacing", SPACINGS)
     lost = halves = None
     if checked.holds("lost"):
         lost = checked.not_negative("lost", checked.array("lost", (np.float64,), (n_projections, 3)))
@@ -106,6 +117,7 @@ def from_bytes(content: bytes, name: str, projections: Projections | None = None
         lost,
         checked.texts("remarks"),
         halves,
+        spacing,
     )
 
 
@@ -129,6 +141,7 @@ def packed(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:
     from safetensors.numpy import save
 
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # saved as they lie in memory
+    refuse_too_large(sum(array.nbytes for array in arrays.values()), f"the file of a {kind}", _LESS)
     whole: Header = {"format": VERSION, "kind": kind, **header}
     whole["checksum"] = _checksum(whole, arrays)
     content: bytes = save(arrays, metadata={_METADATA_KEY: json.dumps(whole, allow_nan=False)})
@@ -140,32 +153,33 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
+    refuse_too_large(len(content), f"the file of a {kind}", _MORE)
     try:
         arrays: Arrays = load(content)
         header: Header = json.loads(_metadata(content)[_METADATA_KEY])
         version = header["format"]
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise SotddError(
-            f"{name!r} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of file."
+            f"{shown(name)} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of "
+            "file."
         ) from error
     if version not in range(1, VERSION + 1):
         raise SotddError(
-            f"{name!r} has version {version} of the format but this sotdd reads up to {VERSION}: update sotdd."
+            f"{shown(name)} has version {described(version)} of the format but this sotdd reads up to {VERSION}: "
+            "update sotdd."
         )
     if header.pop("checksum", None) != _checksum(header, arrays):
-        raise SotddError(f"{name!r} is damaged: its checksum does not match. Copy or make it again.")
+        raise SotddError(f"{shown(name)} is damaged: its checksum does not match. Copy or make it again.")
     checked = Checked(header, arrays, name)
     if header.get("kind") != kind:
-        raise SotddError(f"{name!r} holds a {checked.text('kind')}: expected a {kind}.")
+        raise SotddError(f"{shown(name)} holds a {checked.text('kind')[:60]}: expected a {kind}.")
     return checked
 
 
-def content_of(path: Path, kind: str) -> bytes:
+@within_memory("the content of a file", _MORE)
+def content_of(path: str | PathLike[str], kind: str) -> bytes:
     """The content of a file that should be of this kind."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SotddError(f"cannot read {str(path)!r} ({reason(error)}): expected the file of a {kind}.") from error
+    return read_whole(path, f"the file of a {kind}")
 
 
 def packed_recipe(recipe: Mapping[str, Any], fingerprint: str, scaler: Scaler | None) -> tuple[Header, Arrays]:

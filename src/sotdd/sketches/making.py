@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, described
+from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import beyond_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position, taken_by_position
@@ -19,6 +20,8 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.sketches.comparing import refuse_other_projections
+from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.streaming import sketch_batches
 from sotdd.sketches.uncertainty import Halving
@@ -39,7 +42,7 @@ def sketch(
     data: Dataset,
     projections: Projections,
     *,
-    n_quantiles: int | None = 512,
+    n_quantiles: int | None = QUANTILES,
     name: str | None = None,
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
@@ -55,7 +58,7 @@ def sketch(
         What to project it by: `Projections.fit` on the datasets that will be compared, on a sample of
         them, or on a reference that all parties agree on.
     n_quantiles
-        How many numbers to keep of each projection: means over parts of equal probability. None keeps
+        How many numbers to keep of each projection: means over parts of probability. None keeps
         every value; so does any number where the dataset has no more points. A dataset of more than a
         million points is counted in fine bins rather than sorted, see `sketch_stream`.
     name
@@ -75,31 +78,30 @@ def sketch(
     if not isinstance(projections, Projections):
         raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
     projections.refuse_weighted("a sketch")
-    kept = None if n_quantiles is None else check_count(n_quantiles, "n_quantiles")
-    return _sketch_opened(open_dataset(data, name=name), projections, kept, device, precision, progress)
+    levels = None if n_quantiles is None else checked_levels(n_quantiles)
+    return sketch_opened(open_dataset(data, name=name), projections, levels, device, precision, progress)
 
 
-def _sketch_opened(
+@within_memory("a sketch and the points it is made of", "use fewer n_quantiles, projections or points")
+def sketch_opened(
     opened: LabelledData,
     projections: Projections,
-    n_quantiles: int | None,
-    device: str,
-    precision: Literal["float32", "tf32"],
-    progress: Progress,
+    levels: Levels | None,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
+    progress: Progress = None,
 ) -> Sketch:
-    """Sketch a dataset that is opened already, sorted or counted as its size asks."""
+    """Sketch a dataset that is opened already, sorted or counted as its size asks; None keeps every value."""
     data = projections.aligned(opened)
-    if n_quantiles is None or data.n_points <= _MOST_SORTED or str(device) not in ("auto", "cpu"):
-        return _sketch_sorted(data, projections, n_quantiles, device, precision, progress)
-    return sketch_batches(
-        lambda: _row_batches(data), projections, n_quantiles=n_quantiles, name=data.name, progress=progress
-    )
+    if levels is None or data.n_points <= _MOST_SORTED or str(device) not in ("auto", "cpu"):
+        return _sketch_sorted(data, projections, levels, device, precision, progress)
+    return sketch_batches(lambda: _row_batches(data), projections, levels=levels, name=data.name, progress=progress)
 
 
 def _sketch_sorted(
     data: LabelledData,
     projections: Projections,
-    n_quantiles: int | None,
+    levels: Levels | None,
     device: str,
     precision: Literal["float32", "tf32"],
     progress: Progress,
@@ -107,18 +109,19 @@ def _sketch_sorted(
     """Sketch a dataset whose columns are in the order of the projections, sorting all its points at once."""
     from sotdd.engines.choice import engine_for
 
-    exact = n_quantiles is None or data.n_points <= n_quantiles
-    quantiles = _empty_rows(projections.n_projections, data.n_points if n_quantiles is None or exact else n_quantiles)
+    exact = levels is None or data.n_points <= levels.count
+    kept = Levels(data.n_points, "even") if levels is None or exact else levels
+    quantiles = _empty_rows(projections.n_projections, kept.count)
     terms = np.empty((projections.n_projections, len(data.classes)), np.float32)
     lost = np.zeros((projections.n_projections, 3))
     engine = engine_for(device, [data], projections.n_projections, precision)
     with reporting(progress, f"Sketching {data.name}") as report, engine as active:
         halving = Halving(data, projections, active)
         for view in active.views([data], projections, before_sorting=halving.seen):
-            quantiles[view.part] = active.quantiles(view.rows[0], quantiles.shape[1])
+            quantiles[view.part] = active.quantiles(view.rows[0], kept.edges)
             terms[view.part] = active.collect(view.terms)
             if not exact:
-                lost[view.part, :2] = active.losses(view.rows[0], quantiles[view.part])
+                lost[view.part, :2] = active.losses(view.rows[0], quantiles[view.part], kept.edges, kept.smooth)
             report(view.part.stop, projections.n_projections)
         halves = halving.halves()
     by_position = meets_by_position(data, projections.columns)
@@ -136,6 +139,7 @@ def _sketch_sorted(
         lost,
         (taken_by_position(data.name, projections.columns is not None),) if by_position else (),
         halves,
+        "tails" if levels is None else levels.spacing,
     )
 
 
@@ -157,7 +161,7 @@ def through_sketches(
 ) -> dict[tuple[int, int], Distance]:
     """Distances of some pairs of sketches and data; data are sketched the way the first sketch was."""
     first = next(source for _, source in sources if isinstance(source, Sketch))
-    n_quantiles = None if first.exact else first.n_quantiles
+    levels = None if first.exact else first.levels
     sketches = []
     for name, source in sources:
         if isinstance(source, Sketch):
@@ -166,14 +170,14 @@ def through_sketches(
             continue
         projections = projections_of(first)
         opened = replace(source, name=name) if isinstance(source, LabelledData) else open_dataset(source, name=name)
-        sketches.append(_sketch_opened(opened, projections, n_quantiles, device, precision, progress))
+        sketches.append(sketch_opened(opened, projections, levels, device, precision, progress))
     return {(i, j): sketches[i].distance(sketches[j], p) for i, j in pairs}
 
 
 def read_sketch(source: Comparable) -> Comparable:
     """Load a path that names a sketch file; return anything else unchanged."""
-    if isinstance(source, (str, PathLike)) and fspath(source).endswith(SUFFIX):
-        return Sketch.load(fspath(source))
+    if isinstance(source, (str, PathLike)) and str(source).endswith(SUFFIX):
+        return Sketch.load(source)
     return source
 
 
@@ -191,7 +195,5 @@ def _empty_rows(n_projections: int, n_values: int) -> NDArray[np.float32]:
     try:
         return np.empty((n_projections, n_values), np.float32)
     except (MemoryError, ValueError) as error:
-        raise SotddError(
-            f"a sketch of {n_projections:,} × {n_values:,} values does not fit in memory: pass n_quantiles, such as "
-            "512."
-        ) from error
+        what = f"a sketch of {n_projections:,} × {n_values:,} values"
+        raise beyond_memory(what, error, f"pass n_quantiles, such as {QUANTILES}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import Self
 
 import numpy as np
@@ -21,6 +21,8 @@ from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.comparing import refuse_other_recipes
 from sotdd.sketches.counting import BINS, Histograms, Portion, count_classes, for_each_portion, quantiles_of
+from sotdd.sketches.levels import Levels
+from sotdd.sketches.memory import within_memory
 
 # How much memory the histograms of all classes may take together.
 CLASS_BYTES = 256 << 20
@@ -86,6 +88,7 @@ class ClassStatistics:
         """Whether the histograms kept for the label term also describe the features."""
         return self.terms_kind is Quantiles and self.projections.draw(0, BLOCK).label_features is None
 
+    @within_memory("a batch and what is gathered of it", "add smaller batches, or use fewer projections")
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
         batch = opened_batch(features, labels, self.projections)
@@ -99,6 +102,7 @@ class ClassStatistics:
         self.expect(counts_of(batch))
         for_each_portion(batch, self.projections, self.gather)
 
+    @within_memory("the statistics of two parts", "use fewer projections")
     def merge(self, other: ClassStatistics) -> Self:
         """Add the statistics of other data through the same projections."""
         refuse_unlike(self, other)
@@ -114,18 +118,18 @@ class ClassStatistics:
         for label, histograms in other.histograms.items():
             self.histograms[label].merge(histograms)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write a file for another machine or party to merge; it holds no data points."""
         from sotdd.sketches.builder_file import write_statistics
 
-        write_statistics(self, Path(path))
+        write_statistics(self, path)
 
     @classmethod
-    def load(cls, path: str | Path, projections: Projections | None = None) -> ClassStatistics:
+    def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> ClassStatistics:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
         from sotdd.sketches.builder_file import read_statistics
 
-        return read_statistics(Path(path), projections)
+        return read_statistics(path, projections)
 
     def note_columns(self, batch: LabelledData) -> None:
         """Remember whether the columns of a batch were matched by position."""
@@ -154,7 +158,8 @@ class ClassStatistics:
             count_classes(self.histograms, portion, portion.label_rows)
             return
         sums = class_sums(portion.label_rows, portion.offsets, portion.terms)
-        fits = (np.abs(sums) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
+        means = sums / np.diff(portion.offsets)
+        fits = (np.abs(means) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
         if not fits.all():
             line = int(np.argmin(fits))
             largest = float(np.abs(portion.label_rows[line]).max())
@@ -198,8 +203,9 @@ class ClassStatistics:
         terms = self.projections.draw(start, start + BLOCK).terms
         assert isinstance(terms, Quantiles)
         part, count = slice(start, start + len(terms.weights)), len(terms.weights)
+        levels = Levels(terms.levels, "even")
         unchanged = np.ones(count), np.zeros((count, 1))  # weights and shifts of the values
-        means = [quantiles_of([self.histograms[label]], part, *unchanged, terms.levels)[0] for label in self.classes]
+        means = [quantiles_of([self.histograms[label]], part, *unchanged, levels)[0] for label in self.classes]
         return terms.terms(np.stack(means, axis=1))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
@@ -11,7 +12,9 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder
+from sotdd.sketches.builder import SketchBuilder, check_name
+from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
+from sotdd.sketches.memory import within_memory
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics, opened_batch
 
@@ -28,7 +31,7 @@ def sketch_stream(
     batches: Batches,
     projections: Projections,
     *,
-    n_quantiles: int = 512,
+    n_quantiles: int = QUANTILES,
     name: str = "stream",
     progress: Progress = None,
 ) -> Sketch:
@@ -56,31 +59,33 @@ def sketch_stream(
     >>> batches = [(rng.normal(size=(1000, 3)), rng.integers(2, size=1000)) for _ in range(5)]
     >>> projections = sotdd.Projections.fit([batches[0]], n_projections=64)
     >>> sotdd.sketch_stream(batches, projections)
-    Sketch('stream': 5,000 points, 2 classes, 64 projections × 512 quantiles)
+    Sketch('stream': 5,000 points, 2 classes, 64 projections × 384 quantiles)
     """
     begin = _from_the_start(batches)
     return sketch_batches(
         lambda: (opened_batch(batch, None, projections) for batch in begin()),
         projections,
         once=isinstance(batches, Iterator),
-        n_quantiles=n_quantiles,
+        levels=checked_levels(n_quantiles),
         name=name,
         progress=progress,
     )
 
 
+@within_memory("a stream and what is counted of it", "pass smaller batches, or fewer projections or n_quantiles")
 def sketch_batches(
     begin: Callable[[], OpenedBatches],
     projections: Projections,
     *,
     once: bool = False,
-    n_quantiles: int,
+    levels: Levels,
     name: str,
     progress: Progress,
 ) -> Sketch:
     """Sketch batches that are opened already; ``begin`` starts over with the first, unless they come ``once``."""
     with reporting(progress, f"Sketching {name}") as report:
-        builder = SketchBuilder(projections, n_quantiles=n_quantiles)
+        builder = SketchBuilder(projections)
+        check_name(name)
         try:
             _add_all(builder, begin(), report)
         except ClassesDoNotFit as error:
@@ -92,20 +97,36 @@ def sketch_batches(
             _log.info("sketching %s in two passes: its classes do not fit one", name)
             statistics = ClassStatistics(projections)
             _add_all(statistics, begin(), report)
-            builder = SketchBuilder(projections, statistics, n_quantiles=n_quantiles)
+            builder = SketchBuilder(projections, statistics)
             _add_all(builder, begin(), report)
         else:
             _log.info("sketched %s in one pass: %d classes", name, len(builder.statistics.counts))
+        builder.levels = levels
         return builder.finish(name)
 
 
 def _from_the_start(batches: Batches) -> Callable[[], Iterator[Dataset]]:
     """A function that iterates over the batches from the first, each time where that is possible."""
     if callable(batches):
-        return lambda: iter(batches())
-    if not isinstance(batches, Iterable) or isinstance(batches, (str, bytes)):
-        raise SotddError(f"batches is {described(batches)}: expected a list or an iterator of (features, labels).")
-    return lambda: iter(batches)
+        try:
+            inspect.signature(batches).bind()
+        except TypeError:
+            raise SotddError("batches is a function that needs arguments: expected one without any.") from None
+        except ValueError:  # some functions of other languages do not say what they take
+            pass
+        return lambda: _one_by_one(batches(), "what batches() returned")
+    return lambda: _one_by_one(batches, "batches")
+
+
+def _one_by_one(batches: Iterable[Dataset], what: str) -> Iterator[Dataset]:
+    try:
+        if not isinstance(batches, Iterable) or isinstance(batches, (str, bytes)):
+            raise TypeError
+        return iter(batches)
+    except TypeError:
+        raise SotddError(
+            f"{what} is {described(batches)}: expected a list or an iterator of (features, labels)."
+        ) from None
 
 
 def _add_all(collector: SketchBuilder | ClassStatistics, batches: OpenedBatches, report: Report) -> None:

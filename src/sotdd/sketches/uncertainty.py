@@ -1,15 +1,17 @@
 """How far off distances of sketches may be: by what the sketches lost, and by chance.
 
 **What is lost.** Of each projection a sketch keeps three numbers, the columns of ``lost`` (L, 3). With F the quantile
-function of the projected points and m its means over Q parts, they are
+function of the projected points and f the one put together from its means (`sotdd.kernels.quantiles`), they are
 
-1. at least the mean of |F − m|,
-2. the root of the mean of |F − m|²,
+1. at least the mean of |F − f|,
+2. at least the root of the mean of |F − f|²,
 3. how far F itself may be off, in W_2, where values were counted in bins (streams) or rounded (half-size files).
 
-Log-convexity of norms gives ‖F − m‖_p for p between 1 and 2. The distance is a p-norm over probabilities and
+Log-convexity of norms gives ‖F − f‖_p for p between 1 and 2. The distance is a p-norm over probabilities and
 projections together, so by the triangle inequality it is off by at most the sum over both sketches. For p = 2
-more is known: F − m is orthogonal to everything constant on the parts, hence true² = (of the means)² + (lost)².
+more is known. F − f has mean zero on each part, so it is orthogonal to whatever is constant there. With d the distance
+of f and g, w the root of what they differ by within parts, and r at most ‖F − f‖ + ‖G − g‖, the true square is between
+d² − 2 w r and d² + 2 w r + r².
 
 **Chance.** A sketch made from points also keeps how far apart random halves of its points are. From these ``halves``
 a distance knows what two samples of its sizes would give if they came from the same source.
@@ -29,6 +31,7 @@ from sotdd.engines.chance import Chance, Pool, floor_of_halves, seed_of
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.results.noise import NoiseFloor, rooted_means
+from sotdd.sketches.levels import Levels
 
 if TYPE_CHECKING:
     from sotdd.engines.protocol import Engine, Projected
@@ -46,19 +49,24 @@ def nothing_lost(n_projections: int) -> Lost:
     return np.zeros((n_projections, 3))
 
 
-def lost_by(rows: NDArray[np.float32], means: NDArray[np.float32], before: Lost) -> Lost:
-    """What is lost once rows (L, n), which had lost something before, are reduced to their means (L, Q)."""
-    from sotdd.kernels.quantiles import bin_losses
+def lost_by_means(
+    rows: NDArray[np.float32], places: NDArray[np.float64], means: NDArray[np.float32], levels: Levels
+) -> NDArray[np.float64]:
+    """What is lost once rows (L, n) are reduced to their means over these levels: the first two columns."""
+    from sotdd.kernels.quantiles import row_losses
 
     now = np.empty((len(rows), 2))
-    bin_losses(rows, means, now)
-    return np.column_stack([before[:, 0] + now[:, 0], np.hypot(before[:, 1], now[:, 1]), before[:, 2]])
+    row_losses(rows, places, means, levels.edges, levels.smooth, now)
+    return now
 
 
-def error_bound(a: Lost | None, b: Lost | None, value: float, p: float) -> tuple[float, float] | None:
+def error_bound(
+    a: Lost | None, b: Lost | None, value: float, within: NDArray[np.float64], p: float
+) -> tuple[float, float] | None:
     """How far a distance of two sketches may be off, and how much of that comes from bins or rounding.
 
-    None where no bound is known: for p above 2, or where a sketch does not say what it lost.
+    ``within`` (L,) is what their functions differ by within parts, for p = 2. None where no bound is known: for p above
+    2, or where a sketch does not say what it lost.
     """
     if a is None or b is None or p > 2:
         return None
@@ -66,8 +74,12 @@ def error_bound(a: Lost | None, b: Lost | None, value: float, p: float) -> tuple
     in_a, in_b = (part[:, 0] ** share * part[:, 1] ** (1 - share) for part in (a, b))
     by_means = _mean_norm(in_a + in_b, p)
     by_bins = _mean_norm(a[:, 2] + b[:, 2], p)
-    above = math.hypot(value, by_means) - value if p == 2 else by_means
-    return above + by_bins, by_bins
+    if p == 2:
+        crossed = 2 * math.sqrt(float(np.mean(within))) * by_means
+        above = math.sqrt(value**2 + crossed + by_means**2) - value
+        below = value - math.sqrt(max(value**2 - crossed, 0.0))
+        by_means = max(above, below)
+    return by_means + by_bins, by_bins
 
 
 def error_remark(error: float, by_bins: float, value: float) -> tuple[str, ...]:

@@ -140,7 +140,7 @@ def test_conditions(catalog, rng, where, expected):
         ("place >", "expected an SQL condition on name, n_points, n_classes, added, place, even"),
         ("place = 'three'", "could not convert"),
         ("place", "boolean"),
-        ("", "where is ''"),
+        ("", "where is empty"),
         (3, "where is 3: expected SQL"),
     ],
 )

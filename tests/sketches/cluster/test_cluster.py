@@ -1,5 +1,7 @@
 """Sketches on a Dask cluster: of every kind of source, against streams in this process, and of bad ones."""
 
+import random
+
 import dask
 import dask.dataframe
 import numpy as np
@@ -52,6 +54,16 @@ def test_delayed_batches_and_futures(batches, threads, projections, streamed):
     futures = [threads.submit(lambda part: part, part, pure=False) for part in batches]
     same(sotdd.cluster.sketch(tuple(futures), projections, threads), streamed)
     assert all(future.status == "finished" for future in futures)
+
+
+def test_random_numbers_of_the_caller_stay_where_they_are(batches, projections):
+    """The scheduler of threads in this process draws from them."""
+    state = random.getstate()
+    sotdd.cluster.sketch([dask.delayed(batches[0])], projections)
+    assert random.getstate() == state
+    with pytest.raises(sotdd.SotddError, match="there is no file"):
+        sotdd.cluster.sketch("missing.parquet", projections)
+    assert random.getstate() == state
 
 
 def test_features_alone_are_one_class(folder, batches, threads, projections):
@@ -248,6 +260,7 @@ def test_sources_that_are_none(batches, threads, projections):
         ([], {}, "source is a list"),
         (7, {}, "source is 7"),
         ([dask.delayed(batches[0])], {"label": "y"}, "needs neither"),
+        ([dask.delayed(batches[0])], {"label": np.arange(3)}, "label is a ndarray: expected the name of a column"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):
             sotdd.cluster.sketch(source, projections, threads, **settings)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import check_seed, described
+from sotdd.basics.errors import SotddError
 from sotdd.basics.text import with_error
 from sotdd.results.matrix import DistanceMatrix
 
@@ -40,7 +42,7 @@ def digits() -> _Labelled:
 
 def datasets(seed: int = 0) -> dict[str, _Labelled]:
     """Make the six datasets of the demonstration."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(check_seed(seed))
     images, labels = digits()
     order = rng.permutation(len(images))
     first, second = np.array_split(order, 2)
@@ -58,6 +60,8 @@ def datasets(seed: int = 0) -> dict[str, _Labelled]:
 
 def reading(matrix: DistanceMatrix) -> list[str]:
     """Sentences that say what the matrix shows, with its numbers."""
+    if not isinstance(matrix, DistanceMatrix):
+        raise SotddError(f"matrix is {described(matrix)}: expected sotdd.pairwise(sotdd.demo.datasets()).")
     floor = matrix["digits", "more digits"]
     noisy, shuffled = matrix["digits", "noisy"], matrix["digits", "shuffled"]
     stripes = matrix["digits", "stripes"]

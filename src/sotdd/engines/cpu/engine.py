@@ -28,7 +28,7 @@ from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels import moments as moment_kernels
 from sotdd.kernels import rows as kernels
-from sotdd.kernels.quantiles import bin_losses, bin_means
+from sotdd.kernels.quantiles import part_means, row_losses
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import LabelTerms
@@ -51,9 +51,6 @@ _DRAW_BYTES = 64 << 20
 
 # How many tiles are in memory at a time: points are converted to float32 once for all of them.
 _TILES = 2
-
-# Shares that sums over the points of a dataset are made in.
-_SHARES = 16
 
 # Rows that a thread takes at a time: together about this many values, a second-level cache's worth.
 _ITEM_VALUES = 1 << 18
@@ -128,26 +125,22 @@ class CpuEngine:
             yield View(slice(start, start + len(block)), rows, block, terms, moments)
 
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
-        """Sums over the scaled points of each dataset; threads take some blocks of points each."""
-        items = [(number, part) for number, data in enumerate(datasets) for part in _shares_of(data)]
+        """Sums over the scaled points of each dataset, one dataset to a thread."""
 
-        def sums_of(item: tuple[int, list[slice]]) -> PointSums:
-            data, blocks = datasets[item[0]], item[1]
-            lengths, by_class = np.zeros(3), np.zeros((len(data.classes), data.n_features))
-            for block in blocks:
-                points = scaled(data.rows(block), scaler, data.name)
-                moment_kernels.norm_sums(points, data.codes[block], lengths, by_class)
-            return PointSums(lengths, by_class)
+        def sums_of(data: LabelledData) -> PointSums:
+            lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
+            for part in data.feature_parts():
+                by_class = np.zeros((len(data.classes), part.stop - part.start))
+                powers = lengths if part.start == 0 else np.empty(0)  # lengths of points are summed once
+                for block in data.blocks():
+                    points = scaled(data.rows(block), scaler, data.name)
+                    moment_kernels.norm_sums(points, data.codes[block], powers, part.start, by_class)
+                total[part] = by_class.sum(axis=0)
+                with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
+                    between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
+            return PointSums(lengths, total, between)
 
-        parts: list[list[PointSums]] = [[] for _ in datasets]
-        for (number, _), part in zip(items, self._workers.each(sums_of, items), strict=True):
-            parts[number].append(part)
-        return [
-            PointSums(
-                np.sum([part.lengths for part in shares], axis=0), np.sum([part.by_class for part in shares], axis=0)
-            )
-            for shares in parts
-        ]
+        return self._workers.each(sums_of, datasets)
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
         """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
@@ -204,18 +197,18 @@ class CpuEngine:
         mean = moments.mean[:, 0]
         return np.column_stack([mean, moments.covariance[:, 0, 0] + mean**2, moments.even])
 
-    def quantiles(self, rows: Rows, count: int) -> Rows:
-        """Means (B, count) of each sorted row over parts of equal probability."""
-        out = np.empty((len(rows), count), np.float32)
-        parts = _row_parts(len(rows), rows.shape[1])
-        self._workers.each(lambda part: bin_means(rows[part], out[part]), parts)
+    def quantiles(self, rows: Rows, edges: Doubles) -> Rows:
+        """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,)."""
+        out = np.empty((len(rows), len(edges) - 1), np.float32)
+        places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _row_parts(len(rows), rows.shape[1])
+        self._workers.each(lambda part: part_means(rows[part], places, edges, out[part]), parts)
         return out
 
-    def losses(self, rows: Rows, means: Rows) -> Doubles:
-        """How far each sorted row is from such means, in the mean and in the mean square, (B, 2)."""
+    def losses(self, rows: Rows, means: Rows, edges: Doubles, smooth: bool) -> Doubles:
+        """How far each sorted row is from the function of such means: the mean and the root mean square, (B, 2)."""
         out = np.empty((len(rows), 2))
-        parts = _row_parts(len(rows), rows.shape[1])
-        self._workers.each(lambda part: bin_losses(rows[part], means[part], out[part]), parts)
+        places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _row_parts(len(rows), rows.shape[1])
+        self._workers.each(lambda part: row_losses(rows[part], places, means[part], edges, smooth, out[part]), parts)
         return out
 
     def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> Doubles:
@@ -356,13 +349,6 @@ def _laid_out(data: LabelledData, chunk: int, degree: int) -> _Layout:
     room = np.empty((chunk, degree + 1)), np.empty((chunk, degree + 1, degree + 1)), np.empty((chunk, 3))
     rows = np.empty((chunk, data.n_points), np.float32)
     return _Layout(data, *data.grouping(), rows, room if degree else None)
-
-
-def _shares_of(data: LabelledData) -> list[list[slice]]:
-    """Blocks of points in a few shares, which depend on the data alone, so that sums have the same bits."""
-    blocks = data.blocks()
-    size = max(1, -(-len(blocks) // _SHARES))
-    return [blocks[start : start + size] for start in range(0, len(blocks), size)]
 
 
 def _fitting_tile(datasets: Sequence[LabelledData], projections: Projections) -> int:

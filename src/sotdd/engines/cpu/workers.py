@@ -67,19 +67,23 @@ def _cores() -> int:
 class _SerialBlas:
     """Holds BLAS to one thread while anyone is inside, and restores it when the last one leaves.
 
-    The number belongs to the whole process, so callers in several threads share one hold.
+    The number belongs to the whole process, so callers in several threads share one hold. A child that is forked
+    meanwhile has none of those threads: it begins anew.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
         self._before: list[int] = []
+        self._held_at_fork = False
 
     def enter(self) -> int:
         """Come in; returns a fair share of the threads that BLAS was allowed."""
         with self._lock:
             if self._inside == 0:
-                self._before = [library.threads for library in _libraries()]
+                if not self._held_at_fork:  # otherwise what was found is still what to restore
+                    self._before = [library.threads for library in _libraries()]
+                self._held_at_fork = False
                 for library in _libraries():
                     library.set_threads(1)
             self._inside += 1
@@ -88,13 +92,23 @@ class _SerialBlas:
     def leave(self) -> None:
         """Go out; the last one restores what was found."""
         with self._lock:
+            if self._inside == 0:  # forked inside the block: the child has begun anew
+                return
             self._inside -= 1
             if self._inside == 0:
                 for library, threads in zip(_libraries(), self._before, strict=True):
                     library.set_threads(threads)
 
+    def begin_anew(self) -> None:
+        """In a forked child: nobody is inside, and nobody holds the lock."""
+        self._lock = threading.Lock()
+        self._held_at_fork = self._inside > 0
+        self._inside = 0
+
 
 _serial_blas = _SerialBlas()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_serial_blas.begin_anew)
 
 
 def _begin_thread() -> None:

@@ -128,10 +128,18 @@ def _layout(data: LabelledData, scaler: Scaler | None, device: torch.device, sta
 def point_sums(data: LabelledData, scaler: Scaler | None, device: torch.device) -> PointSums:
     """Sums over the scaled points of a dataset, in float64."""
     lengths = torch.zeros(3, dtype=torch.float64, device=device)
-    sums = torch.zeros((len(data.classes), data.n_features), dtype=torch.float64, device=device)
-    for block in verbs.row_blocks(data):
-        points = scaled_points(data, block, scaler, device).double()
-        squares = points.square().sum(dim=1)
-        lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])
-        sums.index_add_(0, torch.from_numpy(data.codes[block].astype(np.int64)).to(device), points)
-    return PointSums(lengths.cpu().numpy(), sums.cpu().numpy())
+    total, between = torch.zeros(data.n_features, dtype=torch.float64, device=device), 0.0
+    counts = torch.from_numpy(data.counts).to(device)
+    for part in data.feature_parts():
+        shape = len(data.classes), part.stop - part.start
+        by_class = torch.zeros(shape, dtype=torch.float64, device=device)
+        for block in verbs.row_blocks(data):
+            points = scaled_points(data, block, scaler, device).double()
+            if part.start == 0:  # lengths of points are summed once
+                squares = points.square().sum(dim=1)
+                lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])
+            codes = torch.from_numpy(data.codes[block].astype(np.int64)).to(device)
+            by_class.index_add_(0, codes, points[:, part])
+        total[part] = by_class.sum(dim=0)
+        between += float((by_class.square().sum(dim=1) / counts).sum())
+    return PointSums(lengths.cpu().numpy(), total.cpu().numpy(), between)

@@ -131,17 +131,23 @@ def sort(rows: Rows) -> Rows:
     return rows if keys.sort_in_place(rows) else torch.sort(rows, dim=1).values
 
 
-def bin_means(rows: Rows, count: int) -> Rows:
-    """Means (B, count) of each sorted row (B, n) over parts of equal probability, by sums up to their edges."""
+def part_means(rows: Rows, edges: NDArray[np.float64]) -> Rows:
+    """Means (B, Q) of each sorted row (B, n) over parts of probability with these edges (Q + 1,).
+
+    Sums up to the edges are subtracted, in float64, but for parts that lie within one point, of which there are many
+    in the tails: these are that point.
+    """
     n = rows.shape[1]
-    edges = torch.arange(count + 1, device=rows.device) * n  # in units of 1 / count of a point
-    whole, share = edges // count, (edges % count).double() / count
-    at_edge = torch.minimum(whole, torch.tensor(n - 1, device=rows.device))
-    means = torch.empty((len(rows), count), dtype=torch.float32, device=rows.device)
+    places = torch.from_numpy(edges * n).to(rows.device)
+    whole = places.floor().long().clamp(max=n - 1)
+    share, sizes = places - whole, places.diff()
+    one_point = (whole[1:] == whole[:-1]) | (places[1:] <= whole[:-1] + 1)
+    means = torch.empty((len(rows), len(edges) - 1), dtype=torch.float32, device=rows.device)
     for line in range(len(rows)):  # a row at a time: float64 sums stay small
         wide = rows[line].double()
         sums = torch.nn.functional.pad(wide.cumsum(0), (1, 0))
-        means[line] = (sums[whole] + share * wide[at_edge]).diff() * (count / n)
+        between = (sums[whole] + share * wide[whole]).diff() / sizes
+        means[line] = torch.where(one_point, wide[whole[:-1]], between)
     return means
 
 

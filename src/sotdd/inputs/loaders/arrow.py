@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,9 @@ class _Batches:
 
     def __init__(self, path: Path) -> None:
         ipc = require("pyarrow.ipc", "reading Arrow files", "'sotdd[inputs]'")
+        self._path, self._size = path, path.stat().st_size
         source = arrow().memory_map(str(path))
-        self._lock = threading.Lock()
+        self._locks: dict[int, threading.Lock] = {}  # by process: a forked child cannot wait for a thread of its parent
         try:
             reader = ipc.open_file(source)
         except arrow().ArrowInvalid:  # not a file of batches with a footer, so a stream of them
@@ -68,9 +70,13 @@ class _Batches:
         self.sizes = [self.get(number).num_rows for number in range(reader.num_record_batches)]
 
     def get(self, number: int) -> Any:  # noqa: ANN401  # Arrow is optional
+        if self._path.stat().st_size < self._size:  # reading a map beyond the end of its file ends the process
+            raise SotddError(
+                f"{self._path} has become shorter since it was opened: open it again, and leave it as it is meanwhile."
+            )
         if self._reader is None:
             return self._held[number]
-        with self._lock:
+        with self._locks.setdefault(os.getpid(), threading.Lock()):
             return self._reader.get_batch(number)
 
     def column(self, number: int, column: str) -> Any:  # noqa: ANN401

@@ -12,6 +12,7 @@ from sotdd.basics.errors import require
 from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, kinds_of, labels_of
 from sotdd.inputs.loaders.columns import Columns, Kind
+from sotdd.inputs.loaders.csv_quotes import CheckedQuotes
 from sotdd.inputs.reading import reading
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import Spool
@@ -64,10 +65,11 @@ def _batches(path: Path, columns: Columns) -> Iterator[Any]:
 
 def _reader(path: Path, convert: dict[str, Any]) -> Any:  # noqa: ANN401  # Arrow is optional
     csv = require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
-    tabs = ".tsv" in (suffix.lower() for suffix in path.suffixes)
+    delimiter = "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes) else ","
+    content = CheckedQuotes(arrow().input_stream(str(path)), str(path), delimiter, _BLOCK_BYTES)
     return csv.open_csv(
-        str(path),
+        arrow().PythonFile(content, mode="r"),
         read_options=csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
-        parse_options=csv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
+        parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert),
     )

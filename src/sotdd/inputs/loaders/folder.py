@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.memory import beyond_memory, is_out_of_memory
 from sotdd.basics.text import counted
 from sotdd.inputs.labels import Labels, sample_rows
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.images import BATCH, fitted, is_grey, other_sizes
-from sotdd.inputs.reading import UNREADABLE, files_below
+from sotdd.inputs.reading import UNREADABLE, exists, files_below, unreadable
 from sotdd.inputs.settings import Settings
 
 _log = logging.getLogger("sotdd.inputs")
@@ -87,7 +88,7 @@ class FolderImages(Items):
             with pillow.open(path) as image:
                 image.load()
                 return image.copy() if self._size is None else fitted(image, self._size, self._mode)
-        except UNREADABLE as error:
+        except (*UNREADABLE, MemoryError) as error:
             _refuse(path, error, self._skip)
             return None
 
@@ -98,7 +99,7 @@ def _images(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
         paths = _below(folder)
         classes = ["all"] * len(paths)
     else:
-        groups = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        groups = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and _is_folder(path))
         pairs = [(path, group.name) for group in groups for path in _below(group)]
         paths, classes = [path for path, _ in pairs], [group for _, group in pairs]
     if not paths:
@@ -109,11 +110,21 @@ def _images(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
     return paths, classes
 
 
+def _is_folder(path: Path) -> bool:
+    """Whether this is the folder of a class; a link that leads nowhere may have been one."""
+    if path.is_symlink() and not exists(path) and path.suffix.lower() not in SUFFIXES:
+        raise SotddError(f"{path} is a link that leads nowhere: mend or remove it.")
+    return path.is_dir()
+
+
 def _below(folder: Path) -> list[Path]:
+    """The images of a folder, and links that should lead to one: what cannot be read is told when it is opened."""
     return sorted(
         path
         for path in files_below(folder)
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
+        if path.suffix.lower() in SUFFIXES
+        and not path.name.startswith(".")
+        and (path.is_file() or (path.is_symlink() and not exists(path)))
     )
 
 
@@ -125,12 +136,17 @@ def _header(path: Path, skip: bool) -> tuple[tuple[int, int], str] | None:
             warnings.simplefilter("error", pillow.DecompressionBombWarning)
             with pillow.open(path) as image:
                 return (image.height, image.width), image.mode
-    except (*UNREADABLE, pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
+    except (*UNREADABLE, MemoryError, pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
         _refuse(path, error, skip)
         return None
 
 
 def _refuse(path: Path, error: BaseException, skip: bool) -> None:
+    """Refuse a broken image unless such are skipped; one that may not be read is whole, and is never skipped."""
+    if isinstance(error, PermissionError):
+        raise unreadable(path, error) from error
+    if is_out_of_memory(error):
+        raise beyond_memory(f"the image {path}", error, "choose a smaller image_size, or free some memory") from error
     if not skip:
         raise SotddError(
             f"the image {path} is broken ({first_line(error)}): mend or remove it, or pass broken='skip'."

@@ -96,21 +96,29 @@ def _kind(series: Series) -> Kind:
 
 def _values(series: Series) -> Any:  # noqa: ANN401  # labels of any kind
     """Labels as plain values; numbers as an array if none is missing."""
-    whole = series.dtype.is_numeric() and not series.null_count()
+    whole = series.dtype.is_numeric() and not series.null_count() and not _is_wide(series)
     return series.to_numpy() if whole else series.to_list()
+
+
+def _is_wide(series: Series) -> bool:
+    """Whether a column holds integers of 128 bits, for which NumPy has no dtype."""
+    return str(series.dtype) in ("Int128", "UInt128")
 
 
 def _numbers(frame: Frame, columns: Columns) -> NDArray[Any]:
     """Columns of numbers side by side, in one array (n, d)."""
-    arrays = [_plain(frame[column].to_numpy()) for column in columns.features]
+    arrays = [_array(frame[column]) for column in columns.features]
     block = np.empty((len(frame), len(arrays)), stored_dtype(*(array.dtype for array in arrays)))
     for position, array in enumerate(arrays):
         block[:, position] = array
     return block
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Numbers that NumPy holds as objects, such as decimals, as floats."""
+def _array(series: Series) -> NDArray[Any]:
+    """Numbers of one column; those that NumPy has no dtype for, such as decimals, as floats."""
+    if _is_wide(series):
+        return np.array(series.to_list(), np.float64)
+    array: NDArray[Any] = series.to_numpy()
     return array if array.dtype.kind in "biuf" else array.astype(np.float64)
 
 

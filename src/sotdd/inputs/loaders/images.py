@@ -13,7 +13,9 @@ from sotdd.basics.errors import SotddError, require
 # This many images are decoded at a time: as they come from a camera they take tens of megabytes each.
 BATCH = 32
 
-_GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"}
+_GREY = {"1", "L", "LA"}
+# Integers: of 16 bits, or of 32 where the format says no more, as with 16-bit PGM files.
+_DEEP = ("I", "I;16", "I;16B", "I;16L", "I;16N")
 
 
 def is_image(value: object) -> bool:
@@ -23,7 +25,7 @@ def is_image(value: object) -> bool:
 
 def is_grey(mode: str) -> bool:
     """Whether an image of that mode has no colours."""
-    return mode in _GREY
+    return mode in _GREY or mode in _DEEP
 
 
 class Uniform:
@@ -109,11 +111,21 @@ def _converted(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optio
     """An image in another mode; of 16 bits of grey the upper 8 are kept, where Pillow would clip."""
     if image.mode == "F":
         raise SotddError("an image holds floats, whose range is not known: read it into an array yourself.")
-    if image.mode.startswith("I"):
-        values = np.asarray(image)
-        pillow = require("PIL.Image", "reading images", "'sotdd[inputs]'")
-        image = pillow.fromarray((values >> 8 if values.max(initial=0) > 255 else values).clip(0, 255).astype(np.uint8))
+    if image.mode in _DEEP:
+        image = _upper_bits(image)
     return image if image.mode == mode else image.convert(mode)
+
+
+def _upper_bits(image: Any) -> Any:  # noqa: ANN401
+    """Grey of 16 bits as grey of 8, by one rule for all images: a dark one must not become a bright one."""
+    values = np.asarray(image)
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    if low < 0 or high > 65535:
+        raise SotddError(
+            f"an image holds integers from {low:,} to {high:,}, whose range is not known: expected 16 bits, or read it "
+            "into an array yourself."
+        )
+    return require("PIL.Image", "reading images", "'sotdd[inputs]'").fromarray((values >> 8).astype(np.uint8))
 
 
 def _bilinear() -> Any:  # noqa: ANN401  # an enumeration of Pillow's

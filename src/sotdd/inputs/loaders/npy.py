@@ -12,9 +12,9 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import available_bytes
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.reading import reading
+from sotdd.inputs.reading import exists, reading
 from sotdd.inputs.settings import Settings
-from sotdd.inputs.streamed import MappedColumns, MappedRows
+from sotdd.inputs.streamed import ColumnsInFile, RowsInFile
 
 _EXPECTED = "an .npy file of numbers, as numpy.save writes it"
 
@@ -24,7 +24,7 @@ def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = No
     settings.refuse("an .npy file holds one array", "features", "split", "broken")
     if labels is None and settings.label_column is not None:
         labels = Path(str(settings.label_column))
-        if not labels.is_absolute() and not labels.exists():
+        if not labels.is_absolute() and not exists(labels):
             labels = path.parent / labels
     if labels is None and not settings.unlabelled:
         raise SotddError(
@@ -32,11 +32,11 @@ def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = No
             "(label= in a source text) for one class."
         )
     with reading(path, _EXPECTED):
-        features = _mapped(path, name)
+        features = _in_file(path, name)
     return Loaded(features, None if labels is None else Labels.of(_labels(labels), len(features), name))
 
 
-def _mapped(path: Path, name: str) -> MappedRows | MappedColumns:
+def _in_file(path: Path, name: str) -> RowsInFile | ColumnsInFile:
     file = path.open("rb")
     try:
         shape, fortran_order, dtype = read_header(file, str(path))
@@ -44,13 +44,11 @@ def _mapped(path: Path, name: str) -> MappedRows | MappedColumns:
         refuse_other_size(path.stat().st_size - offset, shape, dtype, str(path))
         if not shape:
             raise SotddError(f"{path} holds a single number: expected features of shape (n, ...).")
-        if not fortran_order or len(shape) == 1:
-            return MappedRows(name, file, offset, shape, dtype)
+        kind = ColumnsInFile if fortran_order and len(shape) > 1 else RowsInFile
+        return kind(name, file, offset, shape, dtype)
     except BaseException:
         file.close()
         raise
-    file.close()
-    return MappedColumns(name, np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _labels(path: Path) -> NDArray[Any]:

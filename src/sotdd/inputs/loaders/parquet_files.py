@@ -15,7 +15,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.reading import files_below, reading
+from sotdd.inputs.reading import exists, files_below, reading, refuse_missing
 
 SUFFIXES = (".parquet", ".pq")
 
@@ -26,18 +26,15 @@ def parquet_files(path: str) -> list[str]:
     """The files that a file, a folder, a pattern or a URL means, in the order of their names."""
     if "://" in path:
         return _in_store(path)
-    if Path(path).is_dir():
-        return in_folder(Path(path))
     if is_pattern(path):
         return matching(path)
-    if not Path(path).exists():
-        raise SotddError(f"there is no file or folder {path}: check the path.")
-    return [path]
+    refuse_missing(Path(path), "file or folder")
+    return in_folder(Path(path)) if Path(path).is_dir() else [path]
 
 
 def is_pattern(path: str) -> bool:
     """Whether this is a pattern of paths, and not itself the path of something."""
-    return glob.has_magic(path) and not Path(path).exists()
+    return glob.has_magic(path) and not exists(Path(path))
 
 
 def in_folder(folder: Path) -> list[str]:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Literal
 
 from sotdd.basics.checks import check_count, described
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.files import checked_path, shown
 from sotdd.basics.progress import Progress
-from sotdd.basics.text import counted
+from sotdd.basics.text import counted, listed
+from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
+from sotdd.sketches.catalog.condition import checked_condition
 from sotdd.sketches.catalog.entries import Entry, Row, checked_metadata, checked_name, quoted
 from sotdd.sketches.catalog.recipe import CatalogRecipe
 from sotdd.sketches.catalog.search import Hits, nearest
 from sotdd.sketches.catalog.snapshot import Snapshot
 from sotdd.sketches.catalog.store import Store
 from sotdd.sketches.file import from_bytes
-from sotdd.sketches.making import Comparable, projections_of, sketch
+from sotdd.sketches.levels import Levels
+from sotdd.sketches.making import Comparable, projections_of, sketch_opened
+from sotdd.sketches.memory import refuse_too_large
 from sotdd.sketches.sketch import Sketch
 
 
@@ -54,10 +59,12 @@ class Catalog:
     """
 
     def __init__(self, path: str | PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> None:
-        if not isinstance(path, (str, PathLike)) or not str(path):
-            raise SotddError(f"path is {described(path)}: expected a folder or the URL of one.")
+        location = checked_path(path, expected="a folder or the URL of one")
+        if storage_options is not None and not _are_texts(storage_options):
+            raise SotddError(f"storage_options is {described(storage_options)}: expected texts by name.")
         require("lancedb", "a catalog", "'sotdd[catalog]'")
-        self._store = Store(str(fspath(path)), storage_options)
+        # A URL stays as it was written: a path would lose one of its slashes.
+        self._store = Store(path if isinstance(path, str) else str(location), storage_options)
 
     @property
     def path(self) -> str:
@@ -80,7 +87,7 @@ class Catalog:
             What `nearest` and `entries` can filter by: text, numbers, True, False or None, each under a
             lower-case name.
         """
-        self.add_many({name: sketch}, {name: metadata}, overwrite=overwrite)
+        self.add_many({checked_name(name): sketch}, {name: metadata}, overwrite=overwrite)
 
     def add_many(
         self,
@@ -100,6 +107,14 @@ class Catalog:
         overwrite
             As in `add`.
         """
+        if not isinstance(sketches, Mapping):
+            raise SotddError(
+                f"sketches is {described(sketches)}: expected sketches or data by name, such as {{'a': x}}."
+            )
+        if not isinstance(metadata, (Mapping, type(None))):
+            raise SotddError(
+                f"metadata is {described(metadata)}: expected metadata by name, such as {{'a': {{'n': 1}}}}."
+            )
         checked = {name: checked_metadata(values) for name, values in (metadata or {}).items()}
         for name in checked:
             if name not in sketches:
@@ -114,6 +129,10 @@ class Catalog:
             taken = set(made) & set(self.names)
             if taken:
                 raise self._taken(min(taken))
+        # Its contents are copied twice on their way, and LanceDB ends the process where there is no room for that.
+        refuse_too_large(
+            3 * sum(one.quantiles.nbytes for one in made.values()), "what is added", "add fewer sketches at a time"
+        )
         rows = [Row.of(name, one, checked.get(name, {}), recipe) for name, one in made.items()]
         if self._store.put(rows, recipe, overwrite=overwrite) < len(rows):
             raise self._taken(self._first_left_out(rows))
@@ -136,15 +155,19 @@ class Catalog:
             How many entries to return.
         where
             An SQL condition on ``name``, ``n_points``, ``n_classes``, ``added`` and metadata, such as
-            ``"source = 'web' AND n_points > 1000"``. Only entries that meet it are searched.
+            ``"source = 'web' AND n_points > 1000"``. Only entries that meet it are searched. Of SQL's functions, a
+            condition may call those that text and numbers need, such as ``lower`` and ``starts_with``.
         max_compared
             How many full sketches to compare at most, where very many entries are about equally near.
         """
         count, limit = check_count(k, "k"), check_count(max_compared, "max_compared")
+        condition = checked_condition(where)
         recipe, snapshot = self._settled(), self._snapshot()
+        entries = max(1, snapshot.count())  # LanceDB counts in 64 bits: ask for no more than there are
+        count, limit = min(count, entries), min(limit, entries)
         query = self._as_sketch(source, None)
         recipe.check(query)
-        return nearest(snapshot, recipe, query, count, where, max(limit, count))
+        return nearest(snapshot, recipe, query, count, condition, max(limit, count))
 
     def get(self, name: str) -> Sketch:
         """The sketch of this name."""
@@ -160,9 +183,7 @@ class Catalog:
 
     def entries(self, where: str | None = None) -> tuple[Entry, ...]:
         """All entries in the order of their names, or those that meet an SQL condition."""
-        snapshot = self._store.snapshot()
-        entries = [] if snapshot is None else snapshot.entries(where)
-        return tuple(sorted(entries, key=lambda entry: entry.name))
+        return self._entries(checked_condition(where))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -203,6 +224,11 @@ class Catalog:
         return self._settled().n_quantiles
 
     @property
+    def levels(self) -> Levels:
+        """Where the quantile functions of its sketches are cut into parts."""
+        return self._settled().levels
+
+    @property
     def projections(self) -> Projections:
         """The projections of every sketch in the catalog."""
         return projections_of(self._settled().sketch)
@@ -217,14 +243,9 @@ class Catalog:
         progress: Progress = None,
     ) -> Sketch:
         """Sketch data through the projections of the catalog, with as many quantiles as its other sketches."""
-        return sketch(
-            data,
-            self.projections,
-            n_quantiles=self.n_quantiles,
-            name=name,
-            device=device,
-            precision=precision,
-            progress=progress,
+        settled = self._settled()
+        return sketch_opened(
+            open_dataset(data, name=name), projections_of(settled.sketch), settled.levels, device, precision, progress
         )
 
     def tidy(self) -> None:
@@ -245,7 +266,7 @@ class Catalog:
     def __contains__(self, name: object) -> bool:
         """Whether there is an entry of this name."""
         snapshot = self._store.snapshot()
-        return isinstance(name, str) and snapshot is not None and snapshot.has(name)
+        return isinstance(name, str) and name.isprintable() and snapshot is not None and snapshot.has(name)
 
     def __iter__(self) -> Iterator[str]:
         """The names, in order."""
@@ -253,7 +274,7 @@ class Catalog:
 
     def __repr__(self) -> str:
         """Path and size, for people."""
-        return f"Catalog({self.path!r}: {counted(len(self), 'entry', 'entries')})"
+        return f"Catalog({shown(self.path)}: {counted(len(self), 'entry', 'entries')})"
 
     def _settled(self) -> CatalogRecipe:
         recipe = self._store.recipe()
@@ -274,23 +295,33 @@ class Catalog:
             raise self._missing(name)
         return row
 
+    def _entries(self, where: str | None) -> tuple[Entry, ...]:
+        snapshot = self._store.snapshot()
+        entries = [] if snapshot is None else snapshot.entries(where)
+        return tuple(sorted(entries, key=lambda entry: entry.name))
+
     def _as_sketch(self, source: Comparable, name: str | None) -> Sketch:
         return source if isinstance(source, Sketch) else self.sketch(source, name=name)
 
     def _missing(self, name: str) -> SotddError:
         names = self.names
-        shown = ", ".join(names[:8]) + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
+        there = listed(names) or "none"
         return SotddError(
-            f"there is no entry {name!r} in the catalog {self.path!r}, only {shown or 'none'}: check the name."
+            f"there is no entry {name!r} in the catalog {shown(self.path)}, only {there}: check the name."
         )
 
     def _taken(self, name: str) -> SotddError:
         return SotddError(
-            f"there is an entry {name!r} in the catalog {self.path!r} already: choose another name, or overwrite it."
+            f"there is an entry {name!r} in the catalog {shown(self.path)} already: choose another name, or overwrite "
+            "it."
         )
 
     def _first_left_out(self, rows: list[Row]) -> str:
         """The name of the first row that is not in the table."""
         tokens = ", ".join(quoted(row.token) for row in rows)
-        added = {entry.name for entry in self.entries(f"token IN ({tokens})")}
+        added = {entry.name for entry in self._entries(f"token IN ({tokens})")}
         return next((row.entry.name for row in rows if row.entry.name not in added), rows[0].entry.name)
+
+
+def _are_texts(options: object) -> bool:
+    return isinstance(options, Mapping) and all(isinstance(part, str) for pair in options.items() for part in pair)

@@ -30,7 +30,8 @@ ENTRY_COLUMNS = ("name", "n_points", "n_classes", "added", "metadata")
 
 # Numbers are filtered as float64, which holds whole numbers up to here.
 _LARGEST = 2**53
-_METADATA_KEY = re.compile(r"[a-z][a-z0-9_]*")
+_METADATA_KEY = re.compile(r"[a-z][a-z0-9_]{0,99}")
+_LONGEST_NAME = 1000
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,15 @@ def checked_name(name: object) -> str:
     """Return the name of an entry, or refuse."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise SotddError(f"the name of an entry is {described(name)}: expected text that can be printed.")
+    if len(name) > _LONGEST_NAME:
+        raise SotddError(
+            f"the name of an entry has {len(name):,} characters: expected at most {_LONGEST_NAME:,}; keep more in its "
+            "metadata."
+        )
     return name
 
 
-def checked_metadata(metadata: Mapping[str, object]) -> dict[str, Value]:
+def checked_metadata(metadata: object) -> dict[str, Value]:
     """Return metadata as plain values, or refuse.
 
     Examples
@@ -121,21 +127,35 @@ def checked_metadata(metadata: Mapping[str, object]) -> dict[str, Value]:
     >>> checked_metadata({"source": "web", "year": np.int64(2024), "clean": True})
     {'source': 'web', 'year': 2024, 'clean': True}
     """
+    if not isinstance(metadata, Mapping):
+        raise SotddError(f"the metadata of an entry is {described(metadata)}: expected values by name.")
     values: dict[str, Value] = {}
     for key, value in metadata.items():
         if not isinstance(key, str) or not _METADATA_KEY.fullmatch(key) or key in OWN_COLUMNS:
             taken = ", which every entry has" if key in OWN_COLUMNS else ""
             raise SotddError(
-                f"metadata cannot be called {described(key)}{taken}: expected lower-case letters, digits and _."
+                f"metadata cannot be called {described(key)}{taken}: expected lower-case letters, digits and _, "
+                "at most 100 of them."
             )
         plain = value.item() if isinstance(value, np.generic) else value
         if not isinstance(plain, (str, int, float, bool, type(None))):
             raise SotddError(f"metadata {key!r} is {described(value)}: expected text, a number, True, False or None.")
+        if isinstance(plain, str) and not is_unicode(plain):
+            raise SotddError(f"metadata {key!r} is {described(value)}: expected text that can be written as UTF-8.")
         too_large = isinstance(plain, int) and abs(plain) > _LARGEST
         if too_large or (isinstance(plain, float) and not math.isfinite(plain)):
             raise SotddError(f"metadata {key!r} is {described(value)}: expected a finite number up to 2^53.")
         values[key] = plain
     return values
+
+
+def is_unicode(text: str) -> bool:
+    """Whether text can be written as UTF-8: it has no halves of surrogate pairs, as undecoded file names do."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def kind_of(value: Value) -> str | None:

@@ -8,11 +8,15 @@ from contextlib import contextmanager
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import shown
+from sotdd.basics.memory import beyond_memory, is_out_of_memory
 
 # LanceDB appends where in its own sources it stopped.
 _SOURCE = re.compile(r",? \S*\.rs:\d+(:\d+)?.*$")
 _SYSTEM = re.compile(r"([A-Z][\w -]*) \(os error \d+\)")
 # LanceDB checks the size of a blob before it commits the row; a full disk leaves the blob too short.
+# LanceDB repeats what it was given, however long that was.
+_MOST = 300
 _SHORT = "exceeds blob object size"
 
 
@@ -23,8 +27,10 @@ def one_line_errors(doing: str, location: str) -> Iterator[None]:
         yield
     except SotddError:
         raise
-    except (RuntimeError, ValueError, OSError) as error:
-        raise SotddError(f"cannot {doing} the catalog {location!r} ({cause(error)}): {_advice(error)}.") from error
+    except (RuntimeError, ValueError, OSError, MemoryError) as error:
+        if is_out_of_memory(error):
+            raise beyond_memory(f"what is read of the catalog {shown(location)}", error, "free memory first") from error
+        raise SotddError(f"cannot {doing} the catalog {shown(location)} ({cause(error)}): {_advice(error)}.") from error
 
 
 def cause(error: BaseException) -> str:
@@ -44,13 +50,19 @@ def cause(error: BaseException) -> str:
         return system.group(1).lower()
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    return _SOURCE.sub("", text).rstrip(".")
+    text = _SOURCE.sub("", text).rstrip(".")
+    return text if len(text) <= _MOST else f"{text[:_MOST]}…"
 
 
 def is_conflict(error: BaseException) -> bool:
     """Whether another process changed the table in the meantime, so that a retry may help."""
     text = str(error).lower()
     return any(word in text for word in ("commit conflict", "concurrent", "preempted", "please retry"))
+
+
+def is_of_condition(error: BaseException) -> bool:
+    """Whether a condition is to blame: it cannot be read, or cannot be computed for some entry."""
+    return isinstance(error, ValueError) or "Error applying filter expression" in str(error)
 
 
 def _advice(error: BaseException) -> str:

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import shown
 from sotdd.sketches.comparing import refuse_other_projections
 from sotdd.sketches.file import from_bytes, to_bytes
-from sotdd.sketches.sketch import VECTOR_QUANTILES, Sketch
+from sotdd.sketches.levels import QUANTILES, Levels
+from sotdd.sketches.sketch import Sketch
 
 # Length of the vectors that are searched: squared distances have a relative deviation of sqrt(2 / 1,024), 4.4 %.
 DIM = 1024
@@ -39,7 +41,7 @@ class CatalogRecipe:
     @classmethod
     def of(cls, first: Sketch, location: str) -> CatalogRecipe:
         """The recipe that a first sketch sets."""
-        quantiles = VECTOR_QUANTILES if first.exact else first.n_quantiles
+        quantiles = QUANTILES if first.exact else first.n_quantiles
         empty = np.zeros((first.n_projections, 1), np.float32)
         emptied = replace(
             first,
@@ -66,6 +68,11 @@ class CatalogRecipe:
         return to_bytes(self.sketch)
 
     @property
+    def levels(self) -> Levels:
+        """Where the quantile functions of its sketches are cut, or may be cut further."""
+        return Levels(self.n_quantiles, self.sketch.spacing)
+
+    @property
     def width(self) -> int:
         """How many numbers a vector has."""
         return self.dim or self.sketch.n_projections * self.n_quantiles
@@ -81,12 +88,18 @@ class CatalogRecipe:
             refuse_other_projections(self.sketch, sketch)
         except SotddError as error:
             raise SotddError(f"{error} Catalog.sketch and sotdd sketch --like make one that fits.") from None
+        if not sketch.exact and sketch.spacing != self.sketch.spacing:
+            raise SotddError(
+                f"sketch {sketch.name!r} and the catalog {self.sketch.name!r} were made by different versions, "
+                "which cut quantiles differently: sketch its data again, with Catalog.sketch or sotdd sketch --like."
+            )
         if not sketch.exact and sketch.n_quantiles % self.n_quantiles:
             raise SotddError(
-                f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog {self.sketch.name!r} "
-                f"keeps {self.n_quantiles:,}: sketch with that many, or with a multiple of it."
+                f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog "
+                f"{shown(self.sketch.name)} keeps {self.n_quantiles:,}: sketch with that many, or with a multiple of "
+                "it."
             )
 
     def vector(self, sketch: Sketch) -> NDArray[np.float32]:
         """The vector (width,) that a sketch is searched by."""
-        return sketch.vector(self.dim, n_quantiles=self.n_quantiles)
+        return sketch.vector_at(self.levels, self.dim)

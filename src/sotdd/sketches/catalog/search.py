@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
-from sotdd.basics.text import counted, with_error
+from sotdd.basics.text import aligned, counted, one_line, with_error
 from sotdd.results.distance import Distance
 from sotdd.results.ranking import unequal_sizes
 from sotdd.sketches.catalog.entries import Metadata
@@ -128,12 +128,7 @@ class Hits(Sequence[Hit]):
         """A table for people."""
         if not self.hits:
             return "no entry matches"
-        table = self.rows()
-        widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
-        ]
-        return "\n".join([*lines, *([self.remark] if self.remark else [])])
+        return "\n".join([*aligned(self.rows()), *([one_line(self.remark)] if self.remark else [])])
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""

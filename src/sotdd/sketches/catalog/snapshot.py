@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.text import listed
+from sotdd.sketches.catalog.condition import shown_condition
 from sotdd.sketches.catalog.entries import ENTRY_COLUMNS, OWN_COLUMNS, Entry, Row, quoted
-from sotdd.sketches.catalog.faults import cause, one_line_errors
+from sotdd.sketches.catalog.faults import cause, is_of_condition, one_line_errors
 
 # How many lists of an index are searched.
 _PROBES = 50
@@ -82,7 +83,7 @@ class Snapshot:
         """
         rows, squared = [np.empty(0, np.uint64)], [np.empty(0)]
         with self._naming_columns(where):
-            search = self.table.search().where(_checked(where)).select(["vector"]).with_row_id(True)
+            search = self.table.search().where(where).select(["vector"]).with_row_id(True)
             for batch in search.to_batches():
                 part = batch["vector"].flatten().to_numpy().reshape(-1, len(vector)) - vector
                 rows.append(batch["_rowid"].to_numpy())
@@ -105,7 +106,7 @@ class Snapshot:
     def _rows(self, search: Any, columns: Sequence[str], where: str | None) -> list[dict[str, Any]]:  # noqa: ANN401
         with self._naming_columns(where):
             if where is not None:
-                search = search.where(_checked(where))
+                search = search.where(where)
             rows: list[dict[str, Any]] = search.select(list(columns)).with_row_id(True).to_arrow().to_pylist()
         return rows
 
@@ -117,17 +118,12 @@ class Snapshot:
                 yield
             except SotddError:
                 raise
-            except ValueError as error:
-                if where is None:
+            except (ValueError, RuntimeError) as error:
+                if where is None or not is_of_condition(error):
                     raise
                 own = [name for name in ENTRY_COLUMNS if name != "metadata"]
                 columns = [*own, *(name for name in self.table.schema.names if name not in OWN_COLUMNS)]
                 raise SotddError(
-                    f"where is {where!r} ({cause(error)}): expected an SQL condition on {', '.join(columns)}."
+                    f"where is {shown_condition(where)} ({cause(error)}): expected an SQL condition on "
+                    f"{listed(columns, 20)}."
                 ) from error
-
-
-def _checked(where: object) -> str:
-    if not isinstance(where, str):
-        raise SotddError(f'where is {described(where)}: expected SQL, such as "n_points > 1000".')
-    return where

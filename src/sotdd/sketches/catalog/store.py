@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.files import shown
+from sotdd.basics.kept import kept_property
 from sotdd.sketches.catalog.entries import Row, arrow_type, quoted, to_arrow
 from sotdd.sketches.catalog.faults import cause, is_conflict, one_line_errors
 from sotdd.sketches.catalog.recipe import CatalogRecipe
@@ -69,7 +70,7 @@ class Store:
             (row,) = table.to_arrow().to_pylist()
         if row["version"] != _VERSION:
             raise SotddError(
-                f"the catalog {self.location!r} has version {row['version']} of the format but this sotdd reads "
+                f"the catalog {shown(self.location)} has version {row['version']} of the format but this sotdd reads "
                 f"version {_VERSION}: update sotdd."
             )
         return CatalogRecipe.from_row(row["recipe"], row["n_quantiles"], row["dim"], self.location)
@@ -149,7 +150,7 @@ class Store:
 
     def absent(self) -> SotddError:
         """The error to raise where a catalog is expected and there is none."""
-        return SotddError(f"there is no catalog at {self.location!r}: check the path, or add a sketch first.")
+        return SotddError(f"there is no catalog at {shown(self.location)}: check the path, or add a sketch first.")
 
     def _tidy_sometimes(self) -> None:
         """Tidy if there are many parts. The change itself is committed, so a failure here is only logged."""
@@ -187,9 +188,9 @@ class Store:
 
     def _open(self, name: str) -> Any:  # noqa: ANN401
         """A table as it is now; None where there is none."""
-        if not self._is_remote and not Path(self.location).is_dir():
-            return None
         with one_line_errors("read", self.location):
+            if not self._is_remote and not Path(self.location).is_dir():
+                return None
             try:
                 return self._connection.open_table(name)
             except (ValueError, FileNotFoundError) as error:
@@ -242,7 +243,7 @@ class Store:
                     time.sleep(random.uniform(0.01, 0.05 * (attempt + 1)))  # so that processes do not retry in step
         raise AssertionError
 
-    @cached_property
+    @kept_property
     def _connection(self) -> Any:  # noqa: ANN401
         lance = require("lancedb", "a catalog", "'sotdd[catalog]'")
         return lance.connect(self.location, storage_options=None if self.options is None else dict(self.options))

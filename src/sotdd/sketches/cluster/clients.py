@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError, require
+from sotdd.sketches.cluster.foreign import refuse_foreign_processes
 from sotdd.sketches.cluster.tasks import Refusal
 from sotdd.sketches.statistics import ClassesDoNotFit
 
@@ -36,7 +38,15 @@ def connected(client: Client) -> Iterator[Client]:
         raise SotddError("client is asynchronous: expected one made without asynchronous=True.")
     if client.status != "running":
         raise SotddError(f"client is {client.status}: expected one that is connected to a cluster.")
-    yield client
+    try:
+        refuse_foreign_processes(client)
+        yield client
+    except (OSError, distributed.client.ClosedClientError) as error:  # closed connections and timeouts are OSErrors
+        if client.status == "running":  # an error of someone else's
+            raise
+        raise SotddError(
+            f"the connection to the cluster was lost ({first_line(error)}): check its scheduler, and run it again."
+        ) from error
 
 
 def result_of(future: Future, what: str) -> Any:  # noqa: ANN401  # what the task returned
@@ -74,14 +84,18 @@ def _threads(distributed: Any) -> Iterator[Client]:  # noqa: ANN401  # a module
     """A cluster of threads in this process: data are not copied, and scripts need no ``__main__`` guard."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     _log.info("there is no Dask client: using %d threads of this process", cores)
-    with (
-        distributed.LocalCluster(
-            n_workers=1,
-            threads_per_worker=cores,
-            processes=False,
-            dashboard_address=":0",  # any free port
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+    state = random.getstate()  # the scheduler draws from Python's random numbers
+    try:
+        with (
+            distributed.LocalCluster(
+                n_workers=1,
+                threads_per_worker=cores,
+                processes=False,
+                dashboard_address=":0",  # any free port
+                silence_logs=logging.CRITICAL,
+            ) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+    finally:
+        random.setstate(state)

@@ -10,11 +10,12 @@ from uuid import uuid4
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder
+from sotdd.sketches.builder import SketchBuilder, check_name
 from sotdd.sketches.cluster.clients import Client, Future, connected, result_of
 from sotdd.sketches.cluster.reduction import Delayed, merged_partitions
 from sotdd.sketches.cluster.sources import Partition, partitions_of
 from sotdd.sketches.cluster.tasks import Pass, finish, refusal_of
+from sotdd.sketches.levels import QUANTILES
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassesDoNotFit
 
@@ -31,7 +32,7 @@ def sketch(
     *,
     features: str | Sequence[str] | None = None,
     label: str | None = "auto",
-    n_quantiles: int = 512,
+    n_quantiles: int = QUANTILES,
     name: str = "data",
     progress: Progress = None,
 ) -> Sketch:
@@ -70,9 +71,10 @@ def sketch(
     >>> batches = [dask.delayed(batch)(seed) for seed in range(3)]
     >>> projections = sotdd.Projections.fit([batch(0)], n_projections=64)
     >>> sotdd.cluster.sketch(batches, projections)
-    Sketch('data': 3,000 points, 2 classes, 64 projections × 512 quantiles)
+    Sketch('data': 3,000 points, 2 classes, 64 projections × 384 quantiles)
     """
     require("dask", "sotdd.cluster", "'sotdd[cluster]'")
+    check_name(name)
     kept = SketchBuilder(projections, n_quantiles=n_quantiles).n_quantiles
     only_pass = Pass(projections, kept, ONE_PASS_BYTES)
     with connected(client) as active, reporting(progress, f"Sketching {name}") as report:

@@ -12,6 +12,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.inputs import ParquetBatches
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.table_batches import batch_columns
+from sotdd.inputs.settings import AUTO, checked_label
 from sotdd.sketches.cluster.clients import Client, result_of
 from sotdd.sketches.cluster.tasks import Refusal
 
@@ -48,7 +49,7 @@ def partitions_of(
     if isinstance(source, (str, Path)) or (several and all(isinstance(part, (str, Path)) for part in source)):
         return _of_parquet(source, features, label, client)
     if several and all(_is_to_come(part) for part in source):
-        if features is not None or label != "auto":
+        if features is not None or checked_label(label) != AUTO:
             raise SotddError("features and label name columns: a batch is (features, labels) and needs neither.")
         return [Partition(f"batch {place}", part) for place, part in enumerate(source)]
     raise SotddError(

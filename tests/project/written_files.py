@@ -1,0 +1,45 @@
+"""Every kind of file that the package writes: two versions of each, and how to tell which one a file holds."""
+
+from pathlib import Path
+
+import numpy as np
+
+import sotdd
+from sotdd.inputs.encode import _keep
+
+KINDS = ["sketch", "builder", "statistics", "csv", "report", "vectors"]
+
+
+def made(version):
+    """What writes each kind of file; those of version 1 are larger, so that a half would be seen."""
+    rng = np.random.default_rng(version)
+    n = 200 + 50 * version
+    x, y = rng.normal(size=(n, 3)), rng.integers(3, size=n)
+    projections = sotdd.Projections.fit([(x, y)], n_projections=64 * (1 + version), seed=1)
+    matrix = sotdd.pairwise({"a": x, "b": x + 1}, n_projections=16)
+    return {
+        "sketch": sotdd.sketch((x, y), projections).save,
+        "builder": sotdd.SketchBuilder(projections).add(x, y).save,
+        "statistics": sotdd.ClassStatistics(projections).add(x, y).save,
+        "csv": matrix.to_csv,
+        "report": lambda path: sotdd.report(matrix, path, title=f"version {version}"),
+        "vectors": lambda path: _keep(Path(path), np.full((n, 50), version)),
+    }
+
+
+def version_of(kind, path):
+    """Read a file, all of it, and say which version it is."""
+    if kind == "sketch":
+        return sotdd.Sketch.load(path).n_projections // 64 - 1
+    if kind == "builder":
+        return sotdd.SketchBuilder.load(path).projections.n_projections // 64 - 1
+    if kind == "statistics":
+        return sotdd.ClassStatistics.load(path).projections.n_projections // 64 - 1
+    if kind == "vectors":
+        return int(np.load(path)[-1, -1])
+    text = Path(path).read_text(encoding="utf-8")
+    if kind == "report":
+        assert text.rstrip().endswith("</html>")
+        return int(text.partition("version ")[2][0])
+    assert text.count("\n") == 3
+    return [made(version)["csv"]() for version in (0, 1)].index(text)

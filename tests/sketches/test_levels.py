@@ -1,0 +1,205 @@
+"""Quantile functions cut into parts, and put together again between the means: against samples of them in float64."""
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd.demo import digits
+from sotdd.kernels.quantiles import compare_functions, row_losses
+from sotdd.sketches.levels import QUANTILES, Levels, places_of_points
+
+LEVELS = [Levels(1), Levels(2), Levels(7), Levels(40), Levels(40, "even"), Levels(256)]
+
+
+def mixed_rows(rng, lines=6, n=90):
+    """Normal values, ties, two groups far apart, an outlier, one value, and counts."""
+    rows = rng.normal(size=(lines, n))
+    rows[1] = rng.integers(4, size=n)
+    rows[2] += 10 * (rng.random(n) < 0.3)
+    rows[3, 0] = 1e4
+    rows[4] = 3.0
+    rows[5] = rng.poisson(0.4, size=n)
+    return np.sort(rows, axis=1).astype(np.float32)
+
+
+def function_at(means, levels, places):
+    """One quantile function, put together from its means, at some places; written down without regard to speed."""
+    edges, widths = levels.edges, levels.shares
+    values = []
+    for place in places:
+        q = min(int(np.searchsorted(edges, place, side="right")) - 1, levels.count - 1)
+        mean, share = float(means[q]), (place - edges[q]) / widths[q]
+        if not levels.smooth or q in (0, levels.count - 1):
+            values.append(mean)
+            continue
+        before, after = float(means[q - 1]), float(means[q + 1])
+        rise_before = before - float(means[max(q - 2, 0)])
+        rise_after = float(means[min(q + 2, levels.count - 1)]) - after
+        low, high = min(before + rise_before, mean), max(after - rise_after, mean)
+        if high - low > 8 * max(rise_before, rise_after):
+            jump = (high - mean) / (high - low)
+            reach = min(1 / 32, jump, 1 - jump)  # it rises over a little of the part
+            values.append(np.interp(share, [jump - reach, jump + reach], [low, high]) if reach else mean)
+            continue
+        # The value at an edge lies on the line through the middles of its two parts.
+        at_begin = before + (mean - before) * widths[q - 1] / (widths[q - 1] + widths[q])
+        at_end = mean + (after - mean) * widths[q] / (widths[q] + widths[q + 1])
+        rise = max(min(mean - at_begin, at_end - mean), 0.0)
+        values.append(mean + rise * (2 * share - 1))
+    return np.array(values)
+
+
+def middles(levels):
+    """Places within every part, and what each of them counts by."""
+    each = max(400, 18_000 // levels.count)
+    inside = (np.arange(each) + 0.5) / each
+    places = (levels.edges[:-1, None] + levels.shares[:, None] * inside).ravel()
+    return places, np.repeat(levels.shares / each, each)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+def test_means_are_what_the_definition_says(rng, levels):
+    rows = mixed_rows(rng)
+    means = levels.means(rows)
+    for row, found in zip(rows, means, strict=True):
+        sums = np.concatenate([[0], np.cumsum(row.astype(np.float64))]) / row.size
+        expected = np.diff(np.interp(levels.edges, places_of_points(row.size), sums)) / levels.shares
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(row).max())
+
+
+def test_parts_are_finer_towards_both_ends_and_nested():
+    edges = Levels(256).edges
+    np.testing.assert_allclose(edges + edges[::-1], 1, atol=1e-14)
+    assert (np.diff(edges) > 0).all()
+    assert edges[1] < 1e-6
+    assert np.diff(edges).max() < 1 / 128  # never more than twice as coarse as parts of equal probability
+    np.testing.assert_array_equal(edges[::4], Levels(64).edges)
+    means = Levels(256).means(mixed_rows(np.random.default_rng(0), n=3000))
+    twice = Levels(64).means(means, Levels(256).edges)
+    np.testing.assert_allclose(
+        twice, Levels(64).means(mixed_rows(np.random.default_rng(0), n=3000)), rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("levels", LEVELS)
+def test_functions_are_compared_as_they_are(rng, levels, p):
+    a, b = mixed_rows(rng), mixed_rows(rng, n=130)
+    means_a, means_b = levels.means(a), levels.means(b)
+    costs, within = np.empty(6), np.empty(6)
+    compare_functions(means_a, means_b, levels.edges, levels.smooth, p, costs, within)
+    places, weights = middles(levels)
+    for line in range(6):
+        gap = function_at(means_a[line], levels, places) - function_at(means_b[line], levels, places)
+        # Samples at 400 places of a part, some of which jumps: off by one place in the part that counts most.
+        assert costs[line] == pytest.approx(np.sum(weights * np.abs(gap) ** p), rel=0.01, abs=1e-6)
+    if p == 2:
+        between = (means_a.astype(float) - means_b) ** 2 @ levels.shares
+        np.testing.assert_allclose(between + within, costs, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+def test_what_is_lost_is_what_the_definition_says(rng, levels):
+    rows = mixed_rows(rng)
+    means, lost = levels.means(rows), np.empty((6, 2))
+    row_losses(rows, places_of_points(90), means, levels.edges, levels.smooth, lost)
+    places, weights = middles(levels)
+    for line, row in enumerate(rows):
+        gap = row[np.minimum((places * 90).astype(int), 89)] - function_at(means[line], levels, places)
+        # Of the first, an upper bound: a gap that changes sign within a point counts as if it did not.
+        assert (
+            0.97 * np.sum(weights * np.abs(gap)) - 1e-4 <= lost[line, 0] <= 1.5 * np.sum(weights * np.abs(gap)) + 1e-3
+        )
+        off_by_a_place = float(np.ptp(row)) * np.sqrt(weights.max())  # where the function jumps
+        assert lost[line, 1] == pytest.approx(np.sqrt(np.sum(weights * gap**2)), rel=0.03, abs=off_by_a_place)
+
+
+def test_functions_keep_the_means_and_rise(rng):
+    levels = Levels(64)
+    means = levels.means(mixed_rows(rng, n=5000))
+    places, _ = middles(levels)
+    for row in means:
+        values = function_at(row, levels, places).reshape(64, -1)
+        assert (np.diff(values, axis=1) >= -1e-6 * np.abs(values).max()).all()
+        np.testing.assert_allclose(values.mean(axis=1), row, rtol=5e-3, atol=5e-3 * (np.ptp(row) + 1e-3))
+
+
+# --------------------------------------------------------------------------- the promise
+
+
+def digit_halves(rng):
+    images, labels = digits()
+    first, second = np.array_split(rng.permutation(len(images)), 2)
+    return (images[first], labels[first]), (images[second], labels[second])
+
+
+def far_classes(rng):
+    """Label terms that lie far apart: quantile functions jump where the classes meet."""
+    x, y = rng.normal(size=(8000, 5)), rng.choice(6, size=8000, p=[0.3, 0.25, 0.2, 0.15, 0.06, 0.04])
+    x += 3 * rng.normal(size=(6, 5))[y]
+    return (x[:4000], y[:4000]), (x[4000:], y[4000:])
+
+
+def many_classes(rng):
+    x, y = rng.integers(4, size=(4000, 8)).astype(float), rng.integers(200, size=4000)
+    return (x[:2000], y[:2000]), (x[2000:], y[2000:])
+
+
+def heavy(rng):
+    x = rng.standard_t(2, size=(10_000, 4))
+    return x[:5000], x[5000:] + 0.5
+
+
+def one_outlier(rng):
+    x = rng.normal(size=(10_000, 4))
+    x[3] = 1e3
+    return x[:5000], x[5000:] + 0.5
+
+
+def one_feature(rng):
+    x = np.exp(1.5 * rng.normal(size=(12_000, 1)))
+    return x[:6000], x[6000:]
+
+
+CASES = [digit_halves, far_classes, many_classes, heavy, one_outlier, one_feature]
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_sketches_are_within_one_percent(rng, case, p):
+    """Halves of one set, and heavy tails: 512 parts of equal probability lose up to 68 percent of these."""
+    a, b = case(rng)
+    projections = sotdd.Projections.fit([a, b], n_projections=128)
+    whole, cut = (
+        [sotdd.sketch(data, projections, n_quantiles=count) for data in (a, b)] for count in (None, QUANTILES)
+    )
+    assert cut[0].distance(cut[1], p).value == pytest.approx(whole[0].distance(whole[1], p).value, rel=0.01)
+
+
+def test_distances_stay_those_of_a_metric(rng):
+    sets = [rng.normal(shift, 1 + shift, size=(700, 4)) for shift in (0.0, 0.1, 0.4)]
+    projections = sotdd.Projections.fit(sets, n_projections=64)
+    a, b, c = (sotdd.sketch(data, projections, n_quantiles=32) for data in sets)
+    assert a.distance(a).value == 0
+    assert a.distance(b).value == b.distance(a).value
+    for p in (1, 2):
+        assert a.distance(c, p).value <= a.distance(b, p).value + b.distance(c, p).value + 1e-12
+
+
+# --------------------------------------------------------------------------- parts of equal probability, as of old
+
+
+def test_sketches_of_older_versions_meet_data_but_not_new_sketches(tmp_path, rng):
+    from dataclasses import replace
+
+    a, b = rng.normal(size=(3000, 4)), rng.normal(0.3, 1, size=(2500, 4))
+    projections = sotdd.Projections.fit([a, b], n_projections=64)
+    even = Levels(512, "even")
+    old_a, old_b = (sotdd.sketch(data, projections, n_quantiles=None).cut(even) for data in (a, b))
+    assert old_a.spacing == "even"
+    plain = np.sqrt(np.mean((old_a.quantiles.astype(float) - old_b.quantiles) ** 2))
+    assert old_a.distance(old_b).value == pytest.approx(plain, rel=1e-6)
+    old_a.save(tmp_path / "old.sotdd")
+    assert sotdd.distance(tmp_path / "old.sotdd", b).value == pytest.approx(plain, rel=1e-6)
+    with pytest.raises(sotdd.SotddError, match=r"'kept' was made by an older version.*sketch its data again"):
+        sotdd.sketch(b, projections).distance(replace(old_a, name="kept"))

@@ -26,12 +26,12 @@ _compiled = partial(numba.njit, nogil=True, error_model="numpy")
 
 def kernel(function: _F) -> _F:
     """Compile a loop on first use, without the GIL, cached on disk where that is possible."""
-    return _cached(function, fastmath=_FAST_SUMS)
+    return _cached(function, _FAST_SUMS)
 
 
 def exact_kernel(function: _F) -> _F:
     """As `kernel`, for loops whose sums are formed in the order in which they are written."""
-    return _cached(function, fastmath=set())
+    return _cached(function, set())
 
 
 def step(function: _F) -> _F:
@@ -44,8 +44,13 @@ def step(function: _F) -> _F:
     return cast("_F", _compiled(fastmath=_FAST_SUMS, forceinline=True)(function))
 
 
-def _cached(function: _F, fastmath: set[str]) -> _F:
+def exact_step(function: _F) -> _F:
+    """As `step`, with sums formed in the order in which they are written."""
+    return cast("_F", _compiled(fastmath=set(), forceinline=True)(function))
+
+
+def _cached(function: _F, liberties: set[str]) -> _F:
     try:
-        return cast("_F", _compiled(fastmath=fastmath, cache=True)(function))
+        return cast("_F", _compiled(fastmath=liberties, cache=True)(function))
     except RuntimeError:  # no writable place for the cache: compile in every process instead
-        return cast("_F", _compiled(fastmath=fastmath)(function))
+        return cast("_F", _compiled(fastmath=liberties)(function))

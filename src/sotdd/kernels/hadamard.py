@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sotdd.kernels.compiling import Floats, exact_kernel
+from sotdd.kernels.compiling import Floats, exact_kernel, exact_step
 from sotdd.kernels.lanes import LANES, add_multiple, butterflies, copy, multiply, transpose
 
 _two, _four, _eight, _sixteen = butterflies(2), butterflies(4), butterflies(8), butterflies(16)
@@ -19,7 +19,7 @@ _two, _four, _eight, _sixteen = butterflies(2), butterflies(4), butterflies(8), 
 _FINISHED = 64
 
 
-@exact_kernel
+@exact_step
 def _transform(z: Floats, size: int) -> None:
     """Multiply the first ``size`` lines of z by H of that size: four levels at a time, then those that are left."""
     left = size
@@ -39,7 +39,7 @@ def _transform(z: Floats, size: int) -> None:
         left = stride
 
 
-@exact_kernel
+@exact_step
 def _fold(z: Floats, size: int, first: int, rows: int) -> None:
     """The levels of a transform that lead to rows first, …, first + rows - 1 alone; the rest is left to a smaller H."""
     stride = size // 2
@@ -50,7 +50,7 @@ def _fold(z: Floats, size: int, first: int, rows: int) -> None:
         stride //= 2
 
 
-@exact_kernel
+@exact_step
 def _load(points: Floats, start: int, signs: Floats, z: Floats) -> None:
     """Write points start, …, start + LANES - 1, times signs, as lanes of z; zeros where there are none."""
     d, flat = points.shape[1], points.ravel()
@@ -68,7 +68,7 @@ def _load(points: Floats, start: int, signs: Floats, z: Floats) -> None:
         multiply(z, LANES * j, signs[j])
 
 
-@exact_kernel
+@exact_step
 def _products(z: Floats, basis: Floats, along: Floats) -> None:
     """Write products of the points in z with each row of ``basis``."""
     along[:] = np.float32(0.0)
@@ -77,7 +77,7 @@ def _products(z: Floats, basis: Floats, along: Floats) -> None:
             add_multiple(along, LANES * k, basis[k, j], z, LANES * j)
 
 
-@exact_kernel
+@exact_step
 def _write(z: Floats, along: Floats, lean: Floats, scales: Floats, start: int, out: Floats) -> None:
     """Add what rows lean by, scale, and write values of points from ``start`` on to ``out`` (B, m)."""
     here = min(LANES, out.shape[1] - start)

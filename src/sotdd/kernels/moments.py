@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.kernels.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
+from sotdd.kernels.compiling import Doubles, Floats, Integers, exact_kernel, exact_step, kernel, step
 
 # --------------------------------------------------------------------------- points
 
@@ -217,7 +217,7 @@ def gaussian_gaps(a: Doubles, b: Doubles, p: float, out: Doubles) -> None:
         out[line, 2] = third - variance / (draws - 1)
 
 
-@exact_kernel
+@exact_step
 def _powers(a: Doubles, b: Doubles, p: float) -> tuple[float, float, float]:
     gap, root = a[0] - b[0], a[1] - b[1]
     squares = gap * gap + root * root, gap * gap, a[1] * a[1] + b[1] * b[1]

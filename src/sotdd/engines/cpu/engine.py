@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,9 @@ _DRAW_BYTES = 64 << 20
 
 # How many tiles are in memory at a time: points are converted to float32 once for all of them.
 _TILES = 2
+
+# Shares that sums over the points of a dataset are made in.
+_SHARES = 16
 
 # Rows that a thread takes at a time: together about this many values, a second-level cache's worth.
 _ITEM_VALUES = 1 << 18
@@ -125,22 +128,15 @@ class CpuEngine:
             yield View(slice(start, start + len(block)), rows, block, terms, moments)
 
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
-        """Sums over the scaled points of each dataset, one dataset to a thread."""
-
-        def sums_of(data: LabelledData) -> PointSums:
-            lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
-            for part in data.feature_parts():
-                by_class = np.zeros((len(data.classes), part.stop - part.start))
-                powers = lengths if part.start == 0 else np.empty(0)  # lengths of points are summed once
-                for block in data.blocks():
-                    points = scaled(data.rows(block), scaler, data.name)
-                    moment_kernels.norm_sums(points, data.codes[block], powers, part.start, by_class)
-                total[part] = by_class.sum(axis=0)
-                with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
-                    between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
-            return PointSums(lengths, total, between)
-
-        return self._workers.each(sums_of, datasets)
+        """Sums over the scaled points of each dataset: all threads on a large one, one to each of the small ones."""
+        shares = [_shares_of(data) for data in datasets]
+        small = [number for number, parts in enumerate(shares) if len(parts) == 1]
+        of_small = self._workers.each(lambda number: _point_sums(datasets[number], scaler, shares[number], map), small)
+        sums = dict(zip(small, of_small, strict=True))
+        for number, data in enumerate(datasets):
+            if number not in sums:
+                sums[number] = _point_sums(data, scaler, shares[number], self._workers.each)
+        return [sums[number] for number in range(len(datasets))]
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
         """W_p^p between each sorted row of a (B, n) and of b (B, m)."""
@@ -283,6 +279,34 @@ class CpuEngine:
 # ------------------------------------------------------------------ the verbs, on what one thread takes
 
 
+def _point_sums(
+    data: LabelledData,
+    scaler: Scaler | None,
+    shares: Sequence[Sequence[slice]],
+    each: Callable[[Callable[[Sequence[slice]], tuple[Doubles, Doubles]], Iterable[Sequence[slice]]], Iterable[Any]],
+) -> PointSums:
+    """Sums over the points of a dataset, whose blocks are shared out; they are added up in the order of the shares."""
+    lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
+    for part in data.feature_parts():
+
+        def sums_of(blocks: Sequence[slice], part: slice = part) -> tuple[Doubles, Doubles]:
+            by_class = np.zeros((len(data.classes), part.stop - part.start))
+            powers = np.zeros(3 if part.start == 0 else 0)  # lengths of points are summed once
+            for block in blocks:
+                points = scaled(data.rows(block), scaler, data.name)
+                moment_kernels.norm_sums(points, data.codes[block], powers, part.start, by_class)
+            return powers, by_class
+
+        by_class = np.zeros((len(data.classes), part.stop - part.start))
+        for powers, of_share in each(sums_of, shares):
+            by_class += of_share
+            lengths[: len(powers)] += powers
+        total[part] = by_class.sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
+            between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
+    return PointSums(lengths, total, between)
+
+
 def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
     """Points (m, d) as float32, centred and scaled."""
     if scaler is not None:
@@ -349,6 +373,13 @@ def _laid_out(data: LabelledData, chunk: int, degree: int) -> _Layout:
     room = np.empty((chunk, degree + 1)), np.empty((chunk, degree + 1, degree + 1)), np.empty((chunk, 3))
     rows = np.empty((chunk, data.n_points), np.float32)
     return _Layout(data, *data.grouping(), rows, room if degree else None)
+
+
+def _shares_of(data: LabelledData) -> list[list[slice]]:
+    """Blocks of points in a few shares, which depend on the data alone, so that sums have the same bits."""
+    blocks = data.blocks()
+    size = max(1, -(-len(blocks) // _SHARES))
+    return [blocks[start : start + size] for start in range(0, len(blocks), size)]
 
 
 def _fitting_tile(datasets: Sequence[LabelledData], projections: Projections) -> int:

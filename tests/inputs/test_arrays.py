@@ -71,6 +71,7 @@ def test_transforms(xy, folder):
         ({"features": "x"}, "leave it out"),
         ({"label": "x"}, "leave it out"),
         ({"split": "train"}, "leave it out"),
+        ({"split": np.ones(3)}, "split is a ndarray: expected the name of a split"),
         ({"broken": "skip"}, "leave it out"),
         ({"broken": "mend"}, "broken is 'mend'"),
         ({"image_size": (1, 2, 3)}, "image_size is a tuple"),
@@ -89,7 +90,22 @@ def test_options_that_mean_nothing(options, said):
     assert said in refusal((np.eye(3), [0, 1, 2]), **options)
 
 
-# Folders by a lucky guess are left out: "/" would be searched for images.
+def test_a_transform_need_not_be_comparable():
+    class Doubled:
+        def __call__(self, rows):
+            return 2 * rows
+
+        def __ne__(self, other):
+            raise TypeError("no truth to that")
+
+        __eq__ = __ne__
+        __hash__ = object.__hash__
+
+    opened = open_dataset(np.eye(3), transform=Doubled())
+    assert (opened.rows(slice(None)) == 2 * np.eye(3)).all()
+
+
+# Folders by a lucky guess are left out: ".." would be searched for images.
 TEXTS = st.text().filter(lambda text: text.strip("/.~") != "")
 
 

@@ -22,6 +22,7 @@ def test_huggingface(xy, folder, hub):
     same(open_dataset("hf:saved"), xy)
     hub.DatasetDict({"train": data, "test": data.select(range(10))}).save_to_disk("splits")
     same(open_dataset("hf:splits::split=test"), (x[:10], y[:10]))
+    same(open_dataset("hf:splits", split=hub.Split.TEST), (x[:10], y[:10]))
     with pytest.raises(sotdd.SotddError, match="splits 'train', 'test': choose one with split="):
         open_dataset("hf:splits")
     with pytest.raises(sotdd.SotddError, match="and no 'dev'"):

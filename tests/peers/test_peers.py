@@ -173,6 +173,8 @@ def test_mmd_is_symmetric(rng):
     [
         (lambda a, b: peers.otdd(a, b, inner="best"), "inner is 'best'"),
         (lambda a, b: peers.otdd(a, b, outer="best"), "outer is 'best'"),
+        (lambda a, b: peers.otdd(a, b, outer=np.ones(3)), "outer is a ndarray"),
+        (lambda a, b: peers.otdd(a, b, inner=np.ones(3)), "inner is a ndarray"),
         (lambda a, b: peers.otdd(a, b, p=0.5), "p is 0.5"),
         (lambda a, b: peers.otdd(a, b, max_points=0), "max_points is 0"),
         (lambda a, b: peers.otdd(a, b, seed=-1), "seed is -1"),

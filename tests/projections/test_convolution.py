@@ -139,6 +139,11 @@ def test_shapes_that_match(points, shape, settings):
     assert sotdd.distance(x, x, directions=sotdd.Convolution(shape, **settings), n_projections=1).value == 0
 
 
+def test_an_array_without_sizes_is_no_shape():
+    with pytest.raises(sotdd.SotddError, match="image_shape is a ndarray: expected"):
+        sotdd.Convolution(np.array(4))  # NumPy calls it iterable
+
+
 @pytest.mark.parametrize("points", [(32, 32, 3), (3, 31, 32), (784,), (3, 1024)])
 def test_shapes_that_do_not_match(points):
     x = np.zeros((2, *points))

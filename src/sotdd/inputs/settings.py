@@ -98,9 +98,9 @@ def checked_settings(asked: Mapping[str, Any]) -> Settings:
         max_points=_checked_count(asked["max_points"], "max_points"),
         seed=check_seed(asked["seed"]),
         broken=_checked_choice(asked["broken"], "broken", ("refuse", "skip")),
-        split=asked["split"],
+        split=_checked_split(asked["split"]),
     )
-    return DEFAULTS if settings == DEFAULTS else settings
+    return settings if settings.prepares or settings != DEFAULTS else DEFAULTS
 
 
 def checked_columns(features: object) -> tuple[Name, ...] | None:
@@ -145,6 +145,14 @@ def _checked_transform(transform: object) -> Callable[[Any], Any] | None:
     if transform is not None and (not callable(transform) or isinstance(transform, type)):
         raise SotddError(f"transform is {described(transform)}: expected a function of a batch.")
     return transform
+
+
+def _checked_split(split: object) -> str | None:
+    """The name of a split, of which the library ``datasets`` has constants that are not text."""
+    name = str(split) if type(split).__module__.partition(".")[0] == "datasets" else split
+    if not isinstance(name, str | None):
+        raise SotddError(f"split is {described(split)}: expected the name of a split, or None.")
+    return name
 
 
 def _checked_count(value: object, name: str) -> int | None:

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.multidimensional_scaling import classical_scaling, smacof
 from sotdd.engines.cpu.workers import Workers
@@ -64,15 +65,13 @@ def label_distances(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p:
 
 def _between(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: float) -> Callable[[int, int], float]:
     """The distance of two classes by index, as ``inner`` says."""
-    if inner == "exact":
+    if check_choice(inner, "inner", ("exact", "gaussian")) == "exact":
         refuse_large_plans(max(map(len, a)), max(map(len, b)), copies=6, what="exact label distance")
         return lambda i, j: exact_transport(costs(a[i], b[j], p))
-    if inner == "gaussian":
-        with Workers() as workers:
-            fitted_a = workers.each(Gaussian.fit, a)
-            fitted_b = fitted_a if a is b else workers.each(Gaussian.fit, b)
-        return lambda i, j: fitted_a[i].squared_distance(fitted_b[j]) ** (p / 2)
-    raise SotddError(f"inner is {inner!r}: expected 'exact' or 'gaussian'.")
+    with Workers() as workers:
+        fitted_a = workers.each(Gaussian.fit, a)
+        fitted_b = fitted_a if a is b else workers.each(Gaussian.fit, b)
+    return lambda i, j: fitted_a[i].squared_distance(fitted_b[j]) ** (p / 2)
 
 
 def distinct_labels(distances: Doubles) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from sotdd.basics.checks import check_order, check_positive
+from sotdd.basics.checks import check_choice, check_order, check_positive
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Report
 from sotdd.inputs.data import LabelledData
@@ -78,6 +78,7 @@ def otdd(
            [ 4.,  9.]])
     """
     p = check_order(p)
+    check_choice(outer, "outer", ("exact", "sinkhorn"))
     loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
     method = f"OTDD, {inner} labels" + (", Sinkhorn" if outer == "sinkhorn" else "")
     distances = {}
@@ -132,8 +133,6 @@ def transport_datasets(
         if regularisation is not None:
             raise SotddError("regularisation is given with outer='exact': it belongs to outer='sinkhorn'.")
         return DatasetTransport(exact_transport(_joint_cost(a, b, labels, p)), labels)
-    if outer != "sinkhorn":
-        raise SotddError(f"outer is {outer!r}: expected 'exact' or 'sinkhorn'.")
     return _debiased(a, b, labels, inner, regularisation, p)
 
 

@@ -7,7 +7,7 @@ the stack; from there on images are projected by a matrix product like any other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, TypeAlias
 
@@ -103,7 +103,10 @@ class Convolution:
 
     def __post_init__(self) -> None:
         """Check the settings and that the stack ends in one pixel."""
-        shape = tuple(self.image_shape) if isinstance(self.image_shape, Iterable) else (self.image_shape,)
+        try:
+            shape = tuple(self.image_shape)
+        except TypeError:  # it has no sizes
+            shape = ()
         if len(shape) not in (2, 3) or not all(_is_positive(size) for size in shape):
             raise SotddError(
                 f"image_shape is {_shown(self.image_shape)}: expected (height, width) or (channels, height, width)."

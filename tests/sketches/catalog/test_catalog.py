@@ -107,6 +107,9 @@ def test_a_taken_name_is_refused_or_overwritten(catalog, sketches):
         catalog.add("set 1", sketches["set 2"], place=77)
     with pytest.raises(sotdd.SotddError, match="there is an entry 'set 2'"):
         catalog.add_many({"free": sketches["set 1"], "set 2": sketches["set 1"]})
+    for odd in ("no", np.zeros(2)):
+        with pytest.raises(sotdd.SotddError, match=r"overwrite is .*: expected True or False"):
+            catalog.add("set 1", sketches["set 2"], overwrite=odd)
     assert "free" not in catalog
     assert catalog.entry("set 1").metadata["place"] == 1
     catalog.add("set 1", sketches["set 2"], overwrite=True, colour="red")

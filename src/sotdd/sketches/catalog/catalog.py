@@ -7,7 +7,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal
 
-from sotdd.basics.checks import check_count, described
+from sotdd.basics.checks import check_count, check_flag, described
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import checked_path, shown
 from sotdd.basics.progress import Progress
@@ -115,6 +115,7 @@ class Catalog:
             raise SotddError(
                 f"metadata is {described(metadata)}: expected metadata by name, such as {{'a': {{'n': 1}}}}."
             )
+        check_flag(overwrite, "overwrite")
         checked = {name: checked_metadata(values) for name, values in (metadata or {}).items()}
         for name in checked:
             if name not in sketches:

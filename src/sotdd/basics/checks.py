@@ -20,12 +20,12 @@ LARGEST_COUNT = 10**9
 _BITS = 1024
 
 
-def check_count(value: object, name: str) -> int:
-    """Return a whole number from one to `LARGEST_COUNT`, or refuse."""
+def check_count(value: object, name: str, most: int = LARGEST_COUNT) -> int:
+    """Return a whole number from one to ``most``, or refuse."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
         raise SotddError(f"{name} is {described(value)}: expected an integer of at least 1.")
-    if value > LARGEST_COUNT:
-        raise SotddError(f"{name} is {described(value)}: expected at most {LARGEST_COUNT:,}.")
+    if value > most:
+        raise SotddError(f"{name} is {described(value)}: expected at most {most:,}.")
     return int(value)
 
 

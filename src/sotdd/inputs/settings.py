@@ -93,7 +93,7 @@ def checked_settings(asked: Mapping[str, Any]) -> Settings:
         image_mode=_checked_choice(asked["image_mode"], "image_mode", (None, "L", "RGB")),
         transform=_checked_transform(asked["transform"]),
         encoder=None if encoder is None else Encoder(encoder, encoder_name),
-        bins=None if asked["bins"] is None else _bounded(check_count(asked["bins"], "bins"), "bins", _MOST_BINS),
+        bins=None if asked["bins"] is None else check_count(asked["bins"], "bins", _MOST_BINS),
         drop_missing=bool(asked["drop_missing"]),
         max_points=_checked_count(asked["max_points"], "max_points"),
         seed=check_seed(asked["seed"]),
@@ -131,7 +131,7 @@ def _checked_image_size(size: object) -> tuple[int, int] | None:
     sides = (size, size) if isinstance(size, int) else size
     if not isinstance(sides, (tuple, list)) or len(sides) != 2:
         raise SotddError(f"image_size is {described(size)}: expected (height, width) or one number for a square.")
-    height, width = (_bounded(check_count(side, "image_size"), "image_size", _LARGEST_SIDE) for side in sides)
+    height, width = (check_count(side, "image_size", _LARGEST_SIDE) for side in sides)
     return height, width
 
 
@@ -157,9 +157,3 @@ def _checked_split(split: object) -> str | None:
 
 def _checked_count(value: object, name: str) -> int | None:
     return None if value is None else check_count(value, name)
-
-
-def _bounded(value: int, name: str, most: int) -> int:
-    if value > most:
-        raise SotddError(f"{name} is {described(value)}: expected at most {most:,}.")
-    return value

@@ -76,7 +76,6 @@ def sources(tmp_path_factory):
     [
         "sotdd.open_dataset('big.npz')",
         "sotdd.open_dataset('big.npy', label='big_labels.npy')",
-        "sotdd.open_dataset('big_columns.npy', label=None)",
         "sotdd.open_dataset('big_images')",
         "sotdd.open_dataset('big_images', image_size=side)",
         "sotdd.open_dataset('big_images', broken='skip')",
@@ -87,7 +86,7 @@ def sources(tmp_path_factory):
         "sotdd.open_dataset((x, codes), bins=2)",
         "sotdd.open_dataset(frame)",
     ],
-    ids=["npz", "npy-labels", "npy-columns", "image", "image-size", "image-skip", "array-size", "points", "transform",
+    ids=["npz", "npy-labels", "image", "image-size", "image-skip", "array-size", "points", "transform",
          "encoder", "bins", "frame"],
 )  # fmt: skip
 def test_what_does_not_fit_is_said_in_one_line(sources, call):
@@ -102,6 +101,15 @@ def test_what_does_not_fit_is_said_in_one_line(sources, call):
     for wrong in ("is broken", "not installed", "expected an", "[Errno"):
         assert wrong not in said or "does not fit" in said
     assert any(word in said for word in ("max_points=", "image_size", "numpy.save"))
+
+
+def test_a_file_of_columns_is_opened_without_reading_it(sources):
+    call = "sotdd.open_dataset('big_columns.npy', label=None).rows(slice(5, 9)).shape"
+    child = CHILD.replace("np.asarray(data.features) if read else data", "data")
+    done = subprocess.run(
+        [sys.executable, "-c", child, call], cwd=sources, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.stderr, done.stdout) == ("", "opened (4, 8)\n")
 
 
 def test_blocks_that_do_not_fit_are_said_in_one_line(sources):

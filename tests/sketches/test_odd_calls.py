@@ -49,6 +49,19 @@ def test_batches_that_are_none(projections, batches, said):
         sotdd.sketch_stream(batches, projections)
 
 
+def test_objects_that_only_seem_to_be_data(projections, x):
+    """A delayed value of Dask has every attribute that it is asked for."""
+    delayed = pytest.importorskip("dask").delayed(lambda: x)()
+    for call, said in [
+        (lambda: sotdd.sketch_stream(delayed, projections), "batches is a Delayed"),
+        (lambda: sotdd.ClassStatistics(projections).add(delayed), "batch"),
+        (lambda: sotdd.ClassStatistics(projections).terms(), "there are no points yet"),
+        (lambda: sotdd.sketch(x, projections).save("never", half=x), "half is an array"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            call()
+
+
 def test_errors_of_the_batches_themselves_are_their_own(projections, x):
     def broken():
         yield x

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_seed
+from sotdd.basics.checks import check_count, check_flag, check_seed
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted, json_label, quoted
 from sotdd.projections.recipe import Projections
@@ -227,7 +227,7 @@ class Sketch:
         """
         from sotdd.sketches.file import write
 
-        write(self, path, half)
+        write(self, path, check_flag(half, "half"))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:

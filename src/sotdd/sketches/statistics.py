@@ -177,6 +177,7 @@ class ClassStatistics:
 
     def terms(self) -> NDArray[np.float64]:
         """The label term of each class, (L, C)."""
+        self._refuse_empty()
         if self.terms_kind is Polynomials:
             return np.stack([self.sums[label] / self.counts[label] for label in self.classes], axis=1)
         starts = range(0, self.projections.n_projections, BLOCK)
@@ -187,10 +188,15 @@ class ClassStatistics:
 
         Sums are exact; quantiles come from counts in bins.
         """
+        self._refuse_empty()
         if self.terms_kind is Polynomials:
             return np.zeros((self.projections.n_projections, len(self.classes)))
         starts = range(0, self.projections.n_projections, BLOCK)
         return np.concatenate([self._quantile_term_errors(start) for start in starts])
+
+    def _refuse_empty(self) -> None:
+        if not self.counts:
+            raise SotddError("there are no points yet, and so no label terms: add some first.")
 
     def _quantile_term_errors(self, start: int) -> NDArray[np.float64]:
         """A term is Σ c_k q_k with c in any direction, and the K means q_k are off by a bin's width / √3 together."""
@@ -216,7 +222,7 @@ def opened_batch(
     source = features if labels is None else (features, labels)
     points, classes = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
     shape = getattr(points, "shape", None)
-    if shape is not None and len(shape) > 1 and shape[0] == 0:
+    if isinstance(shape, tuple) and len(shape) > 1 and shape[0] == 0:
         if classes is not None and len(classes):  # type: ignore[arg-type]  # any kind of labels
             raise SotddError("a batch has labels but no features: expected one label per row.")
         return None

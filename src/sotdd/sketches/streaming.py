@@ -120,7 +120,7 @@ def _from_the_start(batches: Batches) -> Callable[[], Iterator[Dataset]]:
 
 def _one_by_one(batches: Iterable[Dataset], what: str) -> Iterator[Dataset]:
     try:
-        if not isinstance(batches, Iterable) or isinstance(batches, (str, bytes)):
+        if not isinstance(batches, Iterable) or isinstance(batches, (str, bytes)) or hasattr(batches, "__dask_graph__"):
             raise TypeError
         return iter(batches)
     except TypeError:

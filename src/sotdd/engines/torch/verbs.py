@@ -181,7 +181,7 @@ def row_blocks(data: LabelledData) -> list[slice]:
 
 def checked_device(device: str | torch.device) -> torch.device:
     """A torch device that is there, or an error that says which are."""
-    if device == "auto":
+    if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)

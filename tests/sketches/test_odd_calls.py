@@ -53,7 +53,7 @@ def test_objects_that_only_seem_to_be_data(projections, x):
     """A delayed value of Dask has every attribute that it is asked for."""
     delayed = pytest.importorskip("dask").delayed(lambda: x)()
     for call, said in [
-        (lambda: sotdd.sketch_stream(delayed, projections), "batches is a Delayed"),
+        (lambda: sotdd.sketch_stream(delayed, projections), "is a Delayed: expected a list"),
         (lambda: sotdd.ClassStatistics(projections).add(delayed), "batch"),
         (lambda: sotdd.ClassStatistics(projections).terms(), "there are no points yet"),
         (lambda: sotdd.sketch(x, projections).save("never", half=x), "half is an array"),

@@ -56,7 +56,7 @@ def test_objects_that_only_seem_to_be_data(projections, x):
         (lambda: sotdd.sketch_stream(delayed, projections), "is a Delayed: expected a list"),
         (lambda: sotdd.ClassStatistics(projections).add(delayed), "batch"),
         (lambda: sotdd.ClassStatistics(projections).terms(), "there are no points yet"),
-        (lambda: sotdd.sketch(x, projections).save("never", half=x), "half is an array"),
+        (lambda: sotdd.sketch(x, projections).save("never", half=x), "half is a ndarray"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):
             call()

@@ -174,6 +174,7 @@ POOLS: dict[str, tuple[str, ...]] = {
         "sotdd.Convolution((2, 1), 'stride')", "sotdd.Sphere", "'x'", "Tilted(eye(1, 2), ones(1) * 2)",
     ),
     "shared_directions": FLAGS,
+    "structured": FLAGS,
     "tilt": FLAGS,
     "scale": (
         "'auto'", "'pooled'", "'features'", "None", "sotdd.Scaler([0.0, 0.0], 2.0)", "sotdd.Scaler(zeros(3), 1.0)",

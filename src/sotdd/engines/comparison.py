@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_order
 from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.kept import kept_property
 from sotdd.basics.memory import available_bytes
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, pooled_floor, seed_of
@@ -76,22 +76,22 @@ class CostTable:
     pools: Sequence[Pool]
     dealt: list[NDArray[np.float64]]
 
-    @cached_property
+    @kept_property
     def even(self) -> bool:
         """Whether all projections count the same."""
         return bool((self.importance == 1).all())
 
-    @cached_property
+    @kept_property
     def of_datasets(self) -> list[NDArray[np.float64]]:
         """Of each dataset, what it adds to the controls of its pairs."""
         return [] if self.controls is None else self.controls.of_datasets(self.values, self.importance)
 
-    @cached_property
+    @kept_property
     def largest(self) -> list[NDArray[np.float64]]:
         """(L,) of each dataset, the largest projected value."""
         return [np.abs(ends).max(axis=1) for ends in self.reach]
 
-    @cached_property
+    @kept_property
     def flattened(self) -> list[bool]:
         """Of each dataset, whether float32 left no difference between its points, so far are they from zero."""
         return [
@@ -99,7 +99,7 @@ class CostTable:
             for ends, largest in zip(self.reach, self.largest, strict=True)
         ]
 
-    @cached_property
+    @kept_property
     def halves(self) -> dict[int, tuple[int, NDArray[np.float64]]]:
         """Of each dataset that was halved, its number of points and how far its halves are apart."""
         return {

@@ -17,12 +17,12 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.kept import kept_property
 from sotdd.engines.protocol import Engine, PointSums, View
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Tilted
@@ -61,7 +61,7 @@ class _Lengths:
     between: float  # mean over θ of the mean square of projected class means
     mean: Doubles  # (d,) of all points
 
-    @cached_property
+    @kept_property
     def light(self) -> NDArray[np.bool_]:
         """Which of the even orders have tails light enough to control by."""
         orders = np.array(_EVEN)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from threading import Lock
 from typing import Protocol
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.kept import kept_property
 from sotdd.basics.streams import Stream, generator
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, Tilted, checked_draw
 from sotdd.projections.hadamard import Hadamard
@@ -152,7 +153,7 @@ class Laws:
             return Directions(checked.theta.astype(np.float32), checked.clamp, checked.importance)
         return checked
 
-    @cached_property
+    @kept_property
     def _turns(self) -> _KeptTurns:
         return _KeptTurns()
 
@@ -165,11 +166,16 @@ class _KeptTurns:
     """The turns that were drawn last: blocks of projections in one turn, drawn by several threads, share it."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._begin_anew()
         self._kept: dict[tuple[Stream, int], Turn] = {}
+
+    def _begin_anew(self) -> None:
+        self._process, self._lock = os.getpid(), Lock()
 
     def get(self, stream: Stream, number: int, draw: Callable[[], Turn]) -> Turn:
         """The turn of this number, drawn where it is not kept."""
+        if self._process != os.getpid():  # a child that was forked while a thread of its parent held the lock
+            self._begin_anew()
         with self._lock:
             if (stream, number) not in self._kept:
                 while len(self._kept) >= _KEPT_TURNS:

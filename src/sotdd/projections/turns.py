@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sotdd.basics.kept import kept_property
 
 if TYPE_CHECKING:
     from sotdd.kernels.compiling import Floats
@@ -116,7 +117,7 @@ class TurnedDirections:
             turn.write(points, first, out[done : done + stop - first])
             done += stop - first
 
-    @cached_property
+    @kept_property
     def theta(self) -> Floats:
         """(B, d) the directions themselves."""
         return self(np.eye(self.n_features, dtype=np.float32))

@@ -298,11 +298,12 @@ def _point_sums(
             return powers, by_class
 
         by_class = np.zeros((len(data.classes), part.stop - part.start))
-        for powers, of_share in each(sums_of, shares):
-            by_class += of_share
-            lengths[: len(powers)] += powers
-        total[part] = by_class.sum(axis=0)
+        parts = list(each(sums_of, shares))
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
+            for powers, of_share in parts:
+                by_class += of_share
+                lengths[: len(powers)] += powers
+            total[part] = by_class.sum(axis=0)
             between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
     return PointSums(lengths, total, between)
 

@@ -41,8 +41,8 @@ def connected(client: Client) -> Iterator[Client]:
     try:
         refuse_foreign_processes(client)
         yield client
-    except (OSError, distributed.client.ClosedClientError) as error:  # closed connections and timeouts are OSErrors
-        if client.status == "running":  # an error of someone else's
+    except Exception as error:  # versions of distributed differ in what they raise once the connection is gone
+        if isinstance(error, SotddError) or client.status == "running":  # an error of someone else's
             raise
         raise SotddError(
             f"the connection to the cluster was lost ({first_line(error)}): check its scheduler, and run it again."

@@ -215,7 +215,7 @@ def test_frames_with_bad_columns(batches, threads, projections):
     for source, settings, said in [
         (whole, {"label": "species"}, "the frame has no column 'species'"),
         (whole.rename(columns={"label": "kind"}), {}, "none is named label"),
-        (whole.assign(note="a"), {}, "columns that are not numbers, 'note'"),
+        (whole.assign(note="a"), {}, "columns that are not numbers, 'note'|column 'note' of partition 0 holds text"),
         (whole[["label"]], {}, "no column besides the labels"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):

@@ -85,7 +85,7 @@ class ParquetBatches:
     ...     batches = ParquetBatches.open(folder)
     ...     projections = sotdd.Projections.fit([next(iter(batches))], n_projections=64)
     ...     sotdd.sketch_stream(batches, projections)
-    Sketch('stream': 900 points, 3 classes, 64 projections × 512 quantiles)
+    Sketch('stream': 900 points, 3 classes, 64 projections × 384 quantiles)
     """
 
     pieces: tuple[ParquetPiece, ...]

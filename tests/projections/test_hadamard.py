@@ -156,7 +156,7 @@ def test_pools_that_are_dealt_out_hold_the_projections(pair, tilt):
                 pass
         np.testing.assert_allclose(np.concatenate(seen), expected, atol=2e-5)
     floor = sotdd.distance(*pair, projections=projections.evenly(), noise_floor=5).noise
-    usual = sotdd.distance(*pair, scale=None, estimator="plain", noise_floor=5).noise
+    usual = sotdd.distance(*pair, directions=sotdd.Sphere(), scale=None, estimator="plain", noise_floor=5).noise
     assert floor.value == pytest.approx(usual.value, rel=0.2)
 
 
@@ -180,7 +180,7 @@ def test_weighted_tilted_rows_have_the_means_of_uniform_ones(rng, ambient):
 
 def test_the_controlled_estimate_agrees_with_the_sphere(pair):
     fast = sotdd.distance(*pair, directions=HADAMARD, n_projections=4000)
-    usual = sotdd.distance(*pair, n_projections=4000, seed=1)
+    usual = sotdd.distance(*pair, directions=sotdd.Sphere(), n_projections=4000, seed=1)
     assert fast.estimator == usual.estimator == "controlled (labels and tilted directions)"
     assert abs(fast.value - usual.value) < 4 * math.hypot(fast.stderr, usual.stderr)
     assert fast.stderr < 1.5 * usual.stderr
@@ -200,7 +200,7 @@ def test_on_a_span(rng):
     span = sotdd.onto_span(wide)
     law = sotdd.Hadamard(span.directions.ambient)
     found = sotdd.pairwise(span.datasets, directions=law, scale=None, n_projections=20_000)["a", "b"]
-    direct = sotdd.distance(*wide.values(), n_projections=20_000, seed=1)
+    direct = sotdd.distance(*wide.values(), directions=sotdd.Sphere(), n_projections=20_000, seed=1)
     assert found.value == pytest.approx(direct.value, abs=4 * np.hypot(found.stderr, direct.stderr))
     for d, estimator in [(3, "plain"), (130, "plain"), (130, "controlled")]:
         with pytest.raises(sotdd.SotddError, match=f"ambient is 2 but there are {d} features: expected no fewer"):

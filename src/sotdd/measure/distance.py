@@ -100,7 +100,7 @@ def distance(
         the paper. Both are unbiased. "auto" is "controlled", but "plain" where ``projections`` are given: through
         fixed projections only the plain mean is a metric exactly. What cannot be controlled is left plain, and
         the result's ``estimator`` says what was controlled: label laws that do not draw polynomials cannot be,
-        nor other laws of directions than `Sphere`, nor directions of the labels' own.
+        nor other laws of directions than `Sphere` and `Hadamard`, nor directions of the labels' own.
     method
         "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd". A peer takes
         the settings that it has in `sotdd.peers`, with the defaults that it has there: it does not scale

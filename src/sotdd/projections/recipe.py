@@ -102,7 +102,8 @@ class Projections:
             scaled; "paper", without the cut; "quantiles" for `ClassQuantiles`; or a label law. With the
             last two, neither of the two above may be given.
         directions
-            The law of directions: `Sphere` (default), `Hadamard`, `Orthogonal`, `Convolution`, your own.
+            The law of directions: `Hadamard` (the default from 128 features on), `Sphere` (the default below),
+            `Orthogonal`, `Convolution`, your own.
         shared_directions
             Whether one direction serves features and labels, as in the paper's Algorithm 1, or
             labels get one of their own, as in its general definition (twice the products).

@@ -1,13 +1,19 @@
 """What several test files need."""
 
+import os
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 # For `import reference` and `import benchmarks`.
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+# The same examples in every run, unless more are asked for.
+settings.register_profile("sotdd", derandomize="SOTDD_FUZZ" not in os.environ, deadline=None)
+settings.load_profile("sotdd")
 
 SHARED = Path(__file__).parents[2] / "shared"
 

@@ -20,8 +20,6 @@ STUCK = 120  # seconds for one example that takes milliseconds
 
 fuzz = settings(
     max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="SOTDD_FUZZ" not in os.environ,  # the same ones each time, unless others are asked for
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 

@@ -69,7 +69,7 @@ def test_chunks_are_blocks():
         np.float32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=40), elements=st.floats(width=32, allow_nan=False)
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_radix_sort(rows):
     """Any floats there are: zeros of both signs, subnormals, infinities."""
     ours = rows.copy()

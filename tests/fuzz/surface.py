@@ -122,6 +122,7 @@ BETWEEN_ROOMS = {
     "Directions.part": "Directions(points(4)).part(slice(0, 2))",
     "DistanceMatrix.__array__": "np.asarray(a_matrix())",
     "DriftMonitor.begin": "sotdd.DriftMonitor.begin(a_reference(), 5)",
+    "Hadamard.check_space": "sotdd.Hadamard(207).check_space(200)",
     "Hadamard.restore": "sotdd.Hadamard.restore({'ambient': 3})",
     "Hadamard.turn": "sotdd.Hadamard().turn(np.random.default_rng(0), 200)",
     "LabelledData.rows": "sotdd.LabelledData.of(pair()).rows(slice(0, 2))",
@@ -143,11 +144,13 @@ BETWEEN_ROOMS = {
     "Sketch.vector_at": "in_sketch().vector_at(in_sketch().levels, None)",
     "SketchBuilder.add_opened": "built().add_opened(sotdd.LabelledData.of(pair()))",
     "SketchBuilder.resume": None,
+    "Sphere.check_space": "sotdd.Sphere(7).check_space(3)",
     "Sphere.restore": "sotdd.Sphere.restore({'ambient': 3})",
     "Summaries.part": "Summaries(ones(4), points(4, 2), Medians.summary).part(slice(0, 2))",
     "Tilted.fit": "Tilted.fit([sotdd.LabelledData.of(pair())], None, sotdd.Sphere())",
     "Tilted.turn": "Tilted(eye(1, 200), ones(1) * 2).turn(np.random.default_rng(0), 200)",
     "TurnedDirections.__call__": "sotdd.Hadamard().draw(np.random.default_rng(0), 4, 200)(ones((3, 200)))",
+    "TurnedDirections.drawn": None,
     "TurnedDirections.joined": None,
     "TurnedDirections.part": "sotdd.Hadamard().draw(np.random.default_rng(0), 4, 200).part(slice(1, 3))",
     "TurnedDirections.write": None,
@@ -236,10 +239,16 @@ def _members(cls: type) -> dict[str, object]:
     kinds = (classmethod, staticmethod, property, cached_property)
     return {
         name: member
-        for name, member in sorted(vars(cls).items())
+        for name, member in sorted(_written_here(cls).items())
         if (name in _OPERATORS or not name.startswith("_"))
         and (isinstance(member, kinds) or inspect.isfunction(member))
     }
+
+
+def _written_here(cls: type) -> dict[str, object]:
+    """What a class has, also from classes of the package that it is made of."""
+    ours = [base for base in reversed(cls.__mro__) if base.__module__.startswith("sotdd")]
+    return {name: member for base in ours for name, member in vars(base).items()}
 
 
 def _parameters(call: object) -> tuple[inspect.Parameter, ...]:

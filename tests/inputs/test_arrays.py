@@ -110,7 +110,7 @@ TEXTS = st.text().filter(lambda text: text.strip("/.~") != "")
 
 
 @given(st.one_of(TEXTS, st.binary(), st.lists(st.text()), st.dictionaries(st.text(), st.integers()), st.none()))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_odd_objects_are_a_dataset_or_refused(thing):
     try:
         data = open_dataset(thing)

@@ -107,7 +107,7 @@ def test_classes_of_one_point_and_disjoint_label_sets(rng):
 
 
 @given(hnp.arrays(np.int8, st.integers(1, 60), elements=st.integers(0, 6)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_grouping_brings_classes_together(labels):
     data = LabelledData.of((np.zeros((len(labels), 1)), labels))
     offsets, position = data.grouping()
@@ -226,7 +226,7 @@ def test_other_numbers_of_features_are_refused():
         hnp.arrays(hnp.scalar_dtypes(), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)),
     )
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_odd_input_is_a_dataset_or_refused(source):
     """Nothing but a dataset or a SotddError comes out, whatever goes in."""
     try:

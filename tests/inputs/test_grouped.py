@@ -29,7 +29,7 @@ def grouped(sizes, log, fail=()):
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_rows_of_any_groups(sizes, data):
     rows = grouped(sizes, [])
     n = sum(sizes)

@@ -47,7 +47,7 @@ def comparison(draw):
 
 
 @given(datasets=comparison(), p=st.sampled_from([1, 1.5, 2, 3, 4.25]), seed=st.integers(0, 999), separate=st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_brute_force_in_float64(datasets, p, seed, separate):
     a, b = datasets
     rng = np.random.default_rng(seed)

@@ -18,7 +18,7 @@ def doublings(values):
     return float(np.ptp(np.sign(values) * np.where(sizes <= 1, sizes, exponents + sizes / 2**exponents)))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.lists(st.floats(-(2.0**100), 2.0**100, width=32), min_size=1, max_size=300),
     st.lists(st.integers(0, 300), max_size=3),
@@ -45,7 +45,7 @@ def test_counts_depend_on_the_values_alone(values, cuts, random):
     assert whole.counts.sum() == len(values)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=300), st.floats(-3, 3), st.floats(-5, 5))
 def test_quantiles_of_counts_are_within_a_bin_of_the_sorted_values(values, weight, shift):
     row = np.array([values], np.float32)

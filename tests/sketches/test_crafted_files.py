@@ -119,7 +119,6 @@ def changed(header, arrays, change):
 
 @settings(
     max_examples=int(os.environ.get("SOTDD_FUZZ", "400")),
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(kind=st.sampled_from(KINDS), several=st.lists(changes(), min_size=1, max_size=3))
@@ -167,6 +166,8 @@ def crafted(contents, tmp_path, kind, change):
         ("sketch", lambda _, a: a.update(quantiles=a["quantiles"][:, ::-1].copy()), "are not sorted"),
         ("sketch", lambda _, a: a["quantiles"].__setitem__((0, 0), np.nan), "holds NaN or infinity"),
         ("sketch", lambda _, a: a["counts"].__setitem__(0, -5), "holds negative numbers"),
+        ("sketch", lambda _, a: a["lost"].__setitem__((0, 1), 1e300), "beyond all projected values"),
+        ("sketch", lambda _, a: a["halves"].__setitem__((0, 1), 1e300), "beyond all projected values"),
         ("sketch", lambda h, _: h.update(classes=[0, 0, 1]), "hold a label twice"),
         ("sketch", lambda h, _: h.update(exact=True), "claims to keep every value"),
         ("sketch", lambda h, _: h.pop("name"), "its 'name' is no text"),

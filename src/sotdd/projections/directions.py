@@ -15,7 +15,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.restorable import Settings
-from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, drawn_turn, turn_size
+from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, drawn_turn
 
 if TYPE_CHECKING:
     from sotdd.projections.hadamard import Hadamard
@@ -116,7 +116,36 @@ class DirectionLaw(Protocol):
 
 
 @dataclass(frozen=True)
-class Sphere:
+class InSpace:
+    """What laws share whose directions are in a space that may have more dimensions than there are features."""
+
+    law: ClassVar[str]
+    ambient: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the dimensions."""
+        if self.ambient is not None:
+            check_count(self.ambient, "ambient")
+
+    def describe(self) -> Mapping[str, object]:
+        """Name the law, and the space it is in where that is not the features'."""
+        return {"law": self.law} if self.ambient is None else {"law": self.law, "ambient": int(self.ambient)}
+
+    @classmethod
+    def restore(cls, settings: Settings) -> Self:
+        """Make the law again from its description."""
+        return cls(settings.get("ambient"))
+
+    def check_space(self, n_features: int) -> None:
+        """Refuse more features than the space has dimensions."""
+        if self.ambient is not None and self.ambient < n_features:
+            raise SotddError(
+                f"ambient is {self.ambient:,} but there are {counted(n_features, 'feature')}: expected no fewer."
+            )
+
+
+@dataclass(frozen=True)
+class Sphere(InSpace):
     """Directions uniform on the unit sphere: the Radon projection of the paper.
 
     Parameters
@@ -135,32 +164,14 @@ class Sphere:
 
     law: ClassVar[str] = "sphere"
     structured: ClassVar[bool] = False
-    ambient: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the dimensions."""
-        if self.ambient is not None:
-            check_count(self.ambient, "ambient")
-
-    def describe(self) -> Mapping[str, object]:
-        """Name the law, and the space it is in where that is not the features'."""
-        return {"law": self.law} if self.ambient is None else {"law": self.law, "ambient": int(self.ambient)}
-
-    @classmethod
-    def restore(cls, settings: Settings) -> Self:
-        """Make the law again from its description."""
-        return cls(settings.get("ambient"))
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Draw Gaussian vectors and bring them to length one; what is seen of them may be shorter."""
         check_draw(rng, n_projections, n_features)
+        self.check_space(n_features)
         theta = rng.standard_normal((n_projections, n_features))
         if self.ambient is None or self.ambient == n_features:
             return Directions(unit_rows(theta))
-        if self.ambient < n_features:
-            raise SotddError(
-                f"ambient is {self.ambient:,} but there are {counted(n_features, 'feature')}: expected no fewer."
-            )
         unseen = rng.chisquare(self.ambient - n_features, n_projections)
         return Directions(theta / np.sqrt(np.einsum("ij,ij->i", theta, theta) + unseen)[:, None])
 
@@ -222,10 +233,7 @@ class Tilted:
     def fit(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, law: Sphere | Hadamard) -> Tilted:
         """Learn the principal directions of the pooled data; ``law`` is the uniform one they stand in for."""
         n_features = datasets[0].n_features
-        if law.ambient is not None and law.ambient < n_features:
-            raise SotddError(
-                f"ambient is {law.ambient:,} but there are {counted(n_features, 'feature')}: expected no fewer."
-            )
+        law.check_space(n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             samples = [_sampled(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets]
             samples.sort(key=lambda points: (len(points), float(points.sum())))  # whatever order they are given in
@@ -253,10 +261,7 @@ class Tilted:
         check_draw(rng, n_projections, n_features)
         self._check_features(n_features)
         if self.structured and n_features >= FEWEST_FEATURES:
-            size = turn_size(n_features)
-            starts = range(0, n_projections, size)
-            parts = tuple((self.turn(rng, n_features), 0, min(size, n_projections - start)) for start in starts)
-            return TurnedDirections(parts, n_features)
+            return TurnedDirections.drawn(lambda: self.turn(rng, n_features), n_projections, n_features)
         theta = rng.standard_normal((n_projections, n_features))
         squares = np.einsum("ij,ij->i", theta, theta)
         dimensions = n_features if self.ambient is None else self.ambient

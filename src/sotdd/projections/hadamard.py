@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_draw
-from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
-from sotdd.projections.directions import Directions, Sphere
-from sotdd.projections.restorable import Settings
-from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, drawn_turn, turn_size
+from sotdd.basics.checks import check_draw
+from sotdd.projections.directions import Directions, InSpace, Sphere
+from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, drawn_turn
 
 
 @dataclass(frozen=True)
-class Hadamard:
+class Hadamard(InSpace):
     """Directions that stand in for those uniform on the sphere, projected along by fast Hadamard transforms.
 
     A turn of D ≥ d dimensions, a power of two, is a product of three Hadamard transforms and three rows of random
@@ -43,36 +39,15 @@ class Hadamard:
 
     law: ClassVar[str] = "hadamard"
     structured: ClassVar[bool] = True
-    ambient: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the dimensions."""
-        if self.ambient is not None:
-            check_count(self.ambient, "ambient")
-
-    def describe(self) -> Mapping[str, object]:
-        """Name the law, and the space it is in where that is not the features'."""
-        return {"law": self.law} if self.ambient is None else {"law": self.law, "ambient": int(self.ambient)}
-
-    @classmethod
-    def restore(cls, settings: Settings) -> Self:
-        """Make the law again from its description."""
-        return cls(settings.get("ambient"))
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> TurnedDirections | Directions:
         """Draw as many turns as it takes."""
         check_draw(rng, n_projections, n_features)
         if n_features < FEWEST_FEATURES:
             return Sphere(self.ambient).draw(rng, n_projections, n_features)
-        size = turn_size(n_features)
-        starts = range(0, n_projections, size)
-        parts = tuple((self.turn(rng, n_features), 0, min(size, n_projections - start)) for start in starts)
-        return TurnedDirections(parts, n_features)
+        return TurnedDirections.drawn(lambda: self.turn(rng, n_features), n_projections, n_features)
 
     def turn(self, rng: np.random.Generator, n_features: int) -> Turn:
         """Draw one turn."""
-        if self.ambient is not None and self.ambient < n_features:
-            raise SotddError(
-                f"ambient is {self.ambient:,} but there are {counted(n_features, 'feature')}: expected no fewer."
-            )
+        self.check_space(n_features)
         return drawn_turn(rng, n_features, self.ambient)

@@ -8,7 +8,7 @@ projections of a point take about 3·D·log₂ D additions, where a product take
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -99,6 +99,13 @@ class TurnedDirections:
     parts: tuple[tuple[Turn, int, int], ...]
     n_features: int
     clamp: ClassVar[None] = None
+
+    @classmethod
+    def drawn(cls, turn: Callable[[], Turn], n_projections: int, n_features: int) -> TurnedDirections:
+        """That many directions, of as many turns as it takes."""
+        size = turn_size(n_features)
+        starts = range(0, n_projections, size)
+        return cls(tuple((turn(), 0, min(size, n_projections - start)) for start in starts), n_features)
 
     def __len__(self) -> int:
         """How many directions there are."""

@@ -184,6 +184,13 @@ class Checked:
             raise self.refused(f"its array {name!r} counts more than there can be")
         return array
 
+    def lengths(self, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+        """How far projected values are apart: not negative, and no more than such values can be."""
+        array = self.not_negative(name, self.array(name, (np.float64,), shape))
+        if (array > 4 * _LARGEST).any():
+            raise self.refused(f"its array {name!r} holds numbers beyond all projected values")
+        return array
+
     def ranges(self, name: str, shape: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The lowest and the highest value of rows; infinite the wrong way round where nothing was counted."""
         ends = []

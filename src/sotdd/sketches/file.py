@@ -98,11 +98,11 @@ def from_bytes(content: bytes, name: str, projections: Projections | None = None
     spacing: Spacing = "even" if not checked.has("spacing") else checked.one_of("spacing", SPACINGS)
     lost = halves = None
     if checked.holds("lost"):
-        lost = checked.not_negative("lost", checked.array("lost", (np.float64,), (n_projections, 3)))
+        lost = checked.lengths("lost", (n_projections, 3))
         if step is not None:
             lost = lost + step[:, None] * [0.0, 0.0, 0.5]  # values were rounded to the nearest step
     if checked.holds("halves"):
-        halves = checked.not_negative("halves", checked.array("halves", (np.float64,), (2, None)))
+        halves = checked.lengths("halves", (2, None))
     return Sketch(
         checked.text("name"),
         quantiles,

@@ -29,12 +29,15 @@ def pair(rng):
 def test_the_floor_is_the_distance_of_actual_splits(pair):
     """Through the public call alone: each split as a pair of datasets of its own."""
     projections = sotdd.Projections.fit(list(pair), n_projections=100)
-    found = sotdd.distance(*pair, projections=projections, p=1.5, noise_floor=3)
+    found = sotdd.distance(*pair, projections=projections, p=1.5, noise_floor=3, estimator="plain")
     splits = Splits.of(labelled_pair(*pair), (90, 70), 3, int(projections.fingerprint, 16))
     x, y = (np.concatenate(parts) for parts in zip(*pair, strict=True))
     expected = [
         sotdd.distance(
-            *((x[side.index], y[side.index]) for side in splits.draw(k)), projections=projections, p=1.5
+            *((x[side.index], y[side.index]) for side in splits.draw(k)),
+            projections=projections,
+            p=1.5,
+            estimator="plain",
         ).value
         for k in range(3)
     ]

@@ -19,6 +19,7 @@ class Stream(IntEnum):
     REFERENCE = 6  # points of a drift reference that a batch is compared with, by the size of the batch
     HALF_SAMPLES = 7  # half of the points of each dataset of an explanation, by sample
     FLOW_STEPS = 8  # seeds of the projections that a step of a flow uses, by step
+    STREAM_GROUPS = 9  # groups that points of a stream are dealt to, by how many came before
 
 
 def sequence(seed: int, stream: Stream, number: int) -> np.random.SeedSequence:

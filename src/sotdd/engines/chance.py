@@ -48,13 +48,13 @@ class Pool:
         return cls(pair, Splits.of(both, sizes, count, seed), PROJECTIONS)
 
     @classmethod
-    def of_halves(cls, datasets: Sequence[LabelledData], number: int, seed: int) -> Pool | None:
-        """One dataset, dealt out to two halves; None for a single point."""
+    def of_halves(cls, datasets: Sequence[LabelledData], number: int, seed: int, count: int = HALVINGS) -> Pool | None:
+        """One dataset, dealt out to two halves some times; None for a single point."""
         data = datasets[number]
         half = data.n_points // 2
         if half == 0:
             return None
-        return cls((number,), Splits.of([data], (half, data.n_points - half), HALVINGS, seed), HALVING_PROJECTIONS)
+        return cls((number,), Splits.of([data], (half, data.n_points - half), count, seed), HALVING_PROJECTIONS)
 
 
 class Chance:

@@ -19,7 +19,7 @@ from sotdd.inputs.column_names import by_position
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
-from sotdd.results.estimators import Estimator, estimated_distance
+from sotdd.results.estimators import FEWEST_FITTED, Estimator, estimated_distance
 from sotdd.results.noise import NoiseFloor
 
 if TYPE_CHECKING:
@@ -228,6 +228,7 @@ def conclude(
     _refuse_lost_powers(costs, table.reach[i], table.reach[j], p)
     rounding = _ROUNDING * np.maximum(table.largest[i], table.largest[j])
     far = ("points are so far from zero that float32 does not tell them apart: use scale='pooled'",)
+    columns = _columns(table, pair, number)
     result = estimated_distance(
         datasets[i],
         datasets[j],
@@ -242,8 +243,8 @@ def conclude(
             *remarks_on_features([datasets[i], datasets[j]], projections),
         ),
         weights=None if table.even else table.importance,
-        controls=_columns(table, pair, number),
-        estimator="plain" if table.controls is None else table.controls.name,
+        controls=columns,
+        estimator="plain" if table.controls is None or columns is None else table.controls.name,
         fitted=table.controls is not None and table.controls.lengths is not None,
     )
     if not table.pools:
@@ -289,10 +290,12 @@ def _by_halves(table: CostTable, pair: tuple[int, int], result: Distance) -> Noi
 
 
 def _columns(table: CostTable, pair: tuple[int, int], number: int) -> NDArray[np.float64] | None:
-    """The controls (L, q) of a pair."""
+    """The controls (L, q) of a pair; None where there are none, or too few projections to use them."""
     if table.controls is None:
         return None
     label = None if table.label is None else table.label[number]
+    if label is None and len(table.importance) < FEWEST_FITTED:
+        return None  # directions are controlled by coefficients, which so few projections cannot tell
     return table.controls.columns(pair, label, table.values, table.of_datasets, table.importance)
 
 

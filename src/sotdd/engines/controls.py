@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from sotdd.basics.kept import kept_property
 from sotdd.engines.protocol import Engine, PointSums, View
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.directions import Tilted
 from sotdd.projections.draws import BLOCK, Later, Laws
 from sotdd.projections.labels import LabelTerms
 from sotdd.projections.moments import Polynomials
@@ -54,12 +53,34 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class _Lengths:
-    """What the means over directions of a dataset's controls follow from."""
+class Lengths:
+    """What the means over directions of a dataset's controls follow from.
 
-    even: Doubles  # mean over θ and points of t^k / k!, one per order in _EVEN
-    between: float  # mean over θ of the mean square of projected class means
-    mean: Doubles  # (d,) of all points
+    Attributes
+    ----------
+    even
+        (3,) mean over θ and points of t^k / k! for k = 2, 4, 6.
+    between
+        Mean over θ of the mean square of projected class means.
+    mean
+        (d,) of all points.
+    dimensions
+        Of the space that θ is in.
+    """
+
+    even: Doubles
+    between: float
+    mean: Doubles
+    dimensions: int
+
+    @classmethod
+    def of(cls, sums: PointSums, n_points: int, dimensions: int) -> Lengths:
+        """The means over directions that follow from sums over points."""
+        even = [
+            power / n_points * _mean_power(k // 2, dimensions) / math.factorial(k)
+            for k, power in zip(_EVEN, sums.lengths, strict=True)
+        ]
+        return cls(np.array(even), sums.between / n_points / dimensions, sums.total / n_points, dimensions)
 
     @kept_property
     def light(self) -> NDArray[np.bool_]:
@@ -70,6 +91,58 @@ class _Lengths:
             relative: Doubles = moments / moments[0] ** (orders / 2) / _NORMAL
         light: NDArray[np.bool_] = (orders == 2) | (relative < _LIGHT_TAILS)
         return light
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all of it is."""
+        return bool(np.isfinite(self.even).all() and np.isfinite(self.between) and np.isfinite(self.mean).all())
+
+    def columns(self, values: Doubles, weights: Doubles) -> Doubles:
+        """Even moments and variance between classes, less their means over directions, (k, L).
+
+        From the values (L, 5) that the engine gave.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+            even = [
+                _apart(weights * moments, mean)
+                for moments, mean, light in zip(values[:, 2:].T, self.even, self.light, strict=True)
+                if light
+            ]
+            return np.stack([*even, _apart(weights * values[:, 1], self.between)])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the laws of projections allow to control, judged by what they draw, not by their names.
+
+    Attributes
+    ----------
+    degree
+        Orders of class moments that are needed, a multiple of four; 0 where nothing is controlled.
+    label
+        Whether the label law can be drawn again, and its terms follow from class moments.
+    dimensions
+        Of the space that directions are in, where controls of theirs have known means; else None.
+    """
+
+    degree: int
+    label: bool
+    dimensions: int | None
+
+    @classmethod
+    def of(cls, projections: Projections) -> Plan:
+        """Draw from the laws, and see."""
+        source = projections.source
+        laws = source.source if isinstance(source, Later) else source
+        if not isinstance(laws, Laws) or not laws.shared_directions:
+            return cls(0, False, None)
+        terms = laws.more_terms(0, DRAWS * BLOCK)
+        degree = _LOWEST_DEGREE
+        if isinstance(terms, Polynomials):
+            degree = min(_HIGHEST_DEGREE, max(_LOWEST_DEGREE, terms.coefficients.shape[1] - 1))
+        label, tilt = isinstance(terms, Polynomials), projections.tilt
+        dimensions = None if tilt is None else tilt.ambient or projections.n_features
+        return cls(-(-degree // 4) * 4 if label or tilt is not None else 0, label, dimensions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,28 +166,19 @@ class Controls:
     projections: Projections
     degree: int
     label: bool
-    lengths: list[_Lengths] | None
+    lengths: list[Lengths] | None
     coming: dict[int, Future[LabelTerms]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, projections: Projections, datasets: Sequence[LabelledData], engine: Engine) -> Controls:
-        """Find what can be controlled, judged by what the laws draw, not by their names."""
-        source = projections.source
-        laws = source.source if isinstance(source, Later) else source
-        if not isinstance(laws, Laws) or not laws.shared_directions:
-            return cls(projections, 0, False, None)
-        terms = laws.more_terms(0, DRAWS * BLOCK)
-        label = isinstance(terms, Polynomials)
-        degree = _LOWEST_DEGREE
-        if isinstance(terms, Polynomials):
-            degree = min(_HIGHEST_DEGREE, max(_LOWEST_DEGREE, terms.coefficients.shape[1] - 1))
-        lengths = None
-        if isinstance(laws.directions, Tilted):
-            dimensions = laws.directions.ambient or projections.n_features
+        """Find what can be controlled of datasets."""
+        plan, lengths = Plan.of(projections), None
+        if plan.dimensions is not None:
             sums = engine.point_sums(datasets, projections.scaler)
-            lengths = [_lengths(data, of_data, dimensions) for data, of_data in zip(datasets, sums, strict=True)]
-        wanted = -(-degree // 4) * 4 if label or lengths is not None else 0
-        return cls(projections, wanted, label, lengths)
+            lengths = [
+                Lengths.of(part, data.n_points, plan.dimensions) for data, part in zip(datasets, sums, strict=True)
+            ]
+        return cls(projections, plan.degree, plan.label, lengths)
 
     def through(self, projections: Projections) -> Controls:
         """The same for other projections of the same laws, such as those that are drawn next."""
@@ -123,9 +187,7 @@ class Controls:
     @property
     def name(self) -> str:
         """The estimator, and what it controls."""
-        parts = ["labels"] if self.label else []
-        parts += ["tilted directions"] if self.lengths is not None else []
-        return f"controlled ({' and '.join(parts)})"
+        return controlled_by(self.label, self.lengths is not None)
 
     def seen(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> tuple[Any, list[Any]]:
         """What one view says: the label controls of all pairs, and of each dataset what direction controls are made of.
@@ -137,8 +199,23 @@ class Controls:
             values = [] if self.lengths is None else [engine.direction_values(moments) for moments in view.moments]
         return label, values
 
+    def seen_alone(self, view: View, engine: Engine) -> tuple[list[Any], list[Any]]:
+        """What one view says of each dataset by itself: its places under draws of the label law, and its values.
+
+        Both in a form of the engine's own, to be collected; nothing where they are not controlled.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = [] if self.lengths is None else [engine.direction_values(moments) for moments in view.moments]
+            if not self.label:
+                return [], values
+            return engine.label_places(view.moments, *self._draws(view, engine)), values
+
     def _label_controls(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> Any:  # noqa: ANN401
         """Of each pair, the Gaussian cost and its parts less their means over the label law, (B, P, 3)."""
+        return engine.label_controls(view.moments, *self._draws(view, engine), pairs, p)
+
+    def _draws(self, view: View, engine: Engine) -> tuple[Polynomials, list[Polynomials]]:
+        """The label terms of a view, and further draws for each of its projections."""
         drawn, source = view.block.terms, self.projections.source
         assert isinstance(drawn, Polynomials)
         assert isinstance(source, (Laws, Later))
@@ -151,8 +228,7 @@ class Controls:
         for index in range(first, min(2 * last - first, -(-self.projections.n_projections // BLOCK))):
             if index not in self.coming:
                 self.coming[index] = engine.begin(more, index)
-        further = [self._further(index, view.part) for index in range(first, last)]
-        return engine.label_controls(view.moments, drawn, further, pairs, p)
+        return drawn, [self._further(index, view.part) for index in range(first, last)]
 
     def _further(self, index: int, part: slice) -> Polynomials:
         """The further draws for those projections of a block that are in a view."""
@@ -163,26 +239,10 @@ class Controls:
         return terms.part(slice(DRAWS * (first - index * BLOCK), DRAWS * (last - index * BLOCK)))
 
     def of_datasets(self, values: Sequence[Doubles], weights: Doubles) -> list[Doubles]:
-        """Of each dataset, its even moments and its variance between classes, less their means over directions.
-
-        (k, L) each, from the values (L, 5) that the engine gave.
-        """
+        """Of each dataset, what it adds to the controls of its pairs: (k, L), from the values that the engine gave."""
         if self.lengths is None:
             return []
-        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-            return [
-                np.stack(
-                    [
-                        *(
-                            _apart(weights * even, mean)
-                            for even, mean, light in zip(found[:, 2:].T, known.even, known.light, strict=True)
-                            if light
-                        ),
-                        _apart(weights * found[:, 1], known.between),
-                    ]
-                )
-                for found, known in zip(values, self.lengths, strict=True)
-            ]
+        return [known.columns(found, weights) for known, found in zip(self.lengths, values, strict=True)]
 
     def columns(
         self,
@@ -192,37 +252,38 @@ class Controls:
         of_datasets: Sequence[Doubles],
         weights: Doubles,
     ) -> Doubles:
-        """Controls (L, q) of a pair, each of mean zero, from its label controls (3, L) and what its datasets have.
-
-        Those of directions are the weights, the gap between means, and what `of_datasets` gives of each.
-        """
-        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-            rows = [] if label is None else [weights * label]
-            if self.lengths is not None:
-                lengths = self.lengths
-                # Whichever comes first.
-                i, j = sorted(pair, key=lambda side: (*lengths[side].even, lengths[side].between))
-                apart = lengths[i].mean - lengths[j].mean
-                gap = float(apart @ apart) / (self._directions().ambient or self.projections.n_features)
-                gaps = _apart(weights * (values[i][:, 0] - values[j][:, 0]) ** 2, gap)
-                rows += [_apart(weights, 1.0)[None], gaps[None], of_datasets[i], of_datasets[j]]
-            return np.concatenate(rows).T
-
-    def _directions(self) -> Tilted:
-        source = self.projections.source
-        laws = source.source if isinstance(source, Later) else source
-        assert isinstance(laws, Laws)
-        assert isinstance(laws.directions, Tilted)
-        return laws.directions
+        """Controls (L, q) of a pair, each of mean zero, from its label controls (3, L) and what its datasets have."""
+        if self.lengths is None:
+            return pair_columns(label, None, weights)
+        sides = [(self.lengths[side], values[side], of_datasets[side]) for side in pair]
+        return pair_columns(label, sides, weights)
 
 
-def _lengths(data: LabelledData, sums: PointSums, dimensions: int) -> _Lengths:
-    """The means over directions that follow from the sums over a dataset's points."""
-    even = [
-        power / data.n_points * _mean_power(k // 2, dimensions) / math.factorial(k)
-        for k, power in zip(_EVEN, sums.lengths, strict=True)
-    ]
-    return _Lengths(np.array(even), sums.between / data.n_points / dimensions, sums.total / data.n_points)
+def controlled_by(labels: bool, directions: bool) -> str:
+    """The name of the estimator that controls these."""
+    parts = [*(["labels"] if labels else []), *(["tilted directions"] if directions else [])]
+    return f"controlled ({' and '.join(parts)})"
+
+
+Side: TypeAlias = tuple[Lengths, Doubles, Doubles]  # of a dataset, its values (L, 5) and its columns (k, L)
+
+
+def pair_columns(label: Doubles | None, sides: Sequence[Side] | None, weights: Doubles) -> Doubles:
+    """Controls (L, q) of a pair, each of mean zero.
+
+    Those of labels (3, L) where there are any; those of directions are the weights, the gap between means, and what
+    each side adds.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+        rows = [] if label is None else [weights * label]
+        if sides is not None:
+            # Whichever comes first.
+            first, second = sorted(sides, key=lambda side: (*side[0].even, side[0].between))
+            apart = first[0].mean - second[0].mean
+            gap = float(apart @ apart) / first[0].dimensions
+            gaps = _apart(weights * (first[1][:, 0] - second[1][:, 0]) ** 2, gap)
+            rows += [_apart(weights, 1.0)[None], gaps[None], first[2], second[2]]
+        return np.concatenate(rows).T
 
 
 def _apart(values: Doubles, mean: float) -> Doubles:

@@ -152,6 +152,15 @@ class Engine(Protocol):
     def transports(self, rows: Sequence[Any], pairs: Sequence[tuple[int, int]], p: float) -> Any:  # noqa: ANN401
         """W_p^p (B, P) of every pair of datasets, from their sorted rows, in a form of the engine's own."""
 
+    def label_places(
+        self, moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials]
+    ) -> list[Any]:
+        """Of each dataset, mean and standard deviation of its projected points, (B, 1 + J, 2).
+
+        Under the label terms drawn, and under J further draws for each projection, which come in blocks of 64
+        projections. In a form of the engine's own.
+        """
+
     def label_controls(
         self,
         moments: Sequence[ClassMoments],

@@ -86,7 +86,8 @@ def sotdd_loss(
     >>> loss.backward()
     >>> x.grad.shape
     torch.Size([100, 3])
-    >>> round(loss.item() ** 0.5 / sotdd.distance((x.detach(), y), (x2, y2), projections=projections).value, 3)
+    >>> pair = (x.detach(), y), (x2, y2)
+    >>> round(loss.item() ** 0.5 / sotdd.distance(*pair, projections=projections, estimator="plain").value, 3)
     1.0
     """
     require("torch", "sotdd_loss", "'sotdd[torch]'")
@@ -115,7 +116,7 @@ def sotdd_loss(
 def _mean_transport(
     sides: list[Tensor], members: list[Tensor], projections: Projections, p: float, chunk: int | None
 ) -> Tensor:
-    """The mean over all projections of W_p^p, a chunk of projections at a time."""
+    """The mean over all projections, by their weights, of W_p^p, a chunk of projections at a time."""
     from torch.utils.checkpoint import checkpoint
 
     n, m = len(sides[0]), len(sides[1])
@@ -126,7 +127,7 @@ def _mean_transport(
     def portion(start: int, *tensors: Tensor) -> Tensor:
         block = projections.draw(start, start + size)
         a, b = (_sorted_rows(tensors[i], tensors[i + 2], block) for i in (0, 1))
-        return _transport(a, b, p, steps).sum() / count
+        return (_like(block.importance, a) * _transport(a, b, p, steps)).sum() / count
 
     if count <= size:
         return portion(0, *sides, *members)

@@ -154,6 +154,21 @@ def summarise_rows(
                 products[j, i] = products[i, j]
 
 
+@kernel
+def power_sums(rows: Floats, offsets: Integers, cut: float, sums: Doubles, even: Doubles) -> None:
+    """Write what `summarise_rows` takes means of, as sums: (B, C, D + 1) over classes, and (B, 3) over all points."""
+    powers, moments = np.empty(rows.shape[1]), np.empty(sums.shape[2] - 1)
+    bound = np.float32(cut)
+    for line in range(rows.shape[0]):
+        even[line, :] = 0.0
+        for c in range(offsets.size - 1):
+            members = rows[line, offsets[c] : offsets[c + 1]]
+            sums[line, c, 0] = _even_sums(members, even[line])
+            _class_moments(members, bound, powers, moments)
+            for k in range(moments.size):
+                sums[line, c, k + 1] = moments[k] * members.size
+
+
 @step
 def _placed(
     mean: Doubles, covariance: Doubles, half_square: float, weight: float, orders: Integers, values: Doubles, count: int

@@ -97,8 +97,8 @@ def distance(
         "controlled": directions lean towards the principal directions of the data, with weights that
         put it right, and control variates take away most of the variance: about a fifth of the error or
         less for the same time, between datasets that differ. "plain": the mean over projections, as in
-        the paper. Both are unbiased. "auto" is "controlled", but "plain" where ``projections`` are given: through
-        fixed projections only the plain mean is a metric exactly. What cannot be controlled is left plain, and
+        the paper. Both are unbiased. "auto" is "controlled"; through fixed ``projections`` only the plain mean is a
+        metric exactly. What cannot be controlled is left plain, and
         the result's ``estimator`` says what was controlled: label laws that do not draw polynomials cannot be,
         nor other laws of directions than `Sphere` and `Hadamard`, nor directions of the labels' own.
     method
@@ -146,13 +146,16 @@ def distance(
     a, b = (read_sketch(side) if isinstance(side, (str, PathLike)) else side for side in (a, b))
     if isinstance(a, Sketch) or isinstance(b, Sketch):
         named = [(getattr(side, "name", name), side) for name, side in (("a", a), ("b", b))]
-        refuse_for_sketches(named, method, settings, estimator, projections, n_splits, rel_tol)
-        return through_sketches(named, [(0, 1)], p, device=device, precision=precision, progress=progress)[0, 1]
+        refuse_for_sketches(named, method, settings, projections, n_splits, rel_tol)
+        distances = through_sketches(
+            named, [(0, 1)], p, estimator=estimator, device=device, precision=precision, progress=progress
+        )
+        return distances[0, 1]
     data = labelled_pair(a, b)
     if method != "sotdd":
         refuse_for_peers(method, estimator=(estimator, "auto"), rel_tol=(rel_tol, None))
         return by_peer(method, data, [(0, 1)], p, settings, projections, n_splits, device, progress)[0, 1]
-    chosen = chosen_estimator(estimator, projections)
+    chosen = chosen_estimator(estimator)
     if rel_tol is None:
         recipe, data = projections_for(data, projections, settings, chosen)
         distances = compare(
@@ -191,12 +194,10 @@ def is_given(value: object, default: object) -> bool:
     return value is not default and not (isinstance(value, str) and value == default)
 
 
-def chosen_estimator(estimator: object, projections: Projections | None) -> Literal["controlled", "plain"]:
-    """The estimator asked for; "auto" is the plain one where projections are given."""
+def chosen_estimator(estimator: object) -> Literal["controlled", "plain"]:
+    """The estimator asked for; "auto" controls whatever can be."""
     chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
-    if chosen == "auto":
-        return "controlled" if projections is None else "plain"
-    return chosen
+    return "controlled" if chosen == "auto" else chosen
 
 
 def projections_for(
@@ -231,7 +232,6 @@ def refuse_for_sketches(
     sources: Sequence[tuple[str, Comparable]],
     method: str,
     settings: Mapping[str, Any],
-    estimator: str,
     projections: Projections | None,
     n_splits: int,
     rel_tol: float | None = None,
@@ -242,7 +242,7 @@ def refuse_for_sketches(
         raise SotddError(f"{sketch!r} is a sketch, which has no points for method {method!r}: give the data.")
     if n_splits:
         raise SotddError("a noise floor needs points, and a sketch has none: compare the data themselves.")
-    also = {"estimator": (estimator, "auto"), "projections": (projections, None), "rel_tol": (rel_tol, None)}
+    also = {"projections": (projections, None), "rel_tol": (rel_tol, None)}
     asked = [*settings, *(name for name, (value, default) in also.items() if is_given(value, default))]
     if asked:
         raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which is already made: leave that out.")

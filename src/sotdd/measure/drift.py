@@ -113,7 +113,7 @@ class DriftReference:
         seed, settings = seed_and_settings(drawing, projections)
         [reference], remarks = sampled([open_dataset(data, name="reference")], max_points, seed)
         recipe, [reference] = projections_for([reference], projections, settings, drawing=DRAWING)
-        recipe.refuse_weighted("a reference")
+        recipe = recipe.evenly()
         return cls(Projected.of(reference, recipe), recipe, p, names, seed, remarks)
 
     @property

@@ -94,7 +94,7 @@ def explain(
     >>> why.without_counterpart
     (('owl',), ('owl',))
     """
-    order, chosen = check_order(p), chosen_estimator(estimator, projections)
+    order, chosen = check_order(p), chosen_estimator(estimator)
     recipe, datasets = projections_for(labelled_pair(a, b), projections, drawing, chosen)
     how: dict[str, Any] = {"estimator": chosen, "device": device, "precision": precision}
     how["n_splits"] = splits = _check_splits(n_splits)

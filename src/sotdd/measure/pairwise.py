@@ -120,14 +120,16 @@ def distances_between(
     read: list[tuple[str, Any]] = [(name, read_sketch(source)) for name, source in sources]
     sketch = next((source for _, source in read if isinstance(source, Sketch)), None)
     if sketch is not None:
-        refuse_for_sketches(read, method, settings, estimator, projections, n_splits)
-        distances = through_sketches(read, pairs, p, device=device, precision=precision, progress=progress)
+        refuse_for_sketches(read, method, settings, projections, n_splits)
+        distances = through_sketches(
+            read, pairs, p, estimator=estimator, device=device, precision=precision, progress=progress
+        )
         return distances, sketch.projections
     data = labelled(dict(read))
     if method != "sotdd":
         refuse_for_peers(method, estimator=(estimator, "auto"))
         return by_peer(method, data, pairs, p, settings, projections, n_splits, device, progress), None
-    chosen = chosen_estimator(estimator, projections)
+    chosen = chosen_estimator(estimator)
     recipe, data = projections_for(data, projections, settings, chosen)
     distances = compare(
         data, pairs, recipe, p, progress,

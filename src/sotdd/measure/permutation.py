@@ -115,7 +115,7 @@ def test(
     seed, settings = seed_and_settings(drawing, projections)
     data, remarks = sampled(labelled_pair(a, b), max_points, seed)
     recipe, data = projections_for(data, projections, settings, drawing=DRAWING)
-    recipe.refuse_weighted("a test")
+    recipe = recipe.evenly()
     splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, seed, actual=True)
     scope = Scope.of(splits.n_classes, names) if judged_by == "combined" else None
     engine = engine_for(device, data, recipe.n_projections, precision)

@@ -176,6 +176,10 @@ class Sphere(InSpace):
         return Directions(theta / np.sqrt(np.einsum("ij,ij->i", theta, theta) + unseen)[:, None])
 
 
+# How the law calls itself: with rows of turns, and with Gaussian vectors.
+TILTED_TURNS, _TILTED_ROWS = "tilted hadamard", "tilted sphere"
+
+
 @dataclass(frozen=True, eq=False)
 class Tilted:
     """Directions that lean towards the principal directions of the data.
@@ -244,13 +248,15 @@ class Tilted:
         # Beside the next direction: data that vary alike in all directions are not tilted at all.
         rest = shares[_DIRECTIONS] if len(shares) > _DIRECTIONS else shares[-1]
         squares = (1 + _STRETCH * shares[:_DIRECTIONS]) / (1 + _STRETCH * rest)
-        return cls(vectors[:_DIRECTIONS], np.sqrt(np.maximum(squares, 1.0)), law.ambient, law.structured)
+        # In float32, as files keep them: rows stay orthonormal to seven digits, which is what weights need.
+        basis = vectors[:_DIRECTIONS].astype(np.float32).astype(np.float64)
+        return cls(basis, np.sqrt(np.maximum(squares, 1.0)), law.ambient, law.structured)
 
     def describe(self) -> Mapping[str, object]:
         """Name the law; the basis is told by a hash of its rounded numbers."""
         rounded = np.round(self.basis, 4) + 0.0
         settings: dict[str, object] = {
-            "law": "tilted hadamard" if self.structured else "tilted sphere",
+            "law": TILTED_TURNS if self.structured else _TILTED_ROWS,
             "stretch": [round(float(factor), 6) for factor in self.stretch],
             "basis": hashlib.sha256(rounded.tobytes()).hexdigest()[:16],
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sotdd.basics.errors import SotddError
 from sotdd.projections.class_quantiles import ClassQuantiles
 from sotdd.projections.convolution import Convolution
-from sotdd.projections.directions import DirectionLaw, Sphere
+from sotdd.projections.directions import DirectionLaw, Sphere, Tilted
 from sotdd.projections.draws import Later, Laws
 from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.labels import LabelLaw
@@ -16,11 +16,11 @@ from sotdd.projections.restorable import Settings, restored_law
 from sotdd.projections.scaler import Scaler
 
 
-def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str) -> Projections:
+def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str, tilt: Tilted | None = None) -> Projections:
     """The projections that a recipe and a fingerprint belong to, or an error that says why they cannot be had.
 
-    Laws restore themselves. Those of a user's own, arrays that were given, and a tilt learnt from data
-    are known by name or by hash only.
+    Laws restore themselves. Those of a user's own and arrays that were given are known by name or by hash only; a
+    ``tilt`` that was learnt from data comes beside the recipe.
 
     Examples
     --------
@@ -31,7 +31,11 @@ def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str) -> Proje
     >>> again.fingerprint == original.fingerprint
     True
     """
-    directions: DirectionLaw = restored_law(recipe["directions"], Sphere, Hadamard, Orthogonal, Convolution)
+    directions: DirectionLaw
+    if tilt is not None and dict(tilt.describe()) == dict(recipe["directions"]):
+        directions = tilt
+    else:
+        directions = restored_law(recipe["directions"], Sphere, Hadamard, Orthogonal, Convolution)
     label: LabelLaw = restored_law(recipe["label"], Moments, ClassQuantiles)
     laws = Laws(recipe["n_features"], directions, label, recipe["shared_directions"], recipe["seed"])
     source = Later(laws, recipe["first_block"]) if "first_block" in recipe else laws

@@ -50,7 +50,8 @@ class Distance:
     remarks
         What a reader should know beside the number, such as that points were sampled.
     noise
-        What two samples of the pooled data would give, where that was asked for.
+        What two samples of the pooled data would give, where that was asked for; between sketches, what halves of
+        each give, brought to these sizes.
     sampling
         What each dataset's own halves give, brought to these sizes: a rough floor that three or more datasets
         in `pairwise` have without being asked for one.
@@ -125,7 +126,7 @@ class Distance:
 
     @property
     def within_noise(self) -> bool | None:
-        """Whether two samples of the pooled data would often be as far apart: in more than 5 % of all splits.
+        """Whether two samples of one source would often be as far apart: in more than 5 % of all splits.
 
         Two samples of one source are called farther in 5 % of cases. ``noise.borderline`` says where more
         splits might turn it; `sotdd.test` has more power and a p-value.

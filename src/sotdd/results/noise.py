@@ -27,6 +27,9 @@ HALVING_PROJECTIONS = 64
 # The logarithm of the largest float, which limits of absurd levels are held to.
 _LARGEST_LOG = math.log(np.finfo(np.float64).max)
 
+# Fewer splits do not settle, with 90 % confidence, that a distance beyond all of them is beyond 5 % of all splits.
+_FEWEST_COUNTED = 59
+
 # A verdict is borderline where this level of confidence does not settle it.
 _CONFIDENCE = 0.9
 
@@ -98,10 +101,13 @@ class NoiseFloor:
     def borderline(self) -> bool:
         """Whether as many splits again might turn the verdict at 5 %.
 
-        The share of all splits that are as far apart lies, with 90 % confidence, on both sides of 5 %.
+        The share of all splits that are as far apart lies, with 90 % confidence, on both sides of 5 %. Where there are
+        too few splits for their number to settle it, the distance is as far as 1 to 20 % of splits by Student's limit.
         """
         from scipy.special import betaincinv
 
+        if len(self.distances) < _FEWEST_COUNTED:
+            return self._student(0.8) < self.distance < self._student(0.99)
         count, farther = len(self.distances), int(np.count_nonzero(self.distances >= self.distance))
         tail = (1 - _CONFIDENCE) / 2
         low = float(betaincinv(farther, count - farther + 1, tail)) if farther else 0.0
@@ -131,12 +137,15 @@ class NoiseFloor:
         Student's prediction limit for the logarithm; for the distances themselves where one of them is zero.
         """
         share = check_level(level)
+        count = len(self.distances)
+        rank = math.ceil(round((count + 1) * share, 9))
+        return float(np.sort(self.distances)[rank - 1]) if rank <= count else self._student(share)
+
+    def _student(self, share: float) -> float:
+        """Student's prediction limit for the logarithm of a further split."""
         from scipy.special import stdtrit
 
         count = len(self.distances)
-        rank = math.ceil(round((count + 1) * share, 9))
-        if rank <= count:
-            return float(np.sort(self.distances)[rank - 1])
         positive = bool(self.distances.min() > 0)
         draws = np.log(self.distances) if positive else self.distances
         reach = float(stdtrit(count - 1, share)) * float(np.std(draws, ddof=1)) * math.sqrt(1 + 1 / count)

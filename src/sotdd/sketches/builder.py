@@ -24,6 +24,7 @@ from sotdd.sketches.counting import (
     quantiles_of,
     refuse_not_finite,
 )
+from sotdd.sketches.groups import GroupCounts
 from sotdd.sketches.levels import QUANTILES, checked_levels
 from sotdd.sketches.memory import within_memory
 from sotdd.sketches.sketch import Sketch
@@ -80,8 +81,11 @@ class SketchBuilder:
         # The label law may keep the very histograms that one pass needs.
         self.shares_histograms = statistics is None and self.statistics.counts_features
         self.histograms: dict[Hashable, Histograms] = self.statistics.histograms if self.shares_histograms else {}
+        self.groups = GroupCounts(projections)
         self._half_counted = False  # whether an error interrupted a batch
         if statistics is not None:
+            self.statistics.powers.drop()  # the first pass has them
+            self.groups.drop()  # values come with label terms, which halves would have other ones of
             refuse_unlike(self.statistics, statistics)
             if not statistics.counts:
                 raise SotddError("the statistics of the first pass are empty: add the data to them first.")
@@ -125,6 +129,7 @@ class SketchBuilder:
         """Add a batch whose columns are in the order of the projections."""
         self._expect(counts_of(batch))
         self.statistics.note_columns(batch)
+        self.statistics.powers.add_points(batch)
         for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_shifted)
         self._half_counted = False
 
@@ -146,6 +151,7 @@ class SketchBuilder:
         if not self.shares_histograms:
             for label, histograms in other.histograms.items():
                 self.histograms[label].merge(histograms)
+        self.groups.merge(other.groups)
         self._half_counted = False
         return self
 
@@ -180,7 +186,11 @@ class SketchBuilder:
             projections,
             lost,
             (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
+            halves=self.groups.halves(),
             spacing=self.levels.spacing,
+            weights=projections.weights,
+            tilt=projections.tilt,
+            controls=whole.powers.carried({label: whole.counts[label] for label in whole.classes}),
         )
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -255,6 +265,7 @@ class SketchBuilder:
         except SotddError:  # it refuses before it changes anything
             self._half_counted = False
             raise
+        self.groups.expect(counts)
         if self.shares_histograms:
             return
         for label, count in (counts if self.passes == 1 else {_ALL: sum(counts.values())}).items():
@@ -265,6 +276,7 @@ class SketchBuilder:
     def _count_classes(self, portion: Portion) -> None:
         """One pass: gather the statistics of each class, and count its values."""
         self.statistics.gather(portion)
+        self.groups.gather(portion)
         if not self.shares_histograms:
             count_classes(self.histograms, portion, portion.rows)
 

@@ -1,7 +1,8 @@
 """Builders and class statistics as files, for other machines or parties to merge; no data points are in them.
 
 The format is that of `sotdd.sketches.file`. Class statistics are under ``seen``. A builder also has ``counted``, its
-histograms, and ``given``, the statistics of the first pass.
+histograms, and ``given``, the statistics of the first pass. What controls are made of is in ``powers``, ``totals``,
+``even`` and ``lengths`` of the statistics; points dealt to groups are under ``dealt``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,18 @@ from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.checked import Checked
 from sotdd.sketches.counting import Histograms
-from sotdd.sketches.file import Arrays, Header, content_of, packed, packed_recipe, restored_from, scaler_in, unpacked
+from sotdd.sketches.file import (
+    Arrays,
+    Header,
+    content_of,
+    packed,
+    packed_recipe,
+    restored_from,
+    scaler_in,
+    tilt_in,
+    unpacked,
+)
+from sotdd.sketches.groups import GROUPS, GroupCounts
 from sotdd.sketches.levels import MOST_QUANTILES
 from sotdd.sketches.memory import within_memory
 from sotdd.sketches.statistics import ClassStatistics
@@ -54,6 +66,7 @@ def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
     header["n_quantiles"] = builder.n_quantiles
     header["seen"] = _put_statistics(builder.statistics, arrays, "seen")
     header["given"] = None if first is None else _put_statistics(first, arrays, "given")
+    header["dealt"] = _put_groups(builder.groups, list(builder.statistics.counts), arrays)
     header["counted"] = [] if builder.shares_histograms else _put_histograms(builder.histograms, arrays, "counted")
     write_whole(path, packed(_BUILDER, header, arrays))
 
@@ -69,6 +82,7 @@ def read_builder(path: str | PathLike[str], projections: Projections | None) -> 
     builder.resume(statistics, checked.histograms("counted", "counted", drawn.n_projections))
     if not builder.is_consistent():
         raise checked.refused("what it has counted is not what it has seen")
+    _take_groups(checked, builder)
     return builder
 
 
@@ -82,7 +96,7 @@ def _opened(kind: str, path: str | PathLike[str]) -> Checked:
 
 
 def _recipe_of(projections: Projections) -> tuple[Header, Arrays]:
-    header, arrays = packed_recipe(projections.recipe(), projections.fingerprint, projections.scaler)
+    header, arrays = packed_recipe(projections.recipe(), projections.fingerprint, projections.scaler, projections.tilt)
     return {"bins": _BINS, **header}, arrays
 
 
@@ -91,7 +105,7 @@ def _projections(checked: Checked, projections: Projections | None, path: str | 
     scaler = scaler_in(checked)
     if projections is None:
         try:
-            return restored_from(checked, scaler)
+            return restored_from(checked, scaler, tilt_in(checked))
         except SotddError as error:
             raise SotddError(f"{shown(path)} needs its projections: {error}; pass projections=.") from error
     if not isinstance(projections, Projections):
@@ -105,6 +119,12 @@ def _put_statistics(statistics: ClassStatistics, arrays: Arrays, name: str) -> H
     classes = list(statistics.counts)
     if classes and statistics.sums:
         arrays[f"{name} sums"] = np.stack([statistics.sums[label] for label in classes])
+    powers = statistics.powers
+    if powers.kept and classes:
+        arrays[f"{name} powers"] = np.stack([powers.powers[label] for label in classes])
+        arrays |= {f"{name} even": powers.even, f"{name} lengths": powers.lengths}
+        if powers.totals:
+            arrays[f"{name} totals"] = np.stack([powers.totals[label] for label in classes])
     return {
         "classes": _as_json(classes),
         "counts": list(statistics.counts.values()),
@@ -123,9 +143,54 @@ def _take_statistics(file: Checked, name: str, projections: Projections) -> Clas
         sums = checked.array(f"{name} sums", (np.float64,), (len(classes), count))
         statistics.sums = dict(zip(classes, sums.copy(), strict=True))
     statistics.histograms.update(checked.histograms("histograms", name, count))
+    _take_powers(checked, name, statistics)
     if not statistics.is_consistent():
         raise checked.refused(f"the classes of its {name!r} do not fit what is kept of them")
     return statistics
+
+
+def _take_powers(checked: Checked, name: str, statistics: ClassStatistics) -> None:
+    """What controls are made of; files of older versions do not have it, and others may not either."""
+    powers, classes = statistics.powers, list(statistics.counts)
+    powers.expect(classes)
+    if not (powers.kept and checked.holds(f"{name} powers")):
+        powers.drop()
+        return
+    count, width = statistics.projections.n_projections, powers.plan.degree + 1
+    found = checked.array(f"{name} powers", (np.float64,), (len(classes), count, width))
+    powers.powers = dict(zip(classes, found.copy(), strict=True))
+    powers.even = checked.not_negative("even", checked.array(f"{name} even", (np.float64,), (count, 3))).copy()
+    powers.lengths = checked.not_negative("lengths", checked.array(f"{name} lengths", (np.float64,), (3,))).copy()
+    if powers.plan.dimensions is not None:
+        shape = (len(classes), statistics.projections.n_features)
+        totals = checked.array(f"{name} totals", (np.float64,), shape)
+        powers.totals = dict(zip(classes, totals.copy(), strict=True))
+
+
+def _put_groups(groups: GroupCounts, classes: list[Hashable], arrays: Arrays) -> list[list[object]]:
+    """Write the groups of each class one after another, under numbers, and their sums (C, G, B)."""
+    if not groups.kept or not groups.histograms:
+        return []
+    flat: dict[Hashable, Histograms] = dict(enumerate(one for label in classes for one in groups.histograms[label]))
+    arrays["dealt sums"] = np.stack([groups.sums[label] for label in classes])
+    return _put_histograms(flat, arrays, "dealt")
+
+
+def _take_groups(checked: Checked, builder: SketchBuilder) -> None:
+    """The groups of each class, where a file has them, in the order of the classes seen."""
+    groups, classes = builder.groups, list(builder.statistics.counts)
+    if not checked.holds("dealt sums") or not groups.kept:
+        groups.drop()
+        return
+    flat = list(checked.histograms("dealt", "dealt", groups.n_rows).values())
+    sums = checked.array("dealt sums", (np.float64,), (len(classes), GROUPS, groups.n_rows))
+    if len(flat) != len(classes) * GROUPS:
+        raise checked.refused("its groups are not so many for each class")
+    groups.histograms = {label: flat[at * GROUPS : (at + 1) * GROUPS] for at, label in enumerate(classes)}
+    groups.sums = dict(zip(classes, sums.copy(), strict=True))
+    groups.n_dealt = builder.n_points
+    if not groups.is_consistent(builder.statistics.counts):
+        raise checked.refused("its groups do not have the points that it has seen")
 
 
 def _put_histograms(histograms: Mapping[Hashable, Histograms], arrays: Arrays, name: str) -> list[list[object]]:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_order, described
+from sotdd.basics.checks import check_choice, check_order, described
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.results.distance import Distance
-from sotdd.results.estimators import estimated_distance
+from sotdd.results.estimators import Estimator, estimated_distance
+from sotdd.sketches.controls import Controlling
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.uncertainty import error_bound, error_remark, floor_of_sketches
 
 
-def distance_between(a: Sketch, b: Sketch, p: float) -> Distance:
+def distance_between(a: Sketch, b: Sketch, p: float, estimator: Estimator = "auto") -> Distance:
     """The distance of two sketches, with its error bound and its noise floor where they are known."""
     order = check_order(p)
+    plain = check_choice(estimator, "estimator", get_args(Estimator)) == "plain"
     if not isinstance(b, Sketch):
         raise SotddError(f"other is {described(b)}: expected a Sketch; sotdd.distance compares one with data.")
     refuse_other_projections(a, b)
@@ -28,6 +30,7 @@ def distance_between(a: Sketch, b: Sketch, p: float) -> Distance:
     if not np.isfinite(per_projection).all():
         raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
     scale_remarks = () if a.scaler is None else a.scaler.remarks
+    controlling = None if plain else Controlling.of(a.controls, b.controls, a.importance, order)
     result = estimated_distance(
         a,
         b,
@@ -37,10 +40,15 @@ def distance_between(a: Sketch, b: Sketch, p: float) -> Distance:
         scaler=a.scaler,
         columns=a.columns,
         remarks=tuple(dict.fromkeys([*scale_remarks, *a.remarks, *b.remarks])),
+        weights=a.weights,
+        controls=None if controlling is None else controlling.columns,
+        estimator="plain" if controlling is None else controlling.estimator,
+        fitted=controlling is not None and controlling.fitted,
     )
     sized_halves = [(one.n_points, one.halves) for one in (a, b)]
-    result = replace(result, sampling=floor_of_sketches(sized_halves, order, result.n_points, result.value))
-    bound = error_bound(alike_a.lost, alike_b.lost, result.value, within, order)
+    floor = floor_of_sketches(sized_halves, order, result.n_points, result.value)
+    result = replace(result, noise=floor, sampling=floor)
+    bound = error_bound(alike_a.lost, alike_b.lost, result.value, within, order, a.importance)
     if bound is None:
         return result
     return replace(result, sketch_error=bound[0], remarks=(*result.remarks, *error_remark(*bound, result.value)))

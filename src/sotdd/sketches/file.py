@@ -9,7 +9,10 @@ scaled, ``centre`` (d,), with ``scale`` (d,) if each feature has its own. A half
 bits, with ``low`` and ``step`` (L,) to read them by: low + step × number. ``lost`` (L, 3) is how far off the sketch's
 distances may be; version 1 of the format did not have it, and its files open without a stated error. ``spacing`` says
 how probability is cut into the Q parts (`sotdd.sketches.levels`); where it is missing they are of equal probability.
-``halves`` (2, S), how far apart halves of the data are for p = 1 and p = 2, is there for sketches made from points.
+``halves`` (2, S) is how far apart halves of the data are for p = 1 and p = 2. Tilted directions have ``basis`` (r, d)
+and ``stretch`` (r,), and ``weights`` (L,) that projections count by. What controls are made of
+(`sotdd.sketches.controls`) is in ``places`` (L, 1 + J, 2), in 16 bits where the quantiles are; ``values`` (L, 5);
+``lengths`` (5,), three even moments, the variance between classes and the dimensions; and ``mean`` (d,).
 """
 
 from __future__ import annotations
@@ -27,10 +30,13 @@ from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import read_whole, shown, write_whole
 from sotdd.basics.text import json_label
+from sotdd.engines.controls import Lengths
+from sotdd.projections.directions import TILTED_TURNS, Tilted
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.checked import Checked
+from sotdd.sketches.controls import Carried
 from sotdd.sketches.levels import SPACINGS, Spacing
 from sotdd.sketches.memory import refuse_too_large, within_memory
 from sotdd.sketches.sketch import Sketch
@@ -65,7 +71,7 @@ def read(path: str | PathLike[str]) -> Sketch:
 @within_memory("the content of a sketch file", _LESS)
 def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     """The content of a file."""
-    header, arrays = packed_recipe(sketch.recipe, sketch.fingerprint, sketch.scaler)
+    header, arrays = packed_recipe(sketch.recipe, sketch.fingerprint, sketch.scaler, sketch.tilt)
     header |= {
         "name": sketch.name,
         "classes": [json_label(label) for label in sketch.classes],
@@ -76,6 +82,8 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     arrays |= {"counts": sketch.counts, "class_terms": sketch.class_terms}
     arrays |= {} if sketch.lost is None else {"lost": sketch.lost}
     arrays |= {} if sketch.halves is None else {"halves": sketch.halves}
+    arrays |= {} if sketch.weights is None else {"weights": sketch.weights}
+    arrays |= _packed_controls(sketch.controls, half)
     arrays |= _in_16_bits(sketch.quantiles) if half else {"quantiles": sketch.quantiles}
     return packed(_KIND, header, arrays)
 
@@ -87,9 +95,9 @@ def from_bytes(content: bytes, name: str, projections: Projections | None = None
     A sketch through these projections uses them; otherwise they are drawn again from its recipe.
     """
     checked = unpacked(_KIND, content, name)
-    scaler, fingerprint = scaler_in(checked), checked.text("fingerprint")
+    scaler, tilt, fingerprint = scaler_in(checked), tilt_in(checked), checked.text("fingerprint")
     if projections is None or projections.fingerprint != fingerprint:
-        projections = _drawn_again(checked, scaler)
+        projections = _drawn_again(checked, scaler, tilt)
     n_projections, classes = checked.within("recipe").count("n_projections"), checked.labels()
     counts = checked.not_negative("counts", checked.array("counts", (np.int64,), (len(classes),)))
     quantiles, step = _quantiles_in(checked, n_projections)
@@ -118,7 +126,49 @@ def from_bytes(content: bytes, name: str, projections: Projections | None = None
         checked.texts("remarks"),
         halves,
         spacing,
+        _weights_in(checked, n_projections),
+        tilt,
+        _controls_in(checked, n_projections),
     )
+
+
+def _weights_in(checked: Checked, n_projections: int) -> NDArray[np.float64] | None:
+    """What projections count by, or None where they count the same."""
+    if not checked.holds("weights"):
+        return None
+    return checked.lengths("weights", (n_projections,))
+
+
+def _packed_controls(controls: Carried | None, half: bool) -> Arrays:
+    if controls is None:
+        return {}
+    arrays: Arrays = {}
+    if controls.places is not None:
+        flat = controls.places.transpose(2, 0, 1).reshape(2 * len(controls.places), -1)
+        arrays = _in_16_bits(flat, "places") if half else {"places": controls.places}
+    if controls.values is not None and controls.lengths is not None:
+        known = controls.lengths
+        numbers = np.array([*known.even, known.between, known.dimensions])
+        arrays |= {"values": controls.values, "lengths": numbers, "mean": known.mean.astype(np.float32)}
+    return arrays
+
+
+def _controls_in(checked: Checked, n_projections: int) -> Carried | None:
+    places = values = lengths = None
+    if checked.holds("places step"):
+        flat, _ = _from_16_bits(checked, 2 * n_projections, "places")
+        places = np.ascontiguousarray(flat.reshape(2, n_projections, -1).transpose(1, 2, 0))
+    elif checked.holds("places"):
+        places = checked.array("places", (np.float32,), (n_projections, None, 2))
+    if checked.holds("values"):
+        n_features = checked.within("recipe").count("n_features")
+        values = checked.array("values", (np.float64,), (n_projections, 5))
+        *even, between, dimensions = checked.not_negative("lengths", checked.array("lengths", (np.float64,), (5,)))
+        mean = checked.array("mean", (np.float32,), (n_features,)).astype(np.float64)
+        if not n_features <= dimensions <= _MOST_FEATURES:
+            raise checked.refused("its directions are in fewer dimensions than there are features, or in too many")
+        lengths = Lengths(np.array(even), float(between), mean, int(dimensions))
+    return None if places is None and values is None else Carried(places, values, lengths)
 
 
 def _quantiles_in(checked: Checked, n_projections: int) -> tuple[NDArray[np.float32], NDArray[np.float64] | None]:
@@ -126,14 +176,22 @@ def _quantiles_in(checked: Checked, n_projections: int) -> tuple[NDArray[np.floa
     if not checked.holds("step"):
         quantiles = checked.array("quantiles", (np.float32,), (n_projections, None))
         return checked.ascending("quantiles", quantiles), None
-    numbers = checked.array("quantiles", (np.uint16,), (n_projections, None))
-    low, step = (checked.array(name, (np.float64,), (n_projections,)) for name in ("low", "step"))
-    checked.not_negative("step", step)
+    quantiles, step = _from_16_bits(checked, n_projections)
+    return checked.ascending("quantiles", quantiles), step
+
+
+def _from_16_bits(
+    checked: Checked, n_rows: int, name: str = "quantiles"
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """What `_in_16_bits` wrote, and the step (B,) of each row."""
+    numbers = checked.array(name, (np.uint16,), (n_rows, None))
+    low, step = (checked.array(f"{_before(name)}{part}", (np.float64,), (n_rows,)) for part in ("low", "step"))
+    checked.not_negative(f"{_before(name)}step", step)
     with np.errstate(over="ignore"):
-        quantiles = (low[:, None] + step[:, None] * checked.ascending("quantiles", numbers)).astype(np.float32)
-    if not np.isfinite(quantiles).all():
-        raise checked.refused("its quantiles leave float32")
-    return quantiles, step
+        values = (low[:, None] + step[:, None] * numbers).astype(np.float32)
+    if not np.isfinite(values).all():
+        raise checked.refused(f"its {name} leave float32")
+    return values, step
 
 
 def packed(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:
@@ -182,16 +240,23 @@ def content_of(path: str | PathLike[str], kind: str) -> bytes:
     return read_whole(path, f"the file of a {kind}")
 
 
-def packed_recipe(recipe: Mapping[str, Any], fingerprint: str, scaler: Scaler | None) -> tuple[Header, Arrays]:
+def packed_recipe(
+    recipe: Mapping[str, Any], fingerprint: str, scaler: Scaler | None, tilt: Tilted | None
+) -> tuple[Header, Arrays]:
     """What a file says of its projections: entries of the header, and arrays."""
     header: Header = {"recipe": dict(recipe), "fingerprint": fingerprint}
+    arrays: Arrays = {}
+    if tilt is not None:
+        arrays |= {"basis": tilt.basis.astype(np.float32), "stretch": tilt.stretch}
     if scaler is None:
-        return header, {}
+        return header, arrays
     header["scale_remarks"] = list(scaler.remarks)
+    arrays["centre"] = scaler.centre
     if isinstance(scaler.scale, float):
         header["scale"] = scaler.scale
-        return header, {"centre": scaler.centre}
-    return header, {"centre": scaler.centre, "scale": scaler.scale}
+    else:
+        arrays["scale"] = scaler.scale
+    return header, arrays
 
 
 def scaler_in(checked: Checked) -> Scaler | None:
@@ -213,31 +278,52 @@ def scaler_in(checked: Checked) -> Scaler | None:
         raise checked.refused(first_line(error)) from error
 
 
-def restored_from(checked: Checked, scaler: Scaler | None) -> Projections:
+def tilt_in(checked: Checked) -> Tilted | None:
+    """The tilt of the directions that a file was made with; None where they were not tilted."""
+    if not checked.holds("basis"):
+        return None
+    recipe = checked.within("recipe")
+    law = recipe.within("directions")
+    basis = checked.array("basis", (np.float32,), (None, recipe.count("n_features")))
+    stretch = checked.array("stretch", (np.float64,), (len(basis),))
+    ambient = law.count("ambient", most=_MOST_FEATURES) if law.has("ambient") else None
+    try:
+        return Tilted(basis, stretch, ambient, law.text("law") == TILTED_TURNS)
+    except SotddError as error:
+        raise checked.refused(first_line(error)) from error
+
+
+def restored_from(checked: Checked, scaler: Scaler | None, tilt: Tilted | None = None) -> Projections:
     """The projections of a file, drawn again from its recipe, or an error that says why they cannot be."""
     if checked.within("recipe").count("n_features") > _MOST_FEATURES:
         raise SotddError("they have more features than can be drawn")
     try:
-        return restored(checked.settings("recipe"), scaler, checked.text("fingerprint"))
+        return restored(checked.settings("recipe"), scaler, checked.text("fingerprint"), tilt)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError) as error:
         if isinstance(error, SotddError):
             raise
         raise SotddError("its recipe is not one that this sotdd writes") from error
 
 
-def _drawn_again(checked: Checked, scaler: Scaler | None) -> Projections | None:
+def _drawn_again(checked: Checked, scaler: Scaler | None, tilt: Tilted | None) -> Projections | None:
     try:
-        return restored_from(checked, scaler)
+        return restored_from(checked, scaler, tilt)
     except SotddError:  # sketches can be compared without them; calls that need them say that they are missing
         return None
 
 
-def _in_16_bits(quantiles: NDArray[np.float32]) -> Arrays:
-    wide = quantiles.astype(np.float64)
-    low = wide[:, 0]
-    step = (wide[:, -1] - low) / _LEVELS
+def _in_16_bits(rows: NDArray[np.float32], name: str = "quantiles") -> Arrays:
+    """Rows (B, n) in steps between the lowest and the highest value of each."""
+    wide = rows.astype(np.float64)
+    low = wide.min(axis=1)
+    step = (wide.max(axis=1) - low) / _LEVELS
     numbers = np.rint((wide - low[:, None]) / np.where(step > 0, step, 1.0)[:, None])
-    return {"quantiles": numbers.astype(np.uint16), "low": low, "step": step}
+    return {name: numbers.astype(np.uint16), f"{_before(name)}low": low, f"{_before(name)}step": step}
+
+
+def _before(name: str) -> str:
+    """What the names of an array's steps begin with; those of the quantiles came first, and have bare names."""
+    return "" if name == "quantiles" else f"{name} "
 
 
 def _checksum(header: Mapping[str, Any], arrays: Arrays) -> str:

@@ -19,7 +19,9 @@ from sotdd.inputs.column_names import meets_by_position, taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
+from sotdd.results.estimators import Estimator
 from sotdd.sketches.comparing import refuse_other_projections
+from sotdd.sketches.controls import Carrying
 from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
 from sotdd.sketches.memory import within_memory
 from sotdd.sketches.sketch import Sketch
@@ -77,7 +79,6 @@ def sketch(
     """
     if not isinstance(projections, Projections):
         raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
-    projections.refuse_weighted("a sketch")
     levels = None if n_quantiles is None else checked_levels(n_quantiles)
     return sketch_opened(open_dataset(data, name=name), projections, levels, device, precision, progress)
 
@@ -113,17 +114,19 @@ def _sketch_sorted(
     kept = Levels(data.n_points, "even") if levels is None or exact else levels
     quantiles = _empty_rows(projections.n_projections, kept.count)
     terms = np.empty((projections.n_projections, len(data.classes)), np.float32)
-    lost = np.zeros((projections.n_projections, 3))
+    lost, weights = np.zeros((projections.n_projections, 3)), np.ones(projections.n_projections)
     engine = engine_for(device, [data], projections.n_projections, precision)
     with reporting(progress, f"Sketching {data.name}") as report, engine as active:
-        halving = Halving(data, projections, active)
-        for view in active.views([data], projections, before_sorting=halving.seen):
+        halving, carrying = Halving(data, projections, active), Carrying(data, projections, active)
+        for view in active.views([data], projections, degree=carrying.degree, before_sorting=halving.seen):
             quantiles[view.part] = active.quantiles(view.rows[0], kept.edges)
             terms[view.part] = active.collect(view.terms)
+            weights[view.part] = view.block.importance
+            carrying.seen(view)
             if not exact:
                 lost[view.part, :2] = active.losses(view.rows[0], quantiles[view.part], kept.edges, kept.smooth)
             report(view.part.stop, projections.n_projections)
-        halves = halving.halves()
+        halves, controls = halving.halves(weights), carrying.carried()
     by_position = meets_by_position(data, projections.columns)
     return Sketch(
         data.name,
@@ -140,6 +143,9 @@ def _sketch_sorted(
         (taken_by_position(data.name, projections.columns is not None),) if by_position else (),
         halves,
         "tails" if levels is None else levels.spacing,
+        None if (weights == 1).all() else weights,
+        projections.tilt,
+        controls,
     )
 
 
@@ -155,6 +161,7 @@ def through_sketches(
     pairs: Sequence[tuple[int, int]],
     p: float,
     *,
+    estimator: Estimator = "auto",
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
@@ -171,7 +178,7 @@ def through_sketches(
         projections = projections_of(first)
         opened = replace(source, name=name) if isinstance(source, LabelledData) else open_dataset(source, name=name)
         sketches.append(sketch_opened(opened, projections, levels, device, precision, progress))
-    return {(i, j): sketches[i].distance(sketches[j], p) for i, j in pairs}
+    return {(i, j): sketches[i].distance(sketches[j], p, estimator=estimator) for i, j in pairs}
 
 
 def read_sketch(source: Comparable) -> Comparable:

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import check_count, check_flag, check_seed
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted, json_label, quoted
+from sotdd.projections.directions import Tilted
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance
+from sotdd.results.estimators import Estimator
+from sotdd.sketches.controls import Carried
 from sotdd.sketches.levels import QUANTILES, Levels, Spacing, checked_levels, places_of_points
 from sotdd.sketches.memory import within_memory
 from sotdd.sketches.uncertainty import Halves, Lost, lost_by_means, nothing_lost
@@ -52,6 +55,12 @@ class Sketch:
         far off they may be. None in files of older versions.
     remarks
         What a reader should know, such as that columns were matched by position.
+    weights
+        (L,) what each projection counts by in a mean; None where all count the same.
+    tilt
+        The law of directions where it was learnt from data, which the recipe cannot describe; None for others.
+    controls
+        What distances are controlled by; None where nothing can be, and in files of older versions.
     halves
         (2, S) how far apart random halves of the data are, for p = 1 and p = 2: distances then know what their
         sizes alone give (`Distance.sampling`). None for streams, single points and files of older versions.
@@ -86,12 +95,15 @@ class Sketch:
     remarks: tuple[str, ...] = ()
     halves: Halves | None = None
     spacing: Spacing = "tails"
+    weights: NDArray[np.float64] | None = None
+    tilt: Tilted | None = None
+    controls: Carried | None = None
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
         if self.exact and self.lost is None:
             object.__setattr__(self, "lost", nothing_lost(len(self.quantiles)))
-        for array in (self.quantiles, self.counts, self.class_terms, self.lost, self.halves):
+        for array in (self.quantiles, self.counts, self.class_terms, self.lost, self.halves, self.weights):
             if array is not None:
                 array.flags.writeable = False
 
@@ -125,6 +137,11 @@ class Sketch:
         """(L, C): sums of the label polynomial over each class, which add up over parts of a dataset."""
         return self.class_terms.astype(np.float64) * self.counts
 
+    @property
+    def importance(self) -> NDArray[np.float64]:
+        """(L,) what each projection counts by."""
+        return np.ones(self.n_projections) if self.weights is None else self.weights
+
     def __repr__(self) -> str:
         """Name and sizes, for people."""
         kept = "all values" if self.exact else counted(self.n_quantiles, "quantile")
@@ -134,17 +151,27 @@ class Sketch:
         )
 
     @within_memory("the comparison of two sketches", "make sketches with fewer projections or quantiles")
-    def distance(self, other: Sketch, p: float = 2) -> Distance:
+    def distance(self, other: Sketch, p: float = 2, *, estimator: Estimator = "auto") -> Distance:
         """How far apart two datasets are, from their sketches alone.
 
         The other sketch must be through the same projections. `sotdd.distance` compares a sketch with
         data as well. The result's ``sketch_error`` bounds how far it is from the distance of the data
         through the same projections; where that is more than 5 % of the value, a remark says so too. Where a
         sketch knows its ``halves``, ``excess`` is what remains beyond chance, for p = 1 and p = 2.
+
+        Parameters
+        ----------
+        other
+            The other sketch.
+        p
+            The order of transport.
+        estimator
+            As in `sotdd.distance`: "auto" and "controlled" use what both sketches carry; through fixed projections
+            "plain" is a metric.
         """
         from sotdd.sketches.comparing import distance_between
 
-        return distance_between(self, other, p)
+        return distance_between(self, other, p, estimator)
 
     @within_memory("a reduced sketch", "choose fewer quantiles")
     def reduced(self, n_quantiles: int) -> Sketch:
@@ -209,6 +236,8 @@ class Sketch:
         if self.exact or levels != self.levels:
             grid = levels.means(grid, None if self.exact else self.levels.edges)
         whole = (grid * np.sqrt(levels.shares / len(grid)).astype(np.float32)).ravel()
+        if self.weights is not None:
+            whole = (whole.reshape(grid.shape) * np.sqrt(self.weights)[:, None]).astype(np.float32).ravel()
         if dim is None:
             return whole
         n_sums = check_count(dim, "dim")

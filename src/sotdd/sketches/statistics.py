@@ -23,6 +23,7 @@ from sotdd.sketches.comparing import refuse_other_recipes
 from sotdd.sketches.counting import BINS, Histograms, Portion, count_classes, for_each_portion, quantiles_of
 from sotdd.sketches.levels import Levels
 from sotdd.sketches.memory import within_memory
+from sotdd.sketches.power_sums import PowerSums
 
 # How much memory the histograms of all classes may take together.
 CLASS_BYTES = 256 << 20
@@ -63,6 +64,7 @@ class ClassStatistics:
         self.counts: dict[Hashable, int] = {}
         self.sums: dict[Hashable, NDArray[np.float64]] = {}  # (L,) of each class, for polynomials
         self.histograms: dict[Hashable, Histograms] = {}  # of each class, for quantiles
+        self.powers = PowerSums(projections)
         self.by_position = False  # whether columns could not be matched by name
 
     def __repr__(self) -> str:
@@ -100,6 +102,7 @@ class ClassStatistics:
         """Add a batch whose columns are in the order of the projections."""
         self.note_columns(batch)
         self.expect(counts_of(batch))
+        self.powers.add_points(batch)
         for_each_portion(batch, self.projections, self.gather)
 
     @within_memory("the statistics of two parts", "use fewer projections")
@@ -117,6 +120,7 @@ class ClassStatistics:
             self.sums[label] += sums
         for label, histograms in other.histograms.items():
             self.histograms[label].merge(histograms)
+        self.powers.merge(other.powers)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a file for another machine or party to merge; it holds no data points."""
@@ -149,11 +153,13 @@ class ClassStatistics:
             if label not in self.histograms:
                 self.histograms[label] = Histograms.empty(n_projections)
             self.histograms[label].expect(count)
+        self.powers.expect(counts)
 
     def gather(self, portion: Portion) -> None:
         """Add one portion to the sums or to the histograms."""
         from sotdd.engines.cpu.engine import class_sums
 
+        self.powers.gather(portion)
         if not isinstance(portion.terms, Polynomials):
             count_classes(self.histograms, portion, portion.label_rows)
             return
@@ -259,7 +265,6 @@ def _kind_of_terms(projections: Projections) -> type:
         raise SotddError(
             f"projections is a {type(projections).__name__}: expected Projections.fit(...) or from_arrays(...)."
         )
-    projections.refuse_weighted("a sketch")
     kind = type(projections.draw(0, BLOCK).terms)
     if kind not in (Polynomials, Quantiles):
         raise SotddError(

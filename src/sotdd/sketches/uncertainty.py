@@ -13,8 +13,9 @@ more is known. F − f has mean zero on each part, so it is orthogonal to whatev
 of f and g, w the root of what they differ by within parts, and r at most ‖F − f‖ + ‖G − g‖, the true square is between
 d² − 2 w r and d² + 2 w r + r².
 
-**Chance.** A sketch made from points also keeps how far apart random halves of its points are. From these ``halves``
-a distance knows what two samples of its sizes would give if they came from the same source.
+**Chance.** A sketch also keeps how far apart random halves of its points are. From these ``halves`` a distance knows
+what two samples of its sizes would give if they came from the same source. They are seen through the first projections
+only, by plain means, and brought from the sizes of halves to those of the datasets by the root law of means.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.engines.chance import Chance, Pool, floor_of_halves, seed_of
+from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, seed_of
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
-from sotdd.results.noise import NoiseFloor, rooted_means
+from sotdd.results.noise import NoiseFloor
 from sotdd.sketches.levels import Levels
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 Lost = NDArray[np.float64]  # (L, 3)
 Halves = NDArray[np.float64]  # (2, S) distances of S halvings, for p = 1 and for p = 2
 
-_HALVING_ORDERS = (1, 2)
+HALVING_ORDERS = (1, 2)
+# How often a dataset is halved: two sketches have twice as many distances of halves, enough to judge at 5 % by rank.
+_HALVINGS = 12
 # A bound beyond this share of the value gets a remark.
 _TOLERATED = 0.05
 
@@ -61,21 +64,26 @@ def lost_by_means(
 
 
 def error_bound(
-    a: Lost | None, b: Lost | None, value: float, within: NDArray[np.float64], p: float
+    a: Lost | None,
+    b: Lost | None,
+    value: float,
+    within: NDArray[np.float64],
+    p: float,
+    weights: NDArray[np.float64],
 ) -> tuple[float, float] | None:
     """How far a distance of two sketches may be off, and how much of that comes from bins or rounding.
 
     ``within`` (L,) is what their functions differ by within parts, for p = 2. None where no bound is known: for p above
-    2, or where a sketch does not say what it lost.
+    2, or where a sketch does not say what it lost. Projections count by ``weights`` (L,).
     """
     if a is None or b is None or p > 2:
         return None
     share = 2 / p - 1  # 1/p = share / 1 + (1 - share) / 2
     in_a, in_b = (part[:, 0] ** share * part[:, 1] ** (1 - share) for part in (a, b))
-    by_means = _mean_norm(in_a + in_b, p)
-    by_bins = _mean_norm(a[:, 2] + b[:, 2], p)
+    by_means = _mean_norm(in_a + in_b, p, weights)
+    by_bins = _mean_norm(a[:, 2] + b[:, 2], p, weights)
     if p == 2:
-        crossed = 2 * math.sqrt(float(np.mean(within))) * by_means
+        crossed = 2 * math.sqrt(float(np.mean(within * weights))) * by_means
         above = math.sqrt(value**2 + crossed + by_means**2) - value
         below = value - math.sqrt(max(value**2 - crossed, 0.0))
         by_means = max(above, below)
@@ -98,23 +106,26 @@ class Halving:
     """Halves a dataset a few times while its first projections go by; ``seen`` is called with every chunk."""
 
     def __init__(self, data: LabelledData, projections: Projections, engine: Engine) -> None:
-        pool = Pool.of_halves([data], 0, seed_of(projections))
-        self._chance = None if pool is None else Chance([pool], engine, _HALVING_ORDERS)
+        pool = Pool.of_halves([data], 0, seed_of(projections), _HALVINGS)
+        self._chance = None if pool is None else Chance([pool], engine, HALVING_ORDERS)
 
     def seen(self, projected: Projected) -> None:
         """Compare the halves under these projections."""
         if self._chance is not None:
             self._chance.seen(projected)
 
-    def halves(self) -> Halves | None:
-        """The distances of halves; None for a single point, or where costs overflow float64."""
+    def halves(self, weights: NDArray[np.float64]) -> Halves | None:
+        """The distances of halves, where projections count by weights (L,).
+
+        None for a single point, or where costs overflow float64.
+        """
         if self._chance is None:
             return None
         try:
             (costs,) = self._chance.costs()
         except SotddError:  # the sketch itself is good, and its distances say what overflows
             return None
-        return np.array([rooted_means(costs[:, :, column], p) for column, p in enumerate(_HALVING_ORDERS)])
+        return np.array([apart_by_halves(costs[:, :, at], weights, p) for at, p in enumerate(HALVING_ORDERS)])
 
 
 def floor_of_sketches(
@@ -124,14 +135,14 @@ def floor_of_sketches(
 
     None where no sketch knows its halves, or they are not known for this p.
     """
-    if p not in _HALVING_ORDERS:
+    if p not in HALVING_ORDERS:
         return None
-    row = _HALVING_ORDERS.index(int(p))
+    row = HALVING_ORDERS.index(int(p))
     known = [(n, halves[row]) for n, halves in sized_halves if halves is not None]
     return floor_of_halves(known, sizes, p, distance)
 
 
-def _mean_norm(numbers: NDArray[np.float64], p: float) -> float:
-    """The p-norm of numbers over projections."""
+def _mean_norm(numbers: NDArray[np.float64], p: float, weights: NDArray[np.float64]) -> float:
+    """The p-norm of numbers over projections, which count by weights."""
     largest = float(np.max(numbers)) or 1.0
-    return float(largest * np.mean((numbers / largest) ** p) ** (1 / p))
+    return float(largest * np.mean(weights * (numbers / largest) ** p) ** (1 / p))

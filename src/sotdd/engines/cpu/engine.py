@@ -160,6 +160,21 @@ class CpuEngine:
         self._workers.each(work, range(len(pairs)))
         return costs
 
+    def label_places(
+        self, moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials]
+    ) -> list[Doubles]:
+        """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
+        draws = sum(len(terms.weights) for terms in more) // len(drawn.weights)
+        places = [np.empty((len(drawn.weights), 1 + draws, 2)) for _ in moments]
+
+        def work(number: int) -> None:
+            here, of_block = _places_of_block(moments, drawn, more, number)
+            for whole, part in zip(places, of_block, strict=True):
+                whole[here] = part
+
+        self._workers.each(work, range(len(more)))
+        return places
+
     def label_controls(
         self,
         moments: Sequence[ClassMoments],
@@ -170,18 +185,9 @@ class CpuEngine:
     ) -> Doubles:
         """The Gaussian cost of every pair and its parts, less their means over further draws, (B, P, 3)."""
         out = np.empty((len(drawn.weights), len(pairs), 3))
-        sizes = [len(terms.weights) for terms in more]
-        draws = sum(sizes) // len(out)
-        edges = np.cumsum([0, *sizes]) // draws
 
         def work(number: int) -> None:
-            here = slice(edges[number], edges[number + 1])
-            weights, coefficients = label_draws(drawn.part(here), more[number])
-            places = []
-            for of_data in moments:
-                places.append(np.empty((*weights.shape, 2)))
-                parts = (of_data.mean[here], of_data.covariance[here], of_data.even[here])
-                moment_kernels.gaussian_places(*parts, weights, coefficients, places[-1])
+            here, places = _places_of_block(moments, drawn, more, number)
             for column, (i, j) in enumerate(pairs):
                 moment_kernels.gaussian_gaps(places[i], places[j], p, out[here, column])
 
@@ -277,6 +283,22 @@ class CpuEngine:
 
 
 # ------------------------------------------------------------------ the verbs, on what one thread takes
+
+
+def _places_of_block(
+    moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials], number: int
+) -> tuple[slice, list[Doubles]]:
+    """Which projections one block of further draws is for, and the places (B, 1 + J, 2) of each dataset under it."""
+    sizes = [len(terms.weights) for terms in more]
+    first, last = np.cumsum([0, *sizes])[number : number + 2] * len(drawn.weights) // sum(sizes)
+    here = slice(first, last)
+    weights, coefficients = label_draws(drawn.part(here), more[number])
+    places = []
+    for of_data in moments:
+        places.append(np.empty((*weights.shape, 2)))
+        parts = (of_data.mean[here], of_data.covariance[here], of_data.even[here])
+        moment_kernels.gaussian_places(*parts, weights, coefficients, places[-1])
+    return here, places
 
 
 def _point_sums(

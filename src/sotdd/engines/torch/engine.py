@@ -170,6 +170,14 @@ class TorchEngine:
         return torch.stack([self.transport(rows[i], rows[j], p) for i, j in pairs], dim=1)
 
     @torch.no_grad()
+    def label_places(
+        self, moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials]
+    ) -> list[torch.Tensor]:
+        """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
+        weights, coefficients = uploaded_draws(drawn, more, self.device)
+        return [label_places(of_data, weights, coefficients).permute(1, 2, 0) for of_data in moments]
+
+    @torch.no_grad()
     def label_controls(
         self,
         moments: Sequence[ClassMoments],

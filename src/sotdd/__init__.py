@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from sotdd.sketches.sketch import Sketch
     from sotdd.sketches.statistics import ClassStatistics
     from sotdd.sketches.streaming import sketch_stream
+    from sotdd.sketches.window import SketchWindow
 
 __all__ = [
     "Catalog",
@@ -80,6 +81,7 @@ __all__ = [
     "Scaler",
     "Sketch",
     "SketchBuilder",
+    "SketchWindow",
     "SotddError",
     "Span",
     "Sphere",
@@ -142,6 +144,7 @@ _HOMES = {
     "Ranking": "sotdd.results.ranking",
     "TwoSampleTest": "sotdd.results.two_sample",
     "SketchBuilder": "sotdd.sketches.builder",
+    "SketchWindow": "sotdd.sketches.window",
     "Catalog": "sotdd.sketches.catalog.catalog",
     "sketch": "sotdd.sketches.making",
     "Sketch": "sotdd.sketches.sketch",

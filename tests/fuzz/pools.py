@@ -147,8 +147,10 @@ POOLS: dict[str, tuple[str, ...]] = {
     "datasets": SEVERAL,
     "candidates": SEVERAL,
     "SketchBuilder.add.features": DATA,
+    "SketchWindow.add.features": DATA,
     "ClassStatistics.add.features": DATA,
     "ScaleStatistics.add.features": DATA,
+    "part": ("'mon'", "'tue'", "''", "None", "5", "'a' * 10**6", "[]"),
     "labels": (
         "np.arange(9) % 2", "None", "list('ababababa')", "odd_labels(9, SEED)", "np.arange(4)", "'keep'", "'move'", "5",
     ),

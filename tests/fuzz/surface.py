@@ -83,6 +83,7 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
     "Scaler": ("sotdd.Scaler(zeros(2), 2.0)", "sotdd.Scaler(zeros(2), ones(2), ('u', 'v'))"),
     "Sketch": ("in_sketch()", "in_sketch(1, label_law='quantiles')", "in_sketch(5, scale=None)"),
     "SketchBuilder": ("built()", "sotdd.SketchBuilder(seen_through())"),
+    "SketchWindow": ("a_window()", "sotdd.SketchWindow(seen_through())"),
     "Span": ("sotdd.onto_span([points(4, 30)])",),
     "Hadamard": ("sotdd.Hadamard()", "sotdd.Hadamard(207)"),
     "Sphere": ("sotdd.Sphere()", "sotdd.Sphere(7)"),

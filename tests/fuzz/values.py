@@ -161,6 +161,12 @@ def built(n=9, seed=0):
     return builder
 
 
+def a_window():
+    """A window with two parts."""
+    window = sotdd.SketchWindow(seen_through(), n_quantiles=8)
+    return window.add("mon", *pair()).add("tue", *pair(seed=1))
+
+
 def counted(n=9, seed=0):
     """Class statistics with points."""
     statistics = sotdd.ClassStatistics(seen_through())

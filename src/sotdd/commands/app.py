@@ -64,6 +64,7 @@ app.command("explain", epilog=explain.EXAMPLES, rich_help_panel=_COMPARE)(explai
 app.command("test", epilog=two_sample.EXAMPLES, rich_help_panel=_DECIDE)(two_sample.test_command)
 app.command("check", epilog=check.EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
 app.command("sketch", epilog=sketch.EXAMPLES, rich_help_panel=_KEEP)(sketch.sketch_command)
+app.command("update", epilog=sketch.UPDATE_EXAMPLES, rich_help_panel=_KEEP)(sketch.update_command)
 app.add_typer(catalog.app, rich_help_panel=_KEEP)
 app.command("demo", epilog=demo.EXAMPLES, rich_help_panel=_SEE)(demo.demo_command)
 

@@ -73,20 +73,23 @@ def check_command(
     """Fail, with exit code 1, if a dataset has drifted from a reference.
 
     Without options, a permutation test decides at a level of 5 %: of 20 datasets
-    that have not drifted, about one fails. --fail-above decides by the size of the
-    drift instead, in units of the spread of the reference.
+    that have not drifted, about one fails. Between sketches, which have no points
+    to shuffle, what halves of each differ by decides at that level. --fail-above
+    decides by the size of the drift instead, in units of the spread of the reference.
     """
     began = time.perf_counter()
     _refuse_limits(fail_above, p_value)
-    is_tested = p_value is not None or fail_above is None
     sides = [opened(source, features, label, quiet) for source in (reference, current)]
-    _refuse_sketches(sides[0], sides[1], is_tested)
+    has_sketches = _refuse_sketches(sides[0], sides[1], p_value is not None)
+    is_tested = p_value is not None or (fail_above is None and not has_sketches)
     bar = bar_wanted(quiet)
     common = o.chosen(seed=seed, label_law=label_law, scale=scale)
     order = o.chosen(p=p)
     distance = _distance(sides, common | o.chosen(n_projections=n_projections), order, device, bar)
     between = f"from {shown(reference)} to {shown(current)}"
     outcomes = [] if fail_above is None else [_by_limit(distance, fail_above, between)]
+    if has_sketches and fail_above is None:
+        outcomes.append(_by_noise(distance, between))
     test = None
     if is_tested:
         settings = {**common, **order, **o.chosen(max_points=max_points)}
@@ -101,7 +104,8 @@ def check_command(
     else:
         for outcome in outcomes:
             say(f"{'FAILED' if outcome.failed else 'passed'}  {outcome.message}", "red" if outcome.failed else "green")
-        _say_how(distance, between if fail_above is None else "", reference, time.perf_counter() - began, quiet)
+        shown_already = fail_above is not None or has_sketches
+        _say_how(distance, "" if shown_already else between, reference, time.perf_counter() - began, quiet)
     if drifted:
         raise typer.Exit(1)
 
@@ -124,16 +128,17 @@ def _refuse_limits(fail_above: float | None, p_value: float | None) -> None:
         raise SotddError(f"--p-value is {p_value:g}: expected a number between 0 and 1, such as 0.05.")
 
 
-def _refuse_sketches(reference: LabelledData | Sketch, current: LabelledData | Sketch, is_tested: bool) -> None:
-    """A sketch has no points to shuffle, and only a sketch of the reference sets the unit."""
+def _refuse_sketches(reference: LabelledData | Sketch, current: LabelledData | Sketch, is_tested: bool) -> bool:
+    """A sketch has no points to shuffle, and only one of the reference sets the unit; returns whether there is one."""
     is_sketch = [hasattr(side, "quantiles") for side in (reference, current)]
     if is_tested and any(is_sketch):
         name = (reference if is_sketch[0] else current).name
-        advice = "give the data, or decide by --fail-above alone"
+        advice = "give the data, or leave --p-value out"
         raise SotddError(f"{name!r} is a sketch, which has no points to shuffle: {advice}.")
     if is_sketch == [False, True]:
         advice = f"give the data of {current.name!r}, or sketch the reference, and then this one --like it"
         raise SotddError(f"{current.name!r} is a sketch but the reference, which sets the unit, is not: {advice}.")
+    return any(is_sketch)
 
 
 def _distance(
@@ -167,6 +172,18 @@ def _by_limit(distance: Distance | OutOfRange, limit: float, between: str) -> Ou
     if low <= limit <= high:
         message += f" (close: 95 % interval {low:.4g} to {high:.4g}, use more projections to be sure)"
     return Outcome("distance", distance.value, limit, failed, message)
+
+
+def _by_noise(distance: Distance | OutOfRange, between: str) -> Outcome:
+    """Between sketches: whether samples of one source, of these sizes, are often as far apart."""
+    if isinstance(distance, OutOfRange):
+        return Outcome("noise", None, math.nan, True, f"{_far(distance, between)}, beyond all noise")
+    if distance.noise is None:
+        raise SotddError("these sketches do not know how far apart halves of their data are: decide by --fail-above.")
+    failed, limit = not distance.within_noise, distance.noise.limit()
+    than = "farther than" if failed else "no farther than"
+    message = f"{_far(distance, between)}, {than} 95 % of samples of one source would be ({limit:.3g})"
+    return Outcome("noise", distance.value, limit, failed, message)
 
 
 def _by_chance(test: TwoSampleTest, level: float) -> Outcome:

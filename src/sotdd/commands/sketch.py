@@ -1,4 +1,4 @@
-"""The command ``sotdd sketch``."""
+"""The commands ``sotdd sketch`` and ``sotdd update``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import refuse_unwritable
-from sotdd.basics.text import shown
+from sotdd.basics.text import counted, shown
 from sotdd.commands import options as o
 from sotdd.commands.sources import opened_data
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
@@ -20,11 +20,19 @@ if TYPE_CHECKING:
     from sotdd.inputs.data import LabelledData
     from sotdd.projections.recipe import Projections
     from sotdd.sketches.levels import Levels
+    from sotdd.sketches.sketch import Sketch
 
 EXAMPLES = o.examples(
     "sotdd sketch train.npz -o train.sotdd",
     "sotdd sketch test.npz -o test.sotdd --like train.sotdd",
     "sotdd distance train.sotdd test.sotdd",
+    "sotdd sketch monday.parquet -o week.sotdd --parts",
+)
+
+UPDATE_EXAMPLES = o.examples(
+    "sotdd update week.sotdd tuesday.parquet",
+    "sotdd update week.sotdd monday-next.parquet --forget monday.parquet",
+    "sotdd check reference.sotdd week.sotdd",
 )
 
 
@@ -40,6 +48,9 @@ def sketch_command(
         typer.Option(help="How many numbers to keep of each projection.", show_default="384, or as in --like"),
     ] = None,
     half: Annotated[bool, typer.Option("--half", help="Store 16-bit values, which halves the file.")] = False,
+    parts: Annotated[
+        bool, typer.Option("--parts", help="Begin a window: rows can be added and taken out by sotdd update.")
+    ] = False,
     features: o.Features = None,
     label: o.Label = None,
     n_projections: o.Projections = None,
@@ -63,24 +74,85 @@ def sketch_command(
     if data.endswith(".sotdd"):
         raise SotddError(f"{data!r} is already a sketch: name a dataset.")
     source = opened_data(data, "", features, label, quiet)
+    import sotdd
     from sotdd.sketches.levels import checked_levels
     from sotdd.sketches.making import sketch_opened
 
     projections, levels = _recipe(like, source, drawing)
     if n_quantiles is not None:
         levels = checked_levels(n_quantiles, levels.spacing)
-    named = source if source.name != data else replace(source, name=Path(data.partition("::")[0]).name)
-    made = sketch_opened(named, projections, levels, device, progress=bar_wanted(quiet))
-    made.save(output, half=half)
+    named = _named(source, data)
+    if parts:
+        if half:
+            raise SotddError("--half is given with --parts, whose counts are not rounded: leave one of them out.")
+        window = sotdd.SketchWindow(projections, n_quantiles=levels.count).add(named.name, named)
+        window.save(output)
+        made = window.finish(output.stem)
+    else:
+        made = sketch_opened(named, projections, levels, device, progress=bar_wanted(quiet))
+        made.save(output, half=half)
     size = output.stat().st_size
     if as_json:
         print_json({"file": str(output), "bytes": size, **made.to_dict()})
         return
+    _say_made(output, made, began, quiet)
+    if parts:
+        say_note(f"To add rows and take them out: sotdd update {shown(output)} OTHER --forget {named.name}", quiet)
+    elif like is None:
+        say_note(f"To compare it with another dataset: sotdd sketch OTHER -o OTHER.sotdd --like {shown(output)}", quiet)
+
+
+def update_command(
+    window: Annotated[Path, typer.Argument(metavar="FILE", help="A file that sotdd sketch --parts began.")],
+    data: Annotated[
+        list[str] | None, typer.Argument(metavar="[SOURCE]...", help="Datasets to add, each as a part of its name.")
+    ] = None,
+    forget: Annotated[
+        list[str] | None, typer.Option(metavar="PART", help="Take a part out, by its name; may be repeated.")
+    ] = None,
+    features: o.Features = None,
+    label: o.Label = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Add rows to a sketch that is kept in parts, and take parts out.
+
+    A part is called what its file is called. Rows of a file that is added
+    twice are added to the same part.
+    """
+    import sotdd
+
+    began = time.perf_counter()
+    kept = sotdd.SketchWindow.load(window)
+    for name in forget or []:
+        kept.forget(name)
+    for one in data or []:
+        source = _named(opened_data(one, "", features, label, quiet), one)
+        kept.add(source.name, source)
+    if not kept.n_points:
+        raise SotddError(f"nothing would be left in {shown(window)}: keep a part, or add a dataset.")
+    made = kept.finish(window.stem)
+    if data or forget:
+        kept.save(window)
+    if as_json:
+        parts = {name: part.n_points for name, part in kept.parts.items()}
+        print_json({"file": str(window), "bytes": window.stat().st_size, "parts": parts, **made.to_dict()})
+        return
+    _say_made(window, made, began, quiet)
+    for name, part in kept.parts.items():
+        say(f"  {shown(name)}: {counted(part.n_points, 'point')}")
+
+
+def _named(source: LabelledData, data: str) -> LabelledData:
+    """A dataset by the name of its file, unless it has a name of its own."""
+    return source if source.name != data else replace(source, name=Path(data.partition("::")[0]).name)
+
+
+def _say_made(output: Path, made: Sketch, began: float, quiet: bool) -> None:
+    size = output.stat().st_size
     say(f"{shown(output)}: {repr(made).partition(': ')[2].rstrip(')')}", "bold")
     on_disk = f"{size / 1e6:.2g} MB" if size >= 1e6 else f"{size / 1e3:.3g} kB"
     say_note(f"{on_disk}, {time.perf_counter() - began:.1f} s", quiet)
-    if like is None:
-        say_note(f"To compare it with another dataset: sotdd sketch OTHER -o OTHER.sotdd --like {shown(output)}", quiet)
 
 
 def _recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, Levels]:

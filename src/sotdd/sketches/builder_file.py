@@ -1,8 +1,9 @@
-"""Builders and class statistics as files, for other machines or parties to merge; no data points are in them.
+"""Builders, windows and class statistics as files, for other machines or parties to merge; no data points are in them.
 
 The format is that of `sotdd.sketches.file`. Class statistics are under ``seen``. A builder also has ``counted``, its
 histograms, and ``given``, the statistics of the first pass. What controls are made of is in ``powers``, ``totals``,
-``even`` and ``lengths`` of the statistics; points dealt to groups are under ``dealt``.
+``even`` and ``lengths`` of the statistics; points dealt to groups are under ``dealt``. A window has a builder for each
+of its ``parts``, whose arrays have its number before their names.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.checked import Checked
 from sotdd.sketches.counting import Histograms
 from sotdd.sketches.file import (
+    WINDOW,
     Arrays,
     Header,
     content_of,
@@ -31,10 +33,11 @@ from sotdd.sketches.file import (
     tilt_in,
     unpacked,
 )
-from sotdd.sketches.groups import GROUPS, GroupCounts
+from sotdd.sketches.groups import GROUP_BINS, GROUPS, GroupCounts
 from sotdd.sketches.levels import MOST_QUANTILES
 from sotdd.sketches.memory import within_memory
 from sotdd.sketches.statistics import ClassStatistics
+from sotdd.sketches.window import SketchWindow
 
 _STATISTICS, _BUILDER = "class statistics", "sketch builder"
 
@@ -54,43 +57,76 @@ def write_statistics(statistics: ClassStatistics, path: str | PathLike[str]) -> 
 def read_statistics(path: str | PathLike[str], projections: Projections | None) -> ClassStatistics:
     """Read what `write_statistics` wrote."""
     checked = _opened(_STATISTICS, path)
-    return _take_statistics(checked, "seen", _projections(checked, projections, path))
+    return _take_statistics(checked.within("seen"), "seen", _projections(checked, projections, path))
 
 
 @within_memory("the file of a builder", "use fewer projections, or two passes")
 def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
     """Write everything that a builder has counted."""
-    builder.refuse_half_counted()
     header, arrays = _recipe_of(builder.projections)
-    first = builder.first_pass
-    header["n_quantiles"] = builder.n_quantiles
-    header["seen"] = _put_statistics(builder.statistics, arrays, "seen")
-    header["given"] = None if first is None else _put_statistics(first, arrays, "given")
-    header["dealt"] = _put_groups(builder.groups, list(builder.statistics.counts), arrays)
-    header["counted"] = [] if builder.shares_histograms else _put_histograms(builder.histograms, arrays, "counted")
-    write_whole(path, packed(_BUILDER, header, arrays))
+    write_whole(path, packed(_BUILDER, header | _put_builder(builder, arrays, ""), arrays))
 
 
 @within_memory("the file of a builder", "open it where there is more memory")
 def read_builder(path: str | PathLike[str], projections: Projections | None) -> SketchBuilder:
     """Read what `write_builder` wrote."""
     checked = _opened(_BUILDER, path)
+    return _take_builder(checked, _projections(checked, projections, path), "")
+
+
+@within_memory("the file of a window", "keep fewer parts, or use fewer projections")
+def write_window(window: SketchWindow, path: str | PathLike[str]) -> None:
+    """Write all parts of a window."""
+    header, arrays = _recipe_of(window.projections)
+    parts = {str(at): _put_builder(part, arrays, f"{at} ") for at, part in enumerate(window.parts.values())}
+    header |= {"n_quantiles": window.n_quantiles, "names": list(window.names), "parts": parts}
+    write_whole(path, packed(WINDOW, header, arrays))
+
+
+@within_memory("the file of a window", "open it where there is more memory")
+def read_window(path: str | PathLike[str], projections: Projections | None) -> SketchWindow:
+    """Read what `write_window` wrote."""
+    checked = _opened(WINDOW, path)
     drawn = _projections(checked, projections, path)
-    first = _take_statistics(checked, "given", drawn) if checked.has("given") else None
+    window = SketchWindow(drawn, n_quantiles=checked.count("n_quantiles", most=MOST_QUANTILES))
+    names, parts = checked.texts("names"), checked.within("parts")
+    if len(set(names)) < len(names):
+        raise checked.refused("two of its parts have one name")
+    window.parts = {name: _take_builder(parts.within(str(at)), drawn, f"{at} ") for at, name in enumerate(names)}
+    return window
+
+
+def _put_builder(builder: SketchBuilder, arrays: Arrays, before: str) -> Header:
+    """Write a builder; the names of its arrays begin with ``before``."""
+    builder.refuse_half_counted()
+    first, counted = builder.first_pass, {} if builder.shares_histograms else builder.histograms
+    return {
+        "n_quantiles": builder.n_quantiles,
+        "seen": _put_statistics(builder.statistics, arrays, f"{before}seen"),
+        "given": None if first is None else _put_statistics(first, arrays, f"{before}given"),
+        "dealt": _put_groups(builder.groups, list(builder.statistics.counts), arrays, f"{before}dealt"),
+        "counted": _put_histograms(counted, arrays, f"{before}counted"),
+    }
+
+
+def _take_builder(checked: Checked, drawn: Projections, before: str) -> SketchBuilder:
+    """What `_put_builder` wrote, or an error where it cannot be."""
+    first = None
+    if checked.has("given"):
+        first = _take_statistics(checked.within("given"), f"{before}given", drawn)
     builder = SketchBuilder(drawn, first, n_quantiles=checked.count("n_quantiles", most=MOST_QUANTILES))
-    statistics = _take_statistics(checked, "seen", drawn)
-    builder.resume(statistics, checked.histograms("counted", "counted", drawn.n_projections))
+    statistics = _take_statistics(checked.within("seen"), f"{before}seen", drawn)
+    builder.resume(statistics, checked.histograms("counted", f"{before}counted", drawn.n_projections))
     if not builder.is_consistent():
         raise checked.refused("what it has counted is not what it has seen")
-    _take_groups(checked, builder)
+    _take_groups(checked, builder, f"{before}dealt")
     return builder
 
 
 def _opened(kind: str, path: str | PathLike[str]) -> Checked:
     """The content of a file, or an error where its counts are not in the bins of today."""
     checked = unpacked(kind, content_of(path, kind), str(path))
-    counted = any(checked.holds(f"{name} counts") for name in ("seen", "given", "counted"))
-    if counted and not (checked.has("bins") and checked.text("bins") == _BINS):
+    if checked.counts_values and not (checked.has("bins") and checked.text("bins") == _BINS):
         raise SotddError(f"{shown(path)} counts values in other bins than this sotdd: go over the data again.")
     return checked
 
@@ -133,8 +169,7 @@ def _put_statistics(statistics: ClassStatistics, arrays: Arrays, name: str) -> H
     }
 
 
-def _take_statistics(file: Checked, name: str, projections: Projections) -> ClassStatistics:
-    checked = file.within(name)
+def _take_statistics(checked: Checked, name: str, projections: Projections) -> ClassStatistics:
     classes, count = checked.labels(), projections.n_projections
     statistics = ClassStatistics(projections)
     statistics.by_position = checked.truth("by_position")
@@ -167,23 +202,23 @@ def _take_powers(checked: Checked, name: str, statistics: ClassStatistics) -> No
         powers.totals = dict(zip(classes, totals.copy(), strict=True))
 
 
-def _put_groups(groups: GroupCounts, classes: list[Hashable], arrays: Arrays) -> list[list[object]]:
+def _put_groups(groups: GroupCounts, classes: list[Hashable], arrays: Arrays, name: str) -> list[list[object]]:
     """Write the groups of each class one after another, under numbers, and their sums (C, G, B)."""
     if not groups.kept or not groups.histograms:
         return []
     flat: dict[Hashable, Histograms] = dict(enumerate(one for label in classes for one in groups.histograms[label]))
-    arrays["dealt sums"] = np.stack([groups.sums[label] for label in classes])
-    return _put_histograms(flat, arrays, "dealt")
+    arrays[f"{name} sums"] = np.stack([groups.sums[label] for label in classes])
+    return _put_histograms(flat, arrays, name)
 
 
-def _take_groups(checked: Checked, builder: SketchBuilder) -> None:
+def _take_groups(checked: Checked, builder: SketchBuilder, name: str) -> None:
     """The groups of each class, where a file has them, in the order of the classes seen."""
     groups, classes = builder.groups, list(builder.statistics.counts)
-    if not checked.holds("dealt sums") or not groups.kept:
+    if not checked.holds(f"{name} sums") or not groups.kept:
         groups.drop()
         return
-    flat = list(checked.histograms("dealt", "dealt", groups.n_rows).values())
-    sums = checked.array("dealt sums", (np.float64,), (len(classes), GROUPS, groups.n_rows))
+    flat = list(checked.histograms("dealt", name, groups.n_rows, GROUP_BINS).values())
+    sums = checked.array(f"{name} sums", (np.float64,), (len(classes), GROUPS, groups.n_rows))
     if len(flat) != len(classes) * GROUPS:
         raise checked.refused("its groups are not so many for each class")
     groups.histograms = {label: flat[at * GROUPS : (at + 1) * GROUPS] for at, label in enumerate(classes)}

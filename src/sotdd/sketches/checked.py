@@ -137,6 +137,11 @@ class Checked:
         """Whether there is an array of this name."""
         return name in self._arrays
 
+    @property
+    def counts_values(self) -> bool:
+        """Whether values were counted in bins anywhere."""
+        return any(name.endswith(" counts") for name in self._arrays)
+
     def array(self, name: str, dtypes: tuple[type, ...], shape: tuple[int | None, ...]) -> NDArray[Any]:
         """An array of one of these types and of this shape, where None stands for any size of at least one."""
         array = self._arrays.get(name)
@@ -161,12 +166,12 @@ class Checked:
             raise self.refused(f"the rows of its array {name!r} are not sorted")
         return array
 
-    def histograms(self, key: str, name: str, n_projections: int) -> dict[Hashable, Histograms]:
+    def histograms(self, key: str, name: str, n_projections: int, n_bins: int = BINS) -> dict[Hashable, Histograms]:
         """Groups of counted values, whose counts lie within their ranges and add up to their points."""
         groups = self.groups(key)
         if not groups:
             return {}
-        counts = self.array(f"{name} counts", (np.uint32, np.uint64), (len(groups), n_projections, BINS))
+        counts = self.array(f"{name} counts", (np.uint32, np.uint64), (len(groups), n_projections, n_bins))
         low, high = self.ranges(name, (len(groups), n_projections))
         histograms = {}
         for index, (label, n_points) in enumerate(groups):

@@ -18,8 +18,8 @@ from sotdd.sketches.levels import Levels
 
 # Bins per row.
 BINS = 1024
-# Groups with terms of their own are put together in cells this many times finer than bins.
-_CELLS = 8 * BINS
+# Groups with terms of their own are put together in cells so many times finer than bins.
+_FINER = 8
 # Values anywhere in an interval are within its width divided by this of values spaced evenly over it, in W_2.
 _EVEN = 3**0.5
 # Counts are 32 bits wide until a row could overflow them.
@@ -45,9 +45,9 @@ class Histograms:
     n_points: int = 0  # counted, or about to be
 
     @classmethod
-    def empty(cls, n_projections: int) -> Histograms:
+    def empty(cls, n_projections: int, n_bins: int = BINS) -> Histograms:
         """Counts of nothing yet."""
-        shape = (n_projections, BINS)
+        shape = (n_projections, n_bins)
         return cls(np.zeros(shape, np.uint32), np.full(shape[0], np.inf), np.full(shape[0], -np.inf))
 
     def expect(self, n_points: int) -> None:
@@ -115,7 +115,9 @@ def quantiles_of(
     counts = np.stack([group.counts[part] for group in groups])
     low, high = (np.stack([getattr(group, end)[part] for group in groups]) for end in ("low", "high"))
     lost = np.empty((len(out), 3))
-    quantiles_of_counts(counts, low, high, weights, shifts, _CELLS, levels.edges, levels.smooth, out, lost)
+    quantiles_of_counts(
+        counts, low, high, weights, shifts, _FINER * counts.shape[2], levels.edges, levels.smooth, out, lost
+    )
     lost[:, 2] = _bin_error(groups, part, weights) + lost[:, 2] / _EVEN
     return out, lost
 

@@ -21,6 +21,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ from sotdd.sketches.sketch import Sketch
 # 1 kept nothing of what a sketch has lost, and up to 2 parts had equal probability; both are read all the same.
 VERSION = 3
 _METADATA_KEY = "sotdd"
-_KIND = "sketch"
+_KIND, WINDOW = "sketch", "sketch window"
 _LEVELS = 65535  # of a 16-bit number
 _MOST_FEATURES = 1 << 24  # blocks of more do not fit in memory
 
@@ -61,8 +62,13 @@ def write(sketch: Sketch, path: str | PathLike[str], half: bool = False) -> None
 
 
 def read(path: str | PathLike[str]) -> Sketch:
-    """Read a sketch, or refuse a file that is not one."""
-    sketch = from_bytes(content_of(path, _KIND), str(path))
+    """Read a sketch, or make that of a window; any other file is refused."""
+    content = content_of(path, _KIND)
+    if _kind_of(content) == WINDOW:
+        from sotdd.sketches.window import SketchWindow
+
+        return SketchWindow.load(path).finish(Path(path).stem)
+    sketch = from_bytes(content, str(path))
     if not sketch.n_points:  # as catalogs keep one for its recipe alone, which is never a file of its own
         raise SotddError(f"{shown(path)} cannot be used: it has no points. It was not written by sotdd; make it again.")
     return sketch
@@ -333,6 +339,14 @@ def _checksum(header: Mapping[str, Any], arrays: Arrays) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
         digest.update(array.data)
     return digest.hexdigest()
+
+
+def _kind_of(content: bytes) -> object:
+    """The kind of content that a file says it has; None where it says nothing."""
+    try:
+        return json.loads(_metadata(content)[_METADATA_KEY]).get("kind")
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None
 
 
 def _metadata(content: bytes) -> dict[str, str]:

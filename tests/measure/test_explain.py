@@ -89,7 +89,7 @@ def test_projections_that_lean_count_by_their_weights(rng, p):
     order = np.where(squared != 0, 2, 1)[:, None]
     psi = np.stack([block.terms.weights, np.where(squared != 0, 2 * squared, straight)], axis=1)
     draws = {"theta": block.features.theta.astype(float), "psi": psi, "orders": order}
-    why = sotdd.explain(a, b, p=p, projections=tilted)
+    why = sotdd.explain(a, b, p=p, projections=tilted, estimator="plain")
     between, separation, mass, costs = slow(a, b, draws, p, block.importance)
     np.testing.assert_allclose(why.class_distances, between, rtol=1e-4)
     for found, expected in zip(why.by_class.separation, separation, strict=True):
@@ -118,7 +118,7 @@ def test_a_cell_is_the_distance_of_two_classes(rng, centres):
     a, b = blobs(rng, 200, centres, list("abcd")), blobs(rng, 160, centres + 1, [1, 2, 3, 4])
     projections = sotdd.Projections.fit([a, b], n_projections=200)
     why = sotdd.explain(a, b, projections=projections)
-    cell = sotdd.distance(a[0][a[1] == "c"], b[0][b[1] == 1], projections=projections)
+    cell = sotdd.distance(a[0][a[1] == "c"], b[0][b[1] == 1], projections=projections, estimator="plain")
     assert why.class_distances[2, 0] == pytest.approx(cell.value, rel=1e-5)
     assert why.by_class.stderr[2, 0] == pytest.approx(cell.stderr, rel=1e-4)
 

@@ -50,17 +50,23 @@ def test_calls_through_given_projections_agree(pair, settings):
     """Distance, pairwise, explain, the statistic of a test, and sketches that keep every value."""
     a, b = pair
     drawing = {"n_projections": 200, **settings}
-    estimator, p = drawing.pop("estimator", "plain"), drawing.pop("p", 2)
-    given = {"projections": sotdd.Projections.fit([a, b], **drawing), "p": p}
-    alone = sotdd.distance(a, b, **given)
-    assert told(sotdd.distance(a, b, estimator=estimator, **given)) == told(alone)
-    assert told(sotdd.explain(a, b, **given).distance) == told(alone)
-    assert told(sotdd.pairwise([a, b], **given).distances[0, 1]) == told(alone)
-    assert sotdd.test(a, b, n_permutations=3, **given).distance == pytest.approx(alone.value, rel=1e-12)
-    one, other = (sotdd.sketch(data, given["projections"], n_quantiles=None) for data in pair)
-    np.testing.assert_array_equal(one.distance(other, p).per_projection, alone.per_projection)
-    assert told(one.distance(other, p)) == told(alone)
-    assert sotdd.distance(one, b, p=p).value == alone.value
+    p = drawing.pop("p", 2)
+    drawing.pop("estimator", None)
+    through = sotdd.Projections.fit([a, b], **drawing)
+    one, other = (sotdd.sketch(data, through, n_quantiles=None) for data in pair)
+    for estimator in ("plain", "auto"):
+        given = {"projections": through, "p": p, "estimator": estimator}
+        alone = sotdd.distance(a, b, **given)
+        assert told(sotdd.explain(a, b, **given).distance) == told(alone)
+        assert told(sotdd.pairwise([a, b], **given).distances[0, 1]) == told(alone)
+        found = one.distance(other, p, estimator=estimator)
+        np.testing.assert_array_equal(found.per_projection, alone.per_projection)
+        # What controls are made of is kept in float32.
+        assert found.value == pytest.approx(alone.value, rel=1e-12 if estimator == "plain" else 1e-5)
+        assert found.estimator == alone.estimator
+        assert sotdd.distance(one, b, p=p, estimator=estimator).value == found.value
+    plain = sotdd.distance(a, b, projections=through.evenly(), p=p, estimator="plain")
+    assert sotdd.test(a, b, n_permutations=3, projections=through, p=p).distance == pytest.approx(plain.value, rel=1e-12)
 
 
 def test_the_distance_of_a_test_is_the_plain_one_of_its_projections(pair):

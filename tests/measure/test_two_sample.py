@@ -54,7 +54,7 @@ def test_the_statistics_are_what_they_say(rng):
     projections = sotdd.Projections.fit([a, b], n_projections=70)
     by_distance = sotdd.test(a, b, projections=projections, n_permutations=49, statistic="distance")
     balanced = sotdd.test(a, b, projections=projections, n_permutations=49, statistic="balanced")
-    measured = sotdd.distance(a, b, projections=projections)
+    measured = sotdd.distance(a, b, projections=projections.evenly(), estimator="plain")
     assert by_distance.distance == by_distance.statistic == pytest.approx(measured.value, rel=1e-6)
     np.testing.assert_array_equal(by_distance.null, by_distance.null_distances)
     np.testing.assert_array_equal(by_distance.null, balanced.null_distances)

@@ -1,8 +1,10 @@
 """Searches of catalogs: against brute force, by vectors and by an index, with conditions."""
 
+import numpy as np
 import pytest
 
 import sotdd
+from sketches.cases import two_passes
 from sketches.catalog.cases import SMALL, labelled
 
 pytest.importorskip("lancedb")
@@ -85,18 +87,21 @@ def test_a_small_sample_of_the_same_source_comes_before_a_large_one_of_another(t
     assert hits.names == ("few", "moved")
     assert hits[0].distance.value > hits[1].distance.value  # by distance it would be the other way round
     assert hits.ranked_by == hits[0].ranked_by == hits.to_dict()["hits"][0]["ranked_by"] == "excess"
-    assert hits[0].distance.within_noise is None  # the floor is too rough to say so
+    assert (hits[0].distance.within_noise, hits[1].distance.within_noise) == (True, False)
     assert hits.sure
     assert "the order is by what is beyond the noise of these sizes" in hits.remark
 
 
-def test_sketches_of_streams_are_ranked_by_distance(tmp_path, rng):
+def test_sketches_that_do_not_know_their_halves_are_ranked_by_distance(tmp_path, rng):
     here, few = rng.normal(size=(2000, 5)), rng.normal(size=(50, 5))
     moved = rng.normal([0.25, 0, 0, 0, 0], 1, size=(2000, 5))
     through = sotdd.Projections.fit([here], n_projections=200)
     catalog = sotdd.Catalog(tmp_path / "made")
-    catalog.add_many({name: sotdd.sketch_stream([data], through) for name, data in (("few", few), ("moved", moved))})
-    hits = catalog.nearest(sotdd.sketch_stream([here], through))
+    sets = {"few": few, "moved": moved, "here": here}
+    made = {name: two_passes([(data, np.zeros(len(data)))], through) for name, data in sets.items()}
+    here = made.pop("here")
+    catalog.add_many(made)
+    hits = catalog.nearest(here)
     assert hits.names == ("moved", "few")
     assert hits.ranked_by == hits[0].ranked_by == "distance"
     assert hits.rows()[0][:4] == ["", "name", "distance", "points"]

@@ -97,7 +97,9 @@ def test_the_distances_are_those_of_the_distance():
     flow = sotdd.flow(source, target, steps=20, snapshots=3, seed=7)
     assert flow.distances[0] == pytest.approx(sotdd.distance(source, target, seed=7, estimator="plain").value, rel=1e-4)
     for snapshot in flow.snapshots:
-        now = sotdd.distance((snapshot.features, snapshot.labels), target, projections=flow.projections, estimator="plain")
+        now = sotdd.distance(
+            (snapshot.features, snapshot.labels), target, projections=flow.projections, estimator="plain"
+        )
         assert snapshot.distance == pytest.approx(now.value, rel=1e-4)
     np.testing.assert_allclose(flow.snapshots[0].features, source[0], atol=1e-6)
     assert flow.labels.tolist() == source[1].tolist()

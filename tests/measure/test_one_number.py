@@ -66,7 +66,9 @@ def test_calls_through_given_projections_agree(pair, settings):
         assert found.estimator == alone.estimator
         assert sotdd.distance(one, b, p=p, estimator=estimator).value == found.value
     plain = sotdd.distance(a, b, projections=through.evenly(), p=p, estimator="plain")
-    assert sotdd.test(a, b, n_permutations=3, projections=through, p=p).distance == pytest.approx(plain.value, rel=1e-12)
+    assert sotdd.test(a, b, n_permutations=3, projections=through, p=p).distance == pytest.approx(
+        plain.value, rel=1e-12
+    )
 
 
 def test_the_distance_of_a_test_is_the_plain_one_of_its_projections(pair):

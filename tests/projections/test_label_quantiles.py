@@ -259,7 +259,11 @@ def tensors(rng, n, classes, d=3):
 def test_the_loss_agrees_with_the_brute_force(rng, n, m):
     (x, y), (x2, y2) = tensors(rng, n, 4), tensors(rng, m, 3)
     projections = sotdd.Projections.fit([x, x2], n_projections=70, label_law="quantiles", scale=None)
-    expected = brute_force((x.numpy(), y.numpy()), (x2.numpy(), y2.numpy()), projections, 2).mean()
+    expected = (
+        brute_force((x.numpy(), y.numpy()), (x2.numpy(), y2.numpy()), projections, 2)
+        @ projections.draw(0, 70).importance
+        / 70
+    )
     found = sotdd.torch.sotdd_loss(x, y, x2, y2, projections)
     np.testing.assert_allclose(found.item(), expected, rtol=1e-6)
     soft = [torch.nn.functional.one_hot(labels, 5).double().requires_grad_() for labels in (y, y2)]
@@ -283,7 +287,7 @@ def test_soft_labels_by_their_definition(rng):
     found = sotdd.torch.sotdd_loss(
         torch.tensor(x), torch.tensor(members), torch.tensor(x2), torch.zeros(6, dtype=torch.int64), projections
     )
-    np.testing.assert_allclose(found.item(), np.mean(expected), rtol=1e-9)
+    np.testing.assert_allclose(found.item(), np.mean(block.importance * expected), rtol=1e-9)
 
 
 @pytest.mark.parametrize("soft", [False, True])

@@ -10,7 +10,7 @@ the means of these moments over directions follow from: mean lengths, and the me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,8 @@ class Carried:
             narrow = None
         if values is None or lengths is None or not (np.isfinite(values).all() and lengths.is_finite):
             values = lengths = None
+        if lengths is not None:  # as a file keeps it, so that a sketch from one gives the same numbers
+            lengths = replace(lengths, mean=lengths.mean.astype(np.float32).astype(np.float64))
         return cls(narrow, values, lengths)
 
 

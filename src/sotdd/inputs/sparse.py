@@ -82,6 +82,16 @@ class SparseRows(StreamedFeatures):
         stored = np.repeat(starts - edges[:-1], counts) + np.arange(edges[-1])
         return SparseRows(self.name, self.values[stored], self.columns[stored], edges, self.shape[1])
 
+    def features(self, block: slice) -> NDArray[Any]:
+        """A dense copy of some features of all points."""
+        first, last, _ = block.indices(self.shape[1])
+        wanted = np.flatnonzero((self.columns >= first) & (self.columns < last))
+        result = np.zeros((len(self), last - first), self.dtype)
+        result[np.searchsorted(self.edges, wanted, side="right") - 1, self.columns[wanted] - first] = (
+            self.values[wanted]
+        )
+        return result
+
     def part(self, start: int, stop: int) -> tuple[Doubles, Indices, Indices]:
         """Values, columns and edges of some rows, as compiled loops take them."""
         edges = self.edges[start : stop + 1].astype(np.int64)

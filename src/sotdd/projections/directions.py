@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _SAMPLE = 512
 _STEPS = 3
 
-# Sparse points of more than 65,536 features are sampled so that all of them together have about this many values.
-_SPARSE_VALUES = 1 << 24
-_FEWEST = 16
+# Of wide sparse points so few are sampled that those of a dataset have about this many values, but at least so many.
+_SPARSE_VALUES = 1 << 23
+_FEWEST = 8
 
 # How many principal directions, and how far each is stretched per share of the variance that it carries.
 _DIRECTIONS = 6

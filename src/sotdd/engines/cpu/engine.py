@@ -30,6 +30,7 @@ from sotdd.inputs.data import LabelledData
 from sotdd.kernels import moments as moment_kernels
 from sotdd.kernels import rows as kernels
 from sotdd.kernels.quantiles import part_means, row_losses
+from sotdd.kernels.sorting import sort_rows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import LabelTerms
@@ -439,7 +440,7 @@ def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, s
     if by_class:
         sort_classes(rows, layout.offsets)
     else:
-        kernels.sort_rows(rows)
+        sort_rows(rows)
     # Sorted values carry anything that is not finite at their ends.
     finite = np.isfinite(rows[:, edges[:-1]]).all(axis=1) & np.isfinite(rows[:, edges[1:] - 1]).all(axis=1)
     if not finite.all():

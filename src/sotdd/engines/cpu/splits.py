@@ -14,6 +14,7 @@ from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.splits import NORMAL_DEVIATION, Side, Ways
 from sotdd.kernels import rows as kernels
 from sotdd.kernels.rows import Overlaps, transport_rows
+from sotdd.kernels.sorting import sort_rows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import LabelTerms
@@ -118,7 +119,7 @@ def _sorted_side(pool: Pool, part: slice, side: Side, class_terms: ClassTerms) -
         by_labels = rows if pool.label_rows is None else _taken(pool.label_rows[part], side.index)
         weights, shifts = terms.weights, class_terms(by_labels, side.offsets, terms)
     kernels.shift_rows(rows, side.offsets, weights, shifts)
-    kernels.sort_rows(rows)
+    sort_rows(rows)
     return rows
 
 

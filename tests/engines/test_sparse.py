@@ -107,7 +107,9 @@ def test_ranges_beyond_float64_are_refused():
 
 
 def test_sums_over_points(rng):
-    data = [sotdd.open_dataset(side) for pair in (drawn_pair(rng, 700, 60, 0.05),) for side in (pair[0], dense(pair)[0])]
+    data = [
+        sotdd.open_dataset(side) for pair in (drawn_pair(rng, 700, 60, 0.05),) for side in (pair[0], dense(pair)[0])
+    ]
     for scaler in (None, sotdd.Scaler.fit(data, "features")):
         with CpuEngine() as engine:
             ours, theirs = engine.point_sums(data, scaler)

@@ -204,13 +204,6 @@ def test_labels_that_only_seem_to_have_entries():
         sotdd.distance((good, eye(len(good))), good)
 
 
-def test_sparse_matrices_are_named():
-    from scipy.sparse import csr_array
-
-    with pytest.raises(sotdd.SotddError, match="toarray"):
-        sotdd.distance(csr_array(good), good)
-
-
 def test_other_numbers_of_features_are_refused():
     with pytest.raises(sotdd.SotddError, match="dataset 'b' has 3 features but dataset 'a' has 2"):
         sotdd.distance(good, np.zeros((3, 3)))

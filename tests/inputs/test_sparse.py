@@ -100,7 +100,10 @@ def broken(**parts):
         (sp.csr_array((0, 5)), r"have shape \(0, 5\): expected at least one point and one feature"),
         (sp.csr_array((5, 0)), r"have shape \(5, 0\)"),
         (sp.csr_array(np.eye(3) * 1j), "complex numbers"),
-        (sp.csr_array(np.array([[0, 1], [np.nan, np.inf]])), r"has 2 values that are .* first \(nan\) in row 1, feature 0"),
+        (
+            sp.csr_array(np.array([[0, 1], [np.nan, np.inf]])),
+            r"has 2 values that are .* first \(nan\) in row 1, feature 0",
+        ),
         (broken(indices=[0, 1, 3]), "its indices do not belong to its shape"),
         (broken(indices=[0, -1, 2]), "its indices do not belong to its shape"),
         (broken(indptr=[0, 3, 1, 3]), "its indices do not belong to its shape"),
@@ -121,7 +124,7 @@ def test_matrices_of_other_libraries_that_are_none_of_scipys():
         def tocsr(self):
             return self
 
-    with pytest.raises(sotdd.SotddError, match="cannot be read .*: pass a scipy.sparse matrix"):
+    with pytest.raises(sotdd.SotddError, match=r"cannot be read .*: pass a scipy\.sparse matrix"):
         sotdd.open_dataset(Other())
 
 

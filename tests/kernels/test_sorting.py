@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import sotdd.kernels.sorting as sorting
+from sotdd.kernels import sorting
 from sotdd.kernels.rows import SHORT_ROW, radix_sort_rows
 from sotdd.kernels.sorting import RowSort, sort_by_numpy, timed_limit
 
@@ -91,7 +91,17 @@ def test_the_choice_is_used(rng, limit, monkeypatch):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"null", b"[]", b'{"limit": "1024"}', b'{"limit": -5}', b'{"limit": 1024.0}', b"\xff" * 40, b"[" * 9999],
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'{"limit": "1024"}',
+        b'{"limit": -5}',
+        b'{"limit": 1024.0}',
+        b"\xff" * 40,
+        b"[" * 9999,
+    ],
 )
 def test_a_broken_file_is_timed_again(rng, tmp_path, content):
     first = RowSort(tmp_path)

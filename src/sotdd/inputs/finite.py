@@ -15,6 +15,8 @@ from sotdd.basics.text import counted
 
 # Fewer values than this are not worth the threads.
 _FEW = 1 << 22
+# Blocks that a thread takes at a time.
+_SHARE = 8
 
 
 def refuse_non_finite_rows(
@@ -22,16 +24,16 @@ def refuse_non_finite_rows(
 ) -> None:
     """Refuse points, read block by block, of which some values are NaN or infinite."""
 
-    def all_finite(block: slice) -> bool:
-        return bool(np.isfinite(rows(block)).all())
+    def unsound_among(several: Sequence[slice]) -> list[slice]:
+        return [block for block in several if not np.isfinite(rows(block)).all()]
 
     cores = os.cpu_count() or 1
     if n_values < _FEW or cores == 1:
-        unsound = [block for block in blocks if not all_finite(block)]
+        unsound = unsound_among(blocks)
     else:
+        shares = [blocks[start : start + _SHARE] for start in range(0, len(blocks), _SHARE)]
         with ThreadPoolExecutor(cores) as threads:
-            sound = list(threads.map(all_finite, blocks))
-        unsound = [block for block, finite in zip(blocks, sound, strict=True) if not finite]
+            unsound = [block for found in threads.map(unsound_among, shares) for block in found]
     if not unsound:
         return
     count, first = 0, unsound[0]

@@ -87,9 +87,9 @@ class SparseRows(StreamedFeatures):
         first, last, _ = block.indices(self.shape[1])
         wanted = np.flatnonzero((self.columns >= first) & (self.columns < last))
         result = np.zeros((len(self), last - first), self.dtype)
-        result[np.searchsorted(self.edges, wanted, side="right") - 1, self.columns[wanted] - first] = (
-            self.values[wanted]
-        )
+        result[np.searchsorted(self.edges, wanted, side="right") - 1, self.columns[wanted] - first] = self.values[
+            wanted
+        ]
         return result
 
     def part(self, start: int, stop: int) -> tuple[Doubles, Indices, Indices]:

@@ -101,7 +101,8 @@ def timed_limit() -> int:
     rng, limit = np.random.default_rng(0), _NEVER
     for length in reversed(_LENGTHS):
         rows = rng.standard_normal((_VALUES // length, length), np.float32)
-        by_numpy, by_digits = ([], [])
+        by_numpy: list[float] = []
+        by_digits: list[float] = []
         for _ in range(_TIMES):
             for sort, seconds in ((sort_by_numpy, by_numpy), (radix_sort_rows, by_digits)):
                 own = rows.copy()

@@ -74,7 +74,9 @@ def project_stored(
             points: tuple[int, int], columns: Columns = columns, shift: Doubles = shift, first: int = first,
             last: int = last,
         ) -> None:  # fmt: skip
-            kernels.multiply_points(*_scaled(data, slice(*points), scaler), columns, shift, out[first:last, slice(*points)])
+            kernels.multiply_points(
+                *_scaled(data, slice(*points), scaler), columns, shift, out[first:last, slice(*points)]
+            )
 
         workers.each(work, neighbours(edges))
     return True

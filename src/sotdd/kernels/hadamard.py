@@ -124,8 +124,8 @@ def project_rows(
 def write_directions(signs: Floats, basis: Floats, lean: Floats, scales: Floats, first: int, out: Floats) -> None:
     """Write directions ``first`` and following, as many as there are ``scales``, as columns of ``out`` (d, B).
 
-    Column i is scale_i · (u_i + Σ_j lean_ij v_j), u_i as in `project_rows` and v_j the rows of ``basis`` (r, d). As H is
-    symmetric, u_i is S₁·H·S₂·H·S₃ times a column of H: sixteen of them go side by side.
+    Column i is scale_i · (u_i + Σ_j lean_ij v_j), u_i as in `project_rows` and v_j the rows of ``basis`` (r, d). As H
+    is symmetric, u_i is S₁·H·S₂·H·S₃ times a column of H: sixteen of them go side by side.
     """
     size, features = signs.shape[1], out.shape[0]
     z = np.empty(LANES * size, np.float32)

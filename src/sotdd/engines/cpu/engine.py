@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.engines.cpu.class_terms import other_terms, sort_classes
+from sotdd.engines.cpu.row_sort import sort_rows
 from sotdd.engines.cpu.sparse import multiplies_stored, project_stored, sums_of_stored
 from sotdd.engines.cpu.splits import FeatureProjections, Pool, split_costs
 from sotdd.engines.cpu.workers import Workers
@@ -27,10 +28,10 @@ from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
 from sotdd.engines.protocol import ClassMoments, PointSums, View
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
+from sotdd.inputs.sparse import SparseRows
 from sotdd.kernels import moments as moment_kernels
 from sotdd.kernels import rows as kernels
 from sotdd.kernels.quantiles import part_means, row_losses
-from sotdd.kernels.sorting import sort_rows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block, join_blocks
 from sotdd.projections.labels import LabelTerms
@@ -119,7 +120,7 @@ class CpuEngine:
         usual = max(_TILES * tile, _fitting_turn(datasets, projections))
         chunk = -(-self._chunk // tile) * tile if self._chunk else usual
         chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
-        layouts = [_laid_out(data, chunk, degree, multiplies_stored(data, projections)) for data in datasets]
+        layouts = [_laid_out(data, chunk, degree, projections) for data in datasets]
         coming = self._begin_draws(projections, 0, chunk)
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
@@ -294,7 +295,7 @@ def _point_sums(
     each: Callable[[Callable[[Sequence[slice]], tuple[Doubles, Doubles]], Iterable[Sequence[slice]]], Iterable[Any]],
 ) -> PointSums:
     """Sums over the points of a dataset, whose blocks are shared out; they are added up in the order of the shares."""
-    stored = sums_of_stored(data, scaler, shares, each)
+    stored = sums_of_stored(data, scaler, shares, each) if isinstance(data.features, SparseRows) else None
     if stored is not None:
         return stored
     lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
@@ -381,9 +382,10 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
 # ------------------------------------------------------------------ parts of a chunk
 
 
-def _laid_out(data: LabelledData, chunk: int, degree: int, sparse: bool) -> _Layout:
+def _laid_out(data: LabelledData, chunk: int, degree: int, projections: Projections) -> _Layout:
     room = np.empty((chunk, degree + 1)), np.empty((chunk, degree + 1, degree + 1)), np.empty((chunk, 3))
     rows = np.empty((chunk, data.n_points), np.float32)
+    sparse = isinstance(data.features, SparseRows) and multiplies_stored(data, projections)
     return _Layout(data, *data.grouping(), rows, room if degree else None, sparse)
 
 

@@ -10,11 +10,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.engines.cpu.row_sort import sort_rows
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.splits import NORMAL_DEVIATION, Side, Ways
 from sotdd.kernels import rows as kernels
 from sotdd.kernels.rows import Overlaps, transport_rows
-from sotdd.kernels.sorting import sort_rows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import LabelTerms

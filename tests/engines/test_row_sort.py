@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sotdd.kernels import sorting
+from sotdd.engines.cpu import row_sort
+from sotdd.engines.cpu.row_sort import RowSort, timed_limit
 from sotdd.kernels.rows import SHORT_ROW, radix_sort_rows
-from sotdd.kernels.sorting import RowSort, sort_by_numpy, timed_limit
+from sotdd.kernels.sorting import sort_by_numpy
 
 ODD = st.sampled_from([0.0, -0.0, 1e-45, -1e-45, np.inf, -np.inf, 1.0, -1.0])
 FLOATS = st.floats(width=32, allow_nan=False) | ODD  # NaN is refused before it comes to this
@@ -42,7 +43,7 @@ def test_both_ways_on_long_rows_with_many_equal_values(rng, n):
 
 def sorted_long(sort, rng):
     """Enough rows for a choice to be made."""
-    for _ in range(sorting._ENOUGH // (8 * LONG)):
+    for _ in range(row_sort._ENOUGH // (8 * LONG)):
         rows = rng.standard_normal((8, LONG), np.float32)
         expected = np.sort(rows, axis=1)
         sort(rows)
@@ -55,7 +56,7 @@ def kept(folder):
 
 def test_the_choice_is_made_once_there_is_enough_and_kept(rng, tmp_path, monkeypatch):
     calls = []
-    monkeypatch.setattr(sorting, "timed_limit", lambda: calls.append(1) or 8192)
+    monkeypatch.setattr(row_sort, "timed_limit", lambda: calls.append(1) or 8192)
     sort = RowSort(tmp_path)
     for n in (500, 1500):
         rows = rng.standard_normal((3, n), np.float32)
@@ -79,8 +80,8 @@ def test_the_choice_is_made_once_there_is_enough_and_kept(rng, tmp_path, monkeyp
 def test_the_choice_is_used(rng, limit, monkeypatch):
     used = []
     for name in ("sort_by_numpy", "radix_sort_rows"):
-        sort_so = getattr(sorting, name)
-        monkeypatch.setattr(sorting, name, lambda rows, name=name, sort=sort_so: (used.append(name), sort(rows)))
+        sort_so = getattr(row_sort, name)
+        monkeypatch.setattr(row_sort, name, lambda rows, name=name, sort=sort_so: (used.append(name), sort(rows)))
     sort = RowSort(None)
     sort.limit = limit
     for n in (1024, 2000, 9000):
@@ -120,16 +121,16 @@ def test_no_folder_to_keep_it_in(rng, tmp_path, folder):
         (tmp_path / folder).write_text("")
     sort = RowSort(None if folder is None else tmp_path / folder)
     sorted_long(sort, rng)
-    assert sort.limit in (SHORT_ROW, *sorting._LENGTHS, sorting._NEVER)
+    assert sort.limit in (SHORT_ROW, *row_sort._LENGTHS, row_sort._NEVER)
 
 
 def test_what_is_timed_is_a_length_or_never():
-    assert timed_limit() in (SHORT_ROW, *sorting._LENGTHS[1:], sorting._NEVER)
+    assert timed_limit() in (SHORT_ROW, *row_sort._LENGTHS[1:], row_sort._NEVER)
 
 
 def test_several_threads_settle_it_once(rng, tmp_path, monkeypatch):
     calls = []
-    monkeypatch.setattr(sorting, "timed_limit", lambda: calls.append(1) or SHORT_ROW)
+    monkeypatch.setattr(row_sort, "timed_limit", lambda: calls.append(1) or SHORT_ROW)
     sort = RowSort(tmp_path)
     threads = [threading.Thread(target=sorted_long, args=(sort, np.random.default_rng(k))) for k in range(4)]
     for thread in threads:
@@ -142,7 +143,7 @@ def test_several_threads_settle_it_once(rng, tmp_path, monkeypatch):
 _RUN = """
 import sys
 import numpy as np, sotdd
-from sotdd.kernels.sorting import sort_rows
+from sotdd.engines.cpu.row_sort import sort_rows
 sort_rows.limit, sort_rows._left = int(sys.argv[1]), 0
 rng = np.random.default_rng(0)
 x, y = rng.normal(size=(3000, 20)).round(1), rng.integers(5, size=3000)

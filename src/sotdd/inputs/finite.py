@@ -13,27 +13,19 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 
-# Fewer values than this are not worth the threads.
-_FEW = 1 << 22
 # Blocks that a thread takes at a time.
 _SHARE = 8
 
 
-def refuse_non_finite_rows(
-    rows: Callable[[slice], NDArray[Any]], blocks: Sequence[slice], n_values: int, name: str
-) -> None:
+def refuse_non_finite_rows(rows: Callable[[slice], NDArray[Any]], blocks: Sequence[slice], name: str) -> None:
     """Refuse points, read block by block, of which some values are NaN or infinite."""
 
     def unsound_among(several: Sequence[slice]) -> list[slice]:
         return [block for block in several if not np.isfinite(rows(block)).all()]
 
-    cores = os.cpu_count() or 1
-    if n_values < _FEW or cores == 1:
-        unsound = unsound_among(blocks)
-    else:
-        shares = [blocks[start : start + _SHARE] for start in range(0, len(blocks), _SHARE)]
-        with ThreadPoolExecutor(cores) as threads:
-            unsound = [block for found in threads.map(unsound_among, shares) for block in found]
+    shares = [blocks[start : start + _SHARE] for start in range(0, len(blocks), _SHARE)]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        unsound = [block for found in threads.map(unsound_among, shares) for block in found]
     if not unsound:
         return
     count, first = 0, unsound[0]

@@ -177,12 +177,11 @@ class Workers:
                     stopped.set()
 
         pool, many = self._running(), min(self.count, len(all_items))
-        taken = [pool.submit(take_items) for _ in range(many)]
         try:
-            for future in taken:
+            for future in [pool.submit(take_items) for _ in range(many)]:
                 future.result()
         finally:
-            stopped.set()  # whoever waits may be interrupted
+            stopped.set()  # whoever waits may be interrupted, and a thread may not start
         if failures:
             raise failures[min(failures)]
         return [results[number] for number in range(len(all_items))]

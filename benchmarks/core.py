@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import threadpoolctl
 import torch
 from numpy.typing import NDArray
@@ -103,6 +104,56 @@ def default_call(turns: int, n: int = 10_000, d: int = 784) -> list[Line]:
             default <= 1.15 * plain,
         ),
         Line("`Projections.fit` / the plain call", f"{fitting / plain:.2f} ×", "≤ 0.25 ×", fitting <= 0.25 * plain),
+    ]
+
+
+def fitting(turns: int, n: int = 60_000, d: int = 784) -> list[Line]:
+    """Opening and fitting large arrays: what of it one core does alone, and against the whole."""
+    pair = labelled(n, d), labelled(n, d, seed=1)
+    whole, fit = turn_by_turn(lambda: sotdd.distance(*pair), lambda: sotdd.Projections.fit(pair), turns=turns)
+    shares = []
+    for _ in range(turns):
+        alone, everyone = time.thread_time(), time.process_time()
+        sotdd.Projections.fit(pair)
+        shares.append((time.thread_time() - alone) / (time.process_time() - everyone))
+    share = float(np.median(shares))
+    return [
+        Line(
+            f"`Projections.fit` / the default call (n = m = {n:,})",
+            f"{fit / whole:.2f} ×",
+            "≤ 0.25 ×",
+            fit <= whole / 4,
+        ),
+        Line("what one core does alone, of all processor time of the fit", f"{share:.0%}", "≤ 30 %", share <= 0.3),
+    ]
+
+
+def sparse(turns: int, n: int = 5000, d: int = 5000, per_point: int = 20) -> list[Line]:
+    """Sparse points, as they are stored and as a dense array."""
+    rng = np.random.default_rng(0)
+    stored = []
+    for _ in range(2):
+        values, columns = rng.random(n * per_point, np.float32), rng.integers(0, d, n * per_point)
+        points = scipy.sparse.csr_array((values, columns, np.arange(n + 1) * per_point), shape=(n, d))
+        points.sum_duplicates()
+        stored.append((points, rng.integers(0, 10, n)))
+    dense = [(points.toarray(), labels) for points, labels in stored]
+    ours, theirs, ours_by_sphere, theirs_by_sphere = turn_by_turn(
+        lambda: sotdd.distance(*stored),
+        lambda: sotdd.distance(*dense),
+        lambda: sotdd.distance(*stored, directions=sotdd.Sphere()),
+        lambda: sotdd.distance(*dense, directions=sotdd.Sphere()),
+        turns=turns,
+    )
+    size = f"n = m = {n:,}, d = {d:,}, {per_point} values a point"
+    return [
+        Line(f"sparse / dense, structured directions ({size})", f"{ours / theirs:.2f} ×", "≤ 1 ×", ours <= theirs),
+        Line(
+            "the same, directions of the sphere",
+            f"{ours_by_sphere / theirs_by_sphere:.2f} ×",
+            "≤ 1 ×",
+            ours_by_sphere <= theirs_by_sphere,
+        ),
     ]
 
 
@@ -244,6 +295,8 @@ def main() -> None:
         lambda: product(turns),
         lambda: product(max(2, turns // 3), d=3072, most=0.5),
         lambda: default_call(turns),
+        lambda: fitting(max(2, turns // 3)),
+        lambda: sparse(max(2, turns // 3)),
         lambda: against_torch(turns),
         lambda: classes(turns),
         lambda: growth(turns),

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 import sotdd
 from benchmarks.label_pairs import Subset, halves, real_pairs, transfer_pairs
 from sotdd.engines.cpu import engine as cpu
-from sotdd.kernels.rows import shift_rows, sort_rows, transport_rows
+from sotdd.engines.cpu.row_sort import sort_rows
+from sotdd.kernels.rows import shift_rows, transport_rows
 from sotdd.peers.features_only import FeaturesOnly
 from sotdd.projections import LabelLaw
 from sotdd.projections.labels import LabelTerms

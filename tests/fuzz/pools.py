@@ -29,6 +29,7 @@ GOOD_DATA = (
     "pl.DataFrame({'u': [0.0, 1, 2], 'v': [1.0, 0, 5]})",
     "pa.table({'u': [0.0, 1, 2], 'v': [1.0, 0, 5], 'label': ['a', 'b', 'a']})", "'a.npz'", "Path('a.npz')", "'a.csv'",
     "'a.parquet'", "'x.npy'", "sotdd.LabelledData.of(pair())",
+    "scipy.sparse.csr_array(points(9))", "(scipy.sparse.coo_matrix(points(9)), np.arange(9) % 2)",
 )
 ODD_DATA = (
     "odd_points(SEED)", "odd_points(SEED)", "odd_pair(SEED)", "odd_pair(SEED)", "(points(6), odd_labels(6, SEED))",
@@ -38,7 +39,11 @@ ODD_DATA = (
     "points(6).T[:, :2]", "np.broadcast_to(points(1), (5, 2))", "np.asfortranarray(points(6))",
     "np.ma.masked_greater(points(6), 0)", "np.ma.array(points(6))", "np.matrix(points(6))",
     "np.rec.array([(1.0, 2.0)])", "points(6).astype(object)", "points(6).astype(complex)", "scipy.sparse.eye(4, 2)",
-    "scipy.sparse.eye(4, 2).tocsr()", "images()", "images(3, 4, 3)", "(images(), list('aabbcc'))",
+    "scipy.sparse.eye(4, 2).tocsr()", "scipy.sparse.csc_array((4, 2))", "scipy.sparse.csr_array((0, 2))",
+    "scipy.sparse.csr_array(points(4) * nan)", "scipy.sparse.csr_array(points(4) * 1e200)",
+    "scipy.sparse.csr_array(points(4).astype(complex))", "(scipy.sparse.csr_array(points(4)), scipy.sparse.eye(4))",
+    "scipy.sparse.csr_array(([1.0], [7], [0, 1, 1]), shape=(2, 2))", "scipy.sparse.coo_array(points(4)[:, 0])",
+    "images()", "images(3, 4, 3)", "(images(), list('aabbcc'))",
     "torch.zeros(4, 2).to_sparse()", "torch.zeros(4, 2, device='meta')", "torch.zeros(4, 2, dtype=torch.complex64)",
     "torch.zeros(4, 2, dtype=torch.bfloat16)", "torch.zeros(4, 2, requires_grad=True)",
     "torch.quantize_per_tensor(torch.zeros(4, 2), 0.1, 0, torch.quint8)", "torch.zeros(4, 2, dtype=torch.bool)",

@@ -59,7 +59,11 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
         "sotdd.explain((points(6), list('abcdef')), (points(6), odd_labels(6, 1)), n_projections=4, n_splits=19)",
     ),
     "Flow": ("a_flow()", "a_flow(labels='move', snapshots=[0])"),
-    "LabelledData": ("sotdd.LabelledData.of(pair())", "sotdd.open_dataset('a.parquet')"),
+    "LabelledData": (
+        "sotdd.LabelledData.of(pair())",
+        "sotdd.open_dataset('a.parquet')",
+        "sotdd.LabelledData.of(scipy.sparse.csr_array(points(9)))",
+    ),
     "Layer": ("Layer((2, 2))",),
     "Moments": ("sotdd.Moments(2)", "sotdd.Moments(3, sotdd.UniformOrders(4), None)"),
     "NoiseFloor": ("a_distance(noise_floor=2).noise", "a_distance(noise_floor=30).noise"),
@@ -155,6 +159,7 @@ BETWEEN_ROOMS = {
     "TurnedDirections.joined": None,
     "TurnedDirections.part": "sotdd.Hadamard().draw(np.random.default_rng(0), 4, 200).part(slice(1, 3))",
     "TurnedDirections.write": None,
+    "TurnedDirections.write_columns": None,
     "UniformOrders.restore": "sotdd.UniformOrders.restore({'max_order': 3})",
     "ZeroTruncatedPoisson.restore": "sotdd.ZeroTruncatedPoisson.restore({'rates': [1.0]})",
 }

@@ -204,11 +204,14 @@ def test_labels_that_only_seem_to_have_entries():
         sotdd.distance((good, eye(len(good))), good)
 
 
-def test_sparse_matrices_are_named():
-    from scipy.sparse import csr_array
-
-    with pytest.raises(sotdd.SotddError, match="toarray"):
-        sotdd.distance(csr_array(good), good)
+@pytest.mark.parametrize("cores", [1, 4])
+def test_values_that_are_not_finite_are_found_on_all_cores(monkeypatch, cores):
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    large = np.zeros((45_000, 100), np.float32)
+    LabelledData.of(large)
+    large[[40_001, 31_207, 31_207], [3, 99, 12]] = np.nan, -np.inf, np.inf
+    with pytest.raises(sotdd.SotddError, match=r"has 3 values .* the first \(inf\) in row 31,207, feature 12"):
+        LabelledData.of(large)
 
 
 def test_other_numbers_of_features_are_refused():

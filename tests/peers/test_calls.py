@@ -75,3 +75,9 @@ def test_sources_are_opened_once(name, monkeypatch):
     monkeypatch.setattr(opening, "open_dataset", lambda source, **how: opened.append(id(source)) or true(source, **how))
     getattr(peers, name)(A, B)
     assert opened == [id(A), id(B)]
+
+
+def test_chsw_of_features_beyond_float32_is_one_line(rng):
+    x = rng.normal(size=(6, 2))
+    with pytest.raises(sotdd.SotddError, match="dataset 'b' are too large for float32: use scale='pooled'"):
+        sotdd.peers.chsw(x, x * 1e60, n_projections=8)

@@ -64,6 +64,8 @@ def test_every_benchmark_runs_at_a_small_size():
     lines = [
         *core.product(1, **small),
         *core.default_call(1, n=200, d=8),
+        *core.fitting(1, n=200, d=8),
+        *core.sparse(1, n=200, d=300, per_point=3),
         *core.against_torch(1, **small),
         *core.classes(1, n=2000, d=8, count=64),
         *core.growth(1, **small),
@@ -71,9 +73,9 @@ def test_every_benchmark_runs_at_a_small_size():
         *core.command_line(1),
         *core.memory(**small),
     ]
-    assert len(lines) == 15
+    assert len(lines) == 19
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
-    assert core.table(lines).count("\n") == 16
+    assert core.table(lines).count("\n") == 20
 
 
 def test_structured_directions_are_compared_with_the_sphere(rng):

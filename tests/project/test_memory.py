@@ -19,7 +19,8 @@ small = x, np.arange(60) % 2
 n = 1_200_000
 many = np.random.default_rng(0).normal(size=(n, 1)).astype(np.float32), np.arange(n) % 3
 features, labels = torch.tensor(many[0]), many[1]
-reference = sotdd.DriftReference.fit(many[0], max_points=100_000, n_projections=8)
+# With fewer projections a batch would fit, but for the odd thread, and be shuffled 499 times.
+reference = sotdd.DriftReference.fit(many[0], max_points=1000, n_projections=128)
 wide = np.zeros((12_000, 12_001), np.uint8)
 
 def calls(one, few, tensor, y, turned):
@@ -49,7 +50,7 @@ drawn += [
     ("many projections", lambda: sotdd.distance(small, small, n_projections=10**9)),
     ("many levels", lambda: sotdd.distance(small, small, label_law=sotdd.ClassQuantiles(10**8))),
     ("otdd", lambda: sotdd.peers.otdd((many[0][:20_000], labels[:20_000]), (many[0][:20_000], labels[:20_000]))),
-    ("batch", lambda: reference.test(many[0])),
+    ("batch", lambda: reference.test(many[0], n_permutations=9)),
 ]
 size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + {SPARE}, resource.getrlimit(resource.RLIMIT_AS)[1]))
@@ -80,4 +81,5 @@ def test_memory_that_runs_out_is_one_line_with_what_would_fit():
         assert said[name].startswith(f"{name} ran out of memory"), said[name]
     assert "GB are free: use fewer, about" in said["many projections"]
     assert "GB are free: use fewer, about" in said["many permutations"]
+    assert "DriftReference.test ran out of memory (unable to allocate " in said["batch"]
     assert "sotdd_loss ran out of memory (tried to allocate " in said["sotdd_loss"]

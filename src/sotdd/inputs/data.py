@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise as neighbours
 from os import PathLike
@@ -15,7 +15,9 @@ from sotdd.basics.checks import check_name, described, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import is_out_of_memory
 from sotdd.basics.text import counted, quoted
+from sotdd.inputs.finite import refuse_non_finite_rows
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.sparse import SparseRows, is_sparse
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
 
@@ -42,6 +44,9 @@ _BLOCK_VALUES = 1 << 19
 _CLASS_BYTES = 64 << 20
 _MOST_ROWS = 512
 
+# Fewer values than this are looked at by one thread.
+_FEW = 1 << 22
+
 # NumPy's letters for dtypes of real numbers.
 REAL_KINDS = "biuf"
 
@@ -56,7 +61,8 @@ class LabelledData:
         What messages call the dataset.
     features
         The array as given, of shape (n, ...) and any real dtype, never copied whole; or a tensor on
-        a device, which stays there; or `StreamedFeatures`, which are read in blocks.
+        a device, which stays there; or `StreamedFeatures`, which are read in blocks, as those of sparse
+        matrices are made dense.
     classes
         The distinct labels.
     codes
@@ -168,33 +174,23 @@ class LabelledData:
         """The points of some rows, copied; classes without a point among them are left out."""
         if isinstance(self.features, DeviceFeatures):
             features: Features = DeviceFeatures(self.features.tensor[rows])
+        elif isinstance(self.features, SparseRows):
+            features = self.features.take(rows)
         else:
             features = self.features[rows]
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         classes = tuple(self.classes[code] for code in present)
         return replace(self, features=features, classes=classes, codes=codes.astype(np.int32))
 
-    def _parts(self) -> Iterator[NDArray[Any]]:
-        return (self.rows(block) for block in self.blocks())
-
     def _refuse_non_finite(self) -> None:
         if self.features.dtype.kind != "f" or isinstance(self.features, StreamedFeatures):
             return  # what is streamed is checked as it is read
         if isinstance(self.features, DeviceFeatures) and self.features.all_finite():
             return
-        bad = 0
-        first = ""
-        for block, part in zip(self.blocks(), self._parts(), strict=True):
-            finite = np.isfinite(part)
-            if finite.all():
-                continue
-            if not bad:
-                row, feature = np.argwhere(~finite)[0]
-                first = f"the first ({part[row, feature]}) in row {block.start + row:,}, feature {feature:,}"
-            bad += int(finite.size - np.count_nonzero(finite))
-        if bad:
-            values = counted(bad, "value that is", "values that are")
-            raise SotddError(f"dataset {self.name!r} has {values} NaN or infinite, {first}: drop or impute them first.")
+        few = self.features.size < _FEW
+        if few and all(np.isfinite(self.rows(block)).all() for block in self.blocks()):
+            return
+        refuse_non_finite_rows(self.rows, self.blocks(), self.name)
 
 
 def same_features(datasets: Sequence[LabelledData]) -> int:
@@ -250,10 +246,13 @@ def _checked_kind(features: object, name: str) -> Features:
         return _checked_array(np.asarray(features), features, name)
     if features is None:
         raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
-    if hasattr(features, "tocsr"):
-        raise SotddError(f"features of dataset {name!r} are a sparse matrix: pass features.toarray().")
     if isinstance(features, StreamedFeatures):
         return _checked_array(features, features, name)
+    if is_sparse(features):
+        sparse = SparseRows.of(features, name)
+        _checked_array(sparse, features, name)
+        sparse.refuse_non_finite()
+        return sparse
     if is_tensor(features):
         return _checked_array(from_tensor(features, name), features, name)
     return _checked_array(_converted(features, name), features, name)

@@ -14,6 +14,7 @@ from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
 from sotdd.inputs.loaders.frames import is_frame, open_frame
 from sotdd.inputs.loaders.torch_datasets import is_indexed, is_torch_data, open_torch
 from sotdd.inputs.settings import Settings
+from sotdd.inputs.sparse import is_sparse
 from sotdd.inputs.streamed import StreamedFeatures
 
 
@@ -23,7 +24,7 @@ def open_object(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: 
         from sotdd.inputs.loaders.npy import open_npy
 
         return open_npy(Path(source[0]), name, settings, labels=Path(source[1]))
-    if isinstance(source, (tuple, list, np.ndarray, LabelledData, StreamedFeatures)):
+    if isinstance(source, (tuple, list, np.ndarray, LabelledData, StreamedFeatures)) or is_sparse(source):
         return open_arrays(source, name, settings)
     if is_bunch(source):
         return open_bunch(source, name, settings)

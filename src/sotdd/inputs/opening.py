@@ -30,6 +30,7 @@ from sotdd.inputs.prepare import Preparation, prepare_rows
 from sotdd.inputs.reading import SMALLER
 from sotdd.inputs.settings import AUTO, DEFAULTS, NOTHING_ASKED, Settings, checked_settings
 from sotdd.inputs.sources import SourceText, open_path
+from sotdd.inputs.sparse import SparseRows
 from sotdd.inputs.streamed import ChosenRows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
 
@@ -249,6 +250,8 @@ def _completed(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
 def _some(features: Features, rows: NDArray[np.integer] | None) -> Features:
     if rows is None:
         return features
+    if isinstance(features, SparseRows):
+        return features.take(rows)
     if isinstance(features, StreamedFeatures):
         return ChosenRows(features, rows)
     if isinstance(features, DeviceFeatures):

@@ -171,14 +171,6 @@ def radix_sort_rows(rows: Floats) -> None:
         radix_sort(rows[line].view(np.uint32), spare, counts)
 
 
-def sort_rows(rows: Floats) -> None:
-    """Sort every row ascending, in place, whichever way is faster for rows of this length."""
-    if rows.shape[1] < SHORT_ROW:
-        rows.sort(axis=1)
-    else:
-        radix_sort_rows(rows)
-
-
 # --------------------------------------------------------------------------- transport
 #
 # Between equally weighted samples W_p^p is the integral of |F⁻¹ - G⁻¹|^p over [0, 1], where both inverse

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count
+from sotdd.basics.errors import OutOfRange
 from sotdd.basics.progress import Report
 from sotdd.inputs.data import LabelledData
 from sotdd.peers.call import Distances, Pairs, peer
@@ -69,12 +70,20 @@ def chsw(
     label_points, unit = hyperbolic_labels(distances, check_count(label_dimensions, "label_dimensions"), seed)
     first = np.cumsum([0, *(len(points.classes) for points in loaded.points[:-1])])
     coded = [  # a point is its features, and the number of its class among the classes of all datasets
-        LabelledData.of(np.column_stack([points.features, points.codes + start]).astype(np.float32), points.name)
+        LabelledData.of(_in_float32(np.column_stack([points.features, points.codes + start]), points.name), points.name)
         for points, start in zip(loaded.points, first, strict=True)
     ]
     horospheres = Horospheres(label_points, unit)
     drawing = Drawing(n_projections=n_projections, directions=horospheres, scale=None, seed=seed)
     return sliced(datasets, coded, pairs, report, p, drawing, loaded.scaler, "CHSW")
+
+
+def _in_float32(values: Doubles, name: str) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        result = values.astype(np.float32)
+    if not np.isfinite(result).all():
+        raise OutOfRange(f"features of dataset {name!r} are too large for float32: use scale='pooled'.")
+    return result
 
 
 def hyperbolic_labels(distances: Doubles, dimensions: int, seed: int) -> tuple[Doubles, float]:

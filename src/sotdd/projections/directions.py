@@ -14,6 +14,7 @@ from sotdd.basics.checks import as_array, check_count, check_draw, check_positiv
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.data import LabelledData
+from sotdd.inputs.sparse import SparseRows
 from sotdd.projections.restorable import Settings
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, drawn_turn
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 # weights keep every mean what it is.
 _SAMPLE = 512
 _STEPS = 3
+
+# Of wide sparse points so few are sampled that those of a dataset have about this many values, but at least so many.
+_SPARSE_VALUES = 1 << 23
+_FEWEST = 8
 
 # How many principal directions, and how far each is stretched per share of the variance that it carries.
 _DIRECTIONS = 6
@@ -348,7 +353,9 @@ def _name(law: object) -> str:
 
 
 def _sampled(data: LabelledData, scaler: Scaler | None, count: int) -> NDArray[np.float64]:
-    """Points at even steps, scaled; at most ``count``."""
+    """Points at even steps, scaled; at most ``count``, and of wide sparse points fewer, since these are dense."""
+    if isinstance(data.features, SparseRows):
+        count = max(_FEWEST, min(count, _SPARSE_VALUES // data.n_features))
     points = data.rows(slice(0, data.n_points, max(1, -(-data.n_points // count)))).astype(np.float64)
     return points if scaler is None else (points - scaler.centre) / scaler.scale
 

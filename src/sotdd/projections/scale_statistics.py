@@ -17,6 +17,7 @@ from sotdd.basics.text import counted
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import in_order, places_of
 from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.sparse import SparseRows
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.row_samples import Doubles, RowSample
 
@@ -66,7 +67,7 @@ class FeatureMoments:
     def of(cls, data: LabelledData) -> FeatureMoments:
         """Go over a dataset once, block by block."""
         pivot = data.rows(slice(0, 1))[0].astype(np.float64)
-        if isinstance(data.features, DeviceFeatures):
+        if isinstance(data.features, (DeviceFeatures, SparseRows)):
             reach, mean, squares, row = data.features.moments(pivot)
             farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
             return cls(data.n_points, pivot, reach, mean, squares, farthest, _row_name(row, data))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from sotdd.basics.memory import within_memory
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset, Features, LabelledData, same_features
+from sotdd.inputs.sparse import SparseRows
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.directions import Sphere
 from sotdd.projections.scaler import Scale, Scaler, scaler_for
@@ -139,12 +140,12 @@ def _unit(largest: float) -> float:
 def _on_host(data: Sequence[LabelledData], scaler: Scaler | None) -> list[NDArray[np.float64]]:
     """Coordinates of each dataset's points, by NumPy."""
     n_features = data[0].n_features
-    flat = [part.features[slice(None)].reshape(part.n_points, -1) for part in data]
-    unit = _unit(max(float(np.max(np.abs(part.astype(np.float64)))) for part in flat) if scaler is None else 1.0)
-    products: NDArray[np.float64] = np.zeros((sum(map(len, flat)),) * 2)
+    flat = [_flat(part) for part in data]
+    unit = _unit(max(_largest(part) for part in flat) if scaler is None else 1.0)
+    products: NDArray[np.float64] = np.zeros((sum(part.n_points for part in data),) * 2)
     for start in range(0, n_features, _FEATURES):
         block = slice(start, start + _FEATURES)
-        points = np.concatenate([part[:, block] for part in flat]).astype(np.float64)
+        points = np.concatenate([_features(part, block) for part in flat]).astype(np.float64)
         if scaler is not None:
             points = (points - scaler.centre[block]) / scaler.scales[block]
         points /= unit
@@ -155,6 +156,23 @@ def _on_host(data: Sequence[LabelledData], scaler: Scaler | None) -> list[NDArra
     kept = values >= max(_NEGLIGIBLE * values[-1], 0.0)
     coordinates = vectors[:, kept] * np.sqrt(values[kept]) * unit
     return np.split(coordinates, np.cumsum([part.n_points for part in data])[:-1])
+
+
+def _flat(data: LabelledData) -> NDArray[Any] | SparseRows:
+    """The points (n, d) of a dataset; those of a sparse matrix stay as they are."""
+    if isinstance(data.features, SparseRows):
+        return data.features
+    return data.features[slice(None)].reshape(data.n_points, -1)
+
+
+def _largest(flat: NDArray[Any] | SparseRows) -> float:
+    values = flat.values if isinstance(flat, SparseRows) else flat
+    return float(np.max(np.abs(values.astype(np.float64)), initial=0.0))
+
+
+def _features(flat: NDArray[Any] | SparseRows, block: slice) -> NDArray[Any]:
+    """Some features of all points."""
+    return flat.features(block) if isinstance(flat, SparseRows) else flat[:, block]
 
 
 def _on_device(tensors: Sequence[torch.Tensor], scaler: Scaler | None) -> list[torch.Tensor]:

@@ -76,6 +76,13 @@ class Turn:
         signed = self.basis * self.signs[0, : self.basis.shape[1]]
         project_rows(points, self.signs, signed, self.lean[rows], self.scales[rows], start, first - start, out)
 
+    def write_directions(self, first: int, out: Floats) -> None:
+        """Write B directions from ``first`` on as the columns of ``out`` (d, B)."""
+        from sotdd.kernels.hadamard import write_directions
+
+        rows = slice(first, first + out.shape[1])
+        write_directions(self.signs, self.basis, self.lean[rows], self.scales[rows], first, out)
+
 
 @dataclass(frozen=True, eq=False)
 class TurnedDirections:
@@ -124,10 +131,19 @@ class TurnedDirections:
             turn.write(points, first, out[done : done + stop - first])
             done += stop - first
 
+    def write_columns(self, out: Floats) -> None:
+        """Write the directions themselves as the columns of ``out`` (d, B)."""
+        done = 0
+        for turn, first, stop in self.parts:
+            turn.write_directions(first, out[:, done : done + stop - first])
+            done += stop - first
+
     @kept_property
     def theta(self) -> Floats:
         """(B, d) the directions themselves."""
-        return self(np.eye(self.n_features, dtype=np.float32))
+        columns = np.empty((self.n_features, len(self)), np.float32)
+        self.write_columns(columns)
+        return columns.T
 
     @property
     def importance(self) -> NDArray[np.float64] | None:

@@ -20,12 +20,15 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.engines.cpu.class_terms import other_terms, sort_classes
+from sotdd.engines.cpu.row_sort import sort_rows
+from sotdd.engines.cpu.sparse import multiplies_stored, project_stored, sums_of_stored
 from sotdd.engines.cpu.splits import FeatureProjections, Pool, split_costs
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
 from sotdd.engines.protocol import ClassMoments, PointSums, View
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
+from sotdd.inputs.sparse import SparseRows
 from sotdd.kernels import moments as moment_kernels
 from sotdd.kernels import rows as kernels
 from sotdd.kernels.quantiles import part_means, row_losses
@@ -68,6 +71,7 @@ class _Layout:
     position: NDArray[np.integer] | None  # (n,) index of each point among grouped points
     rows: Rows  # (chunk, n) the chunk's projections of it
     moments: tuple[Doubles, Doubles, Doubles] | None  # (chunk, …) what `ClassMoments` is made of, where asked for
+    sparse: bool  # whether points are multiplied as they are stored
 
 
 class CpuEngine:
@@ -116,7 +120,7 @@ class CpuEngine:
         usual = max(_TILES * tile, _fitting_turn(datasets, projections))
         chunk = -(-self._chunk // tile) * tile if self._chunk else usual
         chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
-        layouts = [_laid_out(data, chunk, degree) for data in datasets]
+        layouts = [_laid_out(data, chunk, degree, projections) for data in datasets]
         coming = self._begin_draws(projections, 0, chunk)
         for start in range(0, projections.n_projections, chunk):
             block = join_blocks([drawing.result() for drawing in coming])
@@ -272,7 +276,12 @@ class CpuEngine:
         if isinstance(drawn, Directions):
             with np.errstate(over="ignore"):  # found, and explained, where rows are checked
                 drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
-        items = [(layout, points) for layout in layouts for points in layout.data.blocks()]
+        dense = [
+            layout
+            for layout in layouts
+            if not layout.sparse or not project_stored(layout.data, drawn, scaler, self._workers, layout.rows[:count])
+        ]
+        items = [(layout, points) for layout in dense for points in layout.data.blocks()]
 
         def work(item: tuple[_Layout, slice]) -> None:
             layout, points = item
@@ -308,6 +317,9 @@ def _point_sums(
     each: Callable[[Callable[[Sequence[slice]], tuple[Doubles, Doubles]], Iterable[Sequence[slice]]], Iterable[Any]],
 ) -> PointSums:
     """Sums over the points of a dataset, whose blocks are shared out; they are added up in the order of the shares."""
+    stored = sums_of_stored(data, scaler, shares, each) if isinstance(data.features, SparseRows) else None
+    if stored is not None:
+        return stored
     lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
     for part in data.feature_parts():
 
@@ -392,10 +404,11 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
 # ------------------------------------------------------------------ parts of a chunk
 
 
-def _laid_out(data: LabelledData, chunk: int, degree: int) -> _Layout:
+def _laid_out(data: LabelledData, chunk: int, degree: int, projections: Projections) -> _Layout:
     room = np.empty((chunk, degree + 1)), np.empty((chunk, degree + 1, degree + 1)), np.empty((chunk, 3))
     rows = np.empty((chunk, data.n_points), np.float32)
-    return _Layout(data, *data.grouping(), rows, room if degree else None)
+    sparse = isinstance(data.features, SparseRows) and multiplies_stored(data, projections)
+    return _Layout(data, *data.grouping(), rows, room if degree else None, sparse)
 
 
 def _shares_of(data: LabelledData) -> list[list[slice]]:
@@ -451,7 +464,7 @@ def _finish(layout: _Layout, part: slice, terms: Doubles | None, block: Block, s
     if by_class:
         sort_classes(rows, layout.offsets)
     else:
-        kernels.sort_rows(rows)
+        sort_rows(rows)
     # Sorted values carry anything that is not finite at their ends.
     finite = np.isfinite(rows[:, edges[:-1]]).all(axis=1) & np.isfinite(rows[:, edges[1:] - 1]).all(axis=1)
     if not finite.all():

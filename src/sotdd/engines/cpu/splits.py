@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.engines.cpu.row_sort import sort_rows
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.splits import NORMAL_DEVIATION, Side, Ways
 from sotdd.kernels import rows as kernels
@@ -118,7 +119,7 @@ def _sorted_side(pool: Pool, part: slice, side: Side, class_terms: ClassTerms) -
         by_labels = rows if pool.label_rows is None else _taken(pool.label_rows[part], side.index)
         weights, shifts = terms.weights, class_terms(by_labels, side.offsets, terms)
     kernels.shift_rows(rows, side.offsets, weights, shifts)
-    kernels.sort_rows(rows)
+    sort_rows(rows)
     return rows
 
 

@@ -154,8 +154,37 @@ class Workers:
         return self._running().submit(function, *args, **kwargs)
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-        """Do one piece of work per item and wait; the first failure, in the order of items, is raised."""
-        return list(self._running().map(function, items))
+        """Do one piece of work per item and wait; the first failure, in the order of items, is raised.
+
+        Threads take the next item themselves: to hand over thousands of them would be work for one thread.
+        """
+        all_items = list(items)
+        results: dict[int, _Result] = {}
+        failures: dict[int, BaseException] = {}
+        numbers = iter(range(len(all_items)))
+        taking, stopped = threading.Lock(), threading.Event()
+
+        def take_items() -> None:
+            while not stopped.is_set():
+                with taking:
+                    number = next(numbers, None)
+                if number is None:
+                    return
+                try:
+                    results[number] = function(all_items[number])
+                except BaseException as error:  # noqa: BLE001  # raised again below, where it is waited for
+                    failures[number] = error
+                    stopped.set()
+
+        pool, many = self._running(), min(self.count, len(all_items))
+        try:
+            for future in [pool.submit(take_items) for _ in range(many)]:
+                future.result()
+        finally:
+            stopped.set()  # whoever waits may be interrupted, and a thread may not start
+        if failures:
+            raise failures[min(failures)]
+        return [results[number] for number in range(len(all_items))]
 
     def _running(self) -> ThreadPoolExecutor:
         if self._pool is None:

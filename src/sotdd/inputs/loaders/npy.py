@@ -23,9 +23,7 @@ def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = No
     """Open features without reading them, and read labels from the file that ``label`` names."""
     settings.refuse("an .npy file holds one array", "features", "split", "broken")
     if labels is None and settings.label_column is not None:
-        labels = Path(str(settings.label_column))
-        if not labels.is_absolute() and not exists(labels):
-            labels = path.parent / labels
+        labels = labels_beside(path, str(settings.label_column))
     if labels is None and not settings.unlabelled:
         raise SotddError(
             f"{path} holds features only: name the file with the labels, {path}::label=LABELS.npy, or pass label=None "
@@ -33,7 +31,7 @@ def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = No
         )
     with reading(path, _EXPECTED):
         features = _in_file(path, name)
-    return Loaded(features, None if labels is None else Labels.of(_labels(labels), len(features), name))
+    return Loaded(features, None if labels is None else Labels.of(read_labels(labels), len(features), name))
 
 
 def _in_file(path: Path, name: str) -> RowsInFile | ColumnsInFile:
@@ -51,7 +49,14 @@ def _in_file(path: Path, name: str) -> RowsInFile | ColumnsInFile:
         raise
 
 
-def _labels(path: Path) -> NDArray[Any]:
+def labels_beside(path: Path, label: str) -> Path:
+    """The file with the labels: as named, or in the folder of the features."""
+    labels = Path(label)
+    return labels if labels.is_absolute() or exists(labels) else path.parent / labels
+
+
+def read_labels(path: Path) -> NDArray[Any]:
+    """The labels in an .npy file."""
     with reading(path, "an .npy file with one label per row"), path.open("rb") as file:
         shape, _, dtype = read_header(file, str(path))
         refuse_other_size(path.stat().st_size - file.tell(), shape, dtype, str(path))

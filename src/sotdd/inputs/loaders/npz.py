@@ -1,4 +1,4 @@
-"""NumPy archives: a file of named arrays, of which one holds features and one labels."""
+"""NumPy archives: a file of named arrays, of which one holds features and one labels; or a sparse matrix of SciPy's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from sotdd.basics.errors import SotddError
 from sotdd.inputs.data import checked_features
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.loaders.npy import read_header, refuse_beyond_memory, refuse_other_size
+from sotdd.inputs.loaders.npy import (
+    labels_beside,
+    read_header,
+    read_labels,
+    refuse_beyond_memory,
+    refuse_other_size,
+)
+from sotdd.inputs.loaders.saved_sparse import is_saved_sparse, read_sparse
 from sotdd.inputs.reading import reading
 from sotdd.inputs.settings import Settings
 
@@ -28,7 +35,7 @@ _SQUEEZED = 100
 
 
 def open_npz(path: Path, name: str, settings: Settings) -> Loaded:
-    """Read the features X and the labels y, or arrays of other names."""
+    """Read the features X and the labels y, or arrays of other names; or what `scipy.sparse.save_npz` wrote."""
     settings.refuse("an .npz file has no splits and holds no image files", "split", "broken")
     if settings.features is not None and len(settings.features) > 1:
         raise SotddError(f"features of {path} are {len(settings.features)} names: expected one array.")
@@ -38,9 +45,16 @@ def open_npz(path: Path, name: str, settings: Settings) -> Loaded:
         if file.read(6) == b"\x93NUMPY":
             raise SotddError(f"{path} holds a single array: save X and y with numpy.savez.")
         with zipfile.ZipFile(file) as archive:
-            features = _array(archive, wanted, path)
+            sparse = settings.features is None and is_saved_sparse(archive.namelist())
+            features = (
+                read_sparse(lambda member: _array(archive, member, path), path)
+                if sparse
+                else _array(archive, wanted, path)
+            )
             if settings.unlabelled:
                 labels = None
+            elif sparse and label.endswith(".npy"):
+                labels = read_labels(labels_beside(path, label))
             elif settings.label_is_auto and f"{label}.npy" not in archive.namelist():
                 _log.info("%s has no array %r: all its points count as one class.", path, label)
                 labels = None

@@ -1,0 +1,185 @@
+"""Sparse matrices as features: only values other than zero are held, and a block is made dense where that is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import first_line, refuse_beyond_float64
+from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import is_out_of_memory
+from sotdd.inputs.streamed import StreamedFeatures
+
+Doubles = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+# Stored values that are widened to float64 at a time.
+_VALUES = 1 << 20
+
+# Deviations smaller than this are not divided by, so that their inverse stays in float64.
+_SMALLEST = 1e-300
+
+
+def is_sparse(features: object) -> bool:
+    """Whether features are a sparse matrix, of SciPy or of a library whose matrices turn into SciPy's."""
+    return hasattr(features, "tocsr")
+
+
+class SparseRows(StreamedFeatures):
+    """Points of a sparse matrix (n, d), row by row; slices and picked rows are dense blocks.
+
+    Parameters
+    ----------
+    values
+        (z,) those that are stored, row after row.
+    columns
+        (z,) the column of each, no column twice in a row.
+    edges
+        (n + 1,) where rows begin among them.
+    n_features
+        d.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from sotdd.inputs.sparse import SparseRows
+    >>> words = SparseRows.of(scipy.sparse.csr_array([[0, 3, 0], [1, 0, 0]]), "words")
+    >>> words[1:]
+    array([[1, 0, 0]])
+    """
+
+    def __init__(
+        self, name: str, values: NDArray[Any], columns: NDArray[Any], edges: NDArray[Any], n_features: int
+    ) -> None:
+        super().__init__(name, (len(edges) - 1, n_features), values.dtype, finite=True)
+        self.values, self.columns, self.edges = values, columns, edges
+
+    @classmethod
+    def of(cls, matrix: Any, name: str) -> SparseRows:  # noqa: ANN401  # of whatever library
+        """Hold a sparse matrix of any format by its rows; those of CSR matrices are not copied."""
+        rows = _by_rows(matrix, name)
+        return cls(name, rows.data, rows.indices, rows.indptr, rows.shape[1])
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """A dense copy of some rows."""
+        block = np.zeros((stop - start, self.shape[1]), self.dtype)
+        stored = slice(self.edges[start], self.edges[stop])
+        block[np.repeat(np.arange(stop - start), np.diff(self.edges[start : stop + 1])), self.columns[stored]] = (
+            self.values[stored]
+        )
+        return block
+
+    def _picked(self, rows: NDArray[np.integer]) -> NDArray[Any]:
+        return self.take(rows).read(0, len(rows))
+
+    def take(self, rows: NDArray[np.integer]) -> SparseRows:
+        """Some rows, in any order, still sparse."""
+        starts, counts = self.edges[:-1][rows], np.diff(self.edges)[rows]
+        edges = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        stored = np.repeat(starts - edges[:-1], counts) + np.arange(edges[-1])
+        return SparseRows(self.name, self.values[stored], self.columns[stored], edges, self.shape[1])
+
+    def features(self, block: slice) -> NDArray[Any]:
+        """A dense copy of some features of all points."""
+        first, last, _ = block.indices(self.shape[1])
+        wanted = np.flatnonzero((self.columns >= first) & (self.columns < last))
+        result = np.zeros((len(self), last - first), self.dtype)
+        result[np.searchsorted(self.edges, wanted, side="right") - 1, self.columns[wanted] - first] = self.values[
+            wanted
+        ]
+        return result
+
+    def part(self, start: int, stop: int) -> tuple[Doubles, Indices, Indices]:
+        """Values, columns and edges of some rows, as compiled loops take them."""
+        edges = self.edges[start : stop + 1].astype(np.int64)
+        stored = slice(edges[0], edges[-1])
+        return self.values[stored].astype(np.float64), self.columns[stored].astype(np.int64), edges - edges[0]
+
+    def parts(self) -> Iterator[slice]:
+        """Rows in portions of about as many stored values, whatever the length of each row."""
+        start = 0
+        while start < len(self):
+            last = int(np.searchsorted(self.edges, int(self.edges[start]) + _VALUES, side="right")) - 1
+            stop = max(start + 1, min(last, len(self), start + _VALUES))
+            yield slice(start, stop)
+            start = stop
+
+    def refuse_non_finite(self) -> None:
+        """Refuse stored values that are NaN or infinite."""
+        from sotdd.inputs.finite import not_finite
+
+        if self.dtype.kind != "f":
+            return
+        bad = np.flatnonzero(~np.isfinite(self.values))
+        if bad.size:
+            row = int(np.searchsorted(self.edges, bad[0], side="right")) - 1
+            raise not_finite(self.name, bad.size, self.values[bad[0]], row, int(self.columns[bad[0]]))
+
+    def moments(self, pivot: Doubles) -> tuple[Doubles, Doubles, Doubles, int]:
+        """Reach, mean and summed squared deviations of every feature, and the farthest row; see `DeviceFeatures`."""
+        from sotdd.kernels import sparse as kernels
+
+        zeros = len(self) - np.bincount(self.columns, minlength=self.shape[1])  # (d,) how often each is not stored
+        reach = np.where(zeros > 0, np.abs(pivot), 0.0)
+        for part in self.parts():
+            values, columns, _ = self.part(part.start, part.stop)
+            kernels.reach_of_values(values, columns, pivot, reach)
+        refuse_beyond_float64(reach)
+        reach = np.maximum(np.where(reach > 0, reach, 1.0), _SMALLEST)
+        inverse = 1.0 / reach
+        of_zero = np.where(zeros > 0, -pivot, 0.0) * inverse
+        sums = zeros * of_zero
+        for part in self.parts():
+            values, columns, _ = self.part(part.start, part.stop)
+            kernels.sum_values(values, columns, pivot, inverse, sums)
+        mean = sums / len(self)
+        at_zero = of_zero - mean
+        squares, lengths, unit = zeros * at_zero**2, np.empty(len(self)), reach / reach.max()
+        for part in self.parts():
+            points = self.part(part.start, part.stop)
+            kernels.square_values(*points, pivot, inverse, mean, at_zero, unit, squares, lengths[part])
+        return reach, mean, squares, int(np.argmax(lengths))
+
+
+def _by_rows(matrix: Any, name: str) -> Any:  # noqa: ANN401  # one of SciPy's
+    """A CSR matrix with every column at most once in a row, whose numbers are safe for compiled loops."""
+    from scipy import sparse
+
+    try:
+        if sparse.issparse(matrix):
+            _refuse_broken(matrix)
+            if matrix.ndim == 1:  # as arrays of one dimension: points of one feature
+                matrix = matrix.tocoo().reshape((-1, 1))
+        rows = matrix.tocsr()
+        if not sparse.issparse(rows) or rows.ndim != 2:
+            raise ValueError(f"{type(matrix).__name__} of shape {getattr(matrix, 'shape', '?')}")
+        _refuse_broken(rows)
+        if not rows.has_canonical_format:
+            rows = rows.copy()  # what the caller has stays as it is
+            rows.sum_duplicates()
+    except Exception as error:  # of whatever library
+        if is_out_of_memory(error):
+            raise
+        raise SotddError(
+            f"features of dataset {name!r} are a sparse matrix that cannot be read ({first_line(error)}): pass a "
+            "scipy.sparse matrix of shape (n, d), or an array."
+        ) from error
+    return rows
+
+
+def _refuse_broken(matrix: Any) -> None:  # noqa: ANN401
+    """Refuse a compressed matrix whose indices point beyond it: loops that read it would, too."""
+    if matrix.format == "bsr":
+        matrix.check_format(full_check=True)
+    if matrix.format not in ("csr", "csc") or matrix.ndim != 2:
+        return
+    lines, across = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
+    edges, indices = np.asarray(matrix.indptr), np.asarray(matrix.indices)
+    sound = edges.dtype.kind in "iu" and indices.dtype.kind in "iu" and edges.shape == (lines + 1,)
+    sound = sound and edges[0] == 0 and edges[-1] == len(indices) == len(matrix.data)
+    sound = sound and bool((np.diff(edges) >= 0).all())
+    if not sound or (indices.size and not (indices.min() >= 0 and indices.max() < across)):
+        raise ValueError("its indices do not belong to its shape")

@@ -40,7 +40,7 @@ def main() -> None:
     source, target = pick((0, 1), first), pick((8, 3), first)
     stops = np.unique(np.geomspace(1, settings.steps, 24).astype(int)).tolist()
     flow = sotdd.flow(source, target, steps=settings.steps, learning_rate=0.5, snapshots=[0, *stops])
-    floor = sotdd.distance(pick((8, 3), second), target, projections=flow.projections).value
+    floor = sotdd.distance(pick((8, 3), second), target, projections=flow.projections, estimator="plain").value
     print(f"{flow}; other images of the target's kinds are at {floor:.4f}")
     print(f"a class of the source ends among one class of the target for {agreement(flow, target):.0%} of its images")
     draw(flow, target, floor, settings.out)

@@ -116,7 +116,7 @@ def test_links_that_lead_nowhere_are_refused(photos, tmp_path):
 def test_the_root_of_the_file_system_is_no_dataset(folder):
     """What is below it has no end on some systems, and is not to be looked through on any."""
     Path("all").symlink_to("/")
-    for source in ("/", "//", "/tmp/..", "all"):
+    for source in ("/", "//", f"/{Path.cwd().parts[1]}/..", "all"):
         for settings in ({}, {"label": None}):
             assert f"{Path(source)} is the root of the file system: name the folder" in refusal(source, **settings)
     with pytest.raises(SotddError, match="is the root of the file system"):

@@ -6,6 +6,7 @@ Plain NumPy arrays go straight to `LabelledData.of`. Everything else is read by 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
@@ -22,16 +23,22 @@ from sotdd.basics.memory import beyond_memory, is_out_of_memory
 from sotdd.basics.renamed import renamed
 from sotdd.basics.text import counted
 from sotdd.inputs.column_names import matched
+from sotdd.inputs.comparable import with_common_bins
 from sotdd.inputs.data import REAL_KINDS, Dataset, Features, LabelledData, checked_features
+from sotdd.inputs.gaps import without_gaps
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
+from sotdd.inputs.loaders.table_batches import titles_of
 from sotdd.inputs.objects import open_object
+from sotdd.inputs.origin import ID, PLAIN, UNLABELLED, Origin, Target, left_out_line
 from sotdd.inputs.prepare import Preparation, prepare_rows
 from sotdd.inputs.reading import SMALLER
 from sotdd.inputs.settings import AUTO, DEFAULTS, NOTHING_ASKED, Settings, checked_settings
 from sotdd.inputs.sources import SourceText, open_path
 from sotdd.inputs.streamed import ChosenRows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
+
+_log = logging.getLogger("sotdd.inputs")
 
 
 def open_dataset(
@@ -51,6 +58,13 @@ def open_dataset(
     broken: Literal["refuse", "skip"] = "refuse",
     split: str | None = None,
     name: str | None = None,
+    exclude: str | Sequence[str] | None = None,
+    one_hot: bool | int = False,
+    dates: bool = False,
+    missing: Literal["error", "drop", "mean"] = "error",
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     max_rows: int | None = None,
 ) -> LabelledData:
     """Open data as people have it: arrays, frames, files, image folders, torch and Hugging Face datasets.
@@ -71,8 +85,9 @@ def open_dataset(
         for the only column named label, labels, target, y or class, so a label column that is itself
         called "auto" has to be renamed.
     features
-        The columns or the array of features. By default all other columns of numbers, or the only
-        other column.
+        The columns or the array of features; patterns such as ``"x_*"`` stand for several. By default all other
+        columns of numbers and truth values but ids (integers, every one different), or the only other column. What
+        is left out is named in `LabelledData.remarks`.
     image_size, image_mode
         (height, width) to bring images to, or one number for a square; "L" for grey or "RGB".
     transform
@@ -95,6 +110,18 @@ def open_dataset(
         Which split of a Hugging Face dataset.
     name
         What messages, tables and reports call the dataset.
+    exclude
+        Columns that are no features, or patterns of them.
+    one_hot
+        Make a feature of each value of columns of text that have at most 20 values, or as many as you say.
+    dates
+        Take dates as numbers: days since the beginning of 1970.
+    missing
+        What to do about missing values: refuse them, "drop" the rows in which a feature or the label is missing, or
+        fill in the "mean" of the column.
+    separator, decimal, encoding
+        How a CSV file is written: what stands between fields and before fractions (";", "comma", "tab"), and how
+        letters are encoded. By default told from the first lines, and UTF-8.
     max_rows
         The old name of ``max_points``, accepted with a warning until the next release.
 
@@ -109,11 +136,18 @@ def open_dataset(
     >>> texts = ["one", "three", "five"]
     >>> sotdd.open_dataset((texts, [1, 0, 0]), encoder=lambda batch: [[len(text)] for text in batch])
     LabelledData('data': 3 points, 1 feature, 2 classes)
+    >>> import pyarrow
+    >>> table = pyarrow.table({"age": [31, None, 56], "city": ["Rome", "Oslo", "Rome"], "label": [0, 1, 1]})
+    >>> opened = sotdd.open_dataset(table, one_hot=True, missing="mean")
+    >>> opened.columns, opened.remarks
+    (('age', 'city=Oslo', 'city=Rome'), ('missing values filled in by the mean of their column: 1 of 3 rows, age (1)',))
     """
     asked: dict[str, Any] = {
         "label": label, "features": features, "image_size": image_size, "image_mode": image_mode,
         "transform": transform, "encoder": encoder, "encoder_name": encoder_name, "bins": bins,
         "drop_missing": drop_missing, "max_points": max_points, "seed": seed, "broken": broken, "split": split,
+        "exclude": exclude, "one_hot": one_hot, "dates": dates, "missing": missing, "separator": separator,
+        "decimal": decimal, "encoding": encoding, "kept": (),
     }  # fmt: skip
     check_name(name)
     if max_rows is not None:
@@ -140,12 +174,34 @@ def _open(source: Dataset, name: str | None, asked: dict[str, Any]) -> LabelledD
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
         name = name or parsed.options.get("name", text) or "data"
         settings = _settings({**asked, **renamed(parsed.options, "max_rows", "max_points")})
-        return _completed(open_path(parsed.path, name, settings), name, settings)
+        return _reopening(_completed(open_path(parsed.path, name, settings), name, settings), source, asked)
     settings = _settings(asked)
     if settings is DEFAULTS and (isinstance(source, LabelledData) or _is_plain(source)):
         return LabelledData.of(source, name)
     name = name or (source.name if isinstance(source, LabelledData) else "data")
-    return _completed(open_object(source, name, settings), name, settings)
+    opened = _completed(open_object(source, name, settings), name, settings)
+    if isinstance(source, LabelledData):
+        return replace(opened, origin=_joined(source.origin, opened.origin))
+    return _reopening(opened, source, asked)
+
+
+def _reopening(data: LabelledData, source: Dataset, asked: dict[str, Any]) -> LabelledData:
+    """The same dataset; where columns were taken for ids, one that can be opened again with some of them."""
+    if ID not in data.origin.left_out.values():
+        return data
+
+    def again(columns: tuple[str, ...]) -> LabelledData:
+        return _open(source, data.name, {**asked, "kept": (*asked["kept"], *columns)})
+
+    return replace(data, origin=replace(data.origin, reopened=again))
+
+
+def _joined(before: Origin, now: Origin) -> Origin:
+    """What was decided about a dataset that is opened once more."""
+    if before is PLAIN:
+        return now
+    labelled_now = before.labelled or now.labelled
+    return replace(before, labelled=labelled_now, target=now.target, reopened=None).also(*now.remarks)
 
 
 def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
@@ -208,7 +264,10 @@ def _told_apart(sources: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 
 def _matched(datasets: list[LabelledData]) -> list[LabelledData]:
-    return matched(datasets) if any(data.columns is not None for data in datasets) else datasets
+    """The datasets as they are compared: with the same columns, and targets in the same bins."""
+    if any(data.columns is not None for data in datasets):
+        datasets = matched(datasets)
+    return with_common_bins(datasets) if any(data.origin.target is not None for data in datasets) else datasets
 
 
 def _settings(asked: dict[str, Any]) -> Settings:
@@ -233,17 +292,54 @@ def _completed(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
         raise SotddError(f"dataset {name!r} has {' but '.join(several)}: expected one label each.")
     if settings.bins is not None and loaded.labels is None:
         raise SotddError(f"bins is given but dataset {name!r} has no labels: leave it out.")
+    target = None if settings.bins is None else Target(labels.numbers(name), settings.bins)
     labels = labels.as_classes(settings.bins, name)
+    origin = _origin(loaded, name, settings, target)
+    loaded, there, said = _without_gaps(loaded, name, settings)
+    origin = origin.also(*said)
     most = None if loaded.sampled else settings.max_points
-    rows = labels.wanted_rows(settings.drop_missing, most, settings.seed, name)
-    if isinstance(loaded.features, Items) or (settings.prepares and not loaded.prepared):
+    drops = settings.drop_missing or settings.missing == "drop"
+    rows = labels.wanted_rows(drops, most, settings.seed, name, there)
+    if isinstance(loaded.features, Items) or (_prepares(loaded.features, settings) and not loaded.prepared):
         chosen = replace(settings, image_mode=loaded.image_mode or settings.image_mode)
         features, rows = prepare_rows(loaded.features, rows, Preparation(name, chosen), name)
         columns = None  # what a transform or an encoder returns are no longer these columns
+        origin = replace(origin, one_hot=(), maybe_ids=())
     else:
         features, columns = _some(loaded.features, rows), loaded.columns
     kept = labels.take(rows)
-    return LabelledData(name, features, kept.classes, kept.codes, columns)
+    return LabelledData(name, features, kept.classes, kept.codes, columns, origin if rows is None else origin.take(rows))
+
+
+def _origin(loaded: Loaded, name: str, settings: Settings, target: Target | None) -> Origin:
+    """What was decided so far."""
+    labelled = loaded.labels is not None or settings.unlabelled
+    if loaded.table is None:
+        return UNLABELLED if not labelled else PLAIN if target is None else Origin(target=target)
+    one_hot = tuple(column for column, _ in loaded.table.categories)
+    if loaded.table.left_out:
+        _log.info("%s: %s", name, left_out_line(dict(loaded.table.left_out)))
+    return Origin(labelled, dict(loaded.table.left_out), one_hot, loaded.table.maybe_ids, target=target)
+
+
+def _without_gaps(
+    loaded: Loaded, name: str, settings: Settings
+) -> tuple[Loaded, NDArray[np.bool_] | None, tuple[str, ...]]:
+    """The same without missing values, which rows are there (None for all), and what a reader should know."""
+    features = loaded.features
+    if isinstance(features, (Items, DeviceFeatures)) or not (loaded.gaps or settings.missing != "error"):
+        return loaded, None, ()
+    if loaded.table is not None:
+        titles = titles_of(loaded.table, features)
+    else:
+        titles = loaded.columns or tuple(f"feature {number}" for number in range(features[:1].size))
+    whole, there, said = without_gaps(features, titles, settings.missing, name)
+    return replace(loaded, features=whole), there, said
+
+
+def _prepares(features: Features, settings: Settings) -> bool:
+    """Whether anything is to be done to features that are numbers already."""
+    return settings.prepares or settings.image_mode is not None
 
 
 def _some(features: Features, rows: NDArray[np.integer] | None) -> Features:

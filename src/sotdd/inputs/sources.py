@@ -29,7 +29,15 @@ _OPTIONS = {
     "image_mode",
     "broken",
     "drop_missing",
+    "exclude",
+    "one_hot",
+    "dates",
+    "missing",
+    "separator",
+    "decimal",
+    "encoding",
 } | _NUMBERS
+_FLAGS = ("drop_missing", "dates", "one_hot")
 
 
 @dataclass(frozen=True)
@@ -129,13 +137,13 @@ def _open_parquet(paths: list[str], name: str, settings: Settings) -> Loaded:
 def _value(key: str, value: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them
     if key == "label":
         return value or None
-    if key == "features":
+    if key in ("features", "exclude"):
         return value.split("+") if "+" in value else value
-    if key == "drop_missing":
-        if value.lower() not in ("true", "false"):
-            raise SotddError(f"cannot read 'drop_missing={value}' in {text!r}: expected true or false.")
+    if key in _FLAGS and value.lower() in ("true", "false"):
         return value.lower() == "true"
-    if key != "image_size" and key not in _NUMBERS:
+    if key in ("drop_missing", "dates"):
+        raise SotddError(f"cannot read '{key}={value}' in {text!r}: expected true or false.")
+    if key not in ("image_size", "one_hot") and key not in _NUMBERS:
         return value
     try:
         numbers = [int(number) for number in value.lower().split("x")]

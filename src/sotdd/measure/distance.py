@@ -17,6 +17,7 @@ from sotdd.engines.adaptive import MOST, to_tolerance
 from sotdd.engines.comparison import compare
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled_pair
+from sotdd.inputs.comparable import refuse_half_labelled
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
@@ -28,6 +29,9 @@ from sotdd.sketches.sketch import Sketch
 
 # The order of transport unless another is asked for.
 ORDER = 2.0
+
+# Methods that compare features alone.
+BLIND_TO_LABELS = ("frechet", "sw", "mmd")
 
 # What to do where memory runs out.
 FEWER_POINTS = "use fewer projections, or a sample of the points: sotdd.open_dataset(..., max_points=...)"
@@ -149,6 +153,8 @@ def distance(
         refuse_for_sketches(named, method, settings, estimator, projections, n_splits, rel_tol)
         return through_sketches(named, [(0, 1)], p, device=device, precision=precision, progress=progress)[0, 1]
     data = labelled_pair(a, b)
+    if method not in BLIND_TO_LABELS:
+        refuse_half_labelled(data)
     if method != "sotdd":
         refuse_for_peers(method, estimator=(estimator, "auto"), rel_tol=(rel_tol, None))
         return by_peer(method, data, [(0, 1)], p, settings, projections, n_splits, device, progress)[0, 1]

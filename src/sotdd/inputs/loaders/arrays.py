@@ -23,18 +23,22 @@ _WHY = "the source is an array, or (features, labels)"
 def open_arrays(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # anything
     """Open ``(features, labels)``, features alone, or a dataset that is open already."""
     if isinstance(source, LabelledData):
-        settings.refuse("the dataset is open already", "features", "label", "split", "broken")
+        settings.refuse("the dataset is open already", "features", "label", "split", "broken", "missing")
+        settings.refuse_for_no_table("the dataset is open already")
         return Loaded(source.features, Labels(source.classes, source.codes), columns=source.columns)
     settings.refuse(_WHY, "features", "split", "broken")
+    settings.refuse_for_no_table(_WHY)
     if settings.label_column is not None:
         settings.refuse(_WHY, "label")
     features, labels = features_and_labels(source, name)
     if settings.unlabelled:
         labels = None
     items = _items(features)
-    points = items if items is not None else checked_features(features, name)
+    gaps = settings.missing != "error" and isinstance(features, np.ndarray) and features.dtype.kind == "f"
+    points = items if items is not None else features if gaps else checked_features(features, name)
     names = source.columns if isinstance(source, TableBatch) else names_of(features, points)
-    return Loaded(points, None if labels is None else Labels.of(labels, len(points), name), columns=names)
+    numbered = None if labels is None else Labels.of(labels, len(points), name)
+    return Loaded(points, numbered, columns=names, gaps=gaps)
 
 
 def is_bunch(source: object) -> bool:

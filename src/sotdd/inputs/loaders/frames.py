@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sotdd.inputs.data import checked_features
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import ListItems, Loaded
 from sotdd.inputs.loaders.columns import Columns, Kind
+from sotdd.inputs.loaders.contents import are_ids
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import stored_dtype
 
@@ -34,21 +36,50 @@ def is_frame(source: object) -> bool:
 def open_frame(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # of any library
     """Open the columns of a table."""
     settings.refuse("a table has no splits and holds no image files", "split", "broken")
+    settings.refuse_for_no_csv("a frame is not text")
     frame = _frame(source, name)
     if not len(frame):
         raise SotddError(f"{name} has no rows: expected at least one.")
-    columns = Columns.choose({column: _kind(frame[column]) for column in frame.columns}, settings, name)
+    kinds = {column: _kind(frame[column]) for column in frame.columns}
+    columns = Columns.choose(kinds, settings, name, _FrameContents(frame))
     labels = None if columns.label is None else Labels.of(_values(frame[columns.label]), len(frame), name)
-    for column in columns.features:
-        missing = frame[column].null_count()
-        if missing:
-            values = counted(missing, "missing value", "missing values")
-            raise SotddError(f"column {column!r} of {name} has {values}: drop or impute those rows first.")
-    if columns.kind == "text":
-        return Loaded(ListItems(frame[columns.features[0]].to_list()), labels)
-    features = _lists(frame[columns.features[0]], name) if columns.kind == "list" else _numbers(frame, columns)
+    if columns.kind in ("text", "list"):
+        column = frame[columns.features[0]]
+        if column.null_count():
+            values = counted(column.null_count(), "missing value", "missing values")
+            raise SotddError(f"column {columns.features[0]!r} of {name} has {values}: drop or impute those rows first.")
+        if columns.kind == "text":
+            return Loaded(ListItems(column.to_list()), labels, table=columns)
+        return Loaded(checked_features(_lists(column, name), name), labels, table=columns)
     names = columns.names if _has_names(source) else None
-    return Loaded(checked_features(features, name), labels, columns=names)
+    return Loaded(_numbers(frame, columns), labels, columns=names, table=columns, gaps=True)
+
+
+class _FrameContents:
+    """What the columns of a frame hold, where that decides which of them are features."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def is_empty(self, column: str) -> bool:
+        """Whether a column of numbers has no value at all."""
+        series = self._frame[column]
+        return bool(series.null_count() == len(series))
+
+    def is_id(self, column: str) -> bool | None:
+        """Whether a column of numbers holds integers, every one of them different; None for too few to tell."""
+        series = self._frame[column]
+        whole = series.dtype.is_integer() and not series.null_count() and not _is_wide(series)
+        return are_ids([series.to_numpy()], column) if whole else False
+
+    def values(self, column: str, most: int) -> tuple[str, ...] | None:
+        """The distinct values of a column of text, in order; None if there are more than ``most``."""
+        found = {text for text in self._frame[column].unique().to_list() if _is_text(text)}
+        return None if len(found) > most else tuple(sorted(found))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def names_of(features: Any, matrix: Any) -> tuple[str, ...] | None:  # noqa: ANN401  # of any library
@@ -84,12 +115,16 @@ def _kind(series: Series) -> Kind:
         return "numbers"
     if dtype in (narwhals.String, narwhals.Categorical, narwhals.Enum):
         return "text"
+    if dtype in (narwhals.Date, narwhals.Datetime):
+        return "date"
     if dtype in (narwhals.List, narwhals.Array):
         return "list"
     if dtype == narwhals.Object:  # of pandas, which keeps lists as plain objects
         first = next((value for value in series.to_list() if value is not None), None)
         if isinstance(first, (list, tuple, np.ndarray)):
             return "list"
+        if isinstance(first, (date, bool)):
+            return "numbers" if isinstance(first, bool) else "date"
         return "text" if isinstance(first, str) else "other"
     return "other"
 
@@ -106,11 +141,19 @@ def _is_wide(series: Series) -> bool:
 
 
 def _numbers(frame: Frame, columns: Columns) -> NDArray[Any]:
-    """Columns of numbers side by side, in one array (n, d)."""
-    arrays = [_array(frame[column]) for column in columns.features]
-    block = np.empty((len(frame), len(arrays)), stored_dtype(*(array.dtype for array in arrays)))
-    for position, array in enumerate(arrays):
-        block[:, position] = array
+    """Features side by side, in one array (n, d), NaN where one is missing."""
+    categories = dict(columns.categories)
+    arrays = [
+        _one_hot(frame[column], categories[column])
+        if column in categories
+        else (_days(frame[column]) if column in columns.dates else _array(frame[column]))[:, None]
+        for column in columns.features
+    ]
+    block = np.empty((len(frame), sum(array.shape[1] for array in arrays)), stored_dtype(*(a.dtype for a in arrays)))
+    position = 0
+    for array in arrays:
+        block[:, position : position + array.shape[1]] = array
+        position += array.shape[1]
     return block
 
 
@@ -118,8 +161,37 @@ def _array(series: Series) -> NDArray[Any]:
     """Numbers of one column; those that NumPy has no dtype for, such as decimals, as floats."""
     if _is_wide(series):
         return np.array(series.to_list(), np.float64)
+    if series.null_count() and series.dtype.is_numeric():
+        return np.array([np.nan if value is None else float(value) for value in series.to_list()])
     array: NDArray[Any] = series.to_numpy()
-    return array if array.dtype.kind in "biuf" else array.astype(np.float64)
+    if array.dtype.kind in "biuf":
+        return array
+    if array.dtype == object:  # truth values of which some are missing
+        return np.array([np.nan if value is None or value != value else float(value) for value in series.to_list()])  # noqa: PLR0124
+    return array.astype(np.float64)
+
+
+def _days(series: Series) -> NDArray[np.float64]:
+    """Dates as days since the beginning of 1970, in UTC; NaN where one is missing."""
+    narwhals = require("narwhals", "reading data frames", "'sotdd[inputs]'")
+    if series.dtype == narwhals.Datetime and getattr(series.dtype, "time_zone", None) is not None:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    moments = series.to_numpy().astype("datetime64[us]")
+    days: NDArray[np.float64] = moments.astype(np.int64) / 86_400e6
+    days[np.isnat(moments)] = np.nan
+    return days
+
+
+def _one_hot(series: Series, values: tuple[str, ...]) -> NDArray[Any]:
+    """One feature (n, k) per value, 1 where a text is that value; NaN throughout where it is missing."""
+    places = {value: place for place, value in enumerate(values)}
+    codes = np.array([places.get(text, -1) if _is_text(text) else -2 for text in series.to_list()])
+    result = codes[:, None] == np.arange(len(values))
+    if (codes != -2).all():
+        return result
+    with_gaps = result.astype(np.float32)
+    with_gaps[codes == -2] = np.nan
+    return with_gaps
 
 
 def _lists(series: Series, name: str) -> NDArray[Any]:

@@ -53,7 +53,8 @@ def sketch(
     client
         The client of any Dask cluster. By default the current one, or else threads of this process.
     features
-        Columns of numbers, or one column of lists of numbers; by default all columns but the labels.
+        Columns of numbers, or one column of lists of numbers; by default those of the projections, or all columns of
+        numbers but the labels.
     label
         The column of labels, or None for one class. "auto" stands for the only column named label,
         labels, target, y or class.
@@ -78,7 +79,7 @@ def sketch(
     kept = SketchBuilder(projections, n_quantiles=n_quantiles).n_quantiles
     only_pass = Pass(projections, kept, ONE_PASS_BYTES)
     with connected(client) as active, reporting(progress, f"Sketching {name}") as report:
-        partitions = partitions_of(source, features, label, active)
+        partitions = partitions_of(source, features, label, active, projections.columns)
         if not partitions:
             raise SotddError("there are no points to sketch: the source has no rows.")
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,14 +41,21 @@ class Partition:
 
 
 def partitions_of(
-    source: Source, features: str | Sequence[str] | None, label: str | None, client: Client
+    source: Source,
+    features: str | Sequence[str] | None,
+    label: str | None,
+    client: Client,
+    wanted: tuple[str, ...] | None = None,
 ) -> list[Partition]:
-    """The partitions of a Dask DataFrame, of Parquet files, or of a list of delayed batches."""
+    """The partitions of a Dask DataFrame, of Parquet files, or of a list of delayed batches.
+
+    The ``wanted`` columns, which are those of the projections, are the features where none are named.
+    """
     if hasattr(source, "to_delayed") and hasattr(source, "_meta") and hasattr(source, "npartitions"):
-        return _of_frame(source, features, label)
+        return _of_frame(source, features, label, wanted)
     several = isinstance(source, (list, tuple)) and len(source) > 0
     if isinstance(source, (str, Path)) or (several and all(isinstance(part, (str, Path)) for part in source)):
-        return _of_parquet(source, features, label, client)
+        return _of_parquet(source, features, label, client, wanted)
     if several and all(_is_to_come(part) for part in source):
         if features is not None or checked_label(label) != AUTO:
             raise SotddError("features and label name columns: a batch is (features, labels) and needs neither.")
@@ -65,23 +73,31 @@ def _is_to_come(part: object) -> bool:
     return isinstance(part, (Delayed, Future))
 
 
-def _of_frame(frame: Source, features: str | Sequence[str] | None, label: str | None) -> list[Partition]:
+def _of_frame(
+    frame: Source, features: str | Sequence[str] | None, label: str | None, wanted: tuple[str, ...] | None
+) -> list[Partition]:
     arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
     try:
         schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
     except (arrow.ArrowException, ValueError, TypeError, AttributeError) as error:
         raise SotddError(f"the columns of this frame cannot be read ({error}): expected a Dask DataFrame.") from error
+    if features is None and wanted is not None and set(wanted) <= set(schema.names):
+        features = wanted
     columns = batch_columns(schema, "the frame", features, label)
     parts = frame[columns.all].to_delayed()
     return [Partition(f"partition {index}", part, columns) for index, part in enumerate(parts)]
 
 
 def _of_parquet(
-    source: Source, features: str | Sequence[str] | None, label: str | None, client: Client
+    source: Source,
+    features: str | Sequence[str] | None,
+    label: str | None,
+    client: Client,
+    wanted: tuple[str, ...] | None,
 ) -> list[Partition]:
     """The footers are read by a worker, since the client may not have access to the files."""
     paths = [_absolute(path) for path in ([source] if isinstance(source, (str, Path)) else source)]
-    found = result_of(client.submit(_pieces, paths, features, label, pure=False), "reading footers")
+    found = result_of(client.submit(_pieces, paths, features, label, wanted, pure=False), "reading footers")
     return [Partition(piece.name, piece) for piece in found.pieces]
 
 
@@ -90,7 +106,12 @@ def _absolute(path: str | Path) -> str:
     return str(path) if "://" in str(path) else str(Path(path).absolute())
 
 
-def _pieces(source: list[str], features: str | Sequence[str] | None, label: str | None) -> ParquetBatches | Refusal:
+def _pieces(
+    source: list[str], features: str | Sequence[str] | None, label: str | None, wanted: tuple[str, ...] | None
+) -> ParquetBatches | Refusal:
+    if features is None and wanted is not None:
+        with suppress(SotddError):  # what these files have instead is told where they meet the projections
+            return ParquetBatches.open(source, features=wanted, label=label)
     try:
         return ParquetBatches.open(source, features=features, label=label)
     except SotddError as error:

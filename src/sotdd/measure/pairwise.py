@@ -126,7 +126,7 @@ def distances_between(
         distances = through_sketches(read, pairs, p, device=device, precision=precision, progress=progress)
         return distances, sketch.projections
     data = labelled(dict(read))
-    if method not in BLIND_TO_LABELS:
+    if method not in BLIND_TO_LABELS and not all(part.origin.labelled for part in data):
         refuse_half_labelled(data)
     if method != "sotdd":
         refuse_for_peers(method, estimator=(estimator, "auto"))

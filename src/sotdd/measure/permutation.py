@@ -115,7 +115,8 @@ def test(
         raise SotddError(f"label_names='match' is given with statistic={judged_by!r}: only 'combined' sees names.")
     seed, settings = seed_and_settings(drawing, projections)
     pair = labelled_pair(a, b)
-    refuse_half_labelled(pair)
+    if not all(part.origin.labelled for part in pair):
+        refuse_half_labelled(pair)
     data, remarks = sampled(pair, max_points, seed)
     recipe, data = projections_for(data, projections, settings, drawing=DRAWING)
     recipe.refuse_weighted("a test")

@@ -236,7 +236,7 @@ def _alone(
         if len(vectors) > 1 or free or any(wanted[column] for column in rest):
             raise SotddError(
                 f"features of {name} may be the columns {_listed({column: kinds[column] for column in wanted})}: "
-                "expected columns of numbers, or one of lists or images; name them with features=."
+                "expected columns of numbers, or one of lists or images; name the features with features=."
             )
         return vectors[0]
     if settings.encoder is not None and len(texts) == 1 and (only is not None or settings.features is None):

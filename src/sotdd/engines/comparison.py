@@ -18,6 +18,7 @@ from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves,
 from sotdd.inputs.column_names import by_position
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.origin import PLAIN, remarks_of_sides
+from sotdd.inputs.ranges import FEWEST_PIXELS, remarks_on_ranges
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.results.estimators import Estimator, estimated_distance
@@ -257,6 +258,8 @@ def remarks_on_features(sides: Sequence[LabelledData], projections: Projections)
     scaled = () if projections.scaler is None else projections.scaler.remarks
     has_names = projections.columns is not None or any(side.columns is not None for side in sides)
     said = (*scaled, *by_position(sides, projections.columns)) if has_names else scaled
+    if not has_names and projections.n_features >= FEWEST_PIXELS:
+        said = (*said, *remarks_on_ranges(sides))
     return said if all(side.origin is PLAIN for side in sides) else (*said, *remarks_of_sides(sides))
 
 

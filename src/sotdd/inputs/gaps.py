@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +12,6 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.streamed import StreamedFeatures, refuse_non_finite
-
-_log = logging.getLogger("sotdd.inputs")
 
 # Rows that are looked at together.
 _ROWS = 4096
@@ -140,11 +137,9 @@ def without_gaps(
         if not kept.any():
             raise SotddError(f"every row of {name} lacks a value, {gaps.by_column}: leave out columns with exclude=.")
         remark = f"rows with missing values left out: {gaps.said}"
-        _log.info("%s: %s", name, remark)
         return features, kept, (remark,)
     gaps.refuse_empty(name)
     remark = f"missing values filled in by the mean of their column: {gaps.said}"
-    _log.info("%s: %s", name, remark)
     if isinstance(features, StreamedFeatures):
         return Filled(features, gaps.means), None, (remark,)
     return filled(features, gaps.means), None, (remark,)

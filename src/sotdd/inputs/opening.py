@@ -6,7 +6,6 @@ Plain NumPy arrays go straight to `LabelledData.of`. Everything else is read by 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
@@ -30,15 +29,13 @@ from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.table_batches import titles_of
 from sotdd.inputs.objects import open_object
-from sotdd.inputs.origin import ID, PLAIN, UNLABELLED, Origin, Target, left_out_line
+from sotdd.inputs.origin import ID, PLAIN, UNLABELLED, Origin, Target
 from sotdd.inputs.prepare import Preparation, prepare_rows
 from sotdd.inputs.reading import SMALLER
 from sotdd.inputs.settings import AUTO, DEFAULTS, NOTHING_ASKED, Settings, checked_settings
 from sotdd.inputs.sources import SourceText, open_path
 from sotdd.inputs.streamed import ChosenRows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
-
-_log = logging.getLogger("sotdd.inputs")
 
 
 def open_dataset(
@@ -294,13 +291,13 @@ def _completed(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
         raise SotddError(f"bins is given but dataset {name!r} has no labels: leave it out.")
     target = None if settings.bins is None else Target(labels.numbers(name), settings.bins)
     labels = labels.as_classes(settings.bins, name)
-    origin = _origin(loaded, name, settings, target)
+    origin = _origin(loaded, settings, target)
     loaded, there, said = _without_gaps(loaded, name, settings)
     origin = origin.also(*said)
     most = None if loaded.sampled else settings.max_points
     drops = settings.drop_missing or settings.missing == "drop"
     rows = labels.wanted_rows(drops, most, settings.seed, name, there)
-    if isinstance(loaded.features, Items) or (_prepares(loaded.features, settings) and not loaded.prepared):
+    if isinstance(loaded.features, Items) or (settings.prepares and not loaded.prepared):
         chosen = replace(settings, image_mode=loaded.image_mode or settings.image_mode)
         features, rows = prepare_rows(loaded.features, rows, Preparation(name, chosen), name)
         columns = None  # what a transform or an encoder returns are no longer these columns
@@ -311,14 +308,12 @@ def _completed(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
     return LabelledData(name, features, kept.classes, kept.codes, columns, origin if rows is None else origin.take(rows))
 
 
-def _origin(loaded: Loaded, name: str, settings: Settings, target: Target | None) -> Origin:
+def _origin(loaded: Loaded, settings: Settings, target: Target | None) -> Origin:
     """What was decided so far."""
     labelled = loaded.labels is not None or settings.unlabelled
     if loaded.table is None:
         return UNLABELLED if not labelled else PLAIN if target is None else Origin(target=target)
     one_hot = tuple(column for column, _ in loaded.table.categories)
-    if loaded.table.left_out:
-        _log.info("%s: %s", name, left_out_line(dict(loaded.table.left_out)))
     return Origin(labelled, dict(loaded.table.left_out), one_hot, loaded.table.maybe_ids, target=target)
 
 
@@ -335,11 +330,6 @@ def _without_gaps(
         titles = loaded.columns or tuple(f"feature {number}" for number in range(features[:1].size))
     whole, there, said = without_gaps(features, titles, settings.missing, name)
     return replace(loaded, features=whole), there, said
-
-
-def _prepares(features: Features, settings: Settings) -> bool:
-    """Whether anything is to be done to features that are numbers already."""
-    return settings.prepares or settings.image_mode is not None
 
 
 def _some(features: Features, rows: NDArray[np.integer] | None) -> Features:

@@ -95,7 +95,8 @@ class Settings:
     @property
     def prepares(self) -> bool:
         """Whether anything is to be done to features that are numbers already."""
-        return any(step is not None for step in (self.encoder, self.transform, self.image_size))
+        steps = (self.encoder, self.transform, self.image_size, self.image_mode)
+        return any(step is not None for step in steps)
 
 
 DEFAULTS = Settings()

@@ -135,7 +135,7 @@ class _Choice:
         if not self.features:
             raise SotddError(
                 f"{self._name} has no column of numbers for features, only "
-                f"{_listed({column: self._kinds[column] for column in self._wanted})}: pass one_hot=True for "
+                f"{_listed({column: self._kinds[column] for column in self._wanted})}: pass one_hot=20 for "
                 "categories, dates=True for dates, or encoder= for a text."
             )
         dates = tuple(column for column in self.features if self._kinds[column] == "date")
@@ -172,7 +172,7 @@ class _Choice:
             self.features.append(column)
             self.categories[column] = values
         elif asked:
-            how = "pass one_hot=True for categories, or name it alone with encoder=" if kind == "text" else "leave it out"
+            how = "pass one_hot=20 for categories, or name it alone with encoder=" if kind == "text" else "leave it out"
             raise SotddError(f"column {column!r} of {self._name} holds {kind}: expected numbers; {how}.")
         else:
             self.left_out[column] = kind if kind != "other" else "neither number, date nor text"
@@ -244,7 +244,7 @@ def _alone(
     if only is not None and kinds[only] == "text" and not settings.one_hot:
         raise SotddError(
             f"column {only!r} of {name} holds text: pass encoder=, a function of a list of texts or the name of a "
-            "sentence-transformers model, one_hot=True for categories, or name other columns with features=."
+            "sentence-transformers model, one_hot=20 for categories, or name other columns with features=."
         )
     return None
 

@@ -68,8 +68,8 @@ def _whole_lines(head: bytes, encoding: str, cut: bool, path: Path) -> list[str]
     except UnicodeDecodeError as error:
         if not (cut and error.start > len(head) - 8):
             raise SotddError(
-                f"cannot read {path} (byte {error.start:,} is no letter in {encoding}): pass encoding=, such as "
-                "encoding='latin-1' or 'cp1252'."
+                f"cannot read {path} (byte {error.start:,} is no letter in {encoding}): say which it is, "
+                "such as latin-1 or cp1252, by encoding= (FILE::encoding=latin-1 in a source text)."
             ) from None
         text = head[: error.start].decode(encoding)
     lines = text.splitlines()

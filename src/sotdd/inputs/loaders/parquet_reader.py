@@ -16,6 +16,7 @@ from sotdd.inputs.loaders.arrow_columns import Column, Schema, Table, kind_of
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.parquet_files import reading_parquet
 from sotdd.inputs.origin import ID
+from sotdd.inputs.remote import is_remote, store_of
 
 # This many footers are read at the same time: the files may be far away.
 _READERS = 16
@@ -108,8 +109,8 @@ def _opened(path: str, metadata: Any = None) -> Iterator[Any]:  # noqa: ANN401  
     parquet = require("pyarrow.parquet", "reading Parquet files", "'sotdd[inputs]'")
     with reading_parquet(path):
         system, inside = None, path
-        if "://" in path:
-            system, inside = require("pyarrow.fs", "reading", "'sotdd[inputs]'").FileSystem.from_uri(path)
+        if is_remote(path):
+            system, inside = store_of(path)
         # Without buffers ahead of time a row group is decoded page by page.
         with parquet.ParquetFile(
             inside, filesystem=system, metadata=metadata, pre_buffer=False, buffer_size=1 << 20

@@ -44,12 +44,19 @@ def explain_command(
     """Explain why two datasets are apart: features or labels, which classes, which have no counterpart."""
     began = time.perf_counter()
     reading = o.reading(exclude, one_hot, dates, missing)
-    one, other = (opened_data(source, "to explain a distance with", features, label, quiet, reading) for source in (a, b))
+    one, other = (
+        opened_data(source, "to explain a distance with", features, label, quiet, reading) for source in (a, b)
+    )
     import sotdd
     from sotdd.results.explanation_text import as_rich
 
     settings = o.chosen(
-        n_projections=n_projections, seed=seed, p=p, label_law=label_law, scale=scale, estimator=estimator,
+        n_projections=n_projections,
+        seed=seed,
+        p=p,
+        label_law=label_law,
+        scale=scale,
+        estimator=estimator,
         label_names=label_names,
     )
     why = sotdd.explain(one, other, device=device, progress=bar_wanted(quiet), **settings)

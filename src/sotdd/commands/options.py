@@ -14,8 +14,8 @@ _MEASURING = "Measuring"
 _OUTPUT = "Output"
 
 SOURCE_HELP = (
-    "A file (.npz, .npy, .csv, .parquet, .arrow) or its URL, a folder of images, or a folder saved by Hugging Face datasets"
-    " (hf:DIR). Add options as in FILE::features=NAME,label=NAME."
+    "A file (.npz, .npy, .csv, .parquet, .arrow) or its URL, a folder of images, or a folder saved by Hugging Face"
+    " datasets (hf:DIR). Add options as in FILE::features=NAME,label=NAME."
 )
 SKETCH_TOO = "A dataset, given as in sotdd distance, or a sketch of one (.sotdd)."
 

@@ -61,9 +61,7 @@ def opened_data(
         return data
 
 
-def as_text(
-    source: str, features: str | None, label: str | None, reading: Mapping[str, Any] | None = None
-) -> str:
+def as_text(source: str, features: str | None, label: str | None, reading: Mapping[str, Any] | None = None) -> str:
     """The source with --features, --label and how tables are read written into it, as Python takes it.
 
     Examples

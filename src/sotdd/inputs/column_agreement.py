@@ -1,4 +1,4 @@
-"""Tables that are compared agree on which of their columns are features: ids, categories, and what each column holds."""
+"""Tables that are compared agree on which of their columns are features, and on what these hold."""
 
 from __future__ import annotations
 
@@ -73,7 +73,12 @@ def with_all_values(columns: Names, datasets: Sequence[LabelledData]) -> Names:
         if base is None:
             result.append(column)
         elif not any(value_of(done, (base,), (done,)) for done in result):
-            names = {name for data in datasets for name in data.columns or () if value_of(name, data.origin.one_hot, (name,)) == base}
+            names = {
+                name
+                for data in datasets
+                for name in data.columns or ()
+                if value_of(name, data.origin.one_hot, (name,)) == base
+            }
             result.extend(sorted({column, *names}))
     return tuple(result)
 
@@ -114,7 +119,11 @@ def _without(data: LabelledData, column: str, reason: str) -> LabelledData:
     )
     if not places:
         raise SotddError(f"dataset {data.name!r} has no feature besides {column!r}: name the features with features=.")
-    chosen = ReorderedColumns(features, places) if isinstance(features, StreamedFeatures) else np.asarray(features)[:, places]
+    chosen = (
+        ReorderedColumns(features, places)
+        if isinstance(features, StreamedFeatures)
+        else np.asarray(features)[:, places]
+    )
     return replace(data, features=chosen, columns=tuple(data.columns[place] for place in places), origin=origin)
 
 

@@ -22,10 +22,9 @@ def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
     >>> x, y = np.zeros((4, 2)), [0, 0, 1, 1]
     >>> sotdd.distance(sotdd.open_dataset(x, label=None), (x, y), n_projections=8).n_points
     (4, 4)
-    >>> sotdd.distance(x, (x, y))
+    >>> sotdd.distance(x, (x, y))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    sotdd.basics.errors.SotddError: dataset 'a' has no labels but dataset 'b' has 2 classes: give labels to both, or say \
-that all of 'a' is one class with sotdd.open_dataset(..., label=None).
+    sotdd.basics.errors.SotddError: dataset 'a' has no labels but dataset 'b' has 2 classes: give labels to both, ...
     """
     bare = next((data for data in datasets if not data.origin.labelled), None)
     rich = next((data for data in datasets if data.origin.labelled and len(data.classes) > 1), None)
@@ -33,8 +32,8 @@ that all of 'a' is one class with sotdd.open_dataset(..., label=None).
         return
     classes = counted(len(rich.classes), "class", "classes")
     raise SotddError(
-        f"dataset {bare.name!r} has no labels but dataset {rich.name!r} has {classes}: give labels to both, or say that "
-        f"all of {bare.name!r} is one class with sotdd.open_dataset(..., label=None)."
+        f"dataset {bare.name!r} has no labels but dataset {rich.name!r} has {classes}: give labels to both, or say "
+        f"that all of {bare.name!r} is one class with sotdd.open_dataset(..., label=None)."
     )
 
 

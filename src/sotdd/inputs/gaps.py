@@ -96,7 +96,9 @@ class Gaps:
         """Refuse columns without any value: they have no mean."""
         empty = [title for title, count in zip(self.titles, self.counts, strict=True) if count == self.n_points]
         if empty:
-            raise SotddError(f"column {empty[0]!r} of {name} has no values, and so no mean: leave it out with exclude=.")
+            raise SotddError(
+                f"column {empty[0]!r} of {name} has no values, and so no mean: leave it out with exclude=."
+            )
 
 
 class Filled(StreamedFeatures):

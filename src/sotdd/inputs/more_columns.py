@@ -30,10 +30,12 @@ def beside(features: Features, more: NDArray[Any]) -> Features:
     """Features as a matrix (n, d) with further columns (n, k); numbers of one byte stay so where all fit it."""
     if isinstance(features, DeviceFeatures):
         tensor = features.tensor.reshape(len(features), -1)
-        columns = tensor.new_tensor(more) if tensor.is_floating_point() else tensor.float().new_tensor(more)
-        import torch  # the features are a tensor, so it is there
-
-        return DeviceFeatures(torch.cat([tensor.to(columns.dtype), columns], dim=1))
+        width = tensor.shape[1]
+        floats = tensor if tensor.is_floating_point() or more.dtype.kind != "f" else tensor.double()
+        whole = floats.new_empty((len(features), width + more.shape[1]))
+        whole[:, :width] = floats
+        whole[:, width:] = floats.new_tensor(more)
+        return DeviceFeatures(whole)
     dtype = np.dtype(np.result_type(features.dtype, more.dtype))
     if isinstance(features, StreamedFeatures):
         return MoreColumns(features, more, dtype)

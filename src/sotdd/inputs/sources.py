@@ -81,7 +81,7 @@ def open_path(path: str, name: str, settings: Settings) -> Loaded:
         raise unreadable(error.filename or path, error) from error
 
 
-def _open(path: str, name: str, settings: Settings) -> Loaded:
+def _open(path: str, name: str, settings: Settings) -> Loaded:  # noqa: PLR0911  # one for each kind of source
     from sotdd.inputs.loaders.huggingface import is_saved, open_saved
 
     if is_remote(path):
@@ -130,8 +130,8 @@ def _in_split(folder: Path, settings: Settings) -> tuple[Path, Settings]:
     if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(map(_holds_more, below)):
         names = ", ".join(repr(path.name) for path in below)
         raise SotddError(
-            f"{folder} holds {names}, which look like splits of one dataset rather than classes: open one of them, such "
-            f"as {below[0]}, or name it with split=."
+            f"{folder} holds {names}, which look like splits of one dataset rather than classes: open one of them, "
+            f"such as {below[0]}, or name it with split=."
         )
     return folder, settings
 

@@ -33,11 +33,11 @@ _SAID = "classes are matched by name"
 _SAID_OF_TARGETS = "targets count as numbers"
 
 
-def names_count(label_names: object, data: Sequence[LabelledData]) -> bool:
-    """Whether names, or the numbers behind bins, count between these datasets."""
+def names_count(label_names: object, data: Sequence[LabelledData], projections: Projections | None) -> bool:
+    """Whether names, or the numbers behind bins, count between these datasets; projections do not know them."""
     chosen: NamesInDistance = check_choice(label_names, "label_names", ("auto", "ignore", "match"))
     if chosen == "auto":
-        return all(part.origin.target is not None for part in data)
+        return projections is None and all(part.origin.target is not None for part in data)
     return chosen == "match"
 
 
@@ -47,10 +47,10 @@ class NamedClasses:
 
     Attributes
     ----------
+    features
+        The datasets without names.
     datasets
-        The points (n, d + C), still without scale.
-    forgotten
-        The same with all names at their centre, in one class.
+        Their points with names, (n, d + C), still without scale.
     settings
         How to draw projections for them, with a scaler of their own.
     scaler
@@ -61,8 +61,8 @@ class NamedClasses:
         What a reader should know.
     """
 
+    features: Sequence[LabelledData]
     datasets: list[LabelledData]
-    forgotten: list[LabelledData]
     settings: dict[str, Any]
     scaler: Scaler | None
     columns: tuple[str, ...] | None
@@ -74,13 +74,15 @@ class NamedClasses:
     ) -> NamedClasses:
         """Put names beside the features of datasets that are compared."""
         if projections is not None:
-            raise SotddError("projections are given, which do not know names of classes: leave label_names='match' out.")
+            raise SotddError(
+                "projections are given, which do not know names of classes: leave label_names='match' out."
+            )
         scale = settings.get("scale", "auto")
         scaler = scaler_for(scale, data)
         unit = 1.0 if scaler is not None else scaler_for("pooled", data).scale  # type: ignore[union-attr]  # there is one
         targets = all(part.origin.target is not None for part in data)
-        titles, more = _targets(data) if targets else _names(data)
-        d, c = data[0].n_features, len(titles)
+        more: Sequence[NDArray[Any]] = _targets(data) if targets else _names(data)
+        d, c = data[0].n_features, more[0].shape[1]
         every = np.concatenate(more)
         centre = every.mean(axis=0, dtype=np.float64)
         spread = scaler_for("features", [_alone(every)]).scale if targets else 1.0  # type: ignore[union-attr]  # as above
@@ -98,31 +100,34 @@ class NamedClasses:
         if scaler is None and settings.get("label_law") in (None, "moments"):
             drawn["label_law"] = "paper"  # nothing is cut where features are as they are
         there = [_with(part, columns) for part, columns in zip(data, more, strict=True)]
-        blank = [_forgotten(part, np.broadcast_to(centre, columns.shape)) for part, columns in zip(data, more, strict=True)]
         columns = next((part.columns for part in data if part.columns is not None), None)
-        return cls(there, blank, drawn, scaler, columns, _SAID_OF_TARGETS if targets else _SAID)
+        return cls(data, there, drawn, scaler, columns, _SAID_OF_TARGETS if targets else _SAID)
+
+    def forgotten(self) -> list[LabelledData]:
+        """The datasets with all names at their centre, in one class."""
+        scaler: Scaler = self.settings["scale"]
+        centre = scaler.centre[self.features[0].n_features :]
+        return [_forgotten(part, np.broadcast_to(centre, (part.n_points, len(centre)))) for part in self.features]
 
     def result(self, distance: Distance) -> Distance:
         """A distance between these datasets, with the scaler and the columns of the features."""
-        return replace(
-            distance, scaler=self.scaler, columns=self.columns, remarks=(self.said, *distance.remarks)
-        )
+        return replace(distance, scaler=self.scaler, columns=self.columns, remarks=(self.said, *distance.remarks))
 
 
-def _names(data: Sequence[LabelledData]) -> tuple[list[Any], list[NDArray[np.uint8]]]:
-    """All names, in an order that does not depend on that of the datasets, and of each dataset e_c (n, C)."""
+def _names(data: Sequence[LabelledData]) -> list[NDArray[np.uint8]]:
+    """Of each dataset e_c (n, C); the order of names does not depend on that of the datasets."""
     names = sorted({name for part in data for name in part.classes}, key=lambda name: (type(name).__name__, str(name)))
     places = {name: place for place, name in enumerate(names)}
     unit = np.eye(len(names), dtype=np.uint8)
-    return names, [unit[[places[name] for name in part.classes]][part.codes] for part in data]
+    return [unit[[places[name] for name in part.classes]][part.codes] for part in data]
 
 
-def _targets(data: Sequence[LabelledData]) -> tuple[list[Any], list[NDArray[np.float64]]]:
-    """One column, and of each dataset its numbers (n, 1)."""
-    return ["target"], [part.origin.target.values[:, None] for part in data if part.origin.target is not None]
+def _targets(data: Sequence[LabelledData]) -> list[NDArray[np.float64]]:
+    """Of each dataset its numbers (n, 1)."""
+    return [part.origin.target.values[:, None] for part in data if part.origin.target is not None]
 
 
-def _alone(values: NDArray[np.float64]) -> LabelledData:
+def _alone(values: NDArray[Any]) -> LabelledData:
     return LabelledData.of(values, "targets")
 
 

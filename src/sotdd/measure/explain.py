@@ -103,7 +103,7 @@ def explain(
     opened = labelled_pair(a, b)
     if not all(part.origin.labelled for part in opened):
         refuse_half_labelled(opened)
-    named = NamedClasses.of(opened, drawing, projections) if names_count(label_names, opened) else None
+    named = NamedClasses.of(opened, drawing, projections) if names_count(label_names, opened, projections) else None
     recipe, datasets = (
         projections_for(opened, projections, drawing, chosen)
         if named is None
@@ -116,7 +116,7 @@ def explain(
         distance = compare(datasets, [(0, 1)], recipe, order, whole, **how)[0, 1]
         unlabelled = distance
         if any(len(data.classes) > 1 for data in datasets):
-            plain = [_without_labels(data) for data in datasets] if named is None else named.forgotten
+            plain = [_without_labels(data) for data in datasets] if named is None else named.forgotten()
             unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, **how)[0, 1]
         classes = compare_classes(datasets[0], datasets[1], recipe, order, by_class)
         matches, resampled = _dealt_out(datasets, classes, recipe, splits, dealt)

@@ -35,7 +35,7 @@ def open_arrays(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: 
         labels = None
     items = _items(features)
     gaps = settings.missing != "error" and isinstance(features, np.ndarray) and features.dtype.kind == "f"
-    points = items if items is not None else features if gaps else checked_features(features, name)
+    points: Any = items if items is not None else features if gaps else checked_features(features, name)
     names = source.columns if isinstance(source, TableBatch) else names_of(features, points)
     numbered = None if labels is None else Labels.of(labels, len(points), name)
     return Loaded(points, numbered, columns=names, gaps=gaps)

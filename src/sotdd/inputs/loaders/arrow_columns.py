@@ -59,7 +59,7 @@ def dtype_of(schema: Schema, columns: Columns, *, gaps: bool = False) -> np.dtyp
     """The dtype in which the features are read; with ``gaps``, one that can say that a value is missing."""
     types = arrow().types
     categories = {column for column, _ in columns.categories}
-    dtypes = []
+    dtypes: list[np.dtype[Any]] = []
     for column in columns.features:
         leaf = plain_type(schema.field(column).type)
         while _is_list(leaf):
@@ -109,7 +109,7 @@ def one_hot(texts: Any, values: Sequence[str], dtype: np.dtype[Any]) -> NDArray[
     library = arrow()
     places = library.compute.index_in(texts, value_set=library.array(values, library.large_string()))
     codes = places.fill_null(-1).to_numpy(zero_copy_only=False) if hasattr(places, "to_numpy") else places
-    result = (np.asarray(codes)[:, None] == np.arange(len(values))).astype(dtype)
+    result: NDArray[Any] = (np.asarray(codes)[:, None] == np.arange(len(values))).astype(dtype)
     if texts.null_count:
         result[np.asarray(texts.is_null())] = np.nan
     return result

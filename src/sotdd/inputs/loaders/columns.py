@@ -177,7 +177,6 @@ class _Choice:
         else:
             self.left_out[column] = kind if kind != "other" else "neither number, date nor text"
 
-
     def _take_numbers(self, column: str, asked: bool) -> None:
         if not asked and self._contents is not None:
             if self._contents.is_empty(column):

@@ -108,7 +108,7 @@ def _frame(source: Any, name: str) -> Frame:  # noqa: ANN401
         raise SotddError(f"cannot read the table {name!r} ({first_line(error)}): expected columns by name.") from error
 
 
-def _kind(series: Series) -> Kind:
+def _kind(series: Series) -> Kind:  # noqa: PLR0911  # one for each kind
     narwhals = require("narwhals", "reading data frames", "'sotdd[inputs]'")
     dtype = series.dtype
     if dtype.is_numeric() or dtype == narwhals.Boolean:
@@ -186,10 +186,10 @@ def _one_hot(series: Series, values: tuple[str, ...]) -> NDArray[Any]:
     """One feature (n, k) per value, 1 where a text is that value; NaN throughout where it is missing."""
     places = {value: place for place, value in enumerate(values)}
     codes = np.array([places.get(text, -1) if _is_text(text) else -2 for text in series.to_list()])
-    result = codes[:, None] == np.arange(len(values))
+    result: NDArray[Any] = codes[:, None] == np.arange(len(values))
     if (codes != -2).all():
         return result
-    with_gaps = result.astype(np.float32)
+    with_gaps: NDArray[Any] = result.astype(np.float32)
     with_gaps[codes == -2] = np.nan
     return with_gaps
 

@@ -123,7 +123,7 @@ def recoloured(batch: NDArray[Any], mode: str, name: str) -> NDArray[Any]:
         )
     planes = np.moveaxis(batch, 1, -1) if first else batch
     if channels == 1:
-        grey = planes[..., 0]
+        grey: NDArray[Any] = planes[..., 0]
         return grey if mode == "L" else np.stack([grey] * 3, axis=1 if first else -1)
     if mode == "RGB":
         colours = planes[..., :3]

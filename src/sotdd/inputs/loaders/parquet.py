@@ -38,9 +38,7 @@ def open_parquet(paths: Sequence[str], name: str, settings: Settings) -> Loaded:
         parts = [chunk for table in tables for chunk in table.column(columns.features[0]).chunks]
         return Loaded(ArrowTexts(arrow().chunked_array(parts, type=parts[0].type), name), labels, table=columns)
     gaps = any(table.has_gaps(columns.features) for table in tables)
-    return Loaded(
-        _features(tables, columns, name, gaps), labels, columns=columns.names, table=columns, gaps=gaps
-    )
+    return Loaded(_features(tables, columns, name, gaps), labels, columns=columns.names, table=columns, gaps=gaps)
 
 
 def parquet_columns(tables: Sequence[ParquetTable], settings: Settings, name: str) -> Columns:

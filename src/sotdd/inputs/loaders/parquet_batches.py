@@ -169,7 +169,11 @@ class ParquetBatches:
 def _refuse_more_columns(table: ParquetTable, first: ParquetTable, columns: Columns) -> None:
     """Where the features are all columns but the labels, refuse a file that has more of them than the first."""
     known = {*columns.all, *(column for column, _ in columns.left_out)}
-    more = [column for column, kind in kinds_of(table.schema, table.path).items() if kind == "numbers" and column not in known and not is_index(column)]
+    more = [
+        column
+        for column, kind in kinds_of(table.schema, table.path).items()
+        if kind == "numbers" and column not in known and not is_index(column)
+    ]
     if more:
         raise SotddError(
             f"{table.path} has a column {more[0]!r}, which {first.path} does not have: name the features with "

@@ -73,7 +73,7 @@ class Labels:
     @classmethod
     def in_natural_order(cls, values: list[Any], codes: Codes) -> Labels:
         """Labels from distinct values and codes, with the classes sorted if they can be; None and NaN are missing."""
-        known = [code for code, value in enumerate(values) if not _is_missing(value)]
+        known = [code for code, value in enumerate(values) if not is_missing(value)]
         with suppress(TypeError):  # values of several types have no order
             known.sort(key=lambda code: values[code])
         position = np.full(len(values) + 1, -1, np.int32)  # codes of -1 read the last entry
@@ -263,7 +263,7 @@ def _codes_of_objects(array: NDArray[Any], name: str) -> tuple[Classes, Codes]:
         if hasattr(label, "__array__") or isinstance(label, (list, set, dict)):
             kind = type(label).__name__
             raise SotddError(f"labels of dataset {name!r} hold a {kind}: expected one label per row, in one dimension.")
-        if _is_missing(label):
+        if is_missing(label):
             continue
         try:
             codes[i] = seen.setdefault(label, len(seen))
@@ -280,7 +280,7 @@ def _plain(label: Any) -> Any:  # noqa: ANN401  # a label may be anything
     return label.item() if getattr(label, "ndim", None) == 0 and hasattr(label, "item") else label
 
 
-def _is_missing(label: object) -> bool:
+def is_missing(label: object) -> bool:
     """Whether a label is None, pandas' NA, or not equal to itself, as NaN and NaT of any kind are."""
     if label is None or type(label).__name__ in {"NAType", "NaTType"}:
         return True

@@ -12,7 +12,7 @@ from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.text import counted
 from sotdd.inputs.data import checked_features
-from sotdd.inputs.labels import Labels
+from sotdd.inputs.labels import Labels, is_missing
 from sotdd.inputs.loaded import ListItems, Loaded
 from sotdd.inputs.loaders.columns import Columns, Kind
 from sotdd.inputs.loaders.contents import are_ids
@@ -161,14 +161,10 @@ def _array(series: Series) -> NDArray[Any]:
     """Numbers of one column; those that NumPy has no dtype for, such as decimals, as floats."""
     if _is_wide(series):
         return np.array(series.to_list(), np.float64)
-    if series.null_count() and series.dtype.is_numeric():
-        return np.array([np.nan if value is None else float(value) for value in series.to_list()])
     array: NDArray[Any] = series.to_numpy()
-    if array.dtype.kind in "biuf":
-        return array
-    if array.dtype == object:  # truth values of which some are missing
-        return np.array([np.nan if value is None or value != value else float(value) for value in series.to_list()])  # noqa: PLR0124
-    return array.astype(np.float64)
+    if array.dtype == object:  # numbers or truth values of which some may be missing
+        return np.array([np.nan if is_missing(value) else float(value) for value in series.to_list()])
+    return array if array.dtype.kind in "biuf" else array.astype(np.float64)
 
 
 def _days(series: Series) -> NDArray[np.float64]:

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from inputs.helpers import refusal
 from PIL import Image
 
 import sotdd
+from inputs.helpers import refusal
 from sotdd import open_dataset
 
 

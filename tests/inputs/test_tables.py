@@ -6,10 +6,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from inputs.helpers import read, refusal
-from inputs.messy_tables import people, with_gaps, write
 
 import sotdd
+from inputs.helpers import read, refusal
+from inputs.messy_tables import people, with_gaps, write
 from sotdd import SotddError, open_dataset
 
 LEFT_OUT = "left out: customer (id), signup (date), city (text), note (text)"

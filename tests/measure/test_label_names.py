@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-import reference
 import torch
 
+import reference
 import sotdd
 from sotdd import SotddError, open_dataset
 
@@ -44,9 +44,8 @@ def test_every_projection_is_what_brute_force_says(rng, d, classes, p):
     pairs = two(rng, d, n=20 if classes == 2 else 500, m=400, classes=classes)
     found = sotdd.distance(*pairs, label_names="match", estimator="plain", n_projections=64, p=p, seed=5)
     sides = by_hand(pairs)
-    recipe = sotdd.Projections.fit(
-        [(points, labels) for points, labels in sides], n_projections=64, seed=5, scale=sotdd.Scaler(np.zeros(len(sides[0][0][0])), 1.0)
-    )  # fmt: skip
+    scaled_already = sotdd.Scaler(np.zeros(sides[0][0].shape[1]), 1.0)
+    recipe = sotdd.Projections.fit(sides, n_projections=64, seed=5, scale=scaled_already)
     block = recipe.draw(0, 64)
     expected = reference.cut_per_projection(*sides, _directions(block, recipe.n_features), block.terms, cut=5.0, p=p)
     np.testing.assert_allclose(found.per_projection, expected, rtol=5e-3, atol=2e-5 * expected.max())
@@ -157,7 +156,8 @@ def test_a_target_that_moves_is_a_distance(rng):
     y = 3 * x[:, 0] + rng.normal(size=600)
 
     def apart(shift, **more):
-        sides = [open_dataset((x[half], y[half] + move), bins=5) for half, move in ((slice(300), 0), (slice(300, None), shift))]  # fmt: skip
+        halves = (x[:300], y[:300]), (x[300:], y[300:] + shift)
+        sides = [open_dataset(half, bins=5) for half in halves]
         return sotdd.distance(*sides, n_projections=500, noise_floor=True, **more)
 
     values = [apart(shift) for shift in (0, 1, 3, 100)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
-from sotdd.inputs.data import LabelledData
+from sotdd.inputs.data import LabelledData, same_features
 from sotdd.inputs.labels import cut, edges_of
 
 
@@ -30,6 +30,7 @@ def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
     rich = next((data for data in datasets if data.origin.labelled and len(data.classes) > 1), None)
     if bare is None or rich is None:
         return
+    same_features(datasets)  # which would be the first thing to put right
     classes = counted(len(rich.classes), "class", "classes")
     raise SotddError(
         f"dataset {bare.name!r} has no labels but dataset {rich.name!r} has {classes}: give labels to both, or say "

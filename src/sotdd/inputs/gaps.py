@@ -81,15 +81,15 @@ class Gaps:
         """How many rows and columns lack something."""
         return f"{len(self.rows):,} of {counted(self.n_points, 'row')}, {self.by_column}"
 
-    def refuse(self, name: str) -> None:
-        """Refuse values that are missing, and say how many."""
+    def refuse(self, name: str, *, fill: bool = True) -> None:
+        """Refuse values that are missing, and say how many; batches cannot be filled in, for want of the mean."""
         if not self:
             return
         every = [title for title, count in zip(self.titles, self.counts, strict=True) if count == self.n_points]
         empty = f", leave out {every[0]!r}, which is empty, with exclude=" if every else ""
+        mean = ", or missing='mean' to fill in the mean of the column" if fill else ""
         raise SotddError(
-            f"{name} has missing values in {self.said}: pass missing='drop' to leave those rows out{empty}, or "
-            "missing='mean' to fill in the mean of the column."
+            f"{name} has missing values in {self.said}: pass missing='drop' to leave those rows out{empty}{mean}."
         )
 
     def refuse_empty(self, name: str) -> None:

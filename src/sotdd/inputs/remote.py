@@ -10,6 +10,7 @@ import tempfile
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from sotdd.basics.checks import first_line
@@ -53,6 +54,8 @@ def downloaded(url: str) -> Path:
     except SotddError:
         raise
     except Exception as error:  # of whatever library talks to the store
+        if isinstance(error, HTTPError):
+            error.close()
         if isinstance(error, FileNotFoundError) or getattr(error, "code", None) == 404:
             raise SotddError(f"there is no file {url}: check the address.") from error
         raise SotddError(

@@ -135,8 +135,8 @@ class _Choice:
         if not self.features:
             raise SotddError(
                 f"{self._name} has no column of numbers for features, only "
-                f"{_listed({column: self._kinds[column] for column in self._wanted})}: pass one_hot=20 for "
-                "categories, dates=True for dates, or encoder= for a text."
+                f"{_listed({column: self._kinds[column] for column in self._wanted})}: expected columns of numbers, or "
+                "pass one_hot=20 for categories, dates=True for dates, or encoder= for a text."
             )
         dates = tuple(column for column in self.features if self._kinds[column] == "date")
         return Columns(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from sotdd.inputs.gaps import Gaps
 from sotdd.inputs.loaders.arrow_columns import Column, Schema, Table, block_of, dtype_of, kind_of, kinds_of
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.origin import Origin
-from sotdd.inputs.settings import AUTO, Settings, checked_columns, checked_label
+from sotdd.inputs.settings import DEFAULTS, Settings
 from sotdd.inputs.streamed import StreamedFeatures
 
 
@@ -40,14 +39,11 @@ class TableBatch(tuple[NDArray[Any], NDArray[Any]]):
         return batch
 
 
-def batch_columns(
-    schema: Schema, name: str, features: str | Sequence[str] | None = None, label: str | None = AUTO
-) -> Columns:
+def batch_columns(schema: Schema, name: str, settings: Settings = DEFAULTS) -> Columns:
     """The columns to read: those that were named or, without names, those that are the only possible choice.
 
     With ``label="auto"`` the only column with one of the usual names holds the labels; None means one class.
     """
-    settings = Settings(label=checked_label(label), features=checked_columns(features))
     return Columns.choose(kinds_of(schema, name), settings, name)
 
 
@@ -89,7 +85,7 @@ def batch_of(table: Table, columns: Columns, name: str, missing: str = "error") 
     if gaps or missing == "drop":
         found = Gaps.of(features, titles_of(columns_read, features), name)
         if missing == "error":
-            found.refuse(name)
+            found.refuse(name, fill=False)
         features = np.delete(features, found.rows, axis=0)
         labels = None if labels is None else np.delete(labels, found.rows)
     one_hot = tuple(column for column, _ in columns.categories)

@@ -197,7 +197,7 @@ def test_tables_that_are_compared_have_the_same_columns(here):
     }
     with pytest.raises(SotddError, match=r"column 'age' is a feature of dataset 'people.*' but holds text in dataset"):
         sotdd.distance("people.csv::label=churned", "age_as_text.csv::label=churned")
-    with pytest.raises(SotddError, match="column 'age' is a feature of dataset .* but holds text"):
+    with pytest.raises(SotddError, match=r"column 'age' is a feature of dataset .* but holds text"):
         sotdd.distance("age_as_text.csv::label=churned", "people.csv::label=churned")
 
 
@@ -232,7 +232,7 @@ def test_categories_are_those_of_all_tables(here):
     # Too many values in one of them: left out of both.
     few = [open_dataset(name, label="churned", one_hot=2) for name in ("people.csv", "new_city.csv")]
     assert sotdd.distance(*few, n_projections=8).columns == FEATURES
-    with pytest.raises(SotddError, match="one feature per value in dataset .* open both with one_hot="):
+    with pytest.raises(SotddError, match=r"one feature per value in dataset .* open both with one_hot="):
         sotdd.distance(one, "new_city.csv::label=churned")
 
 
@@ -277,7 +277,7 @@ def test_streams_and_clusters_go_by_the_same_rules(here):
 def test_labelled_against_unlabelled_is_refused_unless_asked_for(here):
     x, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
     for call in (sotdd.distance, sotdd.explain, sotdd.test, lambda a, b: sotdd.pairwise([a, b])):
-        with pytest.raises(SotddError, match="has no labels but dataset .* has 2 classes: give labels to both, or say"):
+        with pytest.raises(SotddError, match=r"has no labels but dataset .* has 2 classes: give labels to both, or say"):
             call(x, (x, y))
     assert sotdd.distance(open_dataset(x, label=None), (x, y), n_projections=8).value > 0
     assert sotdd.distance(x, (x, np.zeros(40)), n_projections=8).value == 0  # one class is one class

@@ -277,7 +277,7 @@ def test_streams_and_clusters_go_by_the_same_rules(here):
 def test_labelled_against_unlabelled_is_refused_unless_asked_for(here):
     x, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
     for call in (sotdd.distance, sotdd.explain, sotdd.test, lambda a, b: sotdd.pairwise([a, b])):
-        with pytest.raises(SotddError, match=r"has no labels but dataset .* has 2 classes: give labels to both, or say"):
+        with pytest.raises(SotddError, match=r"has no labels but dataset .* has 2 classes: give labels to both"):
             call(x, (x, y))
     assert sotdd.distance(open_dataset(x, label=None), (x, y), n_projections=8).value > 0
     assert sotdd.distance(x, (x, np.zeros(40)), n_projections=8).value == 0  # one class is one class

@@ -26,11 +26,6 @@ _PATIENCE = 60
 _ALSO = {"hf": "huggingface_hub", "http": "aiohttp", "https": "aiohttp", "s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
 
 
-def is_remote(path: str) -> bool:
-    """Whether a path is the address of something elsewhere."""
-    return "://" in path
-
-
 def store_of(url: str) -> tuple[Any, str]:
     """A file system of pyarrow's, and the path within it; a store that cannot be reached is told in one line."""
     stores = require("pyarrow.fs", f"reading {url}", "'sotdd[inputs]'")

@@ -9,8 +9,8 @@ from typing import Any
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.parquet_files import SUFFIXES, in_folder, is_magic, is_pattern, matching, parquet_files
-from sotdd.inputs.reading import refuse_missing, unreadable
-from sotdd.inputs.remote import downloaded, is_remote, is_web
+from sotdd.inputs.reading import is_remote, refuse_missing, unreadable
+from sotdd.inputs.remote import downloaded, is_web
 from sotdd.inputs.settings import Settings
 
 _ADVICE = "write options as FILE::features=NAME,label=NAME"

@@ -170,7 +170,8 @@ def distance(
         return by_peer(method, data, [(0, 1)], p, settings, projections, n_splits, device, progress)[0, 1]
     how: dict[str, Any] = {"device": device, "precision": precision, "n_splits": n_splits}
     how["estimator"] = chosen_estimator(estimator, projections)
-    if not names_count(label_names, data, projections):
+    may_count = is_given(label_names, "auto") or data[0].origin.target is not None
+    if not may_count or not names_count(label_names, data, projections):
         return _measured(data, projections, settings, p, rel_tol, max_projections, progress, how)
     named_classes = NamedClasses.of(data, settings, projections)
     measured = _measured(

@@ -16,8 +16,8 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.reading import exists, files_below, reading, refuse_missing
-from sotdd.inputs.remote import is_remote, store_of
+from sotdd.inputs.reading import exists, files_below, is_remote, reading, refuse_missing
+from sotdd.inputs.remote import store_of
 
 SUFFIXES = (".parquet", ".pq")
 

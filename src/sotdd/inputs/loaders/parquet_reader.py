@@ -16,7 +16,8 @@ from sotdd.inputs.loaders.arrow_columns import Column, Schema, Table, kind_of
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.parquet_files import reading_parquet
 from sotdd.inputs.origin import ID
-from sotdd.inputs.remote import is_remote, store_of
+from sotdd.inputs.reading import is_remote
+from sotdd.inputs.remote import store_of
 
 # This many footers are read at the same time: the files may be far away.
 _READERS = 16

@@ -34,6 +34,7 @@ def values(data):
 
 
 KINDS = {
+    "beside": lambda: (people(1).drop(columns="churned"), people(1)["churned"]),
     "pandas": lambda: people(1),
     "polars": lambda: pl.from_pandas(people(1)),
     "arrow": lambda: pa.Table.from_pandas(people(1), preserve_index=False),
@@ -48,7 +49,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_and_flags_are_features_and_the_rest_is_named(here, kind):
-    opened = open_dataset(KINDS[kind](), label="churned")
+    opened = open_dataset(KINDS[kind](), **({} if kind == "beside" else {"label": "churned"}))
     expected = people(1)
     assert opened.columns == FEATURES
     assert opened.remarks == (LEFT_OUT,)
@@ -58,7 +59,8 @@ def test_numbers_and_flags_are_features_and_the_rest_is_named(here, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_categories_and_dates_on_request(here, kind):
-    opened = open_dataset(KINDS[kind](), label="churned", one_hot=5, dates=True, exclude=["vi*", "income"])
+    label = {} if kind == "beside" else {"label": "churned"}
+    opened = open_dataset(KINDS[kind](), **label, one_hot=5, dates=True, exclude=["vi*", "income"])
     frame = people(1)
     assert opened.columns == ("signup", "age", "city=Köln", "city=Oslo", "city=Rome")
     assert opened.remarks == ("left out: customer (id), note (text, more than 5 values)",)
@@ -268,6 +270,10 @@ def test_streams_and_clusters_go_by_the_same_rules(here):
         np.testing.assert_allclose(made.quantiles, streamed.quantiles, atol=1e-6)
     hot = sotdd.inputs.ParquetBatches.open("parts", label="churned", one_hot=True, dates=True, exclude="income")
     assert next(iter(hot)).columns == ("signup", "age", "vip", "city=Köln", "city=Oslo", "city=Rome")
+    many = sotdd.Projections.fit([open_dataset("new_city.csv", label="churned", one_hot=True)], n_projections=8)
+    cities = sotdd.inputs.ParquetBatches.open("parts", label="churned", one_hot=True)  # Köln and Rome are new to these
+    assert sotdd.sketch_stream(cities, many).n_points == 120
+    assert sotdd.cluster.sketch("parts", many, label="churned", one_hot=True).n_points == 120
     with_some = sotdd.inputs.ParquetBatches.open("gaps.parquet", label="churned", missing="drop")
     assert sum(len(labels) for _, labels in with_some) == 112
     with pytest.raises(SotddError, match=r"gaps.parquet has missing values in .* age \(\d\)"):

@@ -56,6 +56,8 @@ def completed(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
 def _origin(loaded: Loaded, settings: Settings, target: Target | None) -> Origin:
     """What was decided so far."""
     labelled = loaded.labels is not None or settings.unlabelled
+    if loaded.one_hot:
+        return Origin(labelled, one_hot=loaded.one_hot, target=target)
     if loaded.table is None:
         return UNLABELLED if not labelled else PLAIN if target is None else Origin(target=target)
     one_hot = tuple(column for column, _ in loaded.table.categories)

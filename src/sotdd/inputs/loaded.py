@@ -37,6 +37,8 @@ class Loaded:
         The mode that suits all images, where the loader has looked at all of them.
     table
         Of a table, which of its columns are features; None for anything else.
+    one_hot
+        The columns that became one feature per value, where ``table`` does not say.
     gaps
         Whether values may be missing, so that all of them have to be looked at.
     """
@@ -48,6 +50,7 @@ class Loaded:
     columns: tuple[str, ...] | None = None
     image_mode: str | None = None
     table: Columns | None = None
+    one_hot: tuple[str, ...] = ()
     gaps: bool = False
 
 

@@ -113,7 +113,7 @@ def refuse_non_finite(block: NDArray[Any], rows: range | NDArray[np.integer], na
     value = block.reshape(len(block), -1)[row, feature]
     raise SotddError(
         f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {rows[row]:,}, "
-        f"feature {feature:,}: drop or impute them first."
+        f"feature {feature:,}: drop or impute them first, as sotdd.open_dataset(..., missing='drop') does for NaN."
     )
 
 

@@ -39,7 +39,9 @@ def open_arrow(path: Path, name: str, settings: Settings) -> Loaded:
         if columns.kind == "text":
             texts = [batches.column(number, columns.features[0]) for number in numbers]
             return Loaded(ArrowTexts(arrow().chunked_array(texts), name), labels, table=columns)
-        gaps = any(batches.column(number, column).null_count for number in numbers for column in columns.features)
+        gaps = columns.kind == "numbers" and any(
+            batches.column(number, column).null_count for number in numbers for column in columns.features
+        )
         dtype = dtype_of(batches.schema, columns, gaps=gaps)
         first = next(number for number, size in enumerate(batches.sizes) if size)
         shape = block_of(batches.get(first).slice(0, 1), columns, dtype, name).shape[1:]

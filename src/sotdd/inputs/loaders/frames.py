@@ -82,14 +82,6 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def names_of(features: Any, matrix: Any) -> tuple[str, ...] | None:  # noqa: ANN401  # of any library
-    """The names of the columns of a table that is held as a matrix; None for anything but a table."""
-    if not is_frame(features) or not _has_names(features) or np.ndim(matrix) != 2:
-        return None
-    names = tuple(features.column_names if hasattr(features, "column_names") else features.columns)
-    return names if len(set(names)) == len(names) == matrix.shape[1] else None
-
-
 def _has_names(source: Any) -> bool:  # noqa: ANN401
     """Whether the columns have names; pandas merely numbers them by default."""
     return not hasattr(source, "set_axis") or all(isinstance(column, str) for column in source.columns)

@@ -37,8 +37,9 @@ def open_parquet(paths: Sequence[str], name: str, settings: Settings) -> Loaded:
     if columns.kind == "text":
         parts = [chunk for table in tables for chunk in table.column(columns.features[0]).chunks]
         return Loaded(ArrowTexts(arrow().chunked_array(parts, type=parts[0].type), name), labels, table=columns)
-    gaps = any(table.has_gaps(columns.features) for table in tables)
-    return Loaded(_features(tables, columns, name, gaps), labels, columns=columns.names, table=columns, gaps=gaps)
+    found = [table.has_gaps(columns.features) for table in tables] if columns.kind == "numbers" else [False]
+    features = _features(tables, columns, name, gaps=any(gap is not False for gap in found))
+    return Loaded(features, labels, columns=columns.names, table=columns, gaps=True in found)
 
 
 def parquet_columns(tables: Sequence[ParquetTable], settings: Settings, name: str) -> Columns:
@@ -60,7 +61,7 @@ def _parts(tables: Sequence[ParquetTable], column: str) -> Iterator[Any]:
             yield table.group(group, [column]).column(column)
 
 
-def _features(tables: Sequence[ParquetTable], columns: Columns, name: str, gaps: bool) -> Features:
+def _features(tables: Sequence[ParquetTable], columns: Columns, name: str, *, gaps: bool) -> Features:
     """Rows that are read by row group, or from a temporary file where row groups are too large to hold."""
     dtype = np.result_type(*(dtype_of(table.schema, columns, gaps=gaps) for table in tables))
     groups = [(table, group) for table in tables for group in range(len(table.group_rows))]

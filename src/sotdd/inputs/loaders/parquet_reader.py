@@ -61,17 +61,23 @@ class ParquetTable:
         """Some columns of the whole file, at most this many rows at a time."""
         return read_batches(self.path, range(len(self.group_rows)), columns, rows, self.metadata)
 
-    def has_gaps(self, columns: Sequence[str]) -> bool:
-        """Whether values of these columns are missing, or may be, going by the footer; NaN are not counted there."""
+    def has_gaps(self, columns: Sequence[str]) -> bool | None:
+        """Whether values of these columns are missing, going by the footer; None where it does not say.
+
+        NaN are not counted there.
+        """
         schema = self.metadata.schema
         roots = [schema.column(number).path.split(".")[0] for number in range(len(schema))]
         places = [number for number, root in enumerate(roots) if root in columns]
+        known: bool | None = False
         for group in range(self.metadata.num_row_groups):
             for place in places:
                 statistics = self.metadata.row_group(group).column(place).statistics
-                if statistics is None or not statistics.has_null_count or statistics.null_count:
+                if statistics is None or not statistics.has_null_count:
+                    known = None
+                elif statistics.null_count:
                     return True
-        return False
+        return known
 
     def refuse_other_columns(self, first: ParquetTable, columns: Columns) -> None:
         """Refuse this file unless it has the columns that are read of the first one, with the same kind of values.

@@ -80,8 +80,8 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
     "Quantiles": ("Quantiles(ones(4), points(4, 2))",),
     "Ranked": ("a_matrix().ranking('a')[0]",),
     "Ranking": (
-        "sotdd.rank(pair(), [pair(seed=1), points(5)], n_projections=4)",
-        "sotdd.rank(pair(), {'a': points(5)}, n_projections=1)",
+        "sotdd.rank(pair(), [pair(seed=1), pair(5)], n_projections=4)",
+        "sotdd.rank(pair(), {'a': pair(5)}, n_projections=1)",
     ),
     "ScaleStatistics": ("spread()", "sotdd.ScaleStatistics()"),
     "Scaler": ("sotdd.Scaler(zeros(2), 2.0)", "sotdd.Scaler(zeros(2), ones(2), ('u', 'v'))"),

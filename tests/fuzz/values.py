@@ -193,7 +193,7 @@ def a_distance(**settings):
 
 def a_matrix(**settings):
     """The distances of three."""
-    data = {"a": pair(), "b": pair(7, 3, 1), "c": points(5)}
+    data = {"a": pair(), "b": pair(7, 3, 1), "c": sotdd.open_dataset(points(5), label=None)}
     return sotdd.pairwise(data, **few(settings))
 
 

@@ -129,7 +129,7 @@ def test_an_array_is_matched_by_position_and_that_is_said(frame):
     found = sotdd.distance(frame, (x, frame["label"]), n_projections=64)
     assert found.value == 0
     assert found.remarks == ("the columns of 'b' have no names and are matched by position",)
-    matrix = sotdd.pairwise({"table": frame, "array": x, "turned": turned(frame)}, n_projections=64)
+    matrix = sotdd.pairwise({"table": frame, "array": (x, frame["label"]), "turned": turned(frame)}, n_projections=64)
     assert matrix["table", "turned"].remarks == ()
     assert "the columns of 'array' have no names" in matrix["array", "turned"].remarks[0]
     assert repr(matrix).count("matched by position") == 1

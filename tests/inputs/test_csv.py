@@ -73,8 +73,8 @@ def test_real_texts(real_files):
         ("x,x,y\n1,2,3\n", "two columns named 'x'"),
         ("\n\n\n", "cannot read t.csv"),
         ("1,2\n3,4\n", "name the labels with label="),
-        ("x,y\n1,2\n,3\n", "column 'x' of t.csv has 1 missing value"),
-        ("x,y\nnan,2\n4,3\n", "column 'x' of t.csv has 1 missing value"),
+        ("x,y\n1,2\n,3\n", "t.csv has missing values in 1 of 2 rows, x (1)"),
+        ("x,y\nnan,2\n4,3\n", "t.csv has missing values in 1 of 2 rows, x (1)"),
     ],
 )
 def test_bad_tables_as_text(folder, text, said):

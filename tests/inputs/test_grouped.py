@@ -91,7 +91,7 @@ def test_distances_of_streamed_data_are_those_of_arrays(folder, rng):
     pq.write_table(pa.table({**{f"x{j}": x[:, j] for j in range(6)}, "y": y}), "t.parquet", row_group_size=700)
     np.save("x.npy", x)
     np.save("y.npy", y)
-    other = rng.normal(1, 1, size=(500, 6))
+    other = rng.normal(1, 1, size=(500, 6)), np.arange(500) % 2
     expected = {
         scale: sotdd.distance((x, y), other, n_projections=256, scale=scale).value for scale in ("pooled", "features")
     }

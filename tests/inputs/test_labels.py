@@ -160,6 +160,6 @@ def test_integers_of_128_bits(kind, folder):
     assert open_dataset((np.ones((12, 1)), wide)).classes == (2**100, 2**100 + 1, 5)
     read = open_dataset(pl.DataFrame({"a": wide, "y": few})).features
     assert read[:3, 0].tolist() == [2.0**100, 2.0**100, 5.0]
-    for source in ((wide, few), (pl.DataFrame({"a": wide, "b": wide}), few)):
-        refusal(source)
+    assert open_dataset((pl.DataFrame({"a": wide, "b": wide}), few)).columns == ("a", "b")
+    refusal((wide, few))
     assert "expected one of" in refusal((np.ones((12, 1)), few), image_mode=np.array([1, 2]))

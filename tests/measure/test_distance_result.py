@@ -83,7 +83,7 @@ def test_a_single_projection_has_no_error_estimate(rng):
 
 def test_to_dict_is_json(rng):
     labels = [("a", 1), math.inf, 2.5, np.int64(3), "x"]
-    r = sotdd.distance((rng.normal(size=(5, 2)), labels), rng.normal(size=(4, 2)), n_projections=10)
+    r = sotdd.distance((rng.normal(size=(5, 2)), labels), (rng.normal(size=(4, 2)), [0] * 4), n_projections=10)
     told = json.loads(json.dumps(r.to_dict(per_projection=True), allow_nan=False))
     assert told["value"] == r.value
     assert told["n_points"] == [5, 4]

@@ -152,4 +152,4 @@ def test_features_far_out_of_range_beside_others_that_are_not():
     assert sotdd.test(far, near, n_permutations=1, n_projections=1).distance > 0
     apart = np.array([[1e100, -1e100], [0, 1e100]]), [0, 1]
     with pytest.raises(sotdd.SotddError, match="too large"):
-        sotdd.distance(apart, np.zeros((2, 2)), n_projections=4, scale=None)
+        sotdd.distance(apart, (np.zeros((2, 2)), [0, 0]), n_projections=4, scale=None)

@@ -43,7 +43,7 @@ def test_imports_go_downward():
         ("distance(a, b)", 24, 2),
         ("pairwise of three", 30, 3),
         ("sketch(a).distance(sketch(b))", 30, 2),
-        ("sotdd distance x.csv y.parquet", 51, 2),
+        ("sotdd distance x.csv y.parquet", 60, 2),
     ],
 )
 def test_a_call_goes_through_few_files_and_opens_each_source_once(walks, name, files, opened):

@@ -210,9 +210,10 @@ def test_short_vectors_keep_the_squared_distance_on_average(pair, projections):
 
 @pytest.mark.parametrize("p", [1, 2])
 def test_sketches_know_what_their_sizes_give_as_data_do(rng, p, tmp_path):
-    data = {"few": rng.normal(size=(60, 3)), "many": (rng.normal(size=(700, 3)), rng.integers(3, size=700))}
+    bare = [sotdd.open_dataset(rng.normal(size=(n, 3)), label=None) for n in (60, 9)]  # one class each
+    data = {"few": bare[0], "many": (rng.normal(size=(700, 3)), rng.integers(3, size=700))}
     projections = sotdd.Projections.fit(data, n_projections=100)
-    expected = sotdd.pairwise({**data, "third": rng.normal(size=(9, 3))}, projections=projections, p=p)["few", "many"]
+    expected = sotdd.pairwise({**data, "third": bare[1]}, projections=projections, p=p)["few", "many"]
     few, many = (sotdd.sketch(part, projections, n_quantiles=None) for part in data.values())
     found = few.distance(many, p)
     halves = found.sampling.distances.reshape(2, -1)  # halved more often, first in the same ways

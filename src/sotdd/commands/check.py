@@ -61,6 +61,10 @@ def check_command(
     label_names: o.LabelNames = "ignore",
     features: o.Features = None,
     label: o.Label = None,
+    exclude: o.Exclude = None,
+    one_hot: o.OneHot = None,
+    dates: o.Dates = False,
+    missing: o.Missing = None,
     n_projections: o.Projections = None,
     seed: o.Seed = None,
     p: o.Order = None,
@@ -79,7 +83,8 @@ def check_command(
     """
     began = time.perf_counter()
     _refuse_limits(fail_above, p_value)
-    sides = [opened(source, features, label, quiet) for source in (reference, current)]
+    reading = o.reading(exclude, one_hot, dates, missing)
+    sides = [opened(source, features, label, quiet, reading) for source in (reference, current)]
     has_sketches = _refuse_sketches(sides[0], sides[1], p_value is not None)
     is_tested = p_value is not None or (fail_above is None and not has_sketches)
     bar = bar_wanted(quiet)

@@ -23,6 +23,10 @@ def distance_command(
     b: o.B,
     features: o.Features = None,
     label: o.Label = None,
+    exclude: o.Exclude = None,
+    one_hot: o.OneHot = None,
+    dates: o.Dates = False,
+    missing: o.Missing = None,
     n_projections: o.Projections = None,
     seed: o.Seed = None,
     p: o.Order = None,
@@ -31,6 +35,7 @@ def distance_command(
     estimator: o.Estimator = None,
     rel_tol: o.RelTol = None,
     noise_floor: o.NoiseFloor = False,
+    label_names: o.NamesInDistance = None,
     method: o.Method = "sotdd",
     max_points: o.SampledPoints = None,
     max_samples: o.MaxSamples = None,
@@ -40,12 +45,13 @@ def distance_command(
 ) -> None:
     """Measure how far apart two labelled datasets are. Either may be a sketch (.sotdd)."""
     began = time.perf_counter()
-    datasets = [opened(source, features, label, quiet) for source in (a, b)]
+    reading = o.reading(exclude, one_hot, dates, missing)
+    datasets = [opened(source, features, label, quiet, reading) for source in (a, b)]
     import sotdd
 
     settings = o.chosen(
         n_projections=n_projections, seed=seed, p=p, label_law=label_law, scale=scale, estimator=estimator,
-        rel_tol=rel_tol, max_points=max_points, max_samples=max_samples,
+        rel_tol=rel_tol, max_points=max_points, max_samples=max_samples, label_names=label_names,
     )  # fmt: skip
     result = sotdd.distance(
         *datasets, method=method, noise_floor=noise_floor, device=device, progress=bar_wanted(quiet), **settings

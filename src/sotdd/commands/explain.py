@@ -26,24 +26,38 @@ def explain_command(
     ] = 12,
     features: o.Features = None,
     label: o.Label = None,
+    exclude: o.Exclude = None,
+    one_hot: o.OneHot = None,
+    dates: o.Dates = False,
+    missing: o.Missing = None,
     n_projections: o.Projections = None,
     seed: o.Seed = None,
     p: o.Order = None,
     label_law: o.LabelLaw = None,
     estimator: o.Estimator = None,
     scale: o.Scale = None,
+    label_names: o.NamesInDistance = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Explain why two datasets are apart: features or labels, which classes, which have no counterpart."""
     began = time.perf_counter()
-    one, other = (opened_data(source, "to explain a distance with", features, label, quiet) for source in (a, b))
+    reading = o.reading(exclude, one_hot, dates, missing)
+    one, other = (
+        opened_data(source, "to explain a distance with", features, label, quiet, reading) for source in (a, b)
+    )
     import sotdd
     from sotdd.results.explanation_text import as_rich
 
     settings = o.chosen(
-        n_projections=n_projections, seed=seed, p=p, label_law=label_law, scale=scale, estimator=estimator
+        n_projections=n_projections,
+        seed=seed,
+        p=p,
+        label_law=label_law,
+        scale=scale,
+        estimator=estimator,
+        label_names=label_names,
     )
     why = sotdd.explain(one, other, device=device, progress=bar_wanted(quiet), **settings)
     if as_json:

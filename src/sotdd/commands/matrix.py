@@ -43,6 +43,10 @@ def matrix_command(
     ] = True,
     features: o.Features = None,
     label: o.Label = None,
+    exclude: o.Exclude = None,
+    one_hot: o.OneHot = None,
+    dates: o.Dates = False,
+    missing: o.Missing = None,
     n_projections: o.Projections = None,
     seed: o.Seed = None,
     p: o.Order = None,
@@ -66,7 +70,8 @@ def matrix_command(
         raise SotddError("--csv and --json are both given: choose one.")
     if report is not None:
         refuse_report(report)
-    datasets = [opened(source, features, label, quiet) for source in sources]
+    reading = o.reading(exclude, one_hot, dates, missing)
+    datasets = [opened(source, features, label, quiet, reading) for source in sources]
     import sotdd
     from sotdd.results.distance import remarks_of
 
@@ -77,7 +82,7 @@ def matrix_command(
     bar = bar_wanted(quiet)
     matrix = sotdd.pairwise(datasets, method=method, noise_floor=noise_floor, device=device, progress=bar, **settings)
     if report is not None:
-        texts = [as_text(source, features, label) for source in sources]
+        texts = [as_text(source, features, label, reading) for source in sources]
         write_report(with_sources(matrix, texts), report, datasets if classes else None, bar)
     if as_json:
         print_json({**matrix.to_dict(), **({} if report is None else {"report": str(report)})})

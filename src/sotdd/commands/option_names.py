@@ -10,7 +10,7 @@ _OPTIONS = {
     for name in (
         "device", "estimator", "features", "label", "label_law", "label_names", "max_points", "method",
         "n_permutations", "n_projections", "n_quantiles", "noise_floor", "p", "rel_tol", "scale", "seed", "statistic",
-        "where",
+        "where", "exclude", "one_hot", "dates", "missing",
     )
 } | {"k": "-k"}  # fmt: skip
 
@@ -18,6 +18,9 @@ _OPTIONS = {
 _IN_PYTHON_ONLY = {
     "'quantiles', 'paper' or a label law": "'quantiles' or 'paper'",
     " or a NumPy Generator": "",
+    "or pass label=None (label= in a source text) for one class": "or pass --label '' for one class",
+    "dates=True": "--dates",
+    "sotdd.open_dataset(..., label=None)": "FILE::label=",
 }
 
 _NAMES = r"\w+(?:, \w+)*"

@@ -14,8 +14,8 @@ _MEASURING = "Measuring"
 _OUTPUT = "Output"
 
 SOURCE_HELP = (
-    "A file (.npz, .npy, .csv, .parquet, .arrow), a folder of images, or a folder saved by Hugging Face datasets"
-    " (hf:DIR). Add options as in FILE::features=NAME,label=NAME."
+    "A file (.npz, .npy, .csv, .parquet, .arrow) or its URL, a folder of images, or a folder saved by Hugging Face"
+    " datasets (hf:DIR). Add options as in FILE::features=NAME,label=NAME."
 )
 SKETCH_TOO = "A dataset, given as in sotdd distance, or a sketch of one (.sotdd)."
 
@@ -36,11 +36,35 @@ B = Annotated[str, typer.Argument(metavar="B", help="The other dataset, given th
 # Reading the data.
 Features = Annotated[
     str | None,
-    _option(_READING, help="Array or column that holds the features, in every source; several columns as a+b."),
+    _option(
+        _READING,
+        help="Array or column that holds the features, in every source; several columns as a+b, or a pattern: 'x_*'.",
+    ),
 ]
 Label = Annotated[
     str | None,
     _option(_READING, help="Array or column that holds the labels, in every source; '' puts all points in one class."),
+]
+
+Exclude = Annotated[str | None, _option(_READING, help="Columns that are no features: a+b, or a pattern: '*_id'.")]
+OneHot = Annotated[
+    int | None,
+    _option(
+        _READING,
+        "--one-hot",
+        metavar="N",
+        help="Make a feature of every value of text columns that have at most this many values.",
+    ),
+]
+Dates = Annotated[bool, _option(_READING, "--dates", help="Take dates as features: days since 1970.")]
+Missing = Annotated[
+    str | None,
+    _option(
+        _READING,
+        help="What to do about missing values: error, drop (leave out those rows), or mean (fill in the column's).",
+        show_default="error",
+        autocompletion=_words("error", "drop", "mean"),
+    ),
 ]
 
 # Measuring.
@@ -117,6 +141,16 @@ LabelNames = Annotated[
     str,
     typer.Option(help="match: classes that swap names count as a difference; ignore: only where classes lie counts."),
 ]
+NamesInDistance = Annotated[
+    str | None,
+    _option(
+        _MEASURING,
+        "--label-names",
+        help="match: classes that swap names count as a difference; ignore: only how classes lie counts.",
+        show_default="ignore",
+        autocompletion=_words("ignore", "match"),
+    ),
+]
 NoiseFloor = Annotated[
     bool, _option(_MEASURING, "--noise-floor", help="Also measure how far apart two samples of the same data are.")
 ]
@@ -160,6 +194,18 @@ def chosen(*, scale: str | None = None, max_samples: int | None = None, **option
             raise SotddError(f"--scale is {scale!r}: expected auto, features, pooled or none.")
         settings["scale"] = None if scale == "none" else scale
     return settings
+
+
+def reading(exclude: str | None, one_hot: int | None, dates: bool, missing: str | None) -> dict[str, Any]:
+    """How tables are to be read, as the library takes it: what the user said, and nothing else.
+
+    Examples
+    --------
+    >>> reading("id+*_at", None, False, "drop")
+    {'exclude': ['id', '*_at'], 'missing': 'drop'}
+    """
+    asked = {"exclude": exclude and exclude.split("+"), "one_hot": one_hot, "dates": dates or None, "missing": missing}
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def examples(*lines: str) -> str:

@@ -32,6 +32,10 @@ def rank_command(
     candidates: Annotated[list[str], typer.Argument(metavar="CANDIDATE ...", help="The datasets to rank.")],
     features: o.Features = None,
     label: o.Label = None,
+    exclude: o.Exclude = None,
+    one_hot: o.OneHot = None,
+    dates: o.Dates = False,
+    missing: o.Missing = None,
     n_projections: o.Projections = None,
     seed: o.Seed = None,
     p: o.Order = None,
@@ -48,7 +52,8 @@ def rank_command(
 ) -> None:
     """Rank datasets by their distance from a target, nearest first: which one to start from."""
     began = time.perf_counter()
-    datasets = [opened(source, features, label, quiet) for source in (target, *candidates)]
+    reading = o.reading(exclude, one_hot, dates, missing)
+    datasets = [opened(source, features, label, quiet, reading) for source in (target, *candidates)]
     import sotdd
 
     settings = o.chosen(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,18 +19,34 @@ if TYPE_CHECKING:
     from sotdd.sketches.sketch import Sketch
 
 
-def opened(source: str, features: str | None, label: str | None, quiet: bool) -> LabelledData | Sketch:
-    """Open a dataset, or a sketch if the source is a sketch file."""
+def opened(
+    source: str,
+    features: str | None,
+    label: str | None,
+    quiet: bool,
+    reading: Mapping[str, Any] | None = None,
+) -> LabelledData | Sketch:
+    """Open a dataset, or a sketch if the source is a sketch file; ``reading`` says more of how tables are read."""
     from sotdd.sketches.making import SUFFIX
     from sotdd.sketches.sketch import Sketch
 
     if source.endswith(SUFFIX):
         return replace(Sketch.load(source), name=source)
-    return opened_data(source, "", features, label, quiet)
+    return opened_data(source, "", features, label, quiet, reading)
 
 
-def opened_data(source: str, purpose: str, features: str | None, label: str | None, quiet: bool) -> LabelledData:
-    """Open a dataset; refuse a sketch, which lacks the points that serve the purpose."""
+def opened_data(
+    source: str,
+    purpose: str,
+    features: str | None,
+    label: str | None,
+    quiet: bool,
+    reading: Mapping[str, Any] | None = None,
+) -> LabelledData:
+    """Open a dataset; refuse a sketch, which lacks the points that serve the purpose.
+
+    Commands that say how tables are read show what was left out beside their result; for others it is said here.
+    """
     from sotdd.inputs import open_dataset
     from sotdd.sketches.making import SUFFIX
 
@@ -39,11 +55,14 @@ def opened_data(source: str, purpose: str, features: str | None, label: str | No
     named: dict[str, Any] = {} if label is None else {"label": label or None}
     columns = features.split("+") if features and "+" in features else features
     with working_on(f"Reading {source} …", quiet) as errors, _notes(errors, quiet):
-        return open_dataset(source, features=columns, **named)
+        data = open_dataset(source, features=columns, **named, **(reading or {}))
+        for remark in data.remarks if reading is None and not quiet else ():
+            errors.print(one_line(f"{source}: {remark}"), style="dim")
+        return data
 
 
-def as_text(source: str, features: str | None, label: str | None) -> str:
-    """The source with --features and --label written into it, as Python takes it.
+def as_text(source: str, features: str | None, label: str | None, reading: Mapping[str, Any] | None = None) -> str:
+    """The source with --features, --label and how tables are read written into it, as Python takes it.
 
     Examples
     --------
@@ -56,8 +75,13 @@ def as_text(source: str, features: str | None, label: str | None) -> str:
         return source
     path, _, own = source.partition("::")
     named = [f"{name}={value}" for name, value in (("features", features), ("label", label)) if value is not None]
+    named += [f"{name}={_written(value)}" for name, value in (reading or {}).items()]
     options = ",".join([*named, *filter(None, [own])])  # the options of the source itself come last, and win
     return f"{path}::{options}" if options else path
+
+
+def _written(value: Any) -> str:  # noqa: ANN401  # a list of names, a flag, a number or a word
+    return "+".join(value) if isinstance(value, list) else str(value).lower()
 
 
 def sizes_of(data: LabelledData | Sketch) -> str:

@@ -36,6 +36,10 @@ def test_command(
     label_names: o.LabelNames = "ignore",
     features: o.Features = None,
     label: o.Label = None,
+    exclude: o.Exclude = None,
+    one_hot: o.OneHot = None,
+    dates: o.Dates = False,
+    missing: o.Missing = None,
     n_projections: o.FewProjections = None,
     seed: o.Seed = None,
     p: o.Order = None,
@@ -47,7 +51,8 @@ def test_command(
 ) -> None:
     """Test whether two datasets may be samples of one source, by permutations."""
     began = time.perf_counter()
-    datasets = [opened_data(source, "to shuffle", features, label, quiet) for source in (a, b)]
+    reading = o.reading(exclude, one_hot, dates, missing)
+    datasets = [opened_data(source, "to shuffle", features, label, quiet, reading) for source in (a, b)]
     import sotdd
 
     settings = o.chosen(

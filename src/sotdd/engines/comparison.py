@@ -17,6 +17,8 @@ from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, pooled_floor, seed_of
 from sotdd.inputs.column_names import by_position
 from sotdd.inputs.data import LabelledData
+from sotdd.inputs.origin import PLAIN, remarks_of_sides
+from sotdd.inputs.ranges import FEWEST_PIXELS, remarks_on_ranges
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.results.estimators import FEWEST_FITTED, Estimator, estimated_distance
@@ -253,10 +255,13 @@ def conclude(
 
 
 def remarks_on_features(sides: Sequence[LabelledData], projections: Projections) -> tuple[str, ...]:
-    """Remarks on how features were scaled and how columns were matched."""
+    """Remarks on which features there are, how they were scaled and how columns were matched."""
     scaled = () if projections.scaler is None else projections.scaler.remarks
     has_names = projections.columns is not None or any(side.columns is not None for side in sides)
-    return (*scaled, *by_position(sides, projections.columns)) if has_names else scaled
+    said = (*scaled, *by_position(sides, projections.columns)) if has_names else scaled
+    if not has_names and projections.n_features >= FEWEST_PIXELS:
+        said = (*said, *remarks_on_ranges(sides))
+    return said if all(side.origin is PLAIN for side in sides) else (*said, *remarks_of_sides(sides))
 
 
 def pools_of(

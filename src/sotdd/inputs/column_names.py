@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from sotdd.basics.errors import SotddError
+from sotdd.inputs.column_agreement import agreed, value_of, with_all_values, with_wanted
 from sotdd.inputs.data import Features, LabelledData
-from sotdd.inputs.streamed import ReorderedColumns, StreamedFeatures
+from sotdd.inputs.streamed import ReorderedColumns, StreamedFeatures, reordered
 from sotdd.inputs.tensors import DeviceFeatures
 
 Names = tuple[str, ...]
@@ -34,18 +33,32 @@ def matched(datasets: Sequence[LabelledData]) -> list[LabelledData]:
     >>> matched([a, b])[1].features
     array([[1., 2.]])
     """
+    datasets = agreed(datasets)
     first = next((data for data in datasets if data.columns is not None), None)
     if first is None or first.columns is None:
         return list(datasets)
-    return [in_order(data, first.columns, f"dataset {first.name!r}") for data in datasets]
+    columns = with_all_values(first.columns, datasets)
+    return [in_order(data, columns, f"dataset {first.name!r}") for data in datasets]
 
 
 def in_order(data: LabelledData, columns: Names | None, owner: str) -> LabelledData:
-    """A dataset with its columns in this order; refuse one that has other columns than ``owner``, and name them."""
+    """A dataset with its columns in this order; refuse one that has other columns than ``owner``, and name them.
+
+    Columns that were taken for ids are features where they are wanted. Values of categories that are not among the
+    columns count as none of them.
+    """
     if columns is None or data.columns is None or data.columns == columns:
         return data
-    order = places_of(columns, data.columns, f"dataset {data.name!r}", owner)
-    return replace(data, features=_reordered(data.features, order), columns=columns)
+    data = with_wanted(data, columns, owner)
+    assert data.columns is not None  # it is the same table
+    new = [name for name in data.columns if name not in set(columns) and value_of(name, data.origin.one_hot, columns)]
+    known = tuple(name for name in data.columns if name not in new)
+    zero = [name for name in columns if name not in set(known) and value_of(name, data.origin.one_hot, (name,))]
+    places_of(columns, (*known, *zero), f"dataset {data.name!r}", owner)
+    positions = {column: position for position, column in enumerate(data.columns)}
+    order = [positions.get(column, -1) for column in columns]
+    origin = data.origin.also(*([f"values that {owner} does not have: {_listed_values(new)}"] if new else []))
+    return replace(data, features=_reordered(data.features, order), columns=columns, origin=origin)
 
 
 def places_of(wanted: Names, own: Names, who: str, owner: str) -> list[int]:
@@ -91,6 +104,10 @@ def _difference(missing: Sequence[str], extra: Sequence[str], owner: str) -> str
     return f"has no {_listed(missing)} and has {others}, which {owner} does not have"
 
 
+def _listed_values(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + _more(names)
+
+
 def _listed(columns: Sequence[str]) -> str:
     word = "column" if len(columns) == 1 else "columns"
     return f"{word} {', '.join(map(repr, columns[:_SHOWN]))}{_more(columns)}"
@@ -105,5 +122,5 @@ def _reordered(features: Features, order: list[int]) -> Features:
     if isinstance(features, StreamedFeatures):
         return ReorderedColumns(features, order)
     if isinstance(features, DeviceFeatures):
-        return DeviceFeatures(features.tensor[:, order])
-    return np.take(features, order, axis=1)
+        return DeviceFeatures(features.tensor[:, order])  # tables are never on a device, so all places are known
+    return reordered(features, order)

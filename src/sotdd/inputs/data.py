@@ -17,6 +17,7 @@ from sotdd.basics.memory import is_out_of_memory
 from sotdd.basics.text import counted, quoted
 from sotdd.inputs.finite import refuse_non_finite_rows
 from sotdd.inputs.labels import Labels
+from sotdd.inputs.origin import PLAIN, UNLABELLED, Origin
 from sotdd.inputs.sparse import SparseRows, is_sparse
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
@@ -69,6 +70,8 @@ class LabelledData:
         For every row, the index of its label in ``classes``.
     columns
         The names of the features where they are columns of a table; None otherwise.
+    origin
+        What was decided when it was opened, such as which columns were left out.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class LabelledData:
     classes: tuple[Hashable, ...]
     codes: NDArray[np.integer]
     columns: tuple[str, ...] | None = None
+    origin: Origin = PLAIN
 
     @classmethod
     def of(cls, source: Dataset, name: str | None = None) -> LabelledData:
@@ -100,9 +104,9 @@ class LabelledData:
         array = checked_features(features, name)
         if values is None:
             labels = Labels.one_class(len(array))
-        else:
-            labels = Labels.of(values, len(array), name).as_classes(None, name)
-            labels.refuse_missing(name)
+            return cls(name, array, labels.classes, labels.codes, origin=UNLABELLED)
+        labels = Labels.of(values, len(array), name).as_classes(None, name)
+        labels.refuse_missing(name)
         return cls(name, array, labels.classes, labels.codes)
 
     def __repr__(self) -> str:
@@ -111,6 +115,11 @@ class LabelledData:
         return (
             f"LabelledData({quoted(self.name)}: {points}, {features}, {counted(len(self.classes), 'class', 'classes')})"
         )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was decided for you when it was opened, such as which columns were left out."""
+        return self.origin.said
 
     @property
     def n_points(self) -> int:
@@ -180,7 +189,8 @@ class LabelledData:
             features = self.features[rows]
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         classes = tuple(self.classes[code] for code in present)
-        return replace(self, features=features, classes=classes, codes=codes.astype(np.int32))
+        origin = self.origin.take(rows)
+        return replace(self, features=features, classes=classes, codes=codes.astype(np.int32), origin=origin)
 
     def _refuse_non_finite(self) -> None:
         if self.features.dtype.kind != "f" or isinstance(self.features, StreamedFeatures):

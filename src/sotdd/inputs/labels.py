@@ -73,7 +73,7 @@ class Labels:
     @classmethod
     def in_natural_order(cls, values: list[Any], codes: Codes) -> Labels:
         """Labels from distinct values and codes, with the classes sorted if they can be; None and NaN are missing."""
-        known = [code for code, value in enumerate(values) if not _is_missing(value)]
+        known = [code for code, value in enumerate(values) if not is_missing(value)]
         with suppress(TypeError):  # values of several types have no order
             known.sort(key=lambda code: values[code])
         position = np.full(len(values) + 1, -1, np.int32)  # codes of -1 read the last entry
@@ -110,7 +110,7 @@ class Labels:
             )
         return self
 
-    def as_numbers(self) -> Labels:
+    def as_numbers(self, decimal: str = ".") -> Labels:
         """Labels read as text: integers if all are written as such, floats if all are numbers, or text as they are."""
         texts = [str(value) for value in self.classes]
         try:
@@ -119,7 +119,7 @@ class Labels:
                 return self
         except ValueError:
             try:
-                numbers = [float(text) for text in texts]
+                numbers = [float(text.replace(decimal, ".")) for text in texts]
             except ValueError:
                 return self
         classes = tuple(sorted(set(numbers)))  # 1.0 and 1.00 are one class
@@ -146,18 +146,30 @@ class Labels:
                 "drop_missing=True) does, or name the class."
             )
 
-    def wanted_rows(self, drop_missing: bool, most: int | None, seed: int, name: str) -> NDArray[np.integer] | None:
-        """The rows to keep, ascending: those with a label, or a sample of ``most`` of them; None for all rows."""
+    def wanted_rows(
+        self,
+        drop_missing: bool,
+        most: int | None,
+        seed: int,
+        name: str,
+        there: NDArray[np.bool_] | None = None,
+    ) -> NDArray[np.integer] | None:
+        """The rows to keep, ascending: those with a label, or a sample of ``most`` of them; None for all rows.
+
+        ``there`` says which rows have all their features.
+        """
+        labelled = self.codes >= 0
+        known = np.flatnonzero(labelled if there is None else labelled & there)
         if not drop_missing:
             self.refuse_missing(name)
         dropped = int(np.count_nonzero(self.codes < 0))
-        if not dropped and (most is None or most >= len(self) > 0):
+        if len(known) == len(self) and (most is None or most >= len(self) > 0):
             return None
-        known = np.flatnonzero(self.codes >= 0)
         if dropped:
             _log.info("%s: %s dropped.", name, counted(dropped, "row without a label is", "rows without a label are"))
         if not len(known):
-            raise SotddError(f"dataset {name!r} has no rows with a label: expected at least one.")
+            what = "a label" if there is None else "a label and all features"
+            raise SotddError(f"dataset {name!r} has no rows with {what}: expected at least one.")
         if most is not None and most < len(known):
             return sample_rows(known, most, seed)
         return known
@@ -168,26 +180,42 @@ class Labels:
         fractions = any(not value.is_integer() for value in self.classes if isinstance(value, float))
         return fractions or len(self) < _RARE * len(self.classes)
 
-    def _binned(self, bins: int, name: str) -> Labels:
-        """Classes of about equal size, by quantiles."""
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """The labels as numbers (n,), NaN where one is missing; refuse labels that are none."""
         if not all(isinstance(value, (int, float)) for value in self.classes):
             raise SotddError(f"labels of dataset {name!r} are not numbers: bins are for numbers only, leave it out.")
         numbers = [_as_float(value) for value in self.classes]
         values = np.array([*numbers, np.nan], np.float64)[self.codes]  # codes of -1 read the last entry
-        known = self.codes >= 0
-        if not np.isfinite(values[known]).all():
+        if not np.isfinite(values[self.codes >= 0]).all():
             raise SotddError(
                 f"labels of dataset {name!r} hold numbers that are infinite or beyond float64: drop those rows first."
             )
+        return values
+
+    def _binned(self, bins: int, name: str) -> Labels:
+        """Classes of about equal size, by quantiles."""
+        values = self.numbers(name)
+        known = self.codes >= 0
         if not known.any():
             return self
-        edges = np.unique(np.quantile(values[known] / 2, np.linspace(0, 1, bins + 1)))  # halves cannot overflow
-        edges *= 2
-        codes = np.searchsorted(edges[1:-1], values, side="right")
-        classes = tuple(f"{low:g} to {high:g}" for low, high in neighbours(edges))
-        if len(classes) < bins:
-            _log.info("%s: labels repeat so often that there are %d bins, not %d.", name, max(1, len(classes)), bins)
-        return Labels(classes or (f"{edges[0]:g}",), np.where(known, codes, -1).astype(np.int32))
+        labels = cut(values, edges_of(values[known], bins))
+        if len(labels.classes) < bins:
+            _log.info("%s: labels repeat so often that there are %d bins, not %d.", name, len(labels.classes), bins)
+        return labels
+
+
+def edges_of(values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
+    """Between which numbers there are so many bins of about equal size; fewer where values repeat."""
+    halves = np.quantile(values / 2, np.linspace(0, 1, bins + 1))  # halves cannot overflow
+    edges: NDArray[np.float64] = 2 * np.unique(halves)
+    return edges
+
+
+def cut(values: NDArray[np.float64], edges: NDArray[np.float64]) -> Labels:
+    """Numbers cut into bins with these edges; NaN are missing."""
+    codes = np.searchsorted(edges[1:-1], values, side="right")
+    classes = tuple(f"{low:g} to {high:g}" for low, high in neighbours(edges))
+    return Labels(classes or (f"{edges[0]:g}",), np.where(np.isnan(values), -1, codes).astype(np.int32))
 
 
 def class_codes(labels: object, n_points: int, name: str) -> tuple[Classes, Codes]:
@@ -235,7 +263,7 @@ def _codes_of_objects(array: NDArray[Any], name: str) -> tuple[Classes, Codes]:
         if hasattr(label, "__array__") or isinstance(label, (list, set, dict)):
             kind = type(label).__name__
             raise SotddError(f"labels of dataset {name!r} hold a {kind}: expected one label per row, in one dimension.")
-        if _is_missing(label):
+        if is_missing(label):
             continue
         try:
             codes[i] = seen.setdefault(label, len(seen))
@@ -252,7 +280,7 @@ def _plain(label: Any) -> Any:  # noqa: ANN401  # a label may be anything
     return label.item() if getattr(label, "ndim", None) == 0 and hasattr(label, "item") else label
 
 
-def _is_missing(label: object) -> bool:
+def is_missing(label: object) -> bool:
     """Whether a label is None, pandas' NA, or not equal to itself, as NaN and NaT of any kind are."""
     if label is None or type(label).__name__ in {"NAType", "NaTType"}:
         return True

@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.inputs.data import Features
 from sotdd.inputs.labels import Labels
+
+if TYPE_CHECKING:
+    from sotdd.inputs.loaders.columns import Columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,12 @@ class Loaded:
         The names of the features, where they have names.
     image_mode
         The mode that suits all images, where the loader has looked at all of them.
+    table
+        Of a table, which of its columns are features; None for anything else.
+    one_hot
+        The columns that became one feature per value, where ``table`` does not say.
+    gaps
+        Whether values may be missing, so that all of them have to be looked at.
     """
 
     features: Features | Items
@@ -40,6 +49,9 @@ class Loaded:
     prepared: bool = False
     columns: tuple[str, ...] | None = None
     image_mode: str | None = None
+    table: Columns | None = None
+    one_hot: tuple[str, ...] = ()
+    gaps: bool = False
 
 
 class Items(ABC):

@@ -13,26 +13,21 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_name, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import checked_path
 from sotdd.basics.memory import beyond_memory, is_out_of_memory
 from sotdd.basics.renamed import renamed
-from sotdd.basics.text import counted
 from sotdd.inputs.column_names import matched
-from sotdd.inputs.data import REAL_KINDS, Dataset, Features, LabelledData, checked_features
-from sotdd.inputs.labels import Labels
-from sotdd.inputs.loaded import Items, Loaded
+from sotdd.inputs.comparable import with_common_bins
+from sotdd.inputs.completing import completed
+from sotdd.inputs.data import REAL_KINDS, Dataset, LabelledData
 from sotdd.inputs.objects import open_object
-from sotdd.inputs.prepare import Preparation, prepare_rows
+from sotdd.inputs.origin import ID, PLAIN, Origin
 from sotdd.inputs.reading import SMALLER
 from sotdd.inputs.settings import AUTO, DEFAULTS, NOTHING_ASKED, Settings, checked_settings
 from sotdd.inputs.sources import SourceText, open_path
-from sotdd.inputs.sparse import SparseRows
-from sotdd.inputs.streamed import ChosenRows, StreamedFeatures
-from sotdd.inputs.tensors import DeviceFeatures
 
 
 def open_dataset(
@@ -52,6 +47,13 @@ def open_dataset(
     broken: Literal["refuse", "skip"] = "refuse",
     split: str | None = None,
     name: str | None = None,
+    exclude: str | Sequence[str] | None = None,
+    one_hot: bool | int = False,
+    dates: bool = False,
+    missing: Literal["error", "drop", "mean"] = "error",
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     max_rows: int | None = None,
 ) -> LabelledData:
     """Open data as people have it: arrays, frames, files, image folders, torch and Hugging Face datasets.
@@ -72,8 +74,9 @@ def open_dataset(
         for the only column named label, labels, target, y or class, so a label column that is itself
         called "auto" has to be renamed.
     features
-        The columns or the array of features. By default all other columns of numbers, or the only
-        other column.
+        The columns or the array of features; patterns such as ``"x_*"`` stand for several. By default all other
+        columns of numbers and truth values but ids (integers, every one different), or the only other column. What
+        is left out is named in `LabelledData.remarks`.
     image_size, image_mode
         (height, width) to bring images to, or one number for a square; "L" for grey or "RGB".
     transform
@@ -96,6 +99,18 @@ def open_dataset(
         Which split of a Hugging Face dataset.
     name
         What messages, tables and reports call the dataset.
+    exclude
+        Columns that are no features, or patterns of them.
+    one_hot
+        Make a feature of each value of columns of text that have at most 20 values, or as many as you say.
+    dates
+        Take dates as numbers: days since the beginning of 1970.
+    missing
+        What to do about missing values: refuse them, "drop" the rows in which a feature or the label is missing, or
+        fill in the "mean" of the column.
+    separator, decimal, encoding
+        How a CSV file is written: what stands between fields and before fractions (";", "comma", "tab"), and how
+        letters are encoded. By default told from the first lines, and UTF-8.
     max_rows
         The old name of ``max_points``, accepted with a warning until the next release.
 
@@ -110,11 +125,18 @@ def open_dataset(
     >>> texts = ["one", "three", "five"]
     >>> sotdd.open_dataset((texts, [1, 0, 0]), encoder=lambda batch: [[len(text)] for text in batch])
     LabelledData('data': 3 points, 1 feature, 2 classes)
+    >>> import pyarrow
+    >>> table = pyarrow.table({"age": [31, None, 56], "city": ["Rome", "Oslo", "Rome"], "label": [0, 1, 1]})
+    >>> opened = sotdd.open_dataset(table, one_hot=True, missing="mean")
+    >>> opened.columns, opened.remarks
+    (('age', 'city=Oslo', 'city=Rome'), ('missing values filled in by the mean of their column: 1 of 3 rows, age (1)',))
     """
     asked: dict[str, Any] = {
         "label": label, "features": features, "image_size": image_size, "image_mode": image_mode,
         "transform": transform, "encoder": encoder, "encoder_name": encoder_name, "bins": bins,
         "drop_missing": drop_missing, "max_points": max_points, "seed": seed, "broken": broken, "split": split,
+        "exclude": exclude, "one_hot": one_hot, "dates": dates, "missing": missing, "separator": separator,
+        "decimal": decimal, "encoding": encoding, "kept": (),
     }  # fmt: skip
     check_name(name)
     if max_rows is not None:
@@ -141,12 +163,34 @@ def _open(source: Dataset, name: str | None, asked: dict[str, Any]) -> LabelledD
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
         name = name or parsed.options.get("name", text) or "data"
         settings = _settings({**asked, **renamed(parsed.options, "max_rows", "max_points")})
-        return _completed(open_path(parsed.path, name, settings), name, settings)
+        return _reopening(completed(open_path(parsed.path, name, settings), name, settings), source, asked)
     settings = _settings(asked)
     if settings is DEFAULTS and (isinstance(source, LabelledData) or _is_plain(source)):
         return LabelledData.of(source, name)
     name = name or (source.name if isinstance(source, LabelledData) else "data")
-    return _completed(open_object(source, name, settings), name, settings)
+    opened = completed(open_object(source, name, settings), name, settings)
+    if isinstance(source, LabelledData):
+        return replace(opened, origin=_joined(source.origin, opened.origin))
+    return _reopening(opened, source, asked)
+
+
+def _reopening(data: LabelledData, source: Dataset, asked: dict[str, Any]) -> LabelledData:
+    """The same dataset; where columns were taken for ids, one that can be opened again with some of them."""
+    if ID not in data.origin.left_out.values():
+        return data
+
+    def again(columns: tuple[str, ...]) -> LabelledData:
+        return _open(source, data.name, {**asked, "kept": (*asked["kept"], *columns)})
+
+    return replace(data, origin=replace(data.origin, reopened=again))
+
+
+def _joined(before: Origin, now: Origin) -> Origin:
+    """What was decided about a dataset that is opened once more."""
+    if before is PLAIN:
+        return now
+    labelled_now = before.labelled or now.labelled
+    return replace(before, labelled=labelled_now, target=now.target, reopened=None).also(*now.remarks)
 
 
 def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
@@ -209,7 +253,10 @@ def _told_apart(sources: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 
 def _matched(datasets: list[LabelledData]) -> list[LabelledData]:
-    return matched(datasets) if any(data.columns is not None for data in datasets) else datasets
+    """The datasets as they are compared: with the same columns, and targets in the same bins."""
+    if any(data.columns is not None for data in datasets):
+        datasets = matched(datasets)
+    return with_common_bins(datasets) if any(data.origin.target is not None for data in datasets) else datasets
 
 
 def _settings(asked: dict[str, Any]) -> Settings:
@@ -222,39 +269,3 @@ def _is_plain(source: object) -> bool:
     if type(source) is tuple:
         source = source[0] if len(source) == 2 else None
     return isinstance(source, np.ndarray) and source.dtype.kind in REAL_KINDS
-
-
-def _completed(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
-    """Check that features and labels agree, choose rows, and make numbers of what is none yet."""
-    if isinstance(loaded.features, StreamedFeatures):
-        checked_features(loaded.features, name)  # their shape and dtype; arrays were checked when they were read
-    labels = loaded.labels or Labels.one_class(len(loaded.features))
-    if len(labels) != len(loaded.features):
-        several = counted(len(labels), "label", "labels"), counted(len(loaded.features), "point", "points")
-        raise SotddError(f"dataset {name!r} has {' but '.join(several)}: expected one label each.")
-    if settings.bins is not None and loaded.labels is None:
-        raise SotddError(f"bins is given but dataset {name!r} has no labels: leave it out.")
-    labels = labels.as_classes(settings.bins, name)
-    most = None if loaded.sampled else settings.max_points
-    rows = labels.wanted_rows(settings.drop_missing, most, settings.seed, name)
-    if isinstance(loaded.features, Items) or (settings.prepares and not loaded.prepared):
-        chosen = replace(settings, image_mode=loaded.image_mode or settings.image_mode)
-        features, rows = prepare_rows(loaded.features, rows, Preparation(name, chosen), name)
-        columns = None  # what a transform or an encoder returns are no longer these columns
-    else:
-        features, columns = _some(loaded.features, rows), loaded.columns
-    kept = labels.take(rows)
-    return LabelledData(name, features, kept.classes, kept.codes, columns)
-
-
-def _some(features: Features, rows: NDArray[np.integer] | None) -> Features:
-    if rows is None:
-        return features
-    if isinstance(features, SparseRows):
-        return features.take(rows)
-    if isinstance(features, StreamedFeatures):
-        return ChosenRows(features, rows)
-    if isinstance(features, DeviceFeatures):
-        return DeviceFeatures(features.tensor[rows])
-    picked: NDArray[Any] = features[rows]
-    return picked

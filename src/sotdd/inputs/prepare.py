@@ -12,7 +12,7 @@ from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.data import Features
 from sotdd.inputs.loaded import Items
-from sotdd.inputs.loaders.images import Uniform, is_image, resized
+from sotdd.inputs.loaders.images import Uniform, is_image, recoloured, resized
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import Spool
 from sotdd.inputs.tensors import host_array
@@ -54,8 +54,9 @@ class Preparation:
 
     def _as_images(self, batch: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
         if isinstance(batch, np.ndarray):
-            size = self._settings.image_size
-            return batch if size is None else resized(batch, size, self._name)
+            size, mode = self._settings.image_size, self._settings.image_mode
+            batch = batch if size is None else resized(batch, size, self._name)
+            return batch if mode is None else recoloured(batch, mode, self._name)
         if not len(batch) or not is_image(batch[0]):
             return batch
         if self._settings.encoder is not None and self._settings.image_size is None:

@@ -55,6 +55,11 @@ def reading(path: object, expected: str) -> Iterator[None]:
         raise SotddError(f"cannot read {path} ({first_line(error)}): expected {expected}.") from error
 
 
+def is_remote(path: str) -> bool:
+    """Whether a path is the address of something elsewhere."""
+    return "://" in path
+
+
 def exists(path: Path) -> bool:
     """Whether something is there; a name that no file system takes is not. Who may not look is told so."""
     try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_seed, described
+from sotdd.basics.checks import check_count, check_flag, check_seed, described
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.encode import Encoder
 
@@ -21,12 +22,23 @@ AUTO = "auto"
 _LARGEST_SIDE = 10_000
 _MOST_BINS = 10_000
 
+# A column of text with at most this many values becomes one feature per value, where that is asked for.
+MOST_CATEGORIES = 20
+_MANY_CATEGORIES = 10_000
+
+# What is done about values that are missing.
+MISSING = ("error", "drop", "mean")
+
+# Names for the characters that the text of a source has another use for.
+_CHARACTERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " ", "point": ".", "dot": "."}
+
 
 @dataclass(frozen=True)
 class Settings:
     """What `open_dataset` was asked for.
 
-    A ``label`` of None asks for one class, "auto" leaves the choice of the labels to the loader.
+    A ``label`` of None asks for one class, "auto" leaves the choice of the labels to the loader. ``kept`` are columns
+    that are features although they look like ids, since other datasets have them.
     """
 
     label: Name | None = AUTO
@@ -41,6 +53,23 @@ class Settings:
     seed: int = 0
     broken: str = "refuse"
     split: str | None = None
+    exclude: tuple[str, ...] = ()
+    one_hot: int = 0
+    dates: bool = False
+    missing: str = "error"
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    kept: tuple[str, ...] = ()
+
+    def refuse_for_no_table(self, what: str) -> None:
+        """Refuse the settings of tables where there is none."""
+        self.refuse(what, "exclude", "one_hot", "dates")
+        self.refuse_for_no_csv(what)
+
+    def refuse_for_no_csv(self, what: str) -> None:
+        """Refuse the settings that say how text is to be read."""
+        self.refuse(what, "separator", "decimal", "encoding")
 
     def refuse(self, what: str, *names: str) -> None:
         """Refuse settings that mean nothing to this kind of source."""
@@ -66,7 +95,8 @@ class Settings:
     @property
     def prepares(self) -> bool:
         """Whether anything is to be done to features that are numbers already."""
-        return any(step is not None for step in (self.encoder, self.transform, self.image_size))
+        steps = (self.encoder, self.transform, self.image_size, self.image_mode)
+        return any(step is not None for step in steps)
 
 
 DEFAULTS = Settings()
@@ -75,7 +105,8 @@ DEFAULTS = Settings()
 NOTHING_ASKED: dict[str, Any] = {
     "label": AUTO, "features": None, "image_size": None, "image_mode": None, "transform": None, "encoder": None,
     "encoder_name": None, "bins": None, "drop_missing": False, "max_points": None, "seed": 0, "broken": "refuse",
-    "split": None,
+    "split": None, "exclude": None, "one_hot": False, "dates": False, "missing": "error", "separator": None,
+    "decimal": None, "encoding": None, "kept": (),
 }  # fmt: skip
 
 
@@ -99,7 +130,17 @@ def checked_settings(asked: Mapping[str, Any]) -> Settings:
         seed=check_seed(asked["seed"]),
         broken=_checked_choice(asked["broken"], "broken", ("refuse", "skip")),
         split=_checked_split(asked["split"]),
+        exclude=_checked_patterns(asked["exclude"]),
+        one_hot=_checked_one_hot(asked["one_hot"]),
+        dates=check_flag(asked["dates"], "dates"),
+        missing=_checked_choice(asked["missing"], "missing", MISSING),
+        separator=_checked_character(asked["separator"], "separator"),
+        decimal=_checked_character(asked["decimal"], "decimal"),
+        encoding=_checked_encoding(asked["encoding"]),
+        kept=tuple(asked["kept"]),
     )
+    if settings.separator is not None and settings.separator == settings.decimal:
+        raise SotddError(f"separator and decimal are both {settings.separator!r}: expected two characters.")
     return settings if settings.prepares or settings != DEFAULTS else DEFAULTS
 
 
@@ -122,6 +163,49 @@ def checked_label(label: object) -> Name | None:
     if label is not None and (not isinstance(label, (str, int)) or isinstance(label, bool)):
         raise SotddError(f"label is {described(label)}: expected the name of a column, or None for one class.")
     return label
+
+
+def _checked_patterns(exclude: object) -> tuple[str, ...]:
+    """One name or pattern, or several, as a tuple."""
+    names = () if exclude is None else (exclude,) if isinstance(exclude, str) else exclude
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise SotddError(f"exclude is {described(exclude)}: expected the name of a column, or a list of names.")
+    return tuple(names)
+
+
+def _checked_one_hot(one_hot: object) -> int:
+    """The most values of a column that becomes one feature per value; 0 for no such columns."""
+    if isinstance(one_hot, (bool, np.bool_)):
+        return MOST_CATEGORIES if one_hot else 0
+    if not isinstance(one_hot, (int, np.integer)) or not 2 <= one_hot <= _MANY_CATEGORIES:
+        raise SotddError(
+            f"one_hot is {described(one_hot)}: expected True, False, or the most values of a column, from 2 to "
+            f"{_MANY_CATEGORIES:,}."
+        )
+    return int(one_hot)
+
+
+def _checked_character(value: object, name: str) -> str | None:
+    if value is None:
+        return None
+    character = _CHARACTERS.get(value.lower(), value) if isinstance(value, str) else value
+    allowed = (".", ",") if name == "decimal" else None
+    if not isinstance(character, str) or len(character) != 1 or not character.isascii() or character in '"\r\n':
+        raise SotddError(f"{name} is {described(value)}: expected one character, or one of {', '.join(_CHARACTERS)}.")
+    if allowed is not None and character not in allowed:
+        raise SotddError(f"{name} is {described(value)}: expected 'comma' or 'point'.")
+    return character
+
+
+def _checked_encoding(encoding: object) -> str | None:
+    if encoding is None:
+        return None
+    try:
+        return codecs.lookup(encoding).name  # type: ignore[arg-type]  # anything but text is refused here
+    except (LookupError, TypeError, ValueError):
+        raise SotddError(
+            f"encoding is {described(encoding)}: expected the name of one, such as 'utf-8', 'latin-1' or 'cp1252'."
+        ) from None
 
 
 def _checked_image_size(size: object) -> tuple[int, int] | None:

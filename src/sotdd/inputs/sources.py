@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.loaders.parquet_files import SUFFIXES, in_folder, is_pattern, matching
-from sotdd.inputs.reading import refuse_missing, unreadable
+from sotdd.inputs.loaders.parquet_files import SUFFIXES, in_folder, is_magic, is_pattern, matching, parquet_files
+from sotdd.inputs.reading import is_remote, refuse_missing, unreadable
+from sotdd.inputs.remote import downloaded, is_web
 from sotdd.inputs.settings import Settings
 
 _ADVICE = "write options as FILE::features=NAME,label=NAME"
 
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _ARROW = (".arrow", ".feather", ".ipc")
+
+# What folders are called that hold a part of a dataset.
+_SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 
 # The options that a source text may hold.
 _NUMBERS = {"bins", "max_points", "max_rows", "seed"}  # max_rows is the old name of max_points
@@ -29,7 +33,15 @@ _OPTIONS = {
     "image_mode",
     "broken",
     "drop_missing",
+    "exclude",
+    "one_hot",
+    "dates",
+    "missing",
+    "separator",
+    "decimal",
+    "encoding",
 } | _NUMBERS
+_FLAGS = ("drop_missing", "dates", "one_hot")
 
 
 @dataclass(frozen=True)
@@ -69,9 +81,11 @@ def open_path(path: str, name: str, settings: Settings) -> Loaded:
         raise unreadable(error.filename or path, error) from error
 
 
-def _open(path: str, name: str, settings: Settings) -> Loaded:
+def _open(path: str, name: str, settings: Settings) -> Loaded:  # noqa: PLR0911  # one for each kind of source
     from sotdd.inputs.loaders.huggingface import is_saved, open_saved
 
+    if is_remote(path):
+        return _open_remote(path, name, settings)
     if path.startswith("hf:"):
         folder = Path(path.removeprefix("hf:"))
         refuse_missing(folder)
@@ -84,12 +98,47 @@ def _open(path: str, name: str, settings: Settings) -> Loaded:
         return _open_file(target, name, settings)
     if is_saved(target):
         return open_saved(target, name, settings)
+    target, settings = _in_split(target, settings)
     files = in_folder(target)
     if files:
         return _open_parquet(files, name, settings)
     from sotdd.inputs.loaders.folder import open_folder
 
     return open_folder(target, name, settings)
+
+
+def _open_remote(url: str, name: str, settings: Settings) -> Loaded:
+    """Open something elsewhere: Parquet files and folders of them where they are, other files from a copy."""
+    plain = url.partition("?")[0].lower()
+    known = (".npz", ".npy", *_CSV, *_ARROW)
+    if is_web(url) or (plain.endswith(known) and not is_magic(plain)):
+        return _open_file(downloaded(url), name, settings)
+    return _open_parquet(parquet_files(url), name, settings)
+
+
+def _in_split(folder: Path, settings: Settings) -> tuple[Path, Settings]:
+    """The folder of the split that was asked for; one that holds nothing but splits is one level too high."""
+    below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
+    if settings.unlabelled and settings.split is None:
+        return folder, settings
+    if settings.split is not None:
+        found = [path for path in below if path.name == settings.split]
+        if not found:
+            names = ", ".join(repr(path.name) for path in below) or "none"
+            raise SotddError(f"{folder} has no sub-folder {settings.split!r}, only {names}: check split=.")
+        return found[0], replace(settings, split=None)
+    if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(map(_holds_more, below)):
+        names = ", ".join(repr(path.name) for path in below)
+        raise SotddError(
+            f"{folder} holds {names}, which look like splits of one dataset rather than classes: open one of them, "
+            f"such as {below[0]}, or name it with split=."
+        )
+    return folder, settings
+
+
+def _holds_more(folder: Path) -> bool:
+    """Whether a folder has folders of its own, as a split of images has, or tables."""
+    return any(path.is_dir() or path.suffix.lower() in SUFFIXES for path in folder.iterdir())
 
 
 def _open_file(path: Path, name: str, settings: Settings) -> Loaded:
@@ -129,13 +178,13 @@ def _open_parquet(paths: list[str], name: str, settings: Settings) -> Loaded:
 def _value(key: str, value: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them
     if key == "label":
         return value or None
-    if key == "features":
+    if key in ("features", "exclude"):
         return value.split("+") if "+" in value else value
-    if key == "drop_missing":
-        if value.lower() not in ("true", "false"):
-            raise SotddError(f"cannot read 'drop_missing={value}' in {text!r}: expected true or false.")
+    if key in _FLAGS and value.lower() in ("true", "false"):
         return value.lower() == "true"
-    if key != "image_size" and key not in _NUMBERS:
+    if key in ("drop_missing", "dates"):
+        raise SotddError(f"cannot read '{key}={value}' in {text!r}: expected true or false.")
+    if key not in ("image_size", "one_hot") and key not in _NUMBERS:
         return value
     try:
         numbers = [int(number) for number in value.lower().split("x")]

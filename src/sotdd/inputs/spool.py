@@ -39,8 +39,9 @@ class Spool:
     (30, 4)
     """
 
-    def __init__(self, name: str, held_bytes: int | None = None) -> None:
+    def __init__(self, name: str, held_bytes: int | None = None, *, gaps: bool = False) -> None:
         self._name = name
+        self._gaps = gaps  # whether values may be missing, which is for others to look at
         self._budget = HELD_BYTES if held_bytes is None else held_bytes
         self._blocks: list[NDArray[Any]] = []
         self._bytes = 0
@@ -65,7 +66,7 @@ class Spool:
                 f"points of dataset {self._name!r} are {dtype} at first and {block.dtype} from row {self._rows:,} on: "
                 "expected one dtype, convert them with transform=."
             )
-        if block.dtype.kind == "f":
+        if block.dtype.kind == "f" and not self._gaps:
             refuse_non_finite(block, range(self._rows, self._rows + len(block)), self._name)
         self._rows += len(block)
         self._keep(np.ascontiguousarray(block, dtype))
@@ -80,7 +81,7 @@ class Spool:
         if self._file is None:
             return self._joined(shape, dtype)
         self._file.flush()
-        return RowsInFile(self._name, self._file, 0, shape, dtype, finite=True)
+        return RowsInFile(self._name, self._file, 0, shape, dtype, finite=not self._gaps)
 
     def _keep(self, block: NDArray[Any]) -> None:
         self._bytes += block.nbytes

@@ -113,7 +113,7 @@ def refuse_non_finite(block: NDArray[Any], rows: range | NDArray[np.integer], na
     value = block.reshape(len(block), -1)[row, feature]
     raise SotddError(
         f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {rows[row]:,}, "
-        f"feature {feature:,}: drop or impute them first."
+        f"feature {feature:,}: drop or impute them first, as sotdd.open_dataset(..., missing='drop') does for NaN."
     )
 
 
@@ -191,13 +191,24 @@ class ChosenRows(StreamedFeatures):
 
 
 class ReorderedColumns(StreamedFeatures):
-    """Other features with their columns in another order: every block is reordered when it is read."""
+    """Other features with their columns in another order: every block is reordered when it is read.
+
+    A place of -1 stands for a column that is zero throughout.
+    """
 
     def __init__(self, features: StreamedFeatures, order: list[int]) -> None:
-        super().__init__(features.name, features.shape, features.dtype, finite=True)  # they check themselves
+        shape = (features.shape[0], len(order))
+        super().__init__(features.name, shape, features.dtype, finite=True)  # they check themselves
         self._features = features
         self._order = order
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Read some rows, and put their columns in order."""
-        return np.take(self._features[start:stop], self._order, axis=1)
+        return reordered(self._features[start:stop], self._order)
+
+
+def reordered(rows: NDArray[Any], order: list[int]) -> NDArray[Any]:
+    """Rows (n, d) with their columns in another order; a place of -1 stands for zeros."""
+    result = np.take(rows, order, axis=1)
+    result[:, np.array(order) < 0] = 0
+    return result

@@ -17,7 +17,9 @@ from sotdd.engines.adaptive import MOST, to_tolerance
 from sotdd.engines.comparison import compare
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled_pair
+from sotdd.inputs.comparable import refuse_half_labelled
 from sotdd.inputs.data import LabelledData
+from sotdd.measure.class_names import NamedClasses, NamesInDistance, names_count
 from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
@@ -28,6 +30,9 @@ from sotdd.sketches.sketch import Sketch
 
 # The order of transport unless another is asked for.
 ORDER = 2.0
+
+# Methods that compare features alone.
+BLIND_TO_LABELS = ("frechet", "sw", "mmd")
 
 # What to do where memory runs out.
 FEWER_POINTS = "use fewer projections, or a sample of the points: sotdd.open_dataset(..., max_points=...)"
@@ -59,6 +64,7 @@ def distance(
     rel_tol: float | None = None,
     max_projections: int = MOST,
     noise_floor: bool | int = False,
+    label_names: NamesInDistance = "auto",
     device: str = "auto",
     precision: Precision = "float32",
     progress: Progress = None,
@@ -112,6 +118,11 @@ def distance(
         Also say what two samples of the pooled data of these sizes would give: from 59 random splits of the
         pooled points, or as many as you say, through 128 of the projections. Labels are pooled by value. See
         `Distance.within_noise`.
+    label_names
+        "ignore": names of classes do not count, only how classes lie, so that classes that exchange their names are
+        no difference. "match": they count: every point carries the name of its class, and two names are as far
+        apart as two random points are in their features. "auto" is "ignore", but for targets that were cut
+        into ``bins``: these are numbers, which count by their value.
     device
         "cpu", "cuda" or "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
         there and the work is worth it, or else the processor.
@@ -146,30 +157,50 @@ def distance(
     a, b = (read_sketch(side) if isinstance(side, (str, PathLike)) else side for side in (a, b))
     if isinstance(a, Sketch) or isinstance(b, Sketch):
         named = [(getattr(side, "name", name), side) for name, side in (("a", a), ("b", b))]
-        refuse_for_sketches(named, method, settings, projections, n_splits, rel_tol)
+        also = {**settings, **({"label_names": label_names} if is_given(label_names, "auto") else {})}
+        refuse_for_sketches(named, method, also, projections, n_splits, rel_tol)
         distances = through_sketches(
             named, [(0, 1)], p, estimator=estimator, device=device, precision=precision, progress=progress
         )
         return distances[0, 1]
     data = labelled_pair(a, b)
+    if method not in BLIND_TO_LABELS and not all(part.origin.labelled for part in data):
+        refuse_half_labelled(data)
     if method != "sotdd":
-        refuse_for_peers(method, estimator=(estimator, "auto"), rel_tol=(rel_tol, None))
+        refuse_for_peers(
+            method, estimator=(estimator, "auto"), rel_tol=(rel_tol, None), label_names=(label_names, "auto")
+        )
         return by_peer(method, data, [(0, 1)], p, settings, projections, n_splits, device, progress)[0, 1]
-    chosen = chosen_estimator(estimator)
+    how: dict[str, Any] = {"device": device, "precision": precision, "n_splits": n_splits}
+    how["estimator"] = chosen_estimator(estimator)
+    may_count = is_given(label_names, "auto") or data[0].origin.target is not None
+    if not may_count or not names_count(label_names, data, projections):
+        return _measured(data, projections, settings, p, rel_tol, max_projections, progress, how)
+    named_classes = NamedClasses.of(data, settings, projections)
+    measured = _measured(
+        named_classes.datasets, None, named_classes.settings, p, rel_tol, max_projections, progress, how
+    )
+    return named_classes.result(measured)
+
+
+def _measured(
+    data: list[LabelledData],
+    projections: Projections | None,
+    settings: Mapping[str, Any],
+    p: float,
+    rel_tol: float | None,
+    max_projections: int,
+    progress: Progress,
+    how: dict[str, Any],
+) -> Distance:
+    """The distance of two datasets through as many projections as are asked for, or as an accuracy takes."""
     if rel_tol is None:
-        recipe, data = projections_for(data, projections, settings, chosen)
-        distances = compare(
-            data, [(0, 1)], recipe, p, progress,
-            estimator=chosen, device=device, precision=precision, n_splits=n_splits,
-        )  # fmt: skip
-        return distances[0, 1]
+        recipe, data = projections_for(data, projections, settings, how["estimator"])
+        return compare(data, [(0, 1)], recipe, p, progress, **how)[0, 1]
     if projections is not None:
         raise SotddError("rel_tol is given together with projections, whose number is fixed: leave one out.")
-    recipe, data = projections_for(data, None, settings, chosen)
-    return to_tolerance(
-        data, recipe, p, rel_tol, max_projections, progress,
-        estimator=chosen, device=device, precision=precision, n_splits=n_splits,
-    )  # fmt: skip
+    recipe, data = projections_for(data, None, settings, how["estimator"])
+    return to_tolerance(data, recipe, p, rel_tol, max_projections, progress, **how)
 
 
 def check_splits(noise_floor: object) -> int:

@@ -20,7 +20,9 @@ from sotdd.engines.comparison import compare
 from sotdd.engines.dealing import Deal, HalfSamples, deal_out
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled_pair
+from sotdd.inputs.comparable import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.measure.class_names import NamedClasses, NamesInDistance, names_count
 from sotdd.measure.distance import FEWER_POINTS, ORDER, chosen_estimator, projections_for
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
@@ -46,6 +48,7 @@ def explain(
     projections: Projections | None = None,
     estimator: Estimator = "auto",
     n_splits: int = SPLITS,
+    label_names: NamesInDistance = "auto",
     device: str = "auto",
     precision: Precision = "float32",
     progress: Progress = None,
@@ -67,6 +70,8 @@ def explain(
     n_splits
         How often points are dealt out for each noise floor: of the distance, of the distance without labels, and
         of each class with its counterpart. Fewer are faster; 19 at least.
+    label_names
+        As in `distance`. With "match" classes carry their names wherever they are compared here.
     device, precision
         Where the distances are measured, as in `distance`. Classes are compared on the processor.
     progress
@@ -95,7 +100,15 @@ def explain(
     (('owl',), ('owl',))
     """
     order, chosen = check_order(p), chosen_estimator(estimator)
-    recipe, datasets = projections_for(labelled_pair(a, b), projections, drawing, chosen)
+    opened = labelled_pair(a, b)
+    if not all(part.origin.labelled for part in opened):
+        refuse_half_labelled(opened)
+    named = NamedClasses.of(opened, drawing, projections) if names_count(label_names, opened, projections) else None
+    recipe, datasets = (
+        projections_for(opened, projections, drawing, chosen)
+        if named is None
+        else projections_for(named.datasets, None, named.settings, chosen)
+    )
     how: dict[str, Any] = {"estimator": chosen, "device": device, "precision": precision}
     how["n_splits"] = splits = _check_splits(n_splits)
     with reporting(progress, "Explaining") as report:
@@ -103,10 +116,12 @@ def explain(
         distance = compare(datasets, [(0, 1)], recipe, order, whole, **how)[0, 1]
         unlabelled = distance
         if any(len(data.classes) > 1 for data in datasets):
-            plain = [_without_labels(data) for data in datasets]
+            plain = [_without_labels(data) for data in datasets] if named is None else named.forgotten()
             unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, **how)[0, 1]
         classes = compare_classes(datasets[0], datasets[1], recipe, order, by_class)
         matches, resampled = _dealt_out(datasets, classes, recipe, splits, dealt)
+    if named is not None:
+        distance, unlabelled = named.result(distance), named.result(unlabelled)
     one, other = (data.name for data in datasets)
     sizes = datasets[0].counts, datasets[1].counts
     names = one, other if other != one else f"{other} (2)"

@@ -12,7 +12,9 @@ from sotdd.basics.progress import Progress
 from sotdd.engines.comparison import compare
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled, named
+from sotdd.inputs.comparable import refuse_half_labelled
 from sotdd.measure.distance import (
+    BLIND_TO_LABELS,
     FEWER_POINTS,
     ORDER,
     MethodSettings,
@@ -126,6 +128,8 @@ def distances_between(
         )
         return distances, sketch.projections
     data = labelled(dict(read))
+    if method not in BLIND_TO_LABELS and not all(part.origin.labelled for part in data):
+        refuse_half_labelled(data)
     if method != "sotdd":
         refuse_for_peers(method, estimator=(estimator, "auto"))
         return by_peer(method, data, pairs, p, settings, projections, n_splits, device, progress), None

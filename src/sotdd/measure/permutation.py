@@ -15,6 +15,7 @@ from sotdd.engines.comparison import remarks_on_features
 from sotdd.engines.protocol import Precision
 from sotdd.engines.splits import Splits
 from sotdd.inputs import labelled_pair
+from sotdd.inputs.comparable import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.aspects import LabelNames, Scope, check_label_names
 from sotdd.measure.distance import ORDER, projections_for
@@ -113,7 +114,10 @@ def test(
     if names == "match" and judged_by != "combined":
         raise SotddError(f"label_names='match' is given with statistic={judged_by!r}: only 'combined' sees names.")
     seed, settings = seed_and_settings(drawing, projections)
-    data, remarks = sampled(labelled_pair(a, b), max_points, seed)
+    pair = labelled_pair(a, b)
+    if not all(part.origin.labelled for part in pair):
+        refuse_half_labelled(pair)
+    data, remarks = sampled(pair, max_points, seed)
     recipe, data = projections_for(data, projections, settings, drawing=DRAWING)
     recipe = recipe.evenly()
     splits = Splits.of(data, (data[0].n_points, data[1].n_points), n_permutations + 1, seed, actual=True)

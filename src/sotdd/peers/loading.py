@@ -12,6 +12,7 @@ from sotdd.basics.checks import check_count, check_seed
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.column_names import by_position
 from sotdd.inputs.data import LabelledData, same_features
+from sotdd.inputs.origin import remarks_of_sides
 from sotdd.peers.points import Doubles, Points, refuse_beyond_memory
 from sotdd.projections.scaler import Scale, Scaler, scaler_for
 from sotdd.results.distance import Distance
@@ -91,4 +92,4 @@ def remarks_on(
         if size < data.n_points
     ]
     on_scale = () if scaler is None else scaler.remarks
-    return (*sampled, *on_scale, *by_position(pair, None))
+    return (*sampled, *on_scale, *by_position(pair, None), *remarks_of_sides(pair))

@@ -153,7 +153,7 @@ def other_file(folder, made):
         (
             lambda t: t.set_column(0, "x0", pa.array([None, *t["x0"].to_pylist()[1:]], pa.float32())),
             {},
-            r"column 'x0' of .*part-99.parquet has 1 missing value",
+            r"part-99.parquet has missing values in 1 of 1,500 rows, x0",
         ),
         (
             lambda t: t.set_column(5, "label", pa.array([None, *t["label"].to_pylist()[1:]])),
@@ -179,7 +179,7 @@ def test_files_that_do_not_go_together(folder, threads, projections, change, set
     [
         ([[1.0, 2.0], [1.0]], "have 1 to 2 entries"),
         ([[1.0, 2.0], None], "has 1 missing list"),
-        ([[1.0, 2.0], [1.0, None]], "has 1 missing value"),
+        ([[1.0, 2.0], [1.0, None]], "have 1 missing value"),
         ([[[1.0]], [[2.0]]], "has 1 feature but the projections are for 5"),
         ([["a"], ["b"]], "expected columns of numbers"),
         ([[1.0, 2.0], [3.0, 4.0]], "has 2 features but the projections are for 5"),
@@ -215,7 +215,7 @@ def test_frames_with_bad_columns(batches, threads, projections):
     for source, settings, said in [
         (whole, {"label": "species"}, "the frame has no column 'species'"),
         (whole.rename(columns={"label": "kind"}), {}, "none is named label"),
-        (whole.assign(note="a"), {}, "columns that are not numbers, 'note'|column 'note' of partition 0 holds text"),
+        (whole.assign(note="a"), {"features": ["x0", "note"]}, "column 'note' of the frame holds (text|other)"),
         (whole[["label"]], {}, "no column besides the labels"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):

@@ -12,7 +12,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.inputs.data import LabelledData, checked_features, features_and_labels
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import ListItems, Loaded
-from sotdd.inputs.loaders.frames import names_of
+from sotdd.inputs.loaders.frames import is_frame, open_frame
 from sotdd.inputs.loaders.images import is_image
 from sotdd.inputs.loaders.table_batches import TableBatch
 from sotdd.inputs.settings import Settings
@@ -23,18 +23,31 @@ _WHY = "the source is an array, or (features, labels)"
 def open_arrays(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # anything
     """Open ``(features, labels)``, features alone, or a dataset that is open already."""
     if isinstance(source, LabelledData):
-        settings.refuse("the dataset is open already", "features", "label", "split", "broken")
+        settings.refuse("the dataset is open already", "features", "label", "split", "broken", "missing")
+        settings.refuse_for_no_table("the dataset is open already")
         return Loaded(source.features, Labels(source.classes, source.codes), columns=source.columns)
-    settings.refuse(_WHY, "features", "split", "broken")
+    settings.refuse(_WHY, "split", "broken")
     if settings.label_column is not None:
         settings.refuse(_WHY, "label")
     features, labels = features_and_labels(source, name)
     if settings.unlabelled:
         labels = None
+    if is_frame(features):  # beside its labels
+        return _beside(features, labels, name, settings)
+    settings.refuse(_WHY, "features")
+    settings.refuse_for_no_table(_WHY)
     items = _items(features)
-    points = items if items is not None else checked_features(features, name)
-    names = source.columns if isinstance(source, TableBatch) else names_of(features, points)
-    return Loaded(points, None if labels is None else Labels.of(labels, len(points), name), columns=names)
+    gaps = settings.missing != "error" and isinstance(features, np.ndarray) and features.dtype.kind == "f"
+    points: Any = items if items is not None else features if gaps else checked_features(features, name)
+    names, one_hot = (source.columns, source.one_hot) if isinstance(source, TableBatch) else (None, ())
+    numbered = None if labels is None else Labels.of(labels, len(points), name)
+    return Loaded(points, numbered, columns=names, one_hot=one_hot, gaps=gaps)
+
+
+def _beside(frame: Any, labels: object, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # of any library
+    """A frame whose labels are somewhere else: the same rules as for one that holds them."""
+    loaded = open_frame(frame, name, replace(settings, label=None))
+    return loaded if labels is None else replace(loaded, labels=Labels.of(labels, len(loaded.features), name))
 
 
 def is_bunch(source: object) -> bool:

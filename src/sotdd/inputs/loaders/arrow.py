@@ -14,6 +14,7 @@ from sotdd.inputs.grouped import GroupedRows
 from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, dtype_of, kinds_of, labels_of
 from sotdd.inputs.loaders.columns import Columns
+from sotdd.inputs.loaders.contents import ArrowContents
 from sotdd.inputs.reading import reading
 from sotdd.inputs.settings import Settings
 
@@ -23,19 +24,25 @@ _EXPECTED = "an Arrow file"
 def open_arrow(path: Path, name: str, settings: Settings) -> Loaded:
     """Open a file or a stream of record batches; numbers stay in the file until they are read."""
     settings.refuse("Arrow files have no splits and hold no image files", "split", "broken")
+    settings.refuse_for_no_csv("Arrow files are not text")
     require("pyarrow", "reading Arrow files", "'sotdd[inputs]'")
     with reading(path, _EXPECTED):
         batches = _Batches(path)
-        columns = Columns.choose(kinds_of(batches.schema, name), settings, name)
+        numbers = range(len(batches.sizes))
+        contents = ArrowContents(batches.schema, lambda column: (batches.column(number, column) for number in numbers))
+        columns = Columns.choose(kinds_of(batches.schema, name), settings, name, contents)
         if not sum(batches.sizes):
             raise SotddError(f"{name} has no rows: expected at least one.")
         labels = None
         if columns.label is not None:
-            labels = labels_of([batches.column(number, columns.label) for number in range(len(batches.sizes))], name)
+            labels = labels_of([batches.column(number, columns.label) for number in numbers], name)
         if columns.kind == "text":
-            texts = [batches.column(number, columns.features[0]) for number in range(len(batches.sizes))]
-            return Loaded(ArrowTexts(arrow().chunked_array(texts), name), labels)
-        dtype = dtype_of([batches.schema.field(column).type for column in columns.features])
+            texts = [batches.column(number, columns.features[0]) for number in numbers]
+            return Loaded(ArrowTexts(arrow().chunked_array(texts), name), labels, table=columns)
+        gaps = columns.kind == "numbers" and any(
+            batches.column(number, column).null_count for number in numbers for column in columns.features
+        )
+        dtype = dtype_of(batches.schema, columns, gaps=gaps)
         first = next(number for number, size in enumerate(batches.sizes) if size)
         shape = block_of(batches.get(first).slice(0, 1), columns, dtype, name).shape[1:]
 
@@ -43,7 +50,8 @@ def open_arrow(path: Path, name: str, settings: Settings) -> Loaded:
         with reading(path, _EXPECTED):
             return block_of(batches.get(number), columns, dtype, name, shape)
 
-    return Loaded(GroupedRows(name, batches.sizes, shape, dtype, decode), labels, columns=columns.names)
+    rows = GroupedRows(name, batches.sizes, shape, dtype, decode)
+    return Loaded(rows, labels, columns=columns.names, table=columns, gaps=gaps)
 
 
 class _Batches:

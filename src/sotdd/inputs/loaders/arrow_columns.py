@@ -40,35 +40,46 @@ def kinds_of(schema: Schema, name: str) -> dict[str, Kind]:
 def kind_of(kind: Type) -> Kind:
     """What a column of that type holds."""
     types = arrow().types
-    kind = _plain(kind)
+    kind = plain_type(kind)
     if _is_number(kind) or types.is_null(kind):
         return "numbers"
     if types.is_string(kind) or types.is_large_string(kind):
         return "text"
+    if types.is_timestamp(kind) or types.is_date(kind):
+        return "date"
     if _is_list(kind):
         leaf = kind
         while _is_list(leaf):
-            leaf = _plain(leaf.value_type)
+            leaf = plain_type(leaf.value_type)
         return "list" if _is_number(leaf) else "other"
     return "other"
 
 
-def dtype_of(types: Sequence[Type]) -> np.dtype[Any]:
-    """The dtype in which numbers of these types, or lists of them, are read."""
-    leaves = []
-    for kind in types:
-        leaf = _plain(kind)
+def dtype_of(schema: Schema, columns: Columns, *, gaps: bool = False) -> np.dtype[Any]:
+    """The dtype in which the features are read; with ``gaps``, one that can say that a value is missing."""
+    types = arrow().types
+    categories = {column for column, _ in columns.categories}
+    dtypes: list[np.dtype[Any]] = []
+    for column in columns.features:
+        leaf = plain_type(schema.field(column).type)
         while _is_list(leaf):
-            leaf = _plain(leaf.value_type)
-        decimal = arrow().types.is_decimal(leaf) or arrow().types.is_null(leaf)
-        leaves.append(np.dtype(np.float64) if decimal else np.dtype(leaf.to_pandas_dtype()))
-    return stored_dtype(*leaves)
+            leaf = plain_type(leaf.value_type)
+        if column in categories:
+            dtypes.append(np.dtype(np.uint8))
+        elif types.is_decimal(leaf) or types.is_null(leaf) or column in columns.dates:
+            dtypes.append(np.dtype(np.float64))
+        else:
+            dtypes.append(np.dtype(leaf.to_pandas_dtype()))
+    return stored_dtype(*dtypes, *([np.dtype(np.float32)] if gaps else []))
 
 
 def block_of(
     table: Table, columns: Columns, dtype: np.dtype[Any], name: str, point_shape: tuple[int, ...] | None = None
 ) -> NDArray[Any]:
-    """The features of a table as an array (n, ...); lists of another shape than ``point_shape`` are refused."""
+    """The features of a table as an array (n, ...), NaN where a number is missing.
+
+    Lists of another shape than ``point_shape`` are refused.
+    """
     if columns.kind == "list":
         lists = _nested(table.column(columns.features[0]), name, columns.features[0]).astype(dtype, copy=False)
         if point_shape is not None and lists.shape[1:] != point_shape:
@@ -76,16 +87,38 @@ def block_of(
                 f"lists in {name} have shape {lists.shape[1:]} but {point_shape} before: expected one length."
             )
         return lists
-    block = np.empty((table.num_rows, len(columns.features)), dtype)
-    for position, column in enumerate(columns.features):
-        block[:, position] = _numbers(table.column(column), name, column)
+    names = columns.names
+    assert names is not None  # only lists have none
+    block = np.empty((table.num_rows, len(names)), dtype)
+    categories = dict(columns.categories)
+    position = 0
+    for title in columns.features:
+        column = table.column(title)
+        if title in categories:
+            width = len(categories[title])
+            block[:, position : position + width] = one_hot(_texts(column), categories[title], dtype)
+        else:
+            width = 1
+            block[:, position] = _days(column) if title in columns.dates else _numbers(column)
+        position += width
     return block
+
+
+def one_hot(texts: Any, values: Sequence[str], dtype: np.dtype[Any]) -> NDArray[Any]:  # noqa: ANN401  # Arrow's
+    """One feature (n, k) per value, 1 where a text is that value; NaN throughout where it is missing."""
+    library = arrow()
+    places = library.compute.index_in(texts, value_set=library.array(values, library.large_string()))
+    codes = places.fill_null(-1).to_numpy(zero_copy_only=False) if hasattr(places, "to_numpy") else places
+    result: NDArray[Any] = (np.asarray(codes)[:, None] == np.arange(len(values))).astype(dtype)
+    if texts.null_count:
+        result[np.asarray(texts.is_null())] = np.nan
+    return result
 
 
 def labels_of(parts: Sequence[Column], name: str) -> Labels:
     """The labels of one column, which may come in parts."""
     library = arrow()
-    kind = _plain(parts[0].type)
+    kind = plain_type(parts[0].type)
     if library.types.is_nested(kind):
         raise SotddError(f"labels of {name} are {kind}: expected one plain value per row.")
     chunks = [chunk.cast(kind) for part in parts for chunk in (part.chunks if hasattr(part, "chunks") else [part])]
@@ -104,7 +137,7 @@ class ArrowTexts(Items):
         if column.null_count:
             missing = counted(column.null_count, "missing text", "missing texts")
             raise SotddError(f"{name} has {missing}: drop those rows or fill them first.")
-        self._column = column.cast(_plain(column.type))
+        self._column = column.cast(plain_type(column.type))
 
     def __len__(self) -> int:
         """How many texts there are."""
@@ -116,19 +149,44 @@ class ArrowTexts(Items):
         return texts
 
 
-def _numbers(column: Column, name: str, label: str) -> NDArray[Any]:
+def _numbers(column: Column) -> NDArray[Any]:
+    """Numbers of a column, NaN where one is missing."""
     library = arrow()
-    if column.null_count:
-        missing = counted(column.null_count, "missing value", "missing values")
-        raise SotddError(f"column {label!r} of {name} has {missing}: drop or impute those rows first.")
-    kind = _plain(column.type)
-    if library.types.is_decimal(kind) or kind != column.type:
-        column = column.cast(library.float64() if library.types.is_decimal(kind) else kind)
+    kind = plain_type(column.type)
+    if library.types.is_decimal(kind) or library.types.is_null(kind):
+        kind = library.float64()
+    elif column.null_count and library.types.is_boolean(kind):
+        column, kind = column.cast(kind), library.float32()  # NumPy has no missing truth values
+    column = column if column.type == kind else _cast(column, kind)
     if isinstance(column, library.ChunkedArray):
         chunked: NDArray[Any] = column.to_numpy()
         return chunked
     values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return values
+
+
+def _cast(column: Column, kind: Type) -> Column:
+    library = arrow()
+    if library.types.is_boolean(column.type) and library.types.is_floating(kind):
+        column = column.cast(library.uint8())
+    return column.cast(kind)
+
+
+def _days(column: Column) -> NDArray[np.float64]:
+    """Dates as days since the beginning of 1970, in UTC; NaN where one is missing."""
+    library = arrow()
+    column = column.cast(plain_type(column.type))
+    microseconds = column.cast(library.timestamp("us", getattr(column.type, "tz", None)), safe=False)
+    numbers = microseconds.cast(library.int64()).cast(library.float64(), safe=False)
+    values = numbers.to_numpy() if isinstance(numbers, library.ChunkedArray) else numbers.to_numpy(zero_copy_only=False)
+    days: NDArray[np.float64] = values / 86_400e6
+    return days
+
+
+def _texts(column: Column) -> Column:
+    """A column of text as plain text."""
+    texts = column.cast(plain_type(column.type)).cast(arrow().large_string())
+    return texts.combine_chunks() if isinstance(texts, arrow().ChunkedArray) else texts
 
 
 def _nested(column: Column, name: str, label: str) -> NDArray[Any]:
@@ -141,7 +199,10 @@ def _nested(column: Column, name: str, label: str) -> NDArray[Any]:
     if isinstance(column, library.ExtensionArray):
         column = column.storage
     if not _is_list(column.type):
-        return _numbers(column, name, label)
+        if column.null_count:
+            missing = counted(column.null_count, "missing value", "missing values")
+            raise SotddError(f"lists in column {label!r} of {name} have {missing}: drop or impute those rows first.")
+        return _numbers(column)
     if column.null_count:
         missing = counted(column.null_count, "missing list", "missing lists")
         raise SotddError(f"column {label!r} of {name} has {missing}: drop those rows first.")
@@ -154,7 +215,7 @@ def _nested(column: Column, name: str, label: str) -> NDArray[Any]:
     return values.reshape(len(column), int(lengths[0]) if len(lengths) else 0, *values.shape[1:])
 
 
-def _plain(kind: Type) -> Type:
+def plain_type(kind: Type) -> Type:
     """The type of the values themselves, behind an extension type, a dictionary or a view."""
     library = arrow()
     if isinstance(kind, library.BaseExtensionType):

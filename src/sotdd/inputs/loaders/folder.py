@@ -29,7 +29,8 @@ SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".t
 
 def open_folder(folder: Path, name: str, settings: Settings) -> Loaded:
     """Find the images of a folder; they are decoded when they are read."""
-    settings.refuse("the class of an image is the sub-folder it is in", "features", "split")
+    settings.refuse("the class of an image is the sub-folder it is in", "features")
+    settings.refuse_for_no_table("a folder of images is no table")
     if settings.label_column is not None:
         settings.refuse("the class of an image is the sub-folder it is in", "label")
     require("PIL.Image", f"reading images of {folder}", "'sotdd[inputs]'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.text import counted
 from sotdd.inputs.data import checked_features
-from sotdd.inputs.labels import Labels
+from sotdd.inputs.labels import Labels, is_missing
 from sotdd.inputs.loaded import ListItems, Loaded
 from sotdd.inputs.loaders.columns import Columns, Kind
+from sotdd.inputs.loaders.contents import are_ids
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import stored_dtype
 
@@ -34,29 +36,50 @@ def is_frame(source: object) -> bool:
 def open_frame(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # of any library
     """Open the columns of a table."""
     settings.refuse("a table has no splits and holds no image files", "split", "broken")
+    settings.refuse_for_no_csv("a frame is not text")
     frame = _frame(source, name)
     if not len(frame):
         raise SotddError(f"{name} has no rows: expected at least one.")
-    columns = Columns.choose({column: _kind(frame[column]) for column in frame.columns}, settings, name)
+    kinds = {column: _kind(frame[column]) for column in frame.columns}
+    columns = Columns.choose(kinds, settings, name, _FrameContents(frame))
     labels = None if columns.label is None else Labels.of(_values(frame[columns.label]), len(frame), name)
-    for column in columns.features:
-        missing = frame[column].null_count()
-        if missing:
-            values = counted(missing, "missing value", "missing values")
-            raise SotddError(f"column {column!r} of {name} has {values}: drop or impute those rows first.")
-    if columns.kind == "text":
-        return Loaded(ListItems(frame[columns.features[0]].to_list()), labels)
-    features = _lists(frame[columns.features[0]], name) if columns.kind == "list" else _numbers(frame, columns)
+    if columns.kind in ("text", "list"):
+        column = frame[columns.features[0]]
+        if column.null_count():
+            values = counted(column.null_count(), "missing value", "missing values")
+            raise SotddError(f"column {columns.features[0]!r} of {name} has {values}: drop or impute those rows first.")
+        if columns.kind == "text":
+            return Loaded(ListItems(column.to_list()), labels, table=columns)
+        return Loaded(checked_features(_lists(column, name), name), labels, table=columns)
     names = columns.names if _has_names(source) else None
-    return Loaded(checked_features(features, name), labels, columns=names)
+    return Loaded(_numbers(frame, columns), labels, columns=names, table=columns, gaps=True)
 
 
-def names_of(features: Any, matrix: Any) -> tuple[str, ...] | None:  # noqa: ANN401  # of any library
-    """The names of the columns of a table that is held as a matrix; None for anything but a table."""
-    if not is_frame(features) or not _has_names(features) or np.ndim(matrix) != 2:
-        return None
-    names = tuple(features.column_names if hasattr(features, "column_names") else features.columns)
-    return names if len(set(names)) == len(names) == matrix.shape[1] else None
+class _FrameContents:
+    """What the columns of a frame hold, where that decides which of them are features."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def is_empty(self, column: str) -> bool:
+        """Whether a column of numbers has no value at all."""
+        series = self._frame[column]
+        return bool(series.null_count() == len(series))
+
+    def is_id(self, column: str) -> bool | None:
+        """Whether a column of numbers holds integers, every one of them different; None for too few to tell."""
+        series = self._frame[column]
+        whole = series.dtype.is_integer() and not series.null_count() and not _is_wide(series)
+        return are_ids([series.to_numpy()], column) if whole else False
+
+    def values(self, column: str, most: int) -> tuple[str, ...] | None:
+        """The distinct values of a column of text, in order; None if there are more than ``most``."""
+        found = {text for text in self._frame[column].unique().to_list() if _is_text(text)}
+        return None if len(found) > most else tuple(sorted(found))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _has_names(source: Any) -> bool:  # noqa: ANN401
@@ -77,19 +100,23 @@ def _frame(source: Any, name: str) -> Frame:  # noqa: ANN401
         raise SotddError(f"cannot read the table {name!r} ({first_line(error)}): expected columns by name.") from error
 
 
-def _kind(series: Series) -> Kind:
+def _kind(series: Series) -> Kind:  # noqa: PLR0911  # one for each kind
     narwhals = require("narwhals", "reading data frames", "'sotdd[inputs]'")
     dtype = series.dtype
     if dtype.is_numeric() or dtype == narwhals.Boolean:
         return "numbers"
     if dtype in (narwhals.String, narwhals.Categorical, narwhals.Enum):
         return "text"
+    if dtype in (narwhals.Date, narwhals.Datetime):
+        return "date"
     if dtype in (narwhals.List, narwhals.Array):
         return "list"
     if dtype == narwhals.Object:  # of pandas, which keeps lists as plain objects
         first = next((value for value in series.to_list() if value is not None), None)
         if isinstance(first, (list, tuple, np.ndarray)):
             return "list"
+        if isinstance(first, (date, bool)):
+            return "numbers" if isinstance(first, bool) else "date"
         return "text" if isinstance(first, str) else "other"
     return "other"
 
@@ -106,11 +133,19 @@ def _is_wide(series: Series) -> bool:
 
 
 def _numbers(frame: Frame, columns: Columns) -> NDArray[Any]:
-    """Columns of numbers side by side, in one array (n, d)."""
-    arrays = [_array(frame[column]) for column in columns.features]
-    block = np.empty((len(frame), len(arrays)), stored_dtype(*(array.dtype for array in arrays)))
-    for position, array in enumerate(arrays):
-        block[:, position] = array
+    """Features side by side, in one array (n, d), NaN where one is missing."""
+    categories = dict(columns.categories)
+    arrays = [
+        _one_hot(frame[column], categories[column])
+        if column in categories
+        else (_days(frame[column]) if column in columns.dates else _array(frame[column]))[:, None]
+        for column in columns.features
+    ]
+    block = np.empty((len(frame), sum(array.shape[1] for array in arrays)), stored_dtype(*(a.dtype for a in arrays)))
+    position = 0
+    for array in arrays:
+        block[:, position : position + array.shape[1]] = array
+        position += array.shape[1]
     return block
 
 
@@ -119,7 +154,32 @@ def _array(series: Series) -> NDArray[Any]:
     if _is_wide(series):
         return np.array(series.to_list(), np.float64)
     array: NDArray[Any] = series.to_numpy()
+    if array.dtype == object:  # numbers or truth values of which some may be missing
+        return np.array([np.nan if is_missing(value) else float(value) for value in series.to_list()])
     return array if array.dtype.kind in "biuf" else array.astype(np.float64)
+
+
+def _days(series: Series) -> NDArray[np.float64]:
+    """Dates as days since the beginning of 1970, in UTC; NaN where one is missing."""
+    narwhals = require("narwhals", "reading data frames", "'sotdd[inputs]'")
+    if series.dtype == narwhals.Datetime and getattr(series.dtype, "time_zone", None) is not None:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    moments = series.to_numpy().astype("datetime64[us]")
+    days: NDArray[np.float64] = moments.astype(np.int64) / 86_400e6
+    days[np.isnat(moments)] = np.nan
+    return days
+
+
+def _one_hot(series: Series, values: tuple[str, ...]) -> NDArray[Any]:
+    """One feature (n, k) per value, 1 where a text is that value; NaN throughout where it is missing."""
+    places = {value: place for place, value in enumerate(values)}
+    codes = np.array([places.get(text, -1) if _is_text(text) else -2 for text in series.to_list()])
+    result: NDArray[Any] = codes[:, None] == np.arange(len(values))
+    if (codes != -2).all():
+        return result
+    with_gaps: NDArray[Any] = result.astype(np.float32)
+    with_gaps[codes == -2] = np.nan
+    return with_gaps
 
 
 def _lists(series: Series, name: str) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.arrow_columns import block_of, dtype_of, kind_of, labels_of
 from sotdd.inputs.loaders.columns import Columns, Kind
+from sotdd.inputs.loaders.contents import ArrowContents
 from sotdd.inputs.loaders.images import BATCH
 from sotdd.inputs.loaders.torch_datasets import open_torch, read_stream, stacked
 from sotdd.inputs.settings import Settings
@@ -57,6 +58,7 @@ def open_saved(folder: Path, name: str, settings: Settings) -> Loaded:
 def open_huggingface(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # the library is optional
     """Open a dataset: numbers stay in the mapped file until they are read, images are decoded once."""
     settings.refuse("a Hugging Face dataset holds no image files", "broken")
+    settings.refuse_for_no_csv("a Hugging Face dataset is not text")
     if isinstance(source, dict):
         source = _split(source, name, settings)
     elif settings.split is not None:
@@ -67,11 +69,20 @@ def open_huggingface(source: Any, name: str, settings: Settings) -> Loaded:  # n
         raise SotddError(f"{name} has no rows: expected at least one.")
     if source.format["type"] == "custom":  # a transform of the user's decides what rows are
         return open_torch(source, name, settings)
-    columns = _columns(source.features, name, settings)
+    contents = ArrowContents(source.features.arrow_schema, lambda column: _parts(source, column))
+    columns = _columns(source.features, name, settings, contents)
     labels = None if columns.label is None else _labels(source, columns.label, name)
     if columns.kind in ("text", "image"):
-        return Loaded(_HubItems(source, columns.features[0], name), labels)
-    return Loaded(_mapped(source, columns, name), labels, columns=columns.names)
+        return Loaded(_HubItems(source, columns.features[0], name), labels, table=columns)
+    gaps = columns.kind == "numbers" and any(source.data.column(column).null_count for column in columns.features)
+    return Loaded(_mapped(source, columns, name, gaps), labels, columns=columns.names, table=columns, gaps=gaps)
+
+
+def _parts(source: Any, column: str) -> Iterator[Any]:  # noqa: ANN401
+    """One column, a few thousand rows at a time."""
+    table = source.select_columns([column]).with_format("arrow")
+    for start in range(0, len(source), _GROUP):
+        yield table[start : start + _GROUP].column(column)
 
 
 def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noqa: ANN401
@@ -84,12 +95,12 @@ def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noq
     return source[wanted]
 
 
-def _columns(features: Any, name: str, settings: Settings) -> Columns:  # noqa: ANN401
+def _columns(features: Any, name: str, settings: Settings, contents: ArrowContents | None = None) -> Columns:  # noqa: ANN401
     """Choose columns; the only column of class labels holds the labels, whatever it is called."""
     coded = [column for column, kind in features.items() if type(kind).__name__ == "ClassLabel"]
     if len(coded) == 1 and settings.label_is_auto:
         settings = replace(settings, label=coded[0])
-    return Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name)
+    return Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name, contents)
 
 
 def _kind(feature: Any) -> Kind:  # noqa: ANN401
@@ -113,11 +124,11 @@ def _named(labels: Labels, feature: Any) -> Labels:  # noqa: ANN401
     return Labels.in_natural_order(values, labels.codes)
 
 
-def _mapped(source: Any, columns: Columns, name: str) -> GroupedRows:  # noqa: ANN401
+def _mapped(source: Any, columns: Columns, name: str, gaps: bool) -> GroupedRows:  # noqa: ANN401
     """Numbers that are read from the mapped file a few thousand rows at a time."""
     table = source.select_columns(list(columns.features)).with_format("arrow")
     first = table[:1]
-    dtype = dtype_of([first.schema.field(column).type for column in columns.features])
+    dtype = dtype_of(first.schema, columns, gaps=gaps)
     shape = block_of(first, columns, dtype, name).shape[1:]
     count = len(source)
     sizes = [min(_GROUP, count - start) for start in range(0, count, _GROUP)]
@@ -159,6 +170,7 @@ def _streamed(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: AN
     """The first rows of a stream."""
     if source.features is None:
         return open_torch(source, name, settings)
+    settings.refuse("a stream is read only once", "one_hot", "dates")
     columns = _columns(source.features, name, settings)
     feature = None if columns.label is None else source.features[columns.label]
     batches = _stream_batches(source, columns, feature, name)

@@ -107,6 +107,35 @@ def resized(batch: NDArray[Any], size: tuple[int, int], name: str) -> NDArray[An
     return shaped if batch.ndim == 3 or first else np.moveaxis(shaped, 1, 3)
 
 
+def recoloured(batch: NDArray[Any], mode: str, name: str) -> NDArray[Any]:
+    """Arrays of images (B, H, W), (B, H, W, C) or (B, C, H, W) in grey or in colour, in the layout they came in.
+
+    Grey is 0.299 red + 0.587 green + 0.114 blue, as Pillow has it; a fourth channel, of transparency, is left out.
+    """
+    if batch.ndim == 3:
+        return batch if mode == "L" else np.stack([batch] * 3, axis=-1)
+    first = batch.ndim == 4 and batch.shape[1] in (1, 3, 4) and batch.shape[-1] not in (1, 3, 4)
+    channels = batch.shape[1 if first else -1] if batch.ndim == 4 else 0
+    if channels not in (1, 3, 4):
+        raise SotddError(
+            f"image_mode is given but points of dataset {name!r} have shape {batch.shape[1:]}: expected images of "
+            "shape (height, width), or with one, three or four channels."
+        )
+    planes = np.moveaxis(batch, 1, -1) if first else batch
+    if channels == 1:
+        grey: NDArray[Any] = planes[..., 0]
+        return grey if mode == "L" else np.stack([grey] * 3, axis=1 if first else -1)
+    if mode == "RGB":
+        colours = planes[..., :3]
+        return np.moveaxis(colours, -1, 1) if first else colours
+    grey = planes[..., :3] @ np.array([0.299, 0.587, 0.114])
+    return np.floor(grey + 0.5).astype(np.uint8) if batch.dtype == np.uint8 else grey.astype(_float(batch.dtype))
+
+
+def _float(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+
+
 def _converted(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
     """An image in another mode; of 16 bits of grey the upper 8 are kept, where Pillow would clip."""
     if image.mode == "F":

@@ -22,6 +22,7 @@ _EXPECTED = "an .npy file of numbers, as numpy.save writes it"
 def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = None) -> Loaded:
     """Open features without reading them, and read labels from the file that ``label`` names."""
     settings.refuse("an .npy file holds one array", "features", "split", "broken")
+    settings.refuse_for_no_table("an .npy file is no table")
     if labels is None and settings.label_column is not None:
         labels = labels_beside(path, str(settings.label_column))
     if labels is None and not settings.unlabelled:

@@ -37,6 +37,7 @@ _SQUEEZED = 100
 def open_npz(path: Path, name: str, settings: Settings) -> Loaded:
     """Read the features X and the labels y, or arrays of other names; or what `scipy.sparse.save_npz` wrote."""
     settings.refuse("an .npz file has no splits and holds no image files", "split", "broken")
+    settings.refuse_for_no_table("an .npz file is no table")
     if settings.features is not None and len(settings.features) > 1:
         raise SotddError(f"features of {path} are {len(settings.features)} names: expected one array.")
     wanted = "X" if settings.features is None else str(settings.features[0])

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from sotdd.basics.checks import check_count, described
+from sotdd.basics.checks import check_choice, check_count, described
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.data import Dataset
-from sotdd.inputs.loaders.columns import Columns
+from sotdd.inputs.loaders.arrow_columns import kinds_of
+from sotdd.inputs.loaders.columns import Columns, is_index
+from sotdd.inputs.loaders.parquet import parquet_columns
 from sotdd.inputs.loaders.parquet_files import parquet_files, reading_parquet
 from sotdd.inputs.loaders.parquet_reader import ParquetTable, read_batches
-from sotdd.inputs.loaders.table_batches import batch_columns, batch_of
-from sotdd.inputs.settings import AUTO
+from sotdd.inputs.loaders.table_batches import batch_of
+from sotdd.inputs.origin import left_out_line
+from sotdd.inputs.settings import AUTO, NOTHING_ASKED, checked_settings
+
+_log = logging.getLogger("sotdd.inputs")
 
 Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 
@@ -40,6 +46,8 @@ class ParquetPiece:
         The columns that are read.
     batch_rows
         The most rows of a batch.
+    missing
+        "error" refuses rows in which a value is missing, "drop" leaves them out.
     """
 
     path: str
@@ -47,6 +55,7 @@ class ParquetPiece:
     n_points: int
     columns: Columns
     batch_rows: int = BATCH_ROWS
+    missing: str = "error"
 
     @property
     def name(self) -> str:
@@ -58,7 +67,7 @@ class ParquetPiece:
         """Yield (features, labels), or features alone where there is no label column, with the names of the columns."""
         for table in read_batches(self.path, self.groups, self.columns.all, self.batch_rows):
             with reading_parquet(self.path):
-                batch = batch_of(table, self.columns, self.path)
+                batch = batch_of(table, self.columns, self.path, self.missing)
             yield batch
 
 
@@ -98,8 +107,14 @@ class ParquetBatches:
         features: str | Sequence[str] | None = None,
         label: str | None = AUTO,
         batch_rows: int = BATCH_ROWS,
+        exclude: str | Sequence[str] | None = None,
+        one_hot: bool | int = False,
+        dates: bool = False,
+        missing: Literal["error", "drop"] = "error",
     ) -> ParquetBatches:
-        """Open a file, a folder, a pattern such as ``"data/*.parquet"``, or several; only their footers are read.
+        """Open a file, a folder, a pattern such as ``"data/*.parquet"``, or several; mostly their footers are read.
+
+        Columns that may be ids are read until a value occurs again, and categories are read whole.
 
         Parameters
         ----------
@@ -108,25 +123,34 @@ class ParquetBatches:
             files are read as by `open_dataset`: those named ``.parquet`` or ``.pq``, at any depth, except names
             that begin with a dot or an underscore.
         features
-            Columns of numbers, or one of lists; by default all columns but the labels.
+            Columns of numbers, or one of lists; by default all numbers but the labels and ids, as in `open_dataset`.
         label
             The column of labels, or None for one class. "auto" stands for the only column named label,
             labels, target, y or class.
         batch_rows
             The most rows of a batch.
+        exclude, one_hot, dates
+            As in `open_dataset`.
+        missing
+            Whether rows in which a value is missing are refused, or left out with "drop".
         """
         size = check_count(batch_rows, "batch_rows")
+        settings = checked_settings(
+            {**NOTHING_ASKED, "features": features, "label": label, "exclude": exclude, "one_hot": one_hot}
+            | {"dates": dates, "missing": check_choice(missing, "missing", ("error", "drop"))}
+        )
         tables = ParquetTable.open_all(_files(source))
         first = tables[0]
-        columns = batch_columns(first.schema, first.path, features, label)
+        columns = parquet_columns(tables, settings, first.path)
+        if columns.left_out:
+            _log.info("%s: %s", first.path, left_out_line(dict(columns.left_out)))
         pieces: list[ParquetPiece] = []
         for table in tables:
-            table.refuse_other_columns(first, columns)
-            if features is None:
+            if features is None and exclude is None:
                 _refuse_more_columns(table, first, columns)
             rows = table.group_rows
             pieces += [
-                ParquetPiece(table.path, groups, sum(rows[group] for group in groups), columns, size)
+                ParquetPiece(table.path, groups, sum(rows[group] for group in groups), columns, size, missing)
                 for groups in _portions(rows)
             ]
         return cls(tuple(pieces))
@@ -144,8 +168,12 @@ class ParquetBatches:
 
 def _refuse_more_columns(table: ParquetTable, first: ParquetTable, columns: Columns) -> None:
     """Where the features are all columns but the labels, refuse a file that has more of them than the first."""
-    own = batch_columns(table.schema, table.path, None, columns.label)
-    more = [column for column in own.features if column not in columns.features]
+    known = {*columns.all, *(column for column, _ in columns.left_out)}
+    more = [
+        column
+        for column, kind in kinds_of(table.schema, table.path).items()
+        if kind == "numbers" and column not in known and not is_index(column)
+    ]
     if more:
         raise SotddError(
             f"{table.path} has a column {more[0]!r}, which {first.path} does not have: name the features with "

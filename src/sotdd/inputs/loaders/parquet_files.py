@@ -11,11 +11,13 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.reading import exists, files_below, reading, refuse_missing
+from sotdd.inputs.reading import exists, files_below, is_remote, reading, refuse_missing
+from sotdd.inputs.remote import store_of
 
 SUFFIXES = (".parquet", ".pq")
 
@@ -24,12 +26,17 @@ _AnyPath = TypeVar("_AnyPath", bound=PurePath)
 
 def parquet_files(path: str) -> list[str]:
     """The files that a file, a folder, a pattern or a URL means, in the order of their names."""
-    if "://" in path:
+    if is_remote(path):
         return _in_store(path)
     if is_pattern(path):
         return matching(path)
     refuse_missing(Path(path), "file or folder")
     return in_folder(Path(path)) if Path(path).is_dir() else [path]
+
+
+def is_magic(path: str) -> bool:
+    """Whether a path has characters of a pattern in it; question marks of addresses are none."""
+    return glob.has_magic(path.replace("?", "") if is_remote(path) else path)
 
 
 def is_pattern(path: str) -> bool:
@@ -61,17 +68,29 @@ def reading_parquet(path: str) -> AbstractContextManager[None]:
 
 
 def _in_store(url: str) -> list[str]:
+    """The files that an address means: one file, those of a folder, or those that a pattern matches."""
     files = require("pyarrow.fs", "reading Parquet files", "'sotdd[inputs]'")
+    plain, pattern = (url, None) if not is_magic(url) else _folder_of(url)
     with reading_parquet(url):
-        system, path = files.FileSystem.from_uri(url)
+        system, path = store_of(plain)
         kind = system.get_file_info(path).type
         if kind == files.FileType.Directory:
             listed = system.get_file_info(files.FileSelector(path, recursive=True))
-            inside = _data(PurePosixPath(entry.path).relative_to(path) for entry in listed if entry.is_file)
-            return [f"{url.rstrip('/')}/{file}" for file in inside]
+            root = PurePosixPath(path.lstrip("/"))
+            inside = _data(PurePosixPath(entry.path.lstrip("/")).relative_to(root) for entry in listed if entry.is_file)
+            chosen = [file for file in inside if pattern is None or fnmatchcase(str(file), pattern)]
+            return [f"{plain.rstrip('/')}/{file}" for file in chosen]
     if kind == files.FileType.NotFound:
-        raise SotddError(f"there is no file or folder {url}: check the URL; patterns are for paths.")
+        raise SotddError(f"there is no file or folder {plain}: check the address.")
     return [url]
+
+
+def _folder_of(url: str) -> tuple[str, str]:
+    """The folder that a pattern begins in, and the rest of it."""
+    scheme, _, path = url.partition("://")
+    parts = path.split("/")
+    first = next(place for place, part in enumerate(parts) if is_magic(part))
+    return f"{scheme}://{'/'.join(parts[:first])}", "/".join(parts[first:])
 
 
 def _data(inside: Iterable[_AnyPath]) -> list[_AnyPath]:

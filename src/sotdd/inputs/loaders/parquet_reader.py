@@ -15,6 +15,9 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.loaders.arrow_columns import Column, Schema, Table, kind_of
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.parquet_files import reading_parquet
+from sotdd.inputs.origin import ID
+from sotdd.inputs.reading import is_remote
+from sotdd.inputs.remote import store_of
 
 # This many footers are read at the same time: the files may be far away.
 _READERS = 16
@@ -58,16 +61,38 @@ class ParquetTable:
         """Some columns of the whole file, at most this many rows at a time."""
         return read_batches(self.path, range(len(self.group_rows)), columns, rows, self.metadata)
 
+    def has_gaps(self, columns: Sequence[str]) -> bool | None:
+        """Whether values of these columns are missing, going by the footer; None where it does not say.
+
+        NaN are not counted there.
+        """
+        schema = self.metadata.schema
+        roots = [schema.column(number).path.split(".")[0] for number in range(len(schema))]
+        places = [number for number, root in enumerate(roots) if root in columns]
+        known: bool | None = False
+        for group in range(self.metadata.num_row_groups):
+            for place in places:
+                statistics = self.metadata.row_group(group).column(place).statistics
+                if statistics is None or not statistics.has_null_count:
+                    known = None
+                elif statistics.null_count:
+                    return True
+        return known
+
     def refuse_other_columns(self, first: ParquetTable, columns: Columns) -> None:
-        """Refuse this file unless it has the columns that are read of the first one, with the same kind of values."""
+        """Refuse this file unless it has the columns that are read of the first one, with the same kind of values.
+
+        Columns that are left out of the first must not be numbers here.
+        """
         names = set(self.schema.names)
-        for column in columns.all:
+        left_out = [column for column, why in columns.left_out if column in names and why != ID]
+        for column in [*columns.all, *left_out]:
             if column not in names:
                 raise SotddError(
                     f"{self.path} has no column {column!r}, which {first.path} has: expected the same columns."
                 )
             own, other = (kind_of(table.schema.field(column).type) for table in (self, first))
-            if own != other:
+            if own != other and (column not in left_out or own == "numbers"):
                 raise SotddError(
                     f"column {column!r} holds {own} in {self.path} but {other} in {first.path}: expected one type."
                 )
@@ -91,8 +116,8 @@ def _opened(path: str, metadata: Any = None) -> Iterator[Any]:  # noqa: ANN401  
     parquet = require("pyarrow.parquet", "reading Parquet files", "'sotdd[inputs]'")
     with reading_parquet(path):
         system, inside = None, path
-        if "://" in path:
-            system, inside = require("pyarrow.fs", "reading", "'sotdd[inputs]'").FileSystem.from_uri(path)
+        if is_remote(path):
+            system, inside = store_of(path)
         # Without buffers ahead of time a row group is decoded page by page.
         with parquet.ParquetFile(
             inside, filesystem=system, metadata=metadata, pre_buffer=False, buffer_size=1 << 20

@@ -49,6 +49,7 @@ def is_indexed(source: object) -> bool:
 def open_torch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # torch is optional
     """Read a Dataset or a DataLoader once; beyond a size, its points go to a temporary file."""
     settings.refuse("a torch dataset has no splits and holds no image files", "split", "broken")
+    settings.refuse_for_no_table("a torch dataset is no table")
     if hasattr(source, "batch_sampler") and hasattr(source, "dataset"):
         endless = _length(source) is None
         batches = _unbatched(source, settings, name)

@@ -87,7 +87,7 @@ class _Tree:
         from dask.delayed import delayed
         from distributed import Future as Running
 
-        work = partial(collect, name=partition.name, columns=partition.columns)
+        work = partial(collect, name=partition.name, columns=partition.columns, missing=partition.missing)
         key = f"sotdd-partition-{self._run_id}-{index}"
         if is_dask_collection(partition.source) or isinstance(partition.source, Running):
             return delayed(work, pure=False)(self._this_pass, partition.source, dask_key_name=key)

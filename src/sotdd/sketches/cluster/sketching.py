@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 from uuid import uuid4
 
+from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.projections.recipe import Projections
@@ -32,6 +34,10 @@ def sketch(
     *,
     features: str | Sequence[str] | None = None,
     label: str | None = "auto",
+    exclude: str | Sequence[str] | None = None,
+    one_hot: bool | int = False,
+    dates: bool = False,
+    missing: Literal["error", "drop"] = "error",
     n_quantiles: int = QUANTILES,
     name: str = "data",
     progress: Progress = None,
@@ -53,10 +59,16 @@ def sketch(
     client
         The client of any Dask cluster. By default the current one, or else threads of this process.
     features
-        Columns of numbers, or one column of lists of numbers; by default all columns but the labels.
+        Columns of numbers, or one column of lists of numbers; by default those of the projections, or all columns of
+        numbers but the labels.
     label
         The column of labels, or None for one class. "auto" stands for the only column named label,
         labels, target, y or class.
+    exclude, one_hot, dates
+        As in `sotdd.open_dataset`; values of a Dask DataFrame are not known beforehand, so ``one_hot`` is for Parquet
+        files.
+    missing
+        Whether rows in which a value is missing are refused, or left out with "drop".
     n_quantiles, name
         As in `sotdd.sketch`.
     progress
@@ -75,10 +87,14 @@ def sketch(
     """
     require("dask", "sotdd.cluster", "'sotdd[cluster]'")
     check_name(name)
+    reading = {
+        "features": features, "label": label, "exclude": exclude, "one_hot": one_hot, "dates": dates,
+        "missing": check_choice(missing, "missing", ("error", "drop")),
+    }  # fmt: skip
     kept = SketchBuilder(projections, n_quantiles=n_quantiles).n_quantiles
     only_pass = Pass(projections, kept, ONE_PASS_BYTES)
     with connected(client) as active, reporting(progress, f"Sketching {name}") as report:
-        partitions = partitions_of(source, features, label, active)
+        partitions = partitions_of(source, reading, active, projections.columns)
         if not partitions:
             raise SotddError("there are no points to sketch: the source has no rows.")
         try:

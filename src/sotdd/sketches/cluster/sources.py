@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.inputs import ParquetBatches
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.table_batches import batch_columns
-from sotdd.inputs.settings import AUTO, checked_label
+from sotdd.inputs.settings import DEFAULTS, NOTHING_ASKED, checked_settings
 from sotdd.sketches.cluster.clients import Client, result_of
 from sotdd.sketches.cluster.tasks import Refusal
 
@@ -32,24 +33,31 @@ class Partition:
         Row groups of a Parquet file; or a Delayed or a Future of a frame or of a batch.
     columns
         The columns to read from a frame; None for other sources.
+    missing
+        What is done about rows of a frame in which a value is missing: "error" or "drop".
     """
 
     name: str
     source: object
     columns: Columns | None = None
+    missing: str = "error"
 
 
 def partitions_of(
-    source: Source, features: str | Sequence[str] | None, label: str | None, client: Client
+    source: Source, reading: Mapping[str, Any], client: Client, wanted: tuple[str, ...] | None = None
 ) -> list[Partition]:
-    """The partitions of a Dask DataFrame, of Parquet files, or of a list of delayed batches."""
+    """The partitions of a Dask DataFrame, of Parquet files, or of a list of delayed batches.
+
+    ``reading`` says how tables are read, as `ParquetBatches.open` takes it. The ``wanted`` columns, which are those of
+    the projections, are the features where none are named.
+    """
     if hasattr(source, "to_delayed") and hasattr(source, "_meta") and hasattr(source, "npartitions"):
-        return _of_frame(source, features, label)
+        return _of_frame(source, reading, wanted)
     several = isinstance(source, (list, tuple)) and len(source) > 0
     if isinstance(source, (str, Path)) or (several and all(isinstance(part, (str, Path)) for part in source)):
-        return _of_parquet(source, features, label, client)
+        return _of_parquet(source, reading, client, wanted)
     if several and all(_is_to_come(part) for part in source):
-        if features is not None or checked_label(label) != AUTO:
+        if checked_settings({**NOTHING_ASKED, **reading}) != DEFAULTS:
             raise SotddError("features and label name columns: a batch is (features, labels) and needs neither.")
         return [Partition(f"batch {place}", part) for place, part in enumerate(source)]
     raise SotddError(
@@ -65,23 +73,27 @@ def _is_to_come(part: object) -> bool:
     return isinstance(part, (Delayed, Future))
 
 
-def _of_frame(frame: Source, features: str | Sequence[str] | None, label: str | None) -> list[Partition]:
+def _of_frame(frame: Source, reading: Mapping[str, Any], wanted: tuple[str, ...] | None) -> list[Partition]:
     arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
     try:
         schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
     except (arrow.ArrowException, ValueError, TypeError, AttributeError) as error:
         raise SotddError(f"the columns of this frame cannot be read ({error}): expected a Dask DataFrame.") from error
-    columns = batch_columns(schema, "the frame", features, label)
+    settings = checked_settings({**NOTHING_ASKED, **reading})
+    settings.refuse("the values of a Dask DataFrame are not known beforehand", "one_hot")
+    if settings.features is None and wanted is not None and set(wanted) <= set(schema.names):
+        settings = replace(settings, features=wanted)
+    columns = batch_columns(schema, "the frame", settings)
     parts = frame[columns.all].to_delayed()
-    return [Partition(f"partition {index}", part, columns) for index, part in enumerate(parts)]
+    return [Partition(f"partition {index}", part, columns, settings.missing) for index, part in enumerate(parts)]
 
 
 def _of_parquet(
-    source: Source, features: str | Sequence[str] | None, label: str | None, client: Client
+    source: Source, reading: Mapping[str, Any], client: Client, wanted: tuple[str, ...] | None
 ) -> list[Partition]:
     """The footers are read by a worker, since the client may not have access to the files."""
     paths = [_absolute(path) for path in ([source] if isinstance(source, (str, Path)) else source)]
-    found = result_of(client.submit(_pieces, paths, features, label, pure=False), "reading footers")
+    found = result_of(client.submit(_pieces, paths, dict(reading), wanted, pure=False), "reading footers")
     return [Partition(piece.name, piece) for piece in found.pieces]
 
 
@@ -90,8 +102,11 @@ def _absolute(path: str | Path) -> str:
     return str(path) if "://" in str(path) else str(Path(path).absolute())
 
 
-def _pieces(source: list[str], features: str | Sequence[str] | None, label: str | None) -> ParquetBatches | Refusal:
+def _pieces(source: list[str], reading: dict[str, Any], wanted: tuple[str, ...] | None) -> ParquetBatches | Refusal:
+    if reading["features"] is None and wanted is not None:
+        with suppress(SotddError):  # what these files have instead is told where they meet the projections
+            return ParquetBatches.open(source, **{**reading, "features": wanted})
     try:
-        return ParquetBatches.open(source, features=features, label=label)
+        return ParquetBatches.open(source, **reading)
     except SotddError as error:
         return Refusal(str(error))

@@ -80,11 +80,13 @@ class Refusal:
     too_many_classes: bool = False
 
 
-def collect(this_pass: Pass, source: object, name: str, columns: Columns | None) -> Collected | Refusal:
+def collect(
+    this_pass: Pass, source: object, name: str, columns: Columns | None, missing: str = "error"
+) -> Collected | Refusal:
     """Go over one partition."""
     collector = this_pass.new_collector()
     try:
-        for batch in _batches(source, name, columns):
+        for batch in _batches(source, name, columns, missing):
             collector.add(batch)
             this_pass.check_size(collector)
     except ClassesDoNotFit as error:
@@ -129,14 +131,14 @@ def finish(collected: Collected | Refusal, name: str) -> Sketch | Refusal:
         return Refusal(str(error))
 
 
-def _batches(source: object, name: str, columns: Columns | None) -> Iterable[Any]:
+def _batches(source: object, name: str, columns: Columns | None, missing: str) -> Iterable[Any]:
     """The batches of a partition."""
     if isinstance(source, ParquetPiece):
         return source
-    return [source] if columns is None else _frame_batches(source, name, columns)
+    return [source] if columns is None else _frame_batches(source, name, columns, missing)
 
 
-def _frame_batches(frame: Any, name: str, columns: Columns) -> Iterator[Any]:  # noqa: ANN401  # pandas is optional
+def _frame_batches(frame: Any, name: str, columns: Columns, missing: str) -> Iterator[Any]:  # noqa: ANN401  # pandas is optional
     arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
     try:
         table = arrow.Table.from_pandas(frame[columns.all], preserve_index=False)
@@ -145,4 +147,4 @@ def _frame_batches(frame: Any, name: str, columns: Columns) -> Iterator[Any]:  #
             f"{name} cannot be read as a table ({first_line(error)}): expected one type in each column."
         ) from error
     for batch in table.to_batches(max_chunksize=BATCH_ROWS):
-        yield batch_of(batch, columns, name)
+        yield batch_of(batch, columns, name, missing)

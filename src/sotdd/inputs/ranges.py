@@ -1,0 +1,50 @@
+"""Pixels from 0 to 255 beside pixels from 0 to 1: the same images, and nothing in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sotdd.inputs.data import LabelledData
+
+# Fewer features than this are no pixels.
+FEWEST_PIXELS = 16
+# So many rows, at even steps, are looked at.
+_ROWS = 32
+# Bytes reach beyond this in any picture that is not black.
+_BRIGHT = 32
+_ROUNDING = 1e-6
+
+
+def remarks_on_ranges(sides: Sequence[LabelledData]) -> tuple[str, ...]:
+    """A remark where some datasets hold bytes and others fractions of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sotdd.inputs.data import LabelledData
+    >>> pixels = np.random.default_rng(0).integers(256, size=(10, 8, 8)).astype(np.uint8)
+    >>> remarks_on_ranges([LabelledData.of(pixels, "a"), LabelledData.of(pixels / 255, "b")])
+    ("values of 'a' go up to 255 and those of 'b' up to 1: divide the former by 255 if both are images",)
+    """
+    kinds = {side.name: _kind(side) for side in sides}
+    bytes_, fractions = ([name for name, kind in kinds.items() if kind == wanted] for wanted in ("bytes", "fractions"))
+    if not bytes_ or not fractions:
+        return ()
+    return (
+        f"values of {bytes_[0]!r} go up to 255 and those of {fractions[0]!r} up to 1: divide the former by 255 if both "
+        "are images",
+    )
+
+
+def _kind(data: LabelledData) -> str:
+    """Whether values are "bytes", "fractions" of them, or neither, judging by some rows."""
+    if data.n_features < FEWEST_PIXELS or data.columns is not None:
+        return ""
+    places = np.unique(np.linspace(0, data.n_points - 1, _ROWS).astype(int))
+    values = np.concatenate([data.rows(slice(place, place + 1)) for place in places]).astype(np.float64)
+    low, high = values.min(), values.max()
+    if low >= 0 and _BRIGHT <= high <= 255 and (values == np.round(values)).all():
+        return "bytes"
+    return "fractions" if low >= -1 - _ROUNDING and 0.5 < high <= 1 + _ROUNDING else ""

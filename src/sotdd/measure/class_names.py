@@ -1,0 +1,139 @@
+"""Names of classes that count: the distance of points that carry the name of their class with them.
+
+With ``label_names="match"`` a point x of class c stands for (f x, r e_c), where x is scaled, e_c is the unit vector of
+the name among all C names of the datasets compared, f² = (d + C) / d and r² = d + C. The distance is that of the plain
+definition between such points: it is a metric wherever that is, and every estimator of it holds. By r, two names are as
+far apart as two random points are in their features (root mean square); by f, features count as they do without names.
+
+Targets that were cut into bins are numbers: in place of e_c stands the target itself, in units of its own spread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import check_choice
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.more_columns import beside
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler, scaler_for
+from sotdd.results.distance import Distance
+
+# How names of classes count in a distance; "auto" is "match" for targets that were cut into bins, else "ignore".
+NamesInDistance: TypeAlias = Literal["auto", "ignore", "match"]
+
+_SAID = "classes are matched by name"
+_SAID_OF_TARGETS = "targets count as numbers"
+
+
+def names_count(label_names: object, data: Sequence[LabelledData], projections: Projections | None) -> bool:
+    """Whether names, or the numbers behind bins, count between these datasets; projections do not know them."""
+    chosen: NamesInDistance = check_choice(label_names, "label_names", ("auto", "ignore", "match"))
+    if chosen == "auto":
+        return projections is None and all(part.origin.target is not None for part in data)
+    return chosen == "match"
+
+
+@dataclass(frozen=True, eq=False)
+class NamedClasses:
+    """Datasets whose points carry the names of their classes.
+
+    Attributes
+    ----------
+    features
+        The datasets without names.
+    datasets
+        Their points with names, (n, d + C), still without scale.
+    settings
+        How to draw projections for them, with a scaler of their own.
+    scaler
+        That of the features alone.
+    columns
+        The names of the features alone.
+    said
+        What a reader should know.
+    """
+
+    features: Sequence[LabelledData]
+    datasets: list[LabelledData]
+    settings: dict[str, Any]
+    scaler: Scaler | None
+    columns: tuple[str, ...] | None
+    said: str
+
+    @classmethod
+    def of(
+        cls, data: Sequence[LabelledData], settings: Mapping[str, Any], projections: Projections | None
+    ) -> NamedClasses:
+        """Put names beside the features of datasets that are compared."""
+        if projections is not None:
+            raise SotddError(
+                "projections are given, which do not know names of classes: leave label_names='match' out."
+            )
+        scale = settings.get("scale", "auto")
+        scaler = scaler_for(scale, data)
+        unit = 1.0 if scaler is not None else scaler_for("pooled", data).scale  # type: ignore[union-attr]  # there is one
+        targets = all(part.origin.target is not None for part in data)
+        more: Sequence[NDArray[Any]] = _targets(data) if targets else _names(data)
+        d, c = data[0].n_features, more[0].shape[1]
+        every = np.concatenate(more)
+        centre = every.mean(axis=0, dtype=np.float64)
+        spread = scaler_for("features", [_alone(every)]).scale if targets else 1.0  # type: ignore[union-attr]  # as above
+        whole = Scaler(
+            np.concatenate([np.zeros(d) if scaler is None else scaler.centre, centre]),
+            np.concatenate(
+                [
+                    (np.ones(d) if scaler is None else scaler.scales) / math.sqrt((d + c) / d),
+                    np.broadcast_to(spread / (math.sqrt(d + c) * float(unit)), c),
+                ]
+            ),
+            remarks=() if scaler is None else scaler.remarks,
+        )
+        drawn = {**settings, "scale": whole}
+        if scaler is None and settings.get("label_law") in (None, "moments"):
+            drawn["label_law"] = "paper"  # nothing is cut where features are as they are
+        there = [_with(part, columns) for part, columns in zip(data, more, strict=True)]
+        columns = next((part.columns for part in data if part.columns is not None), None)
+        return cls(data, there, drawn, scaler, columns, _SAID_OF_TARGETS if targets else _SAID)
+
+    def forgotten(self) -> list[LabelledData]:
+        """The datasets with all names at their centre, in one class."""
+        scaler: Scaler = self.settings["scale"]
+        centre = scaler.centre[self.features[0].n_features :]
+        return [_forgotten(part, np.broadcast_to(centre, (part.n_points, len(centre)))) for part in self.features]
+
+    def result(self, distance: Distance) -> Distance:
+        """A distance between these datasets, with the scaler and the columns of the features."""
+        return replace(distance, scaler=self.scaler, columns=self.columns, remarks=(self.said, *distance.remarks))
+
+
+def _names(data: Sequence[LabelledData]) -> list[NDArray[np.uint8]]:
+    """Of each dataset e_c (n, C); the order of names does not depend on that of the datasets."""
+    names = sorted({name for part in data for name in part.classes}, key=lambda name: (type(name).__name__, str(name)))
+    places = {name: place for place, name in enumerate(names)}
+    unit = np.eye(len(names), dtype=np.uint8)
+    return [unit[[places[name] for name in part.classes]][part.codes] for part in data]
+
+
+def _targets(data: Sequence[LabelledData]) -> list[NDArray[np.float64]]:
+    """Of each dataset its numbers (n, 1)."""
+    return [part.origin.target.values[:, None] for part in data if part.origin.target is not None]
+
+
+def _alone(values: NDArray[Any]) -> LabelledData:
+    return LabelledData.of(values, "targets")
+
+
+def _with(data: LabelledData, more: NDArray[Any]) -> LabelledData:
+    return replace(data, features=beside(data.features, more), columns=None)
+
+
+def _forgotten(data: LabelledData, more: NDArray[Any]) -> LabelledData:
+    return replace(_with(data, more), classes=("all",), codes=np.zeros(data.n_points, np.int32))

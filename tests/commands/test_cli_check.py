@@ -171,7 +171,7 @@ def test_test(files, run):
         (["check", "reference.npz", "same.npz", "--fail-above", "-1"], "--fail-above is -1"),
         (["check", "reference.npz", "same.npz", "--p-value", "5"], "--p-value is 5"),
         (["check", "reference.npz", "missing.npz"], "there is no file missing.npz"),
-        (["check", "s.sotdd", "same.npz"], "give the data, or decide by --fail-above alone"),
+        (["check", "s.sotdd", "same.npz", "--p-value", "0.1"], "give the data, or leave --p-value out"),
         (["check", "s.sotdd", "same.npz", "--fail-above", "1", "--p-value", "0.1"], "no points to shuffle"),
         (["check", "reference.npz", "same.npz", "--label-names", "yes"], "--label-names is 'yes'"),
         (

@@ -74,9 +74,10 @@ def test_every_law_and_setting_is_among_those_tested():
 @pytest.mark.parametrize("law", list(laws_with_settings()), ids=repr)
 def test_a_law_comes_back_from_json(rng, law):
     x = rng.normal(size=(30, 64))
-    original = sotdd.Projections.fit([x], n_projections=128, seed=11, **settings_of(law))
-    again = restored(json.loads(json.dumps(original.recipe())), original.scaler, original.fingerprint)
-    assert_same(original, again)
+    for tilt in (False, True):
+        original = sotdd.Projections.fit([x], n_projections=128, seed=11, tilt=tilt, **settings_of(law))
+        recipe = json.loads(json.dumps(original.recipe()))
+        assert_same(original, restored(recipe, original.scaler, original.fingerprint, original.tilt))
 
 
 @pytest.mark.parametrize("law", list(laws_with_settings()), ids=repr)
@@ -96,10 +97,9 @@ def test_a_saved_sketch_opens_as_it_was_and_sketches_more(rng, tmp_path, law):
 @pytest.mark.parametrize("settings", [{"scale": None}, {"seed": 10**20}, {"shared_directions": False}])
 def test_the_rest_of_a_recipe_comes_back(rng, settings):
     original = sotdd.Projections.fit([rng.normal(size=(30, 5))], n_projections=128, **settings)
-    again = restored(json.loads(json.dumps(original.recipe())), original.scaler, original.fingerprint)
-    assert_same(original, again)
-    later = original.from_block(3, 128)
-    assert_same(later, restored(json.loads(json.dumps(later.recipe())), later.scaler, later.fingerprint))
+    for one in (original, original.from_block(3, 128)):
+        recipe = json.loads(json.dumps(one.recipe()))
+        assert_same(one, restored(recipe, one.scaler, one.fingerprint, one.tilt))
 
 
 class Coordinates:
@@ -125,4 +125,6 @@ def test_what_is_known_by_name_only_is_refused(rng, settings, said):
 def test_other_draws_are_refused(rng):
     original = sotdd.Projections.fit([rng.normal(size=(30, 5))], n_projections=64)
     with pytest.raises(sotdd.SotddError, match="come out differently"):
-        restored(original.recipe(), original.scaler, "0" * 16)
+        restored(original.recipe(), original.scaler, "0" * 16, original.tilt)
+    with pytest.raises(sotdd.SotddError, match="cannot be drawn from their description alone"):
+        restored(original.recipe(), original.scaler, original.fingerprint)

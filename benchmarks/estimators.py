@@ -127,7 +127,7 @@ def _tilted(pair: Pair, seed: int, count: int) -> sotdd.Distance:
 
 def _label_control(pair: Pair, seed: int, count: int) -> sotdd.Distance:
     data = labelled_pair(*pair)
-    return _through(pair, sotdd.Projections.fit(data, n_projections=count, seed=seed), "controlled")
+    return _through(pair, sotdd.Projections.fit(data, n_projections=count, seed=seed, tilt=False), "controlled")
 
 
 def _sobol(pair: Pair, seed: int, count: int, *, directions: bool) -> sotdd.Distance:

@@ -79,12 +79,12 @@ def whole_calls(table: Table, n: int, count: int, turns: int) -> None:
     """Plain and default calls, by both laws of directions."""
     data = [labelled(n, 784, seed) for seed in (0, 1)]
     for name, law in LAWS.items():
-        recipe = sotdd.Projections.fit(data, n_projections=count, directions=law)
+        recipe = sotdd.Projections.fit(data, n_projections=count, directions=law, tilt=False)
         given = partial(compare, data, [(0, 1)], recipe, 2, device="cuda")
         table.add(f"plain, L = {count:,}, projections given ({name})", milliseconds(given, turns), 80, "ms")
 
         def fresh(law: Any = law) -> object:  # noqa: ANN401
-            drawn = sotdd.Projections.fit(data, n_projections=count, directions=law, scale=recipe.scaler)  # noqa: B023
+            drawn = sotdd.Projections.fit(data, n_projections=count, directions=law, scale=recipe.scaler, tilt=False)  # noqa: B023
             return compare(data, [(0, 1)], drawn, 2, device="cuda")
 
         table.add(f"the same, drawn in the call ({name})", milliseconds(fresh, turns), 80, "ms")
@@ -138,7 +138,7 @@ def pictures(table: Table, n: int = 5000, count: int = 500_000) -> None:
     generator = torch.Generator("cuda").manual_seed(0)
     draw = partial(torch.randint, dtype=torch.uint8, device="cuda", generator=generator)
     data = [LabelledData.of((draw(256, (n, 3, 224, 224)), np.arange(n) % 20), name) for name in ("one", "other")]
-    recipe = sotdd.Projections.fit(data, n_projections=count, directions=sotdd.Hadamard())
+    recipe = sotdd.Projections.fit(data, n_projections=count, directions=sotdd.Hadamard(), tilt=False)
     torch.cuda.synchronize()
     began = time.perf_counter()
     compare(data, [(0, 1)], recipe, 2, device="cuda")

@@ -69,7 +69,7 @@ class View:
 
 
 def _recipe(data: sotdd.LabelledData, law: LabelLaw, n_projections: int, seed: int) -> sotdd.Projections:
-    return sotdd.Projections.fit([data], n_projections=n_projections, label_law=law, scale=None, seed=seed)
+    return sotdd.Projections.fit([data], n_projections=n_projections, label_law=law, scale=None, seed=seed, tilt=False)
 
 
 def class_distances(view: View, pairs: Sequence[tuple[int, int]]) -> Doubles:

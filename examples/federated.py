@@ -2,7 +2,7 @@
 
     python examples/federated.py
 
-All agree on a recipe: here the sketch of a public reference, a file of a few hundred kilobytes. The clinics hold
+All agree on a recipe: here the sketch of a public reference, a file of less than a megabyte. The clinics hold
 different parts of one study, so they first exchange class statistics, then counts of projected values. The result
 is the sketch of the whole study, close to what all data in one place would give. The laboratory sends a sketch of
 its own. The script lists every file that is exchanged; none of them contains data points.

@@ -22,7 +22,7 @@ from sotdd.sketches.levels import Levels
 Pair = tuple[Any, Any]
 
 # Projections and quantiles; and whether values are stored in 16 bits.
-WAYS = [(1000, 384, False), (1000, 128, False), (512, 128, False), (512, 96, True), (256, 96, False), (256, 96, True)]
+WAYS = [(1000, 384, False), (1000, 128, False), (512, 128, False), (512, 96, True), (384, 64, True), (256, 96, True)]
 TRUE = 20_000
 
 

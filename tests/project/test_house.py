@@ -42,7 +42,7 @@ def test_imports_go_downward():
     [
         ("distance(a, b)", 24, 2),
         ("pairwise of three", 30, 3),
-        ("sketch(a).distance(sketch(b))", 30, 2),
+        ("sketch(a).distance(sketch(b))", 34, 2),
         ("sotdd distance x.csv y.parquet", 60, 2),
     ],
 )

@@ -30,6 +30,7 @@ NAMES = {
     "Scaler",
     "Sketch",
     "SketchBuilder",
+    "SketchWindow",
     "SotddError",
     "Span",
     "Sphere",

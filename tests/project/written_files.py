@@ -7,7 +7,7 @@ import numpy as np
 import sotdd
 from sotdd.inputs.encode import _keep
 
-KINDS = ["sketch", "builder", "statistics", "csv", "report", "vectors"]
+KINDS = ["sketch", "builder", "window", "statistics", "csv", "report", "vectors"]
 
 
 def made(version):
@@ -20,6 +20,7 @@ def made(version):
     return {
         "sketch": sotdd.sketch((x, y), projections).save,
         "builder": sotdd.SketchBuilder(projections).add(x, y).save,
+        "window": sotdd.SketchWindow(projections).add("part", x, y).save,
         "statistics": sotdd.ClassStatistics(projections).add(x, y).save,
         "csv": matrix.to_csv,
         "report": lambda path: sotdd.report(matrix, path, title=f"version {version}"),
@@ -33,6 +34,8 @@ def version_of(kind, path):
         return sotdd.Sketch.load(path).n_projections // 64 - 1
     if kind == "builder":
         return sotdd.SketchBuilder.load(path).projections.n_projections // 64 - 1
+    if kind == "window":
+        return sotdd.SketchWindow.load(path).projections.n_projections // 64 - 1
     if kind == "statistics":
         return sotdd.ClassStatistics.load(path).projections.n_projections // 64 - 1
     if kind == "vectors":

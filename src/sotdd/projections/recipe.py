@@ -238,15 +238,6 @@ class Projections:
         return isinstance(drawn, (Directions, TurnedDirections)) and drawn.importance is not None
 
     @property
-    def weights(self) -> NDArray[np.float64] | None:
-        """(L,) what each projection counts by in a mean; None where all count the same."""
-        if not self.weighted:
-            return None
-        starts = range(0, self.n_projections, BLOCK)
-        weights = np.concatenate([self.draw(start, start + BLOCK).importance for start in starts])
-        return None if (weights == 1).all() else weights
-
-    @property
     def tilt(self) -> Tilted | None:
         """The law of directions where it was learnt from data; None for others."""
         laws = self.source.source if isinstance(self.source, Later) else self.source

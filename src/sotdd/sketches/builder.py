@@ -16,6 +16,7 @@ from sotdd.inputs.column_names import taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
+from sotdd.sketches.controls import weights_of
 from sotdd.sketches.counting import (
     Histograms,
     Portion,
@@ -188,7 +189,7 @@ class SketchBuilder:
             (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
             halves=self.groups.halves(),
             spacing=self.levels.spacing,
-            weights=projections.weights,
+            weights=weights_of(projections),
             tilt=projections.tilt,
             controls=whole.powers.carried({label: whole.counts[label] for label in whole.classes}),
         )

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sotdd.engines.controls import Controls, Lengths, controlled_by, pair_columns
 from sotdd.engines.protocol import Engine, View
 from sotdd.inputs.data import LabelledData
+from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
 from sotdd.results.estimators import FEWEST_FITTED
 
@@ -65,6 +66,15 @@ class Carried:
         if lengths is not None:  # as a file keeps it, so that a sketch from one gives the same numbers
             lengths = replace(lengths, mean=lengths.mean.astype(np.float32).astype(np.float64))
         return cls(narrow, values, lengths)
+
+
+def weights_of(projections: Projections) -> NDArray[np.float64] | None:
+    """(L,) what each projection counts by in a mean; None where all count the same."""
+    if not projections.weighted:
+        return None
+    starts = range(0, projections.n_projections, BLOCK)
+    weights = np.concatenate([projections.draw(start, start + BLOCK).importance for start in starts])
+    return None if (weights == 1).all() else weights
 
 
 class Carrying:

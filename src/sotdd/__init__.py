@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from sotdd.sketches.builder import SketchBuilder
     from sotdd.sketches.catalog.catalog import Catalog
     from sotdd.sketches.making import sketch
+    from sotdd.sketches.private_builder import PrivateBuilder
+    from sotdd.sketches.private_release import PrivateCounts, PrivateStatistics
     from sotdd.sketches.sketch import Sketch
     from sotdd.sketches.statistics import ClassStatistics
     from sotdd.sketches.streaming import sketch_stream
@@ -73,6 +75,9 @@ __all__ = [
     "Moments",
     "NoiseFloor",
     "Orthogonal",
+    "PrivateBuilder",
+    "PrivateCounts",
+    "PrivateStatistics",
     "Projections",
     "Ranked",
     "Ranking",
@@ -144,6 +149,9 @@ _HOMES = {
     "SketchBuilder": "sotdd.sketches.builder",
     "Catalog": "sotdd.sketches.catalog.catalog",
     "sketch": "sotdd.sketches.making",
+    "PrivateBuilder": "sotdd.sketches.private_builder",
+    "PrivateCounts": "sotdd.sketches.private_release",
+    "PrivateStatistics": "sotdd.sketches.private_release",
     "Sketch": "sotdd.sketches.sketch",
     "ClassStatistics": "sotdd.sketches.statistics",
     "sketch_stream": "sotdd.sketches.streaming",

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sotdd.sketches.levels import Levels
 from sotdd.sketches.privacy import Doubles
 
-# Sums of bins beyond this many standard deviations of their noise hold points.
-_BEYOND_NOISE = 4.0
+# Points begin where a running sum rises by more than this many standard deviations of the noise on all bins together.
+# Lower, and noise is taken for points far from all others; higher, and tails are cut off, which costs less.
+_BEYOND_NOISE = 0.9
 
 
 def masses_of(noisy: NDArray[np.integer], variance: float, total: float) -> Doubles:
@@ -58,13 +59,11 @@ def moved_by_noise(masses: Doubles, variance: float, edges: Doubles, levels: Lev
 
 
 def _first_filled(row: Doubles, variance: float) -> int:
-    """Where points begin: the lowest running sum before the first that noise does not explain."""
+    """Where points begin: the first bin at which the running sum is farther above its lowest than noise carries it."""
     sums = np.cumsum(row)
-    beyond = sums - np.minimum.accumulate(np.concatenate([[0.0], sums[:-1]]))  # since the lowest before
-    found = np.flatnonzero(beyond > _BEYOND_NOISE * np.sqrt(variance * np.arange(1, len(row) + 1)))
-    if not found.size:
-        return 0
-    return int(np.argmin(np.concatenate([[0.0], sums[: found[0]]])))
+    risen = sums - np.minimum.accumulate(np.concatenate([[0.0], sums[:-1]]))
+    found = np.flatnonzero(risen > _BEYOND_NOISE * np.sqrt(variance * len(row)))
+    return int(found[0]) if found.size else 0
 
 
 def _onto_simplex(row: Doubles, total: float) -> Doubles:

@@ -33,7 +33,7 @@ SHARES = {"sizes": 0.04, "sums": 0.48, "bins": 0.48}
 
 # A larger ε promises nothing; at a smaller δ the curve is below what float64 tells apart.
 _LARGEST_EPSILON = 1e6
-_SMALLEST_DELTA = 1e-15
+_SMALLEST_DELTA = 1e-12
 _HALVINGS = 200
 
 

@@ -6,15 +6,15 @@ import pickle
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from scipy import integrate, stats
 
 import sotdd
-from safetensors.numpy import load_file
 from sketches.cases import labelled
 from sotdd.sketches.denoising import masses_of, quantiles_of_masses
 from sotdd.sketches.levels import Levels
-from sotdd.sketches.private_counting import Bounds, ExactCounts
 from sotdd.sketches.privacy import SHARES, Budget, Lengths, Noise, delta_of
+from sotdd.sketches.private_counting import Bounds, ExactCounts
 
 
 @pytest.fixture
@@ -23,9 +23,7 @@ def projections(rng):
 
 
 def private(projections, data, seed=0, classes=range(4), epsilon=1.0, delta=1e-6, **settings):
-    builder = sotdd.PrivateBuilder(
-        projections, classes=classes, epsilon=epsilon, delta=delta, seed=seed, **settings
-    )
+    builder = sotdd.PrivateBuilder(projections, classes=classes, epsilon=epsilon, delta=delta, seed=seed, **settings)
     return builder.add(*data)
 
 
@@ -171,6 +169,16 @@ def test_noise_has_the_law_and_the_scale_that_it_should_have(delta, law):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_rarest_random_numbers_are_finite_noise(delta):
+    """All bits zero, and all bits one."""
+    for byte, sign in ((b"\x00", -1), (b"\xff", 1)):
+        noise = Noise(Budget(1.0, delta))
+        noise.bytes = lambda size, byte=byte: size * byte
+        (drawn,) = noise.on_sums(np.zeros(1), 1.0)
+        assert 8 < sign * drawn < 40
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_released_numbers_have_the_noise_that_the_bounds_ask_for(rng, projections, delta):
     data = labelled(rng, 3000)
     exact = ExactCounts(projections, range(4), Bounds.of(projections))
@@ -286,7 +294,8 @@ def test_with_much_budget_distances_are_those_without_noise(rng, projections, de
     assert one.distance(plain[1]).value == pytest.approx(true, rel=0.02)
     assert one.distance(plain[0]).value < 0.03 * true
     assert np.abs(one.counts - plain[0].counts).max() <= 1
-    assert one.distance(two, p=1).value == pytest.approx(plain[0].distance(plain[1], 1, estimator="plain").value, rel=0.02)
+    first = plain[0].distance(plain[1], 1, estimator="plain").value
+    assert one.distance(two, p=1).value == pytest.approx(first, rel=0.02)
 
 
 def test_less_budget_is_more_error_and_the_remark_says_how_much(rng):

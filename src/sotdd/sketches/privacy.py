@@ -127,11 +127,11 @@ class Noise:
         return self.bytes(16).hex()
 
     def _drawn(self, shape: tuple[int, ...], scale: float) -> Doubles:
-        """Noise from uniform numbers of 53 bits, none of them 0 or 1, by the quantile function of its law."""
+        """Noise from uniform numbers of 52 bits, none of them 0 or 1, by the quantile function of its law."""
         from scipy.special import ndtri
 
         size = math.prod(shape)
-        uniform = ((np.frombuffer(self.bytes(8 * size), np.uint64) >> np.uint64(11)) + 0.5) * 2.0**-53
+        uniform = ((np.frombuffer(self.bytes(8 * size), np.uint64) >> np.uint64(12)) + 0.5) * 2.0**-52
         if self.budget.delta:
             drawn = ndtri(uniform)
         else:

@@ -21,6 +21,7 @@ from sotdd.sketches.statistics import opened_batch
 
 _BINS = 32
 _MOST_BINS = 1 << 14
+_MOST_CLASSES = 100_000
 
 
 class PrivateBuilder:
@@ -46,7 +47,7 @@ class PrivateBuilder:
         Projected values beyond ±reach count as at the end. By default 5, which is five spreads of scaled data.
     max_label
         What a row adds to the sums of label polynomials is brought back to this many times their length over a normal
-        law. By default 4; a larger one for data with heavy tails, at more noise.
+        law. By default 6; a larger one for data with heavy tails, at more noise.
     n_bins
         How many bins of each projection are released. More are finer, and noisier.
     seed
@@ -185,6 +186,8 @@ def _checked_classes(classes: object) -> tuple[Hashable, ...]:
     """Distinct labels, or an error."""
     if isinstance(classes, (str, bytes)) or not isinstance(classes, (Sequence, np.ndarray, range)):
         raise SotddError(f"classes is {described(classes)}: expected a list of all labels that there can be.")
+    if len(classes) > _MOST_CLASSES:
+        raise SotddError(f"classes holds {len(classes):,} labels: expected at most {_MOST_CLASSES:,}.")
     values = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
     try:
         distinct = tuple(dict.fromkeys(values))

@@ -28,7 +28,7 @@ from sotdd.sketches.privacy import Doubles, Lengths
 # Bins of each class and projection, from -reach to reach, which are put together before they are released.
 FINE = 1024
 # How long the label polynomials of a row may be together, in units of their length over a normal law.
-_LABELS = 4.0
+_LABELS = 6.0
 # How much memory the counts of all classes may take.
 _MOST_BYTES = 512 << 20
 # Means nearer to the centre than this share of the spread are no chance, but for more points than there are.
@@ -69,7 +69,7 @@ class Bounds:
             raise SotddError(f"reach is {described(reach)}: expected a number that float32 can hold with its square.")
         label = _LABELS if max_label is None else check_positive(max_label, "max_label", "a positive number or None")
         if label > 1e6:
-            raise SotddError(f"max_label is {described(max_label)}: expected at most 1,000,000; 4 is usual.")
+            raise SotddError(f"max_label is {described(max_label)}: expected at most 1,000,000; {_LABELS:g} is usual.")
         return cls(norm, width, label)
 
     def lengths(self, n_projections: int) -> Mapping[str, Lengths]:

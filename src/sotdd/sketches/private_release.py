@@ -54,6 +54,23 @@ class PrivateStatistics:
         (C, L) noisy sums of the label polynomials.
     size_variance, sum_variances
         The variance of the noise on them: one number, and (L,).
+
+    Examples
+    --------
+    Two parties hold parts of one dataset, and add up what they release:
+
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> projections = sotdd.Projections.fit([rng.normal(size=(500, 3))], n_projections=32)
+    >>> budget = {"classes": [0, 1], "epsilon": 1, "delta": 1e-6}
+    >>> here, there = (sotdd.PrivateBuilder(projections, **budget, seed=seed) for seed in range(2))
+    >>> for party in (here, there):
+    ...     _ = party.add(rng.normal(1, 1, size=(9000, 3)), rng.integers(2, size=9000))
+    >>> together = here.statistics().merge(there.statistics())
+    >>> together
+    PrivateStatistics(about 17,930 points, ε = 1, δ = 1e-06 each)
+    >>> here.release(together).merge(there.release(together)).finish("all").classes
+    (0, 1)
     """
 
     projections: Projections
@@ -169,6 +186,16 @@ class PrivateCounts:
         (L, H) noisy counts in even bins.
     variance
         The variance of the noise on each.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> projections = sotdd.Projections.fit([rng.normal(size=(500, 3))], n_projections=32)
+    >>> builder = sotdd.PrivateBuilder(projections, classes=["a", "b"], epsilon=2, delta=0, seed=0)
+    >>> released = builder.add(rng.normal(size=(9000, 3)), rng.choice(["a", "b"], size=9000)).release()
+    >>> released.variance > 0, released.finish("mine").name
+    (True, 'mine')
     """
 
     statistics: PrivateStatistics

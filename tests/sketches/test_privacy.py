@@ -84,6 +84,12 @@ def test_one_row_changes_no_more_than_is_claimed(rng, kind, d, made):
             assert np.isfinite(change).all()
             assert np.sqrt((change**2.0).sum()) <= claimed[name].root_of_squares * (1 + 1e-9)
             assert np.abs(change).sum() <= claimed[name].sum_of_sizes * (1 + 1e-9)
+        normal, laplace = Budget(0.8, 1e-6), Budget(0.8, 0.0)
+        parts = [(change, claimed[name], SHARES[name]) for name, change in changes.items()]
+        squares = sum((change**2.0).sum() / normal.scale(length, share) ** 2 for change, length, share in parts)
+        sizes = sum(np.abs(change).sum() / laplace.scale(length, share) for change, length, share in parts)
+        assert delta_of(math.sqrt(squares), 0.8) <= 1e-6 * (1 + 1e-6)
+        assert sizes <= 0.8 * (1 + 1e-9)
 
 
 def test_the_bounds_are_reached_so_that_no_noise_is_wasted(rng, projections):

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from sotdd.sketches.catalog.catalog import Catalog
     from sotdd.sketches.making import sketch
     from sotdd.sketches.private_builder import PrivateBuilder
-    from sotdd.sketches.private_release import PrivateCounts, PrivateStatistics
+    from sotdd.sketches.private_release import PrivateCounts
+    from sotdd.sketches.private_statistics import PrivateStatistics
     from sotdd.sketches.sketch import Sketch
     from sotdd.sketches.statistics import ClassStatistics
     from sotdd.sketches.streaming import sketch_stream
@@ -151,7 +152,7 @@ _HOMES = {
     "sketch": "sotdd.sketches.making",
     "PrivateBuilder": "sotdd.sketches.private_builder",
     "PrivateCounts": "sotdd.sketches.private_release",
-    "PrivateStatistics": "sotdd.sketches.private_release",
+    "PrivateStatistics": "sotdd.sketches.private_statistics",
     "Sketch": "sotdd.sketches.sketch",
     "ClassStatistics": "sotdd.sketches.statistics",
     "sketch_stream": "sotdd.sketches.streaming",

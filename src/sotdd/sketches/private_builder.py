@@ -16,7 +16,8 @@ from sotdd.projections.recipe import Projections
 from sotdd.sketches.memory import within_memory
 from sotdd.sketches.privacy import SHARES, Budget, Noise
 from sotdd.sketches.private_counting import Bounds, ExactCounts, checked_terms
-from sotdd.sketches.private_release import Party, PrivateCounts, PrivateStatistics, refuse_unlike
+from sotdd.sketches.private_release import PrivateCounts
+from sotdd.sketches.private_statistics import Party, PrivateStatistics, refuse_unlike
 from sotdd.sketches.statistics import opened_batch
 
 _BINS = 32

@@ -15,7 +15,8 @@ from sotdd.sketches.file import Arrays, Header, content_of, packed, unpacked
 from sotdd.sketches.memory import within_memory
 from sotdd.sketches.privacy import Budget
 from sotdd.sketches.private_counting import Bounds, checked_terms
-from sotdd.sketches.private_release import Party, PrivateCounts, PrivateStatistics
+from sotdd.sketches.private_release import PrivateCounts
+from sotdd.sketches.private_statistics import Party, PrivateStatistics
 
 _STATISTICS, _COUNTS = "private statistics", "private counts"
 

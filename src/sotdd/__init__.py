@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from sotdd.sketches.builder import SketchBuilder
     from sotdd.sketches.catalog.catalog import Catalog
     from sotdd.sketches.making import sketch
+    from sotdd.sketches.private_builder import PrivateBuilder
+    from sotdd.sketches.private_release import PrivateCounts
+    from sotdd.sketches.private_statistics import PrivateStatistics
     from sotdd.sketches.sketch import Sketch
     from sotdd.sketches.statistics import ClassStatistics
     from sotdd.sketches.streaming import sketch_stream
@@ -74,6 +77,9 @@ __all__ = [
     "Moments",
     "NoiseFloor",
     "Orthogonal",
+    "PrivateBuilder",
+    "PrivateCounts",
+    "PrivateStatistics",
     "Projections",
     "Ranked",
     "Ranking",
@@ -147,6 +153,9 @@ _HOMES = {
     "SketchWindow": "sotdd.sketches.window",
     "Catalog": "sotdd.sketches.catalog.catalog",
     "sketch": "sotdd.sketches.making",
+    "PrivateBuilder": "sotdd.sketches.private_builder",
+    "PrivateCounts": "sotdd.sketches.private_release",
+    "PrivateStatistics": "sotdd.sketches.private_statistics",
     "Sketch": "sotdd.sketches.sketch",
     "ClassStatistics": "sotdd.sketches.statistics",
     "sketch_stream": "sotdd.sketches.streaming",

@@ -149,11 +149,11 @@ def wrong(seed: int) -> str | None:
     within = _OF_VALUES * float(np.max(largest)) * max(1.0, float(np.max(importance))) + _OF_DISTANCE * value
     if not abs(measured.value - value) <= within:
         return f"setting {seed}: {measured.value!r} is not {value!r} (within {within:.1e}): {setting.words}"
-    return _wrong_loss(setting, expected, within, seed)
+    return _wrong_loss(setting, expected * importance, within, seed)
 
 
 def _wrong_loss(setting: Setting, expected: np.ndarray, within: float, seed: int) -> str | None:
-    """The same for the loss in float64, where it has a gradient: it knows no weights, maps nor summaries."""
+    """The same for the loss in float64, where it has a gradient: it knows no maps nor summaries."""
     points = [torch.tensor(np.asarray(side[0], np.float64)) for side in (setting.a, setting.b)]
     labels = [side[1].tolist() for side in (setting.a, setting.b)]
     try:

@@ -154,6 +154,7 @@ POOLS: dict[str, tuple[str, ...]] = {
     "SketchBuilder.add.features": DATA,
     "SketchWindow.add.features": DATA,
     "ClassStatistics.add.features": DATA,
+    "PrivateBuilder.add.features": DATA,
     "ScaleStatistics.add.features": DATA,
     "part": ("'mon'", "'tue'", "''", "None", "5", "'a' * 10**6", "[]"),
     "labels": (
@@ -280,9 +281,23 @@ POOLS: dict[str, tuple[str, ...]] = {
     "sketch": ("in_sketch()", "in_sketch(seed=1)", "in_sketch(n_projections=5)", "None", "pair()", "'a.sotdd'"),
     "other": (
         "in_sketch(seed=1)", "built(seed=1)", "counted(seed=1)", "spread(seed=1)", "in_sketch(n_projections=5)", "None",
+        "a_private(seed=1).statistics()", "a_private(seed=1).release()",
         "pair()", "5", "'a.sotdd'",
     ),
     "half": FLAGS,
+    "classes": (
+        "[0, 1, 2]", "range(3)", "np.arange(3)", "list('ab')", "[]", "[0, 0]", "'ab'", "None", "5", "[[1]]", "[nan]",
+        "range(10**9)", "{'a': 1}", "np.zeros((2, 2))",
+    ),
+    "epsilon": ("1000", *NUMBERS),
+    "delta": ("0", "1e-6", "0.1", "1e-300", "0.5", *NUMBERS),
+    "max_norm": ("None", *NUMBERS),
+    "reach": ("None", "5", *NUMBERS),
+    "max_label": ("None", *NUMBERS),
+    "n_bins": COUNTS,
+    "together": (
+        "None", "a_private().statistics()", "a_private(seed=1).statistics()", "counted()", "5", "in_sketch()",
+    ),
     "dim": ("4", "1", "128", "0", "-1", "10**18", "10**30", "2.5", "None"),
     "statistics": ("None", "counted()", "spread()", "5"),
     "load.path": FILES,

@@ -17,6 +17,7 @@ from benchmarks import (
     labels,
     peers,
     plain_torch,
+    privacy,
     scale,
     sketches,
     structured,
@@ -57,6 +58,20 @@ def test_the_benchmark_of_sketches_runs_at_a_small_size():
     assert found.count("\n") == 5
     fine, *others = (float(line.split("|")[4]) for line in found.splitlines()[2:])
     assert fine < min(others)
+
+
+def test_the_benchmark_of_privacy_runs_at_a_small_size(rng):
+    def images(shift, n=900):
+        return rng.normal(shift, 1, size=(n, 6)), rng.integers(3, size=n)
+
+    names = ("mnist", "fashion_mnist", "kmnist", "emnist_letters", "one half", "the other")
+    data = {name: images(0.5 * number) for number, name in enumerate(names)}
+    by_budget = privacy.by_budget(data, 2, count=8).splitlines()
+    assert len(by_budget) == 8
+    few, *_, much = (float(cell.split("±")[0]) for cell in by_budget[2].split("|")[5:-1])
+    true = float(by_budget[2].split("|")[4])
+    assert abs(much - true) < abs(few - true)
+    assert privacy.by_size(data, 2, (500, 900)).count("\n") == 4
 
 
 def test_every_benchmark_runs_at_a_small_size():

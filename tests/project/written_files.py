@@ -7,7 +7,24 @@ import numpy as np
 import sotdd
 from sotdd.inputs.encode import _keep
 
-KINDS = ["sketch", "builder", "window", "statistics", "csv", "report", "vectors"]
+KINDS = [
+    "sketch",
+    "builder",
+    "window",
+    "statistics",
+    "private statistics",
+    "private counts",
+    "csv",
+    "report",
+    "vectors",
+]
+_OF_PROJECTIONS = {
+    "sketch": sotdd.Sketch,
+    "builder": sotdd.SketchBuilder,
+    "window": sotdd.SketchWindow,
+    "statistics": sotdd.ClassStatistics,
+    "private statistics": sotdd.PrivateStatistics,
+}
 
 
 def made(version):
@@ -16,12 +33,15 @@ def made(version):
     n = 200 + 50 * version
     x, y = rng.normal(size=(n, 3)), rng.integers(3, size=n)
     projections = sotdd.Projections.fit([(x, y)], n_projections=64 * (1 + version), seed=1)
+    private = sotdd.PrivateBuilder(projections, classes=range(3), epsilon=1, delta=0).add(x[:100], y[:100])
     matrix = sotdd.pairwise({"a": x, "b": x + 1}, n_projections=16)
     return {
         "sketch": sotdd.sketch((x, y), projections).save,
         "builder": sotdd.SketchBuilder(projections).add(x, y).save,
         "window": sotdd.SketchWindow(projections).add("part", x, y).save,
         "statistics": sotdd.ClassStatistics(projections).add(x, y).save,
+        "private statistics": private.statistics().save,
+        "private counts": private.release().save,
         "csv": matrix.to_csv,
         "report": lambda path: sotdd.report(matrix, path, title=f"version {version}"),
         "vectors": lambda path: _keep(Path(path), np.full((n, 50), version)),
@@ -30,14 +50,10 @@ def made(version):
 
 def version_of(kind, path):
     """Read a file, all of it, and say which version it is."""
-    if kind == "sketch":
-        return sotdd.Sketch.load(path).n_projections // 64 - 1
-    if kind == "builder":
-        return sotdd.SketchBuilder.load(path).projections.n_projections // 64 - 1
-    if kind == "window":
-        return sotdd.SketchWindow.load(path).projections.n_projections // 64 - 1
-    if kind == "statistics":
-        return sotdd.ClassStatistics.load(path).projections.n_projections // 64 - 1
+    if kind in _OF_PROJECTIONS:
+        return _OF_PROJECTIONS[kind].load(path).projections.n_projections // 64 - 1
+    if kind == "private counts":
+        return len(sotdd.PrivateCounts.load(path).counts) // 64 - 1
     if kind == "vectors":
         return int(np.load(path)[-1, -1])
     text = Path(path).read_text(encoding="utf-8")

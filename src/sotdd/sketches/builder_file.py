@@ -48,7 +48,7 @@ _BINS = "by doublings"
 @within_memory("the file of class statistics", "use fewer projections")
 def write_statistics(statistics: ClassStatistics, path: str | PathLike[str]) -> None:
     """Write the counts of classes, and what the label terms are computed from."""
-    header, arrays = _recipe_of(statistics.projections)
+    header, arrays = packed_projections(statistics.projections)
     header["seen"] = _put_statistics(statistics, arrays, "seen")
     write_whole(path, packed(_STATISTICS, header, arrays))
 
@@ -57,13 +57,13 @@ def write_statistics(statistics: ClassStatistics, path: str | PathLike[str]) -> 
 def read_statistics(path: str | PathLike[str], projections: Projections | None) -> ClassStatistics:
     """Read what `write_statistics` wrote."""
     checked = _opened(_STATISTICS, path)
-    return _take_statistics(checked.within("seen"), "seen", _projections(checked, projections, path))
+    return _take_statistics(checked.within("seen"), "seen", projections_in(checked, projections, path))
 
 
 @within_memory("the file of a builder", "use fewer projections, or two passes")
 def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
     """Write everything that a builder has counted."""
-    header, arrays = _recipe_of(builder.projections)
+    header, arrays = packed_projections(builder.projections)
     write_whole(path, packed(_BUILDER, header | _put_builder(builder, arrays, ""), arrays))
 
 
@@ -71,13 +71,13 @@ def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
 def read_builder(path: str | PathLike[str], projections: Projections | None) -> SketchBuilder:
     """Read what `write_builder` wrote."""
     checked = _opened(_BUILDER, path)
-    return _take_builder(checked, _projections(checked, projections, path), "")
+    return _take_builder(checked, projections_in(checked, projections, path), "")
 
 
 @within_memory("the file of a window", "keep fewer parts, or use fewer projections")
 def write_window(window: SketchWindow, path: str | PathLike[str]) -> None:
     """Write all parts of a window."""
-    header, arrays = _recipe_of(window.projections)
+    header, arrays = packed_projections(window.projections)
     parts = {str(at): _put_builder(part, arrays, f"{at} ") for at, part in enumerate(window.parts.values())}
     header |= {"n_quantiles": window.n_quantiles, "names": list(window.names), "parts": parts}
     write_whole(path, packed(WINDOW, header, arrays))
@@ -87,7 +87,7 @@ def write_window(window: SketchWindow, path: str | PathLike[str]) -> None:
 def read_window(path: str | PathLike[str], projections: Projections | None) -> SketchWindow:
     """Read what `write_window` wrote."""
     checked = _opened(WINDOW, path)
-    drawn = _projections(checked, projections, path)
+    drawn = projections_in(checked, projections, path)
     window = SketchWindow(drawn, n_quantiles=checked.count("n_quantiles", most=MOST_QUANTILES))
     names, parts = checked.texts("names"), checked.within("parts")
     if len(set(names)) < len(names):
@@ -131,12 +131,13 @@ def _opened(kind: str, path: str | PathLike[str]) -> Checked:
     return checked
 
 
-def _recipe_of(projections: Projections) -> tuple[Header, Arrays]:
+def packed_projections(projections: Projections) -> tuple[Header, Arrays]:
+    """What a file says of its projections, and how values are counted."""
     header, arrays = packed_recipe(projections.recipe(), projections.fingerprint, projections.scaler, projections.tilt)
     return {"bins": _BINS, **header}, arrays
 
 
-def _projections(checked: Checked, projections: Projections | None, path: str | PathLike[str]) -> Projections:
+def projections_in(checked: Checked, projections: Projections | None, path: str | PathLike[str]) -> Projections:
     """The projections of a file: drawn again from its recipe, or those passed, once they are checked."""
     scaler = scaler_in(checked)
     if projections is None:
@@ -162,7 +163,7 @@ def _put_statistics(statistics: ClassStatistics, arrays: Arrays, name: str) -> H
         if powers.totals:
             arrays[f"{name} totals"] = np.stack([powers.totals[label] for label in classes])
     return {
-        "classes": _as_json(classes),
+        "classes": labels_as_json(classes),
         "counts": list(statistics.counts.values()),
         "by_position": statistics.by_position,
         "histograms": _put_histograms(statistics.histograms, arrays, name),
@@ -237,10 +238,10 @@ def _put_histograms(histograms: Mapping[Hashable, Histograms], arrays: Arrays, n
         arrays[f"{name} low"] = np.stack([group.low for group in histograms.values()])
         arrays[f"{name} high"] = np.stack([group.high for group in histograms.values()])
     sizes = [group.n_points for group in histograms.values()]
-    return [[label, size] for label, size in zip(_as_json(list(histograms)), sizes, strict=True)]
+    return [[label, size] for label, size in zip(labels_as_json(list(histograms)), sizes, strict=True)]
 
 
-def _as_json(labels: list[Hashable]) -> list[str | int | float | bool | None]:
+def labels_as_json(labels: list[Hashable]) -> list[str | int | float | bool | None]:
     """Labels as JSON values, or an error where one would come back changed and not merge with another party's."""
     written = [json_label(label) for label in labels]
     for label, text in zip(labels, written, strict=True):

@@ -46,6 +46,13 @@ class Checked:
 
     # ------------------------------------------------------------------ the header
 
+    def objects(self, key: str) -> list[Checked]:
+        """Objects in a list."""
+        inner = self._header.get(key)
+        if not isinstance(inner, list) or not all(isinstance(entry, dict) for entry in inner):
+            raise self.refused(f"its {key!r} are missing")
+        return [Checked(entry, self._arrays, self._name) for entry in inner]
+
     def has(self, key: str) -> bool:
         """Whether the header has an entry that is not null."""
         return self._header.get(key) is not None

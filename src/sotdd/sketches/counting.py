@@ -148,8 +148,16 @@ class Portion:
     terms: LabelTerms
 
 
-def for_each_portion(data: LabelledData, projections: Projections, work: Callable[[Portion], None]) -> None:
-    """Call ``work`` on every portion of a batch; portions of the same points run in parallel."""
+def for_each_portion(
+    data: LabelledData,
+    projections: Projections,
+    work: Callable[[Portion], None],
+    hold: Callable[[NDArray[np.float32]], NDArray[np.float32]] | None = None,
+) -> None:
+    """Call ``work`` on every portion of a batch; portions of the same points run in parallel.
+
+    Where ``hold`` is given, it has scaled points (m, d) before they are projected, and returns what is projected.
+    """
     from sotdd.engines.cpu.engine import scaled
     from sotdd.engines.cpu.workers import Workers
 
@@ -164,6 +172,7 @@ def for_each_portion(data: LabelledData, projections: Projections, work: Callabl
             offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
             classes = tuple(data.classes[code] for code in present)
             points = scaled(data.rows(chosen), projections.scaler, data.name)[order]
+            points = points if hold is None else hold(points)
 
             def project(
                 start: int,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from experiments.foretell import design, pools, texts
+from experiments.foretell import design, distances, pools, report, texts
 from experiments.foretell.transfer import Bench
 from experiments.options import ROOT, Options
 
@@ -41,14 +41,10 @@ def main(arguments: list[str] | None = None) -> None:
             if step == "train":
                 Bench(family, size, given.device).run(given.results / f"foretell_{name}.csv")
             else:
-                from experiments.foretell import distances
-
-                distances.run(family, size, given.device, given.results / f"foretell_{name}_distances.csv")
+                distances.run(family, size, given.results / f"foretell_{name}_distances.csv")
             print(f"{name}, {step}: {time.perf_counter() - began:.0f} s", flush=True)
     if "report" in given.steps:
-        from experiments.foretell import report
-
-        report.run(given.results)
+        report.run(given.results, size.resamples)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,8 @@ class Design:
         Of sliced distances.
     bases
         How many bases of each family.
+    resamples
+        Of the bootstrap, and shuffles.
     """
 
     whole: bool
@@ -113,6 +115,7 @@ class Design:
     slow_points: int = 200
     n_projections: int = 500
     bases: int = 5
+    resamples: int = 400
 
 
 SIZES = {
@@ -124,6 +127,7 @@ SIZES = {
     "smallest": Design(
         whole=False, seeds=2, shots=(5,), source_points=200, test_points=100, source_steps=6, tuning_steps=3,
         head_steps=5, batch=16, width=4, distance_points=60, slow_points=40, n_projections=50, bases=2,
+        resamples=20,
     ),
 }  # fmt: skip
 

@@ -1,14 +1,16 @@
 """What is compared: families of sources and targets, fixed here before anything was measured.
 
-A recipe says which pictures or texts a set holds and what is done to them. Content (the base and its classes), number of
-classes, number of points, damage to the points and damage to the labels vary independently: the same content comes with
-many points and few, the same number of points with many classes and few, the same pixels with right labels and wrong ones.
+A recipe says which pictures or texts a set holds and what is done to them. Content (the base and its classes), number
+of classes, number of points, damage to the points and damage to the labels vary independently: the same content comes
+with many points and few, the same number of points with many classes and few, the same pixels with right labels and
+wrong ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 GREY, COLOUR, TEXT = "grey", "colour", "text"
 FAMILIES = (GREY, COLOUR, TEXT)
@@ -20,9 +22,10 @@ BASES = {
 }
 TARGET_BASES = {**BASES, COLOUR: ("cifar", "tiny5", "tiny6", "tiny7")}
 # What can happen to points, with strengths from slight to severe; those of two cores are fewer.
+_ANY_PICTURE = (("noise", 0.2), ("noise", 0.5), ("blur", 1.5), ("blur", 3.0), ("inverted", 1.0))
 _DAMAGE = {
-    GREY: (("noise", 0.2), ("noise", 0.5), ("blur", 1.5), ("blur", 3.0), ("inverted", 1.0), ("turned", 0.5), ("faint", 0.7)),
-    COLOUR: (("noise", 0.2), ("noise", 0.5), ("blur", 1.5), ("blur", 3.0), ("inverted", 1.0), ("grey", 1.0), ("faint", 0.7)),
+    GREY: (*_ANY_PICTURE, ("turned", 0.5), ("faint", 0.7)),
+    COLOUR: (*_ANY_PICTURE, ("grey", 1.0), ("faint", 0.7)),
     TEXT: (("dropped", 1.0), ("short", 1.0), ("noise", 0.5), ("noise", 1.0), ("noise", 2.0)),
 }  # fmt: skip
 _CORE_DAMAGE = {
@@ -165,7 +168,7 @@ def targets(family: str, design: Design) -> list[Recipe]:
     """The sets that every network is then tuned on; none of their pictures or texts is in a source."""
     bases = TARGET_BASES[family][: design.bases]
     found = [recipe for base in bases for recipe in _targets_of(Recipe((base,)), family, design)]
-    found += [Recipe((a, b)) for a, b in zip(bases, bases[1:], strict=False)][: 2 if design.whole else 1]
+    found += [Recipe((a, b)) for a, b in pairwise(bases)][: 2 if design.whole else 1]
     return [recipe for recipe in found if _possible(recipe)]
 
 
@@ -175,7 +178,9 @@ def _targets_of(plain: Recipe, family: str, design: Design) -> Iterator[Recipe]:
     if not design.whole:  # one more of every base: fewer classes and damaged points by turns
         second = TARGET_BASES[family].index(plain.bases[0]) % 2 == 0
         damage, strength = _CORE_DAMAGE[family][0]
-        yield replace(plain, classes="even") if second and not tiny else replace(plain, damage=damage, strength=strength)
+        yield (
+            replace(plain, classes="even") if second and not tiny else replace(plain, damage=damage, strength=strength)
+        )
         return
     if not tiny:
         for part in ("even", "odd", "first", "second"):

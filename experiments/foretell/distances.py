@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import sotdd
 from experiments.foretell import design, directed
-from experiments.foretell.design import COLOUR, GREY, TEXT, Design
+from experiments.foretell.design import GREY, TEXT, Design
 from experiments.foretell.pools import Family, Made
 from experiments.store import read, write
 
@@ -34,11 +34,12 @@ class Sets:
     targets: Mapping[str, Made]
 
     def sample(self, made: Made, points: int, part: int = 0, *, small: bool = False) -> Labelled:
-        """Some points in a fixed random order; other parts have other points. Small: coloured pictures at half the side."""
+        """Some points in a fixed random order, others for other parts; small: pictures of 14 or 8 pixels a side."""
         rows = np.random.default_rng(0).permutation(len(made.y))[part * points : (part + 1) * points]
         x = made.x[rows]
-        if small and self.family == COLOUR:
-            x = x.reshape(len(x), 16, 2, 16, 2, 3).mean(axis=(2, 4))
+        if small and self.family != TEXT:
+            side, step = (14, 2) if self.family == GREY else (8, 4)
+            x = x.reshape(len(x), side, step, side, step, -1).mean(axis=(2, 4))
         return x.reshape(len(x), -1), made.y[rows]
 
     def named(self, points: int, *, small: bool = False) -> dict[str, Labelled]:
@@ -128,9 +129,7 @@ def _directed(score: Callable[..., float]) -> Measure:
 MEASURES: dict[str, Measure] = {
     DEFAULT: _pairwise(),
     "s-OTDD, excess": _excess,
-    "s-OTDD, paper's law": _pairwise(
-        label_law="paper", directions=sotdd.Sphere(), estimator="plain"
-    ),
+    "s-OTDD, paper's law": _pairwise(label_law="paper", directions=sotdd.Sphere(), estimator="plain"),
     "s-OTDD, features": _pairwise(scale="features"),
     "s-OTDD, raw scale": _pairwise(scale=None),
     "s-OTDD, p = 1": _pairwise(p=1.0),
@@ -192,6 +191,3 @@ def _described(made: Made) -> dict[str, object]:
         "wrong": recipe.wrong,
         "separation": directed.separation(made.x.reshape(len(made.y), -1), made.y),
     }
-
-
-__all__ = ["DEFAULT", "GREY", "MEASURES", "measures", "run"]

@@ -51,7 +51,9 @@ def _methods(found: Mapping[tuple[str, str], object], *, directed: bool = False)
     return [name for name in names if ("tuned on" in name) == directed]
 
 
-def _cells(found: Mapping[tuple[str, str], dict[str, str]], name: str, show: Callable[[dict[str, str]], str]) -> list[str]:
+def _cells(
+    found: Mapping[tuple[str, str], dict[str, str]], name: str, show: Callable[[dict[str, str]], str]
+) -> list[str]:
     return [show(found[family, name]) if (family, name) in found else "–" for family in FAMILIES]
 
 
@@ -62,7 +64,17 @@ def _interval(row: Mapping[str, str], name: str = "rho") -> str:
 
 def _sizes(results: Path) -> str:
     rows = read(results / "foretell_sizes.csv")
-    head = ("family", "sources", "targets", "seeds", "transfers", "accuracy: best source", "mean", "no source", "ceiling of ρ")
+    head = (
+        "family",
+        "sources",
+        "targets",
+        "seeds",
+        "transfers",
+        "accuracy: best source",
+        "mean",
+        "no source",
+        "ceiling of ρ",
+    )
     ceilings = {family: row["ceiling"] for (family, _), row in _summary(results).items()}
     body = [
         [
@@ -80,7 +92,11 @@ def _headline(results: Path) -> str:
     blind = {family: float(found[family, DEFAULT]["regret_blind"]) for family in FAMILIES if (family, DEFAULT) in found}
     lost = "; ".join(f"{family} {value:.1f}" for family, value in blind.items())
     rows = [
-        [name, *_cells(found, name, _interval), ", ".join(_cells(found, name, lambda row: f"{float(row['regret']):.1f}"))]
+        [
+            name,
+            *_cells(found, name, _interval),
+            ", ".join(_cells(found, name, lambda row: f"{float(row['regret']):.1f}")),
+        ]
         for name in _methods(found)
     ]
     head = ("", *(f"ρ, {family}" for family in FAMILIES), "points lost by taking its first")
@@ -150,7 +166,9 @@ def _labels(results: Path) -> str:
     shown = (*_SHOWN[:-1], "s-OTDD, quantiles", "s-OTDD, quantiles × 3", "WTE", "separation of its classes")
     for name in shown:
         cells = _cells(
-            found, name, lambda row: f"{100 * float(row['right_first']):.0f} % ({100 * float(row['right_first_same_base']):.0f} %)"
+            found,
+            name,
+            lambda row: f"{100 * float(row['right_first']):.0f} % ({100 * float(row['right_first_same_base']):.0f} %)",
         )
         body.append([name, *cells])
     return _written(("", *FAMILIES), body)
@@ -169,7 +187,10 @@ def _directed(results: Path) -> str:
         )
         for family in dict.fromkeys(row["tuned_on"] for row in weights)
     )  # fmt: skip
-    return _written(("ρ less the default's", *FAMILIES, "better by the rule in"), rows) + f"\n\nWeights of the first: {said}."
+    return (
+        _written(("ρ less the default's", *FAMILIES, "better by the rule in"), rows)
+        + f"\n\nWeights of the first: {said}."
+    )
 
 
 _TABLES: Mapping[str, Callable[[Path], str]] = {

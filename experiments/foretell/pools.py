@@ -20,8 +20,8 @@ Array = NDArray[np.generic]
 _FILES = {"mnist": "mnist", "fashion": "fashion_mnist", "kmnist": "kmnist", "usps": "usps", "letters": "emnist_letters"}
 _SOURCE_SHARE = {GREY: 0.5, COLOUR: 0.65, TEXT: 0.32}  # of what there is of a base; the rest is for targets
 _MOST = 12_000  # pictures of a base
-# Tiny-ImageNet has 90 pictures of a class here: classes, not pictures, are shared out. Four groups of 35 for sources, three
-# of 20 for targets, in a random order of classes.
+# Tiny-ImageNet has 90 pictures of a class here: classes, not pictures, are shared out. Four groups of 35 for sources,
+# three of 20 for targets, in a random order of classes.
 _TINY_GROUPS = {f"tiny{group + 1}": (35 * group, 35 * group + 35) for group in range(4)} | {
     f"tiny{group + 5}": (140 + 20 * group, 160 + 20 * group) for group in range(3)
 }
@@ -29,7 +29,7 @@ _TINY_GROUPS = {f"tiny{group + 1}": (35 * group, 35 * group + 35) for group in r
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Points of one base, in every form that they have, and their labels 0, 1, …"""
+    """Points of one base, in every form that they have, and their labels from 0 on."""
 
     forms: Mapping[str, Array]
     y: NDArray[np.int64]
@@ -41,7 +41,7 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """A set: points as float32, and labels 0, 1, …"""
+    """A set: points as float32, and labels from 0 on."""
 
     recipe: Recipe
     x: NDArray[np.float32]
@@ -61,7 +61,7 @@ class Target:
     test: Made
 
     def few(self, shots: int, seed: int) -> Made:
-        """This many examples of each class."""
+        """As many examples of each class."""
         rng = np.random.default_rng((seed, shots))
         rows = np.concatenate(
             [rng.permutation(np.flatnonzero(self.train.y == label))[:shots] for label in range(self.train.classes)]
@@ -131,7 +131,7 @@ def _kept(part: str, classes: int) -> NDArray[np.int64]:
     }[part]  # fmt: skip
 
 
-def damaged(x: Array, recipe: Recipe, spread: float, rng: np.random.Generator) -> NDArray[np.float32]:
+def damaged(x: Array, recipe: Recipe, spread: float, rng: np.random.Generator) -> NDArray[np.float32]:  # noqa: PLR0911
     """Points as float32 with what the recipe does to them; pictures are (n, height, width[, 3]) from 0 to 1."""
     pictures = x.dtype == np.uint8
     found = x.astype(np.float32) / (255 if pictures else 1)

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from experiments.foretell import picture, statistics
 from experiments.foretell.design import FAMILIES
@@ -68,7 +67,9 @@ class Measured:
 
     def table(self, setting: str) -> Table:
         """Accuracies, and what is known of the sources."""
-        bases = {role: [set(r["bases"].split("+")) for r in self.sets if r["role"] == role] for role in ("source", "target")}
+        bases = {
+            role: [set(r["bases"].split("+")) for r in self.sets if r["role"] == role] for role in ("source", "target")
+        }
         related = np.array([[bool(a & b) for b in bases["target"]] for a in bases["source"]])
         known = np.column_stack([self._of_sources("classes"), self._of_sources("points")])
         return Table(self.trained(setting)[:, :-1], related, known)
@@ -136,7 +137,8 @@ def _weights(measured: Measured) -> dict[str, Floats]:
     setting = measured.settings[0]
     scores, accuracy = measured.scores(setting), measured.table(setting).mean
     return {
-        name: statistics.fitted(np.stack([scores[part] for part in parts]), accuracy) for name, parts in DIRECTED.items()
+        name: statistics.fitted(np.stack([scores[part] for part in parts]), accuracy)
+        for name, parts in DIRECTED.items()
     }
 
 
@@ -178,13 +180,13 @@ def _labels(measured: Measured, names: list[str], scores: Floats, table: Table) 
     first = statistics.right_labels_first(scores, pairs)
     near = np.array([table.related[right] for right, _ in pairs])
     gain = np.array([table.mean[right] - table.mean[wrong] for right, wrong in pairs])
-    seen: NDArray[np.bool_] = np.stack([scores[:, right] > scores[:, wrong] for right, wrong in pairs], axis=1)
+    ahead = np.stack([np.sign(scores[:, right] - scores[:, wrong]) for right, wrong in pairs], axis=1)
     for place, name in enumerate(names):
         yield {
             "family": measured.family,
             "method": name,
             "right_first": first[place],
-            "right_first_same_base": float(seen[place][near].mean()),
+            "right_first_same_base": float((ahead[place][near].mean() + 1) / 2),
             "gain": 100 * float(gain.mean()),
             "gain_same_base": 100 * float(gain[near].mean()),
         }

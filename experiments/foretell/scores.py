@@ -59,7 +59,9 @@ def logme(features: Floats, y: NDArray[np.integer], rounds: int = 11) -> float:
         size = float(np.sum(beta**2 * squares * inside / shrunk**2))
         left = float(np.sum(inside * (alpha / shrunk) ** 2)) + outside
         determinant = float(np.sum(np.log(shrunk))) + (d - len(s)) * np.log(alpha)
-        evidence = n * np.log(beta) + d * np.log(alpha) - n * np.log(2 * np.pi) - beta * left - alpha * size - determinant
+        evidence = (
+            n * np.log(beta) + d * np.log(alpha) - n * np.log(2 * np.pi) - beta * left - alpha * size - determinant
+        )
         total += evidence / 2 / n
     return total / classes
 

@@ -1,7 +1,7 @@
 """Many small networks of one shape, trained side by side as one batched model: a stack.
 
-All networks of a stack see the same batch (tuning on a target) or each its own (training on the sources). Their losses are
-added up; none shares a parameter with another and Adam works number by number, so each is trained as if alone.
+All networks of a stack see the same batch (tuning on a target) or each its own (training on the sources). Their losses
+are added up; none shares a parameter with another and Adam works number by number, so each is trained as if alone.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def layers(family: str, width: int) -> tuple[Layer, ...]:
 
 
 def drawn(shape: Sequence[Layer], networks: int, generator: torch.Generator, device: str) -> Weights:
-    """New weights, the same for every network of the stack: sources differ by what they were trained on, not by luck."""
+    """New weights, the same for every network: sources differ by what they were trained on, not by luck."""
     found = []
     for layer in shape:
         size = (layer.after, layer.before, layer.kernel, layer.kernel) if isinstance(layer, Conv) else (
@@ -78,7 +78,7 @@ def copied(weights: Weights) -> Weights:
 
 
 def features(shape: Sequence[Layer], weights: Weights, x: Tensor, networks: int) -> Tensor:
-    """What the layers make of one batch for all (n, …), or of a batch for each (networks, n, …): (networks, n, after)."""
+    """What becomes of one batch for all (n, …), or of a batch for each (networks, n, …): (networks, n, after)."""
     pictures = isinstance(shape[0], Conv)
     own = x.ndim == (5 if pictures else 3)
     groups = networks if own else 1  # of the first convolution; afterwards every network has its own channels

@@ -1,4 +1,4 @@
-"""The transfer benchmark: its statistics, scores and stacks are right, and the whole of it runs at its smallest size."""
+"""The transfer benchmark: its statistics, scores and stacks are right, and all of it runs at its smallest."""
 
 import math
 from pathlib import Path
@@ -14,7 +14,6 @@ from experiments.foretell import __main__ as command  # noqa: E402
 from experiments.foretell import design, directed, page, pools, report, scores, stacks, statistics  # noqa: E402
 from experiments.options import Options  # noqa: E402
 from experiments.store import read  # noqa: E402
-
 
 # --------------------------------------------------------------------------- the design
 

@@ -193,7 +193,23 @@ def _directed(results: Path) -> str:
     )
 
 
+def _short(results: Path) -> str:
+    found = _summary(results)
+
+    def cell(row: Mapping[str, str]) -> str:
+        return f"{float(row['rho']):.2f}; {100 * float(row['saved']):.0f} %"
+
+    rows = [
+        [name, *_cells(found, name, cell)]
+        for name in (DEFAULT, "s-OTDD, excess", "sliced Wasserstein", "OTDD", "LogME")
+    ]
+    chance = _cells(found, DEFAULT, lambda row: f"p {float(row['p']):.3f}")
+    rows.insert(1, ["its ρ by chance", *chance])
+    return _written(("ρ; part of a random choice's loss avoided", *FAMILIES), rows)
+
+
 _TABLES: Mapping[str, Callable[[Path], str]] = {
+    "short": _short,
     "sizes": _sizes,
     "headline": _headline,
     "settings": _settings,

@@ -131,31 +131,30 @@ def _kept(part: str, classes: int) -> NDArray[np.int64]:
     }[part]  # fmt: skip
 
 
-def damaged(x: Array, recipe: Recipe, spread: float, rng: np.random.Generator) -> NDArray[np.float32]:  # noqa: PLR0911
+def damaged(x: Array, recipe: Recipe, spread: float, rng: np.random.Generator) -> NDArray[np.float32]:
     """Points as float32 with what the recipe does to them; pictures are (n, height, width[, 3]) from 0 to 1."""
     pictures = x.dtype == np.uint8
-    found = x.astype(np.float32) / (255 if pictures else 1)
+    found: NDArray[np.floating] = x.astype(np.float32) / np.float32(255 if pictures else 1)
     strength = recipe.strength
     if recipe.damage == "noise":
-        found = found + rng.normal(0, strength * (1 if pictures else spread), found.shape).astype(np.float32)
-        return np.clip(found, 0, 1) if pictures else found
-    if recipe.damage == "blur":
-        return ndimage.gaussian_filter(found, (0, strength, strength) + (0,) * (found.ndim - 3))
-    if recipe.damage == "inverted":
-        return 1 - found
-    if recipe.damage == "turned":  # in quarter turns
-        return ndimage.rotate(found, 90 * strength, axes=(1, 2), reshape=False, order=1)
-    if recipe.damage == "faint":
-        return (1 - strength) * found + strength * found.mean()
-    if recipe.damage == "grey":
-        return np.repeat(found.mean(axis=3, keepdims=True), 3, axis=3)
-    return found
+        found = found + rng.normal(0, strength * (1 if pictures else spread), found.shape)
+        found = np.clip(found, 0, 1) if pictures else found
+    elif recipe.damage == "blur":
+        found = ndimage.gaussian_filter(found, (0, strength, strength) + (0,) * (found.ndim - 3))
+    elif recipe.damage == "inverted":
+        found = 1 - found
+    elif recipe.damage == "turned":  # in quarter turns
+        found = ndimage.rotate(found, 90 * strength, axes=(1, 2), reshape=False, order=1)
+    elif recipe.damage == "faint":
+        found = (1 - strength) * found + strength * found.mean()
+    elif recipe.damage == "grey":
+        found = np.repeat(found.mean(axis=3, keepdims=True), 3, axis=3)
+    return found.astype(np.float32)
 
 
 def family(name: str, folder: Path, cache: Path) -> Family:
     """Read the bases and share them out."""
-    read = {GREY: _grey, COLOUR: _colour, TEXT: lambda _: _texts(cache)}[name]
-    sources, targets = read(folder)
+    sources, targets = _texts(cache) if name == TEXT else {GREY: _grey, COLOUR: _colour}[name](folder)
     # From 255 levels to 0 … 1 as `damaged` does.
     clean = [pool.forms["clean"] for pool in sources.values()]
     values = np.concatenate([np.ravel(x[:500]).astype(np.float64) / (255 if x.dtype == np.uint8 else 1) for x in clean])

@@ -108,7 +108,9 @@ def load(results: Path) -> dict[str, Measured]:
 def run(results: Path, resamples: int = statistics.RESAMPLES, *, draw: bool = True) -> None:
     """Write the tables and draw the picture."""
     families = load(results)
-    summary, differences, labels = [], [], []
+    summary: list[Row] = []
+    differences: list[Row] = []
+    labels: list[Row] = []
     weights = {family: _weights(measured) for family, measured in families.items()}
     for family, measured in families.items():
         for setting in measured.settings:

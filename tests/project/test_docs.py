@@ -40,7 +40,7 @@ def examples(code):
 def test_there_are_pages_and_examples():
     assert len(PAGES) > 30
     assert 8 <= len(EXAMPLES) <= 12
-    jobs = {"transfer", "synthetic", "drift", "augmentation", "catalog"}
+    jobs = {"transfer", "choosing", "synthetic", "drift", "augmentation", "catalog"}
     jobs |= {"sketch", "cluster", "federated", "flow", "own-law"}
     assert {page.stem for page in (DOCS / "guides").glob("*.md")} == {"index"} | jobs
 

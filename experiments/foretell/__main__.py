@@ -1,0 +1,51 @@
+"""The command: python -m experiments.foretell [--size full|cores|smallest] [--device cuda] [--family grey …]."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+
+from experiments.foretell import design, distances, pools, report, texts
+from experiments.foretell.transfer import Bench
+from experiments.options import ROOT, Options
+
+_STEPS = ("train", "measure", "report")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Train, measure distances, and write tables and pictures; each step goes on where it stopped."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", choices=design.SIZES, default="cores", help="how much is done")
+    parser.add_argument("--family", choices=design.FAMILIES, nargs="*", default=design.FAMILIES)
+    parser.add_argument("--steps", choices=_STEPS, nargs="*", default=_STEPS)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--data", type=Path, default=Options.data, help="folder of the datasets")
+    parser.add_argument("--cache", type=Path, default=ROOT / "build" / "foretell", help="folder of prepared texts")
+    parser.add_argument("--results", type=Path, default=Options.results)
+    parser.add_argument("--threads", type=int, help="of a processor")
+    given = parser.parse_args(arguments)
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    size = design.SIZES[given.size]
+    for name in given.family if set(given.steps) & {"train", "measure"} else ():
+        if name == design.TEXT:
+            texts.prepare(given.data, given.cache)
+        family = pools.family(name, given.data, given.cache)
+        for step in ("train", "measure"):
+            if step not in given.steps:
+                continue
+            began = time.perf_counter()
+            if step == "train":
+                Bench(family, size, given.device).run(given.results / f"foretell_{name}.csv")
+            else:
+                distances.run(family, size, given.results / f"foretell_{name}_distances.csv")
+            print(f"{name}, {step}: {time.perf_counter() - began:.0f} s", flush=True)
+    if "report" in given.steps:
+        report.run(given.results, size.resamples)
+
+
+if __name__ == "__main__":
+    main()

@@ -14,6 +14,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import check_name
+from sotdd.sketches.controls import weights_of
 from sotdd.sketches.denoising import masses_of, moved_by_noise, quantiles_of_masses
 from sotdd.sketches.levels import QUANTILES, checked_levels
 from sotdd.sketches.private_statistics import Party, PrivateStatistics, refuse_unlike, said, together
@@ -98,7 +99,7 @@ class PrivateCounts:
         sizes = np.maximum(known.sizes, 0)
         sizes[0] += 0 if sizes.any() else 1
         projections = known.projections
-        weights = projections.weights
+        weights = weights_of(projections)
         counts_by = np.ones(len(masses)) if weights is None else weights
         by_bins = moved_by_noise(masses, self.variance, edges, levels, counts_by)
         off = math.hypot(by_bins, math.sqrt(np.mean(counts_by * (known.term_variances() @ known.shares))))

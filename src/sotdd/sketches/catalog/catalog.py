@@ -17,8 +17,10 @@ from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.catalog.condition import checked_condition
 from sotdd.sketches.catalog.entries import Entry, Row, checked_metadata, checked_name, quoted
+from sotdd.sketches.catalog.hits import Hits
+from sotdd.sketches.catalog.learning import Learning
 from sotdd.sketches.catalog.recipe import CatalogRecipe
-from sotdd.sketches.catalog.search import Hits, nearest
+from sotdd.sketches.catalog.search import RankBy, checked_order, nearest
 from sotdd.sketches.catalog.snapshot import Snapshot
 from sotdd.sketches.catalog.store import Store
 from sotdd.sketches.file import from_bytes
@@ -65,6 +67,7 @@ class Catalog:
         require("lancedb", "a catalog", "'sotdd[catalog]'")
         # A URL stays as it was written: a path would lose one of its slashes.
         self._store = Store(path if isinstance(path, str) else str(location), storage_options)
+        self._learning = Learning(self._store)
 
     @property
     def path(self) -> str:
@@ -137,8 +140,17 @@ class Catalog:
         rows = [Row.of(name, one, checked.get(name, {}), recipe) for name, one in made.items()]
         if self._store.put(rows, recipe, overwrite=overwrite) < len(rows):
             raise self._taken(self._first_left_out(rows))
+        self._learning.added(rows, list(made.values()), recipe)
 
-    def nearest(self, source: Comparable, k: int = 10, *, where: str | None = None, max_compared: int = 200) -> Hits:
+    def nearest(
+        self,
+        source: Comparable,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        rank_by: RankBy = "excess",
+        max_compared: int = 200,
+    ) -> Hits:
         """The datasets most like this one, nearest first.
 
         Entries are ordered by how far they are beyond the noise of their sizes (`Distance.excess`), so that
@@ -162,13 +174,14 @@ class Catalog:
             How many full sketches to compare at most, where very many entries are about equally near.
         """
         count, limit = check_count(k, "k"), check_count(max_compared, "max_compared")
-        condition = checked_condition(where)
+        condition, order = checked_condition(where), checked_order(rank_by)
         recipe, snapshot = self._settled(), self._snapshot()
         entries = max(1, snapshot.count())  # LanceDB counts in 64 bits: ask for no more than there are
         count, limit = min(count, entries), min(limit, entries)
         query = self._as_sketch(source, None)
         recipe.check(query)
-        return nearest(snapshot, recipe, query, count, condition, max(limit, count))
+        resident = self._learning.resident(snapshot, recipe)
+        return nearest(snapshot, resident, recipe, query, count, condition, max(limit, count), order)
 
     def get(self, name: str) -> Sketch:
         """The sketch of this name."""
@@ -258,6 +271,7 @@ class Catalog:
         """
         self._snapshot()
         self._store.tidy()
+        self._learning.tidy(self._snapshot(), self._settled())
 
     def __len__(self) -> int:
         """How many entries there are."""

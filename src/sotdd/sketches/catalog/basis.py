@@ -118,7 +118,7 @@ def coarse_vector(sketch: Sketch, n_quantiles: int) -> Floats:
 
 
 def coarse_quantiles(recipe: CatalogRecipe) -> int | None:
-    """At how many quantiles a basis of this catalog is found, a divisor of its own; None where it would be too large."""
+    """At how many quantiles a basis of this catalog is found, a divisor of its own; None with too many projections."""
     if recipe.sketch.n_projections > _MOST_PROJECTIONS:
         return None
     most = max(1, _LONGEST // recipe.sketch.n_projections)

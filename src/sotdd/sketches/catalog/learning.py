@@ -88,8 +88,12 @@ class Learning:
         """Find a basis where one is due, or give codes to all entries that have none."""
         with one_line_errors("tidy", self._store.location):
             table = self._store.open(LEARNED)
-            found = None if table is None else read_basis(table, recipe, self._store.location)
-            n_codes = 0 if table is None else table.count_rows()
+            try:
+                found = None if table is None else read_basis(table, recipe, self._store.location)
+                n_codes = 0 if table is None else table.count_rows()
+            except (RuntimeError, ValueError, OSError) as error:  # damaged, and made again
+                _log.info("the learned vectors of %s cannot be read: %s", self._store.location, cause(error))
+                found, n_codes = None, 0
             if is_due(snapshot.count(), None if found is None else found[0], n_codes):
                 made = found_anew(snapshot, recipe)
                 if made is not None and table is None:

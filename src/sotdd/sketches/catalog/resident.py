@@ -25,6 +25,8 @@ _HEAD = 64
 _LOOKED_AT = 1024
 # Entries without a code are kept with their own vectors while they are fewer than this, and than this share of all.
 _UNCODED, _UNCODED_SHARE = 20_000, 0.5
+# Which ones these are is judged by every so many-th of all, which takes a tenth of the time of finding them exactly.
+_EVERY = 16
 # How far the rest of a code may mislead is taken from this many of the nearest.
 _JUDGED = 64
 # Sums of float32 are off by less than this, relative to the squares that they were made of.
@@ -139,14 +141,14 @@ class Resident:
         if not alive.all():
             ranked[~alive] = np.inf
         count = int(np.count_nonzero(alive))
-        looked_at = np.argpartition(ranked, _LOOKED_AT)[:_LOOKED_AT] if count > _LOOKED_AT else np.flatnonzero(alive)
+        looked_at = _lowest(ranked, _LOOKED_AT) if count > _LOOKED_AT else np.flatnonzero(alive)
         apart = np.concatenate([scanned.head[looked_at] - head, scanned.tail[looked_at] - tail], axis=1)
         lengths = scanned.off[looked_at].astype(np.float64)
         estimates = np.einsum("ij,ij->i", apart, apart) + lengths**2 + length**2
         doubts = 2 * length * lengths
 
         def outside(share: float) -> float:
-            if count <= _LOOKED_AT:
+            if count <= len(looked_at):
                 return np.inf
             nearest = np.argsort(estimates - floors[looked_at])[:_JUDGED]
             sample = looked_at[nearest]
@@ -208,3 +210,13 @@ class _Found:
             np.concatenate([self.floors, other.floors]),
             self.outside,
         )
+
+
+def _lowest(numbers: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    """Where the lowest numbers are, about so many of them: all up to a limit that a part of them sets."""
+    part = numbers[:: max(1, min(_EVERY, count // _EVERY))]
+    rank = count * len(part) // len(numbers)
+    lowest = np.flatnonzero(numbers <= np.partition(part, rank)[rank])
+    if count / 2 <= len(lowest) <= 2 * count:
+        return lowest
+    return np.argpartition(numbers, count)[:count]

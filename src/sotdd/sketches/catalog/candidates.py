@@ -48,7 +48,7 @@ class Candidates:
     rows: NDArray[np.uint64]
     estimates: Doubles
     doubts: Doubles
-    learned: NDArray[np.bool_]
+    learned: bool
     floors: Doubles
     entries: Callable[[NDArray[np.int64]], list[Entry]]
     outside: Callable[[float], float]
@@ -59,7 +59,7 @@ class Candidates:
 
     def least(self, share: float) -> Doubles:
         """The least that each may be ranked by."""
-        least: Doubles = self.estimates - np.where(self.learned, share, 1.0) * self.doubts - self.floors
+        least: Doubles = self.estimates - (share if self.learned else 1.0) * self.doubts - self.floors
         return least
 
     def share_seen(self, compared: NDArray[np.int64], squared: Sequence[float]) -> float:
@@ -70,7 +70,7 @@ class Candidates:
         a handful nothing is known.
         """
         off = self.estimates[compared] - np.asarray(squared)
-        judged = self.learned[compared] & (self.doubts[compared] > 0)
+        judged = self.doubts[compared] > 0
         farther = np.argsort(np.asarray(squared)[judged])[np.count_nonzero(judged) // 2 :]
         if len(farther) < _FEWEST_JUDGED:
             return 1.0

@@ -1,9 +1,10 @@
 """The table of codes that a catalog is searched by (`sotdd.sketches.catalog.basis`), beside the table of its entries.
 
 Everything in it follows from the entries, so it may be missing, behind or ahead of them at any moment: entries without
-a code are searched by their own vectors, and codes without an entry are left out. Entries and codes find each other by
-the token of the entry, which no two contents share. A new basis replaces the whole table, itself included, in one
-commit; codes that another process adds to the table before that are refused by LanceDB, and made again later.
+a code get one in the memory of the process that searches, and codes without an entry are left out. Entries and codes
+find each other by the token of the entry, which no two contents share. A new basis replaces the whole table, itself
+included, in one commit; codes that another process adds to the table before that are refused by LanceDB, and made again
+later.
 """
 
 from __future__ import annotations
@@ -158,6 +159,30 @@ def missing_codes(
         return
     for places, sketches in _sketches(snapshot, recipe, rows, missing):
         yield codes_of([tokens[k] for k in places], sketches, recipe, basis, fit)
+
+
+def codes_now(
+    snapshot: Snapshot,
+    recipe: CatalogRecipe,
+    rows: NDArray[np.uint64],
+    tokens: Sequence[str],
+    codes: Codes,
+    earlier: Codes | None,
+) -> Codes:
+    """The codes of entries that have none in the table, from their sketches; those made earlier are used again."""
+    arrow = require("pyarrow", "a catalog", "'sotdd[catalog]'")
+    vectors, chances = np.empty((len(rows), codes.basis.width), np.float32), np.empty(len(rows))
+    made: dict[str, int] = {}
+    if earlier is not None and earlier.fit == codes.fit:
+        made = {token: number for number, token in enumerate(earlier.tokens.to_pylist())}
+        again = [(number, made[token]) for number, token in enumerate(tokens) if token in made]
+        for number, before in again:
+            vectors[number], chances[number] = earlier.vectors[before], earlier.chances[before]
+    missing = np.flatnonzero([token not in made for token in tokens])
+    for places, sketches in _sketches(snapshot, recipe, rows, missing):
+        vectors[places] = codes.basis.codes(sketches, recipe)
+        chances[places] = [chance_of(one) for one in sketches]
+    return Codes(codes.basis, codes.fit, arrow.array(list(tokens), arrow.utf8()), vectors, chances)
 
 
 def codes_of(tokens: Sequence[str], sketches: Sequence[Sketch], recipe: CatalogRecipe, basis: Basis, fit: str) -> Any:  # noqa: ANN401

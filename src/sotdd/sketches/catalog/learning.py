@@ -60,7 +60,8 @@ class Learning:
                 codes = read_codes(table, recipe, self._store.location)
                 self._scanned = of_codes, None if codes is None else Scanned.of(codes)
             scanned = self._scanned[1]
-            resident = None if scanned is None else Resident.of(snapshot, scanned)
+            earlier = None if self._resident is None or self._resident[1] is None else self._resident[1].made_here
+            resident = None if scanned is None else Resident.of(snapshot, recipe, scanned, earlier)
         except (SotddError, RuntimeError, ValueError, OSError, MemoryError) as error:
             _log.info("the catalog %s is searched without learned vectors: %s", self._store.location, cause(error))
             return None

@@ -14,7 +14,7 @@ from sotdd.basics.errors import require
 from sotdd.basics.kept import kept_property
 from sotdd.sketches.catalog.candidates import DEVIATIONS, Candidates, Doubles
 from sotdd.sketches.catalog.entries import ENTRY_COLUMNS, Entry
-from sotdd.sketches.catalog.learned import Codes, chance_of
+from sotdd.sketches.catalog.learned import Codes, chance_of, codes_now
 from sotdd.sketches.catalog.recipe import CatalogRecipe
 from sotdd.sketches.catalog.snapshot import Snapshot
 from sotdd.sketches.sketch import Sketch
@@ -23,8 +23,8 @@ from sotdd.sketches.sketch import Sketch
 _HEAD = 64
 # All numbers of a code are looked at for this many entries, those that are nearest by the first numbers.
 _LOOKED_AT = 1024
-# Entries without a code are kept with their own vectors while they are fewer than this, and than this share of all.
-_UNCODED, _UNCODED_SHARE = 20_000, 0.5
+# Entries without a code get one here, from their sketches, while there are no more than this: a second of work.
+_MOST_MADE_HERE = 2000
 # Which ones these are is judged by every so many-th of all, which takes a tenth of the time of finding them exactly.
 _EVERY = 16
 # How far the rest of a code may mislead is taken from this many of the nearest.
@@ -64,26 +64,20 @@ class Resident:
 
     Attributes
     ----------
-    scanned
-        All codes, also those of entries that are no longer there.
-    place
-        (codes,) the place of the entry of each code in ``listing``; −1 where it is gone.
+    layers
+        The codes of the table, also those of entries that are no longer there, and the codes that were made here.
     listing
         Arrow table of the entries, without sketches and vectors.
-    uncoded, vectors
-        The places of entries without a code, and their own vectors.
+    rows
+        Where each entry is in the table.
     """
 
-    scanned: Scanned
-    place: NDArray[np.int64]
+    layers: tuple[_Layer, _Layer]
     listing: Any
     rows: NDArray[np.uint64]
-    n_points: NDArray[np.int64]
-    uncoded: NDArray[np.int64]
-    vectors: NDArray[np.float32]
 
     @classmethod
-    def of(cls, snapshot: Snapshot, scanned: Scanned) -> Resident | None:
+    def of(cls, snapshot: Snapshot, recipe: CatalogRecipe, scanned: Scanned, earlier: Codes | None) -> Resident | None:
         """Bring entries and codes together; None where too many entries have no code."""
         arrow = require("pyarrow", "a catalog", "'sotdd[catalog]'")
         compute = require("pyarrow.compute", "a catalog", "'sotdd[catalog]'")
@@ -91,43 +85,69 @@ class Resident:
         rows, n_points = listing["_rowid"].to_numpy(), listing["n_points"].to_numpy()
         found = compute.index_in(listing["token"], value_set=scanned.codes.tokens)
         code = compute.fill_null(found, arrow.scalar(-1, arrow.int32())).to_numpy().astype(np.int64)
-        uncoded = np.flatnonzero(code < 0)
-        if len(uncoded) > min(_UNCODED, _UNCODED_SHARE * len(rows)):
+        missing = np.flatnonzero(code < 0)
+        if len(missing) > _MOST_MADE_HERE:
             return None
         place = np.full(len(scanned.codes.vectors), -1)
         place[code[code >= 0]] = np.flatnonzero(code >= 0)
-        return cls(
-            scanned, place, listing.select(ENTRY_COLUMNS), rows, n_points, uncoded, snapshot.vectors(rows[uncoded])
-        )
+        tokens = listing["token"].take(missing).to_pylist()
+        made = codes_now(snapshot, recipe, rows[missing], tokens, scanned.codes, earlier)
+        layers = _Layer(scanned, place, n_points), _Layer(Scanned.of(made), missing, n_points)
+        return cls(layers, listing.select(ENTRY_COLUMNS), rows)
+
+    @property
+    def made_here(self) -> Codes:
+        """The codes that are not in the table."""
+        return self.layers[1].scanned.codes
 
     def candidates(
         self, query: Sketch, recipe: CatalogRecipe, allowed: NDArray[np.uint64] | None, rank_by: str
     ) -> Candidates:
         """The entries that may be nearest to a sketch; of those in these rows, where some are given."""
         meets = None if allowed is None else np.isin(self.rows, allowed)
-        alive = self.place >= 0 if meets is None else (self.place >= 0) & meets[self.place]
-        uncoded = np.ones(len(self.uncoded), bool) if meets is None else meets[self.uncoded]
-        chances, chance = self.scanned.codes.chances, chance_of(query)
-        by_excess = rank_by == "excess" and (
-            not np.isnan(chance) or not (uncoded.any() or np.isnan(chances[alive]).any())
+        alive = [layer.alive(meets) for layer in self.layers]
+        chance = chance_of(query)
+        known = not np.isnan(chance) or not any(
+            np.isnan(layer.scanned.codes.chances[which]).any() for layer, which in zip(self.layers, alive, strict=True)
         )
-        found = self._coded(query, recipe, alive, chance if by_excess else None)
-        found = found.joined(self._uncoded(query, recipe, uncoded, chance if by_excess else None))
-        order = np.argsort(found.estimates - found.floors, kind="stable")
-        places = found.places[order]
+        by_excess = rank_by == "excess" and known
+        parts = [
+            layer.found(query, recipe, which, chance if by_excess else None)
+            for layer, which in zip(self.layers, alive, strict=True)
+        ]
+        places = np.concatenate([part.places for part in parts])
+        estimates = np.concatenate([part.estimates for part in parts])
+        doubts = np.concatenate([part.doubts for part in parts])
+        floors = np.concatenate([part.floors for part in parts])
+        order = np.argsort(estimates - floors, kind="stable")
+        places = places[order]
         return Candidates(
             self.rows[places],
-            found.estimates[order],
-            found.doubts[order],
-            found.learned[order],
-            found.floors[order],
+            estimates[order],
+            doubts[order],
+            True,
+            floors[order],
             lambda chosen: [Entry.from_table(row) for row in self.listing.take(places[chosen]).to_pylist()],
-            found.outside,
+            lambda share: min(part.outside(share) for part in parts),
             "excess" if by_excess else "distance",
         )
 
-    def _coded(self, query: Sketch, recipe: CatalogRecipe, alive: NDArray[np.bool_], chance: float | None) -> _Found:
-        """Entries with a code: all by the first numbers of it, and the nearest of them by all."""
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """Codes, and the places (codes,) of their entries in the listing; −1 for entries that are gone."""
+
+    scanned: Scanned
+    place: NDArray[np.int64]
+    n_points: NDArray[np.int64]
+
+    def alive(self, meets: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Which codes are of entries that are there, and meet a condition."""
+        there = self.place >= 0
+        return there if meets is None else there & meets[self.place]
+
+    def found(self, query: Sketch, recipe: CatalogRecipe, alive: NDArray[np.bool_], chance: float | None) -> _Found:
+        """All entries by the first numbers of their codes, and the nearest of them by all."""
         scanned = self.scanned
         (code,) = scanned.codes.basis.codes([query], recipe)
         head, tail, off = _parts(code, scanned.head.shape[1])
@@ -160,17 +180,7 @@ class Resident:
             left[looked_at] = np.inf
             return float(left.min())
 
-        learned = np.ones(len(looked_at), bool)
-        return _Found(self.place[looked_at], estimates, doubts, learned, floors[looked_at].astype(np.float64), outside)
-
-    def _uncoded(self, query: Sketch, recipe: CatalogRecipe, chosen: NDArray[np.bool_], chance: float | None) -> _Found:
-        """Entries without a code, by their own vectors."""
-        places = self.uncoded[chosen]
-        off = self.vectors[chosen] - recipe.vector(query)
-        squared = np.einsum("ij,ij->i", off, off, dtype=np.float64)
-        floors = np.nan_to_num(0.0 if chance is None else chance) * (1 / query.n_points + 1 / self.n_points[places])
-        doubts = squared * (1 - 1 / (1 + DEVIATIONS * recipe.relative_deviation))
-        return _Found(places, squared, doubts, np.zeros(len(places), bool), floors, lambda _: np.inf)
+        return _Found(self.place[looked_at], estimates, doubts, floors[looked_at].astype(np.float64), outside)
 
     def _floors(self, query: Sketch, chance: float | None) -> NDArray[np.float32]:
         """What chance alone gives of the squared distance to the entry of each code."""
@@ -197,19 +207,8 @@ class _Found:
     places: NDArray[np.int64]
     estimates: Doubles
     doubts: Doubles
-    learned: NDArray[np.bool_]
     floors: Doubles
     outside: Callable[[float], float]
-
-    def joined(self, other: _Found) -> _Found:
-        return _Found(
-            np.concatenate([self.places, other.places]),
-            np.concatenate([self.estimates, other.estimates]),
-            np.concatenate([self.doubts, other.doubts]),
-            np.concatenate([self.learned, other.learned]),
-            np.concatenate([self.floors, other.floors]),
-            self.outside,
-        )
 
 
 def _lowest(numbers: NDArray[np.float32], count: int) -> NDArray[np.int64]:

@@ -91,7 +91,7 @@ def _by_own_vectors(
         np.array([one.row for one in found], np.uint64)[order],
         squared[order],
         (squared * (1 - 1 / widest))[order],
-        np.zeros(len(found), bool),
+        False,
         floors[order],
         lambda chosen: [found[number].entry for number in order[chosen]],
         lambda _: farthest,

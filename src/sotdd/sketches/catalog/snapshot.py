@@ -72,19 +72,6 @@ class Snapshot:
             search = self.table.search() if where is None else self.table.search().where(where)
             return search.select(list(columns)).with_row_id(True).to_arrow()
 
-    def vectors(self, rows: NDArray[np.uint64]) -> NDArray[np.float32]:
-        """The vectors of the entries in these rows."""
-        width = self.table.schema.field("vector").type.list_size
-        if not len(rows):
-            return np.empty((0, width), np.float32)
-        with one_line_errors("read", self.location):
-            taken = self.table.take_row_ids(rows.tolist()).select(["vector"]).with_row_id().to_arrow()
-        flat = np.concatenate([part.flatten().to_numpy() for part in taken["vector"].chunks])
-        order = np.argsort(np.argsort(rows, kind="stable"), kind="stable")
-        by_row = np.argsort(taken["_rowid"].to_numpy(), kind="stable")
-        vectors: NDArray[np.float32] = flat.reshape(-1, width)[by_row][order]
-        return vectors
-
     def closest(self, vector: NDArray[np.float32], limit: int, where: str | None) -> list[Candidate]:
         """Entries by the distance of their vectors, nearest first."""
         if where is not None:

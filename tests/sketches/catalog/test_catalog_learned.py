@@ -13,7 +13,7 @@ import pytest
 
 import sotdd
 from sotdd.sketches.catalog import basis as bases
-from sotdd.sketches.catalog import learned, resident
+from sotdd.sketches.catalog import learned, search
 from sotdd.sketches.catalog.recipe import CatalogRecipe
 
 pytest.importorskip("lancedb")
@@ -105,10 +105,12 @@ def test_the_nearest_are_those_of_brute_force(tmp_path, many, through):
 
 
 def test_few_looked_at_are_enough_or_it_says_that_it_is_not_sure(catalog, made, through, monkeypatch):
-    monkeypatch.setattr(resident, "_LOOKED_AT", 64)
-    for query in asked(through, 10):
-        hits = catalog.nearest(query, rank_by="distance")
-        assert not hits.sure or set(hits.names) == set(exact(query, made, rank_by="distance"))
+    for looked_at in ((32,), (32, 64, 1 << 60)):
+        monkeypatch.setattr(search, "LOOKED_AT", looked_at)
+        for query in asked(through, 6):
+            hits = catalog.nearest(query, rank_by="distance")
+            assert not hits.sure or set(hits.names) == set(exact(query, made, rank_by="distance"))
+            assert hits.sure or len(looked_at) == 1
 
 
 def test_conditions_and_large_k(catalog, made, through):

@@ -1,8 +1,9 @@
 """Short vectors learned from a catalog: where its sketches lie among few directions, and how far off these they are.
 
 The vectors of sketches (`Sketch.vector`) have thousands of numbers, but those of real collections nearly lie in a space
-of a few hundred dimensions. A basis of it is found by principal components. The short vector, or code, of a sketch has
-its coordinates z in that basis and, as one more number, the length r of what lies off it. For two sketches
+of a few hundred dimensions. A basis of it is found by the principal components of their directions from a middle. The
+short vector, or code, of a sketch has its coordinates z in that basis and, as one more number, the length r of what is
+off it. For two sketches
 
     ‖z − z'‖² + (r − r')²  ≤  ‖v − v'‖²  ≤  ‖z − z'‖² + (r + r')²,
 
@@ -43,8 +44,8 @@ class Basis:
 
     Attributes
     ----------
-    mean
-        (D,) the mean vector, which codes are measured from.
+    centre
+        (D,) the median of each number, which codes are measured from.
     axes
         (W − 1, D) orthonormal rows, the widest first.
     n_quantiles
@@ -53,27 +54,29 @@ class Basis:
         How many entries the catalog had when it was found.
     """
 
-    mean: Floats
+    centre: Floats
     axes: Floats
     n_quantiles: int
     n_entries: int
 
     @classmethod
     def of(cls, vectors: Floats, n_quantiles: int, n_entries: int) -> Basis | None:
-        """The principal components of vectors (n, D); None where their squares leave float32."""
-        mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-        centred = vectors - mean
+        """The principal directions of vectors (n, D); None where their squares leave float32."""
+        centre = np.median(vectors, axis=0).astype(np.float32)
+        centred = vectors - centre
+        # By direction alone: a few sketches with far values would otherwise take all axes, and the others lie off them.
+        lengths = np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None]
+        if not np.isfinite(lengths).all():
+            return None
+        centred /= np.where(lengths > 0, lengths, 1)
         count = min(WIDTH - 1, *centred.shape)
         # The smaller of the two products has the same components, and takes a tenth of the time of a decomposition.
         tall = len(centred) > centred.shape[1]
-        with np.errstate(over="ignore", invalid="ignore"):
-            product = (centred.T @ centred if tall else centred @ centred.T).astype(np.float64)
-        if not np.isfinite(product).all():
-            return None
+        product = (centred.T @ centred if tall else centred @ centred.T).astype(np.float64)
         spreads, parts = np.linalg.eigh(product)
         widest = parts[:, np.argsort(spreads)[::-1][:count]].astype(np.float32)
         axes, _ = np.linalg.qr((widest if tall else centred.T @ widest).astype(np.float64))
-        return cls(mean, np.ascontiguousarray(axes.T, np.float32), n_quantiles, n_entries)
+        return cls(centre, np.ascontiguousarray(axes.T, np.float32), n_quantiles, n_entries)
 
     @property
     def width(self) -> int:
@@ -82,32 +85,32 @@ class Basis:
 
     def codes(self, sketches: Sequence[Sketch], recipe: CatalogRecipe) -> Floats:
         """The codes (n, W) of sketches."""
-        coarse = np.array([coarse_vector(one, self.n_quantiles) for one in sketches]) - self.mean
+        coarse = np.array([coarse_vector(one, self.n_quantiles) for one in sketches]) - self.centre
         # One product is over sooner than the threads of BLAS have begun, and spin for many times as long after it.
         alone = len(coarse) == 1
         within = np.einsum("ij,j->i", self.axes, coarse[0])[None] if alone else coarse @ self.axes.T
         # Of the finer vector only the length is needed: its means over coarser parts are orthogonal to the rest of it.
         left_out = np.array([_square(one.vector_at(recipe.levels, None)) for one in sketches])
-        left_out -= [_square(one) for one in coarse + self.mean]
+        left_out -= [_square(one) for one in coarse + self.centre]
         off = np.array([_square(one) for one in coarse]) - [_square(one) for one in within] + np.maximum(left_out, 0.0)
         return np.column_stack([within, np.sqrt(np.maximum(off, 0.0))]).astype(np.float32)
 
     def to_bytes(self) -> bytes:
         """The content of a file of its own kind, with a checksum."""
         header = {"n_quantiles": self.n_quantiles, "n_entries": self.n_entries}
-        return packed(_KIND, header, {"mean": self.mean, "axes": self.axes})
+        return packed(_KIND, header, {"centre": self.centre, "axes": self.axes})
 
     @classmethod
     def from_bytes(cls, content: bytes, location: str) -> Basis:
         """Read what `to_bytes` wrote, or refuse."""
         checked = unpacked(_KIND, content, location)
-        mean = checked.array("mean", (np.float32,), (None,))
-        axes = checked.array("axes", (np.float32,), (None, len(mean)))
-        return cls(mean, axes, checked.count("n_quantiles"), checked.count("n_entries"))
+        centre = checked.array("centre", (np.float32,), (None,))
+        axes = checked.array("axes", (np.float32,), (None, len(centre)))
+        return cls(centre, axes, checked.count("n_quantiles"), checked.count("n_entries"))
 
     def fits(self, recipe: CatalogRecipe) -> bool:
         """Whether it is a basis of the vectors of this catalog."""
-        return recipe.n_quantiles % self.n_quantiles == 0 and len(self.mean) == (
+        return recipe.n_quantiles % self.n_quantiles == 0 and len(self.centre) == (
             recipe.sketch.n_projections * self.n_quantiles
         )
 

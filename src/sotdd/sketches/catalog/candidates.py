@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.sketches.catalog.entries import Entry
+from sotdd.sketches.catalog.hits import Hit
 
 Doubles = NDArray[np.float64]
 
@@ -62,17 +63,17 @@ class Candidates:
         least: Doubles = self.estimates - (share if self.learned else 1.0) * self.doubts - self.floors
         return least
 
-    def share_seen(self, compared: NDArray[np.int64], squared: Sequence[float]) -> float:
-        """The largest share that is likely, from the squared distances of some that were compared.
+    def share_seen(self, hits: Mapping[int, Hit]) -> float:
+        """The largest share that is likely, from those that were compared.
 
         The nearer two sketches are, the more they have in common: a copy has all. So the farther half of those
         compared speaks for the rest, which are farther still: their mean and three standard deviations. With fewer than
         a handful nothing is known.
         """
-        off = self.estimates[compared] - np.asarray(squared)
-        judged = self.doubts[compared] > 0
-        farther = np.argsort(np.asarray(squared)[judged])[np.count_nonzero(judged) // 2 :]
+        compared = np.flatnonzero(np.isin(self.rows, np.fromiter(hits, np.uint64)) & (self.doubts > 0))
+        squared = np.array([hits[int(row)].distance.value ** 2 for row in self.rows[compared]])
+        farther = np.argsort(squared)[len(squared) // 2 :]
         if len(farther) < _FEWEST_JUDGED:
             return 1.0
-        shares = np.clip((off[judged] / self.doubts[compared][judged])[farther], -1.0, 1.0)
+        shares = np.clip((self.estimates[compared] - squared)[farther] / self.doubts[compared][farther], -1.0, 1.0)
         return float(min(1.0, max(0.0, np.mean(shares) + DEVIATIONS * np.std(shares))))

@@ -21,8 +21,9 @@ from sotdd.sketches.sketch import Sketch
 
 # The first numbers of a code tell most. They lie together, so that a scan over 100,000 entries reads 26 MB and not 102.
 _HEAD = 64
-# All numbers of a code are looked at for this many entries, those that are nearest by the first numbers.
-_LOOKED_AT = 1024
+# All numbers of a code are looked at for this many entries, those that are nearest by the first numbers; and for more
+# where others may be as near.
+LOOKED_AT = (1024, 1 << 14, 1 << 60)
 # Entries without a code get one here, from their sketches, while there are no more than this: a second of work.
 _MOST_MADE_HERE = 2000
 # Which ones these are is judged by every so many-th of all, which takes a tenth of the time of finding them exactly.
@@ -101,7 +102,7 @@ class Resident:
         return self.layers[1].scanned.codes
 
     def candidates(
-        self, query: Sketch, recipe: CatalogRecipe, allowed: NDArray[np.uint64] | None, rank_by: str
+        self, query: Sketch, recipe: CatalogRecipe, allowed: NDArray[np.uint64] | None, rank_by: str, looked_at: int
     ) -> Candidates:
         """The entries that may be nearest to a sketch; of those in these rows, where some are given."""
         meets = None if allowed is None else np.isin(self.rows, allowed)
@@ -112,7 +113,7 @@ class Resident:
         )
         by_excess = rank_by == "excess" and known
         parts = [
-            layer.found(query, recipe, which, chance if by_excess else None)
+            layer.found(query, recipe, which, chance if by_excess else None, looked_at)
             for layer, which in zip(self.layers, alive, strict=True)
         ]
         places = np.concatenate([part.places for part in parts])
@@ -146,7 +147,9 @@ class _Layer:
         there = self.place >= 0
         return there if meets is None else there & meets[self.place]
 
-    def found(self, query: Sketch, recipe: CatalogRecipe, alive: NDArray[np.bool_], chance: float | None) -> _Found:
+    def found(
+        self, query: Sketch, recipe: CatalogRecipe, alive: NDArray[np.bool_], chance: float | None, most: int
+    ) -> _Found:
         """All entries by the first numbers of their codes, and the nearest of them by all."""
         scanned = self.scanned
         (code,) = scanned.codes.basis.codes([query], recipe)
@@ -161,7 +164,7 @@ class _Layer:
         if not alive.all():
             ranked[~alive] = np.inf
         count = int(np.count_nonzero(alive))
-        looked_at = _lowest(ranked, _LOOKED_AT) if count > _LOOKED_AT else np.flatnonzero(alive)
+        looked_at = _lowest(ranked, most) if count > most else np.flatnonzero(alive)
         apart = np.concatenate([scanned.head[looked_at] - head, scanned.tail[looked_at] - tail], axis=1)
         lengths = scanned.off[looked_at].astype(np.float64)
         estimates = np.einsum("ij,ij->i", apart, apart) + lengths**2 + length**2

@@ -15,7 +15,7 @@ from sotdd.sketches.catalog.candidates import DEVIATIONS, Candidates
 from sotdd.sketches.catalog.hits import Hit, Hits
 from sotdd.sketches.catalog.learned import chance_of
 from sotdd.sketches.catalog.recipe import CatalogRecipe
-from sotdd.sketches.catalog.resident import Resident
+from sotdd.sketches.catalog.resident import LOOKED_AT, Resident
 from sotdd.sketches.catalog.snapshot import Snapshot
 from sotdd.sketches.file import from_bytes
 from sotdd.sketches.sketch import Sketch
@@ -54,24 +54,45 @@ def nearest(
     Candidates come in the order of what vectors tell. Comparing stops once no other entry is likely to be nearer
     than the k-th.
     """
+    hits: dict[int, Hit] = {}  # by row
     if resident is None:
         candidates = _by_own_vectors(snapshot, recipe, query, where, limit, rank_by)
-    else:
-        allowed = None if where is None else snapshot.listing(["n_points"], where)["_rowid"].to_numpy()
-        candidates = resident.candidates(query, recipe, allowed, rank_by)
-    hits: list[Hit] = []
-    compared, left = np.empty(0, np.int64), np.arange(len(candidates))
-    wanted, sure, more = max(k + _AT_FIRST, _AT_LEAST) if resident is not None else max(k, _TOGETHER), False, True
-    while more and len(hits) < min(limit, len(candidates)):
-        chosen = left[: min(wanted, limit - len(hits))]
-        hits += _compared(snapshot, recipe, query, candidates, chosen)
-        compared, left = np.concatenate([compared, chosen]), np.setdiff1d(left, chosen, assume_unique=True)
-        share = candidates.share_seen(compared, [hit.distance.value**2 for hit in hits])
-        reach = _reach(hits, k, candidates)
+        sure = _compare(snapshot, recipe, query, candidates, hits, k, limit, max(k, _TOGETHER))
+        return _best(hits, candidates, k, sure)
+    allowed = None if where is None else snapshot.listing(["n_points"], where)["_rowid"].to_numpy()
+    for looked_at in LOOKED_AT:
+        candidates = resident.candidates(query, recipe, allowed, rank_by, looked_at)
+        sure = _compare(snapshot, recipe, query, candidates, hits, k, limit, max(k + _AT_FIRST, _AT_LEAST))
+        if sure or len(hits) >= limit:
+            break
+    return _best(hits, candidates, k, sure)
+
+
+def _compare(
+    snapshot: Snapshot,
+    recipe: CatalogRecipe,
+    query: Sketch,
+    candidates: Candidates,
+    hits: dict[int, Hit],
+    k: int,
+    limit: int,
+    at_first: int,
+) -> bool:
+    """Compare candidates until no other entry is likely to be nearer, beside earlier hits; whether it came to that."""
+    left = np.flatnonzero(~np.isin(candidates.rows, np.fromiter(hits, np.uint64)))
+    wanted = _TOGETHER if hits else at_first
+    while True:
+        share, reach = candidates.share_seen(hits), _reach(list(hits.values()), k, candidates)
         left = left[candidates.least(share)[left] <= reach]
-        wanted, more = _TOGETHER, len(left) > 0
-        sure = not more and candidates.outside(share) > reach
-    return Hits(tuple(_in_order(hits, candidates)[:k]), len(hits), sure or not len(candidates))
+        if not len(left) or len(hits) >= limit:
+            return not len(left) and candidates.outside(share) > reach
+        chosen, left = np.split(left, [min(wanted, limit - len(hits))])
+        hits |= _compared(snapshot, recipe, query, candidates, chosen)
+        wanted = _TOGETHER
+
+
+def _best(hits: dict[int, Hit], candidates: Candidates, k: int, sure: bool) -> Hits:
+    return Hits(tuple(_in_order(list(hits.values()), candidates)[:k]), len(hits), sure or not len(candidates))
 
 
 def _by_own_vectors(
@@ -122,13 +143,13 @@ def _in_order(hits: Sequence[Hit], candidates: Candidates) -> list[Hit]:
 
 def _compared(
     snapshot: Snapshot, recipe: CatalogRecipe, query: Sketch, candidates: Candidates, chosen: NDArray[np.int64]
-) -> list[Hit]:
-    """Compare the full sketches of some candidates with the query."""
-    hits = []
+) -> dict[int, Hit]:
+    """Compare the full sketches of some candidates with the query; by row."""
+    hits = {}
     for start in range(0, len(chosen), _TOGETHER):
         part = chosen[start : start + _TOGETHER]
-        contents = snapshot.contents(candidates.rows[part].tolist())
-        for entry, content in zip(candidates.entries(part), contents, strict=True):
+        rows = candidates.rows[part].tolist()
+        for row, entry, content in zip(rows, candidates.entries(part), snapshot.contents(rows), strict=True):
             stored = from_bytes(content, entry.name, recipe.sketch.projections)
-            hits.append(Hit(entry.name, query.distance(stored), entry.metadata))
+            hits[row] = Hit(entry.name, query.distance(stored), entry.metadata)
     return hits

@@ -1,4 +1,4 @@
-"""Catalogs against their promises: python -m benchmarks.catalog [--entries N] [--data FOLDER] [--folder FOLDER].
+"""Catalogs against their promises: python -m benchmarks.catalog [--entries N] [--large N] [--data FOLDER].
 
 Datasets come in families, as the shards, years and crops of real ones do, so that the nearest mean something. A
 query is another member of a family. Brute force compares the query with every sketch in memory.
@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sotdd
+from benchmarks.catalog_search import large
 from benchmarks.core import Line, table
+from benchmarks.populations import Images, Population, Tables
 from sotdd.sketches.catalog.recipe import DIM
 
 _FEATURES = 8
@@ -155,7 +157,13 @@ def full_size(
     most = [catalog.nearest(query, k=min(100, entries)).compared for query in asked]
     each = (np.median(more) - np.median(seconds)) / max(1.0, float(np.mean(most) - np.mean(compared)))
     stored = [catalog.get(str(i)) for i in range(min(10, entries))]
-    bare = np.median([timed(lambda one=one, query=query: query.distance(one)) for one in stored for query in asked])
+    bare = np.median(
+        [
+            timed(lambda one=one, query=query: query.distance(one, estimator="plain"))
+            for one in stored
+            for query in asked
+        ]
+    )
     what = f"`nearest`, k = 10, of {entries} sketches of {n_projections:,} × {n_quantiles}"
     said = f"{np.median(seconds) * 1e3:.0f} ms, {np.mean(compared):.0f} compared in full"
     more_said = f"{each / bare:.1f} × ({each * 1e3:.1f} ms)"
@@ -178,7 +186,7 @@ def vector_errors(data: Path, count: int = 2000, n_projections: int = 1000) -> s
     projections = sotdd.Projections.fit(sets, n_projections=n_projections)
     sketches = [sotdd.sketch(one, projections) for one in sets.values()]
     pairs = list(combinations(range(len(sketches)), 2))
-    exact = np.array([sketches[i].distance(sketches[j]).value for i, j in pairs])
+    exact = np.array([sketches[i].distance(sketches[j], estimator="plain").value for i, j in pairs])
     for dim in (256, 1024, 4096):
         errors = []
         for seed in range(5):
@@ -196,6 +204,8 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=10_000, help="size of the large catalog")
+    parser.add_argument("--large", type=int, help="size of the largest catalogs, which take some 20 minutes at 100000")
+    parser.add_argument("--kept", type=Path, help="where to keep the largest catalogs, some 5 GB each, for another run")
     parser.add_argument("--data", type=Path, help="folder of real datasets (.npz), for the errors of vectors")
     parser.add_argument("--folder", type=Path, help="where to make catalogs, some 2 GB; a temporary one by default")
     asked = parser.parse_args()
@@ -204,6 +214,10 @@ def main() -> None:
         place = Path(folder)
         alike = searches(place, asked.entries // 5, per_family=asked.entries // 5)[:3]  # no entry stands out
         print(table([*searches(place, asked.entries), *alike, *full_size(place)]))
+        if asked.large:
+            populations: list[Population] = [*([Images.of(asked.data)] if asked.data else []), Tables()]
+            for population in populations:
+                print(f"\n{table(large(asked.kept or place, population, asked.large))}")
     if asked.data:
         print(f"\n{vector_errors(asked.data)}")
 

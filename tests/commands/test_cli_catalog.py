@@ -91,6 +91,12 @@ def test_a_catalog_from_the_first_to_the_last_entry(files, run):
     told = json.loads(run("catalog", "show", "shop", "first", "--json")[1])
     assert (told["name"], told["metadata"]["year"], told["n_quantiles"]) == ("first", 2024, 384)
 
+    told = json.loads(run("catalog", "search", "shop", "c.npz", "--rank-by", "distance", "--json")[1])
+    assert told["ranked_by"] == "distance"
+    assert [hit["within_noise"] for hit in told["hits"]].count(None) == 0
+    assert "noise" in run("catalog", "search", "shop", "c.npz")[1]
+    assert "tidied shop: 3 entries" in run("catalog", "tidy", "shop")[1]
+    assert json.loads(run("catalog", "tidy", "shop", "--json")[1]) == {"catalog": "shop", "entries": 3}
     assert "renamed 'third' to '3rd'" in run("catalog", "rename", "shop", "third", "3rd")[1]
     assert "2 entries left" in run("catalog", "remove", "shop", "3rd")[1]
     assert json.loads(run("catalog", "remove", "shop", "second", "--json")[1])["entries"] == 1
@@ -137,6 +143,8 @@ def shop(files, run):
         (["catalog", "search", "shop"], "name one thing to search for"),
         (["catalog", "search", "shop", "a.npz", "--entry", "first"], "name one thing to search for"),
         (["catalog", "search", "shop", "a.npz", "-k", "0"], "k is 0"),
+        (["catalog", "search", "shop", "a.npz", "--rank-by", "size"], "--rank-by is 'size': expected 'excess'"),
+        (["catalog", "tidy", "typo"], "there is no catalog at 'typo'"),
         (["catalog", "search", "shop", "a.npz", "--where", "colour = 1"], "No field named"),
         (["catalog", "search", "shop", "other.sotdd"], "sotdd sketch --like"),
         (["catalog", "search", "typo", "a.npz"], "there is no catalog at 'typo'"),
@@ -157,7 +165,11 @@ def test_errors_are_one_line_and_exit_code_2(shop, run, arguments, said):
 
 @pytest.mark.parametrize(
     "command",
-    [["sketch"], ["catalog"], *(["catalog", name] for name in ("add", "search", "list", "show", "remove", "rename"))],
+    [
+        ["sketch"],
+        ["catalog"],
+        *(["catalog", name] for name in ("add", "search", "list", "show", "remove", "rename", "tidy")),
+    ],
 )
 def test_every_help_has_an_example(run, command):
     code, said, _ = run(*command, "--help")

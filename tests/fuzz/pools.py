@@ -316,6 +316,7 @@ POOLS: dict[str, tuple[str, ...]] = {
         "'(' * 500", "\"repeat('x', 1000) = name\"",
     ),
     "k": ("1", "2", "10", "0", "-1", "10**18", "10**30", "2.5", "None"),
+    "rank_by": ("'excess'", "'distance'", "'value'", "None", "5"),
     "max_compared": ("None", "1", "2", "0", "10**30"),
     "Catalog.name": ("'s0'", "'s1'", *NAMES),
     "old": ("'s0'", "'missing'", "''", "5"),

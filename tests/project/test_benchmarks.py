@@ -171,6 +171,20 @@ def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
 
 
+def test_the_benchmark_of_large_catalogs_runs_at_a_small_size(tmp_path, monkeypatch):
+    pytest.importorskip("lancedb")
+    from benchmarks.catalog_search import large
+    from benchmarks.populations import Alike, Tables
+
+    monkeypatch.setattr("sotdd.sketches.catalog.learned.FEWEST", 60)
+    for population in (Tables(), Alike()):
+        lines = large(tmp_path, population, 80, queries=4, n_projections=32, n_quantiles=40, verified=1)
+        recalls = [float(line.measured) for line in lines if "that it finds" in line.what]
+        assert len(recalls) == 2
+        assert min(recalls) >= 0.95
+        assert next(line for line in lines if "numbers in a vector" in line.what).kept
+
+
 def test_the_errors_of_vectors_are_measured_on_real_data(real_data):
     real_data("mnist")  # skips where there is none
     assert catalog.vector_errors(SHARED / "data", 100, 16).count("%") == 9

@@ -88,7 +88,7 @@ def add_command(
     "search",
     epilog=o.examples(
         "sotdd catalog search shop new.npz -k 5 --where \"year > 2020 AND source = 'web'\"",
-        "sotdd catalog search shop --entry march",
+        "sotdd catalog search shop --entry march --rank-by distance",
     ),
 )
 def search_command(
@@ -97,15 +97,24 @@ def search_command(
     entry: Annotated[str | None, typer.Option(help="Search for the datasets nearest to this entry instead.")] = None,
     k: Annotated[int, typer.Option("-k", help="How many datasets to show.")] = 10,
     where: Where = None,
+    rank_by: Annotated[
+        str,
+        typer.Option(
+            metavar="ORDER",
+            help="excess: by what is beyond the noise of the sizes; or distance, which is larger for small samples.",
+        ),
+    ] = "excess",
     features: o.Features = None,
     label: o.Label = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Show the datasets of a catalog that are nearest to yours."""
+    """Show the datasets of a catalog that are nearest to yours, and which are within noise."""
+    from sotdd.sketches.catalog.search import checked_order
+
     began = time.perf_counter()
-    catalog = _existing(path)
+    catalog, order = _existing(path), checked_order(rank_by)
     if (source is None) == (entry is None):
         raise SotddError(
             "name one thing to search for: a dataset or sketch after the catalog, or --entry NAME, not both."
@@ -119,7 +128,7 @@ def search_command(
         where = others if checked_condition(where) is None else f"{others} AND ({where})"
     else:
         query = _sketched(catalog, str(source), features, label, device, quiet)
-    hits = catalog.nearest(query, k, where=where)
+    hits = catalog.nearest(query, k, where=where, rank_by=order)
     if as_json:
         print_json({"catalog": path, "source": source, "entry": entry, **hits.to_dict()})
         return
@@ -205,6 +214,19 @@ def rename_command(
         return
     if not quiet:
         say(f"renamed {quoted(name)} to {quoted(new)}", "bold")
+
+
+@app.command("tidy", epilog=o.examples("sotdd catalog tidy shop"))
+def tidy_command(path: Folder, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
+    """Free the space of removed entries, and learn the short vectors that large catalogs are searched by."""
+    began = time.perf_counter()
+    catalog = _existing(path)
+    catalog.tidy()
+    if as_json:
+        print_json({"catalog": path, "entries": len(catalog)})
+        return
+    if not quiet:
+        say(f"tidied {shown(path)}: {_entries(len(catalog))}, {time.perf_counter() - began:.1f} s", "bold")
 
 
 def _existing(path: str) -> Catalog:

@@ -9,8 +9,8 @@ _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in (
         "device", "estimator", "features", "label", "label_law", "label_names", "max_points", "method",
-        "n_permutations", "n_projections", "n_quantiles", "noise_floor", "p", "rel_tol", "scale", "seed", "statistic",
-        "where", "exclude", "one_hot", "dates", "missing",
+        "n_permutations", "n_projections", "n_quantiles", "noise_floor", "p", "rank_by", "rel_tol", "scale", "seed",
+        "statistic", "where", "exclude", "one_hot", "dates", "missing",
     )
 } | {"k": "-k"}  # fmt: skip
 

@@ -14,11 +14,11 @@ def test_the_nearest_are_those_of_brute_force(catalog, sketches, rng, projection
     for _ in range(5):
         query = sotdd.sketch(labelled(rng, 300, shift=rng.uniform(0, 3)), projections, **SMALL)
         hits = catalog.nearest(query, k=7)
-        expected = sorted(sketches, key=lambda name: query.distance(sketches[name]).excess)
+        expected = sorted(sketches, key=lambda name: query.distance(sketches[name], estimator="plain").excess)
         assert hits.names == tuple(expected[:7])
         assert hits.sure
         for hit in hits:
-            direct = query.distance(sketches[hit.name])
+            direct = query.distance(sketches[hit.name], estimator="plain")
             assert hit.distance.value == direct.value
             assert hit.distance.classes == direct.classes
 
@@ -46,18 +46,21 @@ def test_long_sketches_are_searched_by_projected_vectors(tmp_path, rng):
     for c in range(40):
         query = sotdd.sketch(rng.normal(size=(300, 4)) + centres[c], projections, n_quantiles=64)
         hits = catalog.nearest(query)
-        right += len(set(hits.names) & set(sorted(sketches, key=lambda n: query.distance(sketches[n]).value)[:10]))
+        right += len(
+            set(hits.names)
+            & set(sorted(sketches, key=lambda n: query.distance(sketches[n], estimator="plain").value)[:10])
+        )
     assert right >= 0.99 * 400
 
 
-def test_large_catalogs_are_searched_by_an_index(tmp_path, rng, projections, sketches, monkeypatch):
-    monkeypatch.setattr("sotdd.sketches.catalog.store._INDEXED", 300)
+def test_an_index_of_an_older_version_is_still_used(tmp_path, sketches):
+    from lancedb.index import IvfFlat
+
     near = {f"{name} {i}": one for name, one in sketches.items() for i in range(5)}
     catalog = sotdd.Catalog(tmp_path / "catalog")
     catalog.add_many(near)
     before = catalog.nearest(sketches["set 30"], k=15)
-    catalog.tidy()
-    assert len(catalog._store._entries().list_indices()) == 1
+    catalog._store._entries().create_index("vector", config=IvfFlat(distance_type="l2"))
     catalog.add("late", sketches["set 30"])  # which the index does not know yet
     after = catalog.nearest(sketches["set 30"], k=16)
     assert set(after.names) == {*before.names, "late"}
@@ -88,7 +91,17 @@ def test_a_small_sample_of_the_same_source_comes_before_a_large_one_of_another(t
     assert hits[0].distance.value > hits[1].distance.value  # by distance it would be the other way round
     assert hits.ranked_by == hits[0].ranked_by == hits.to_dict()["hits"][0]["ranked_by"] == "excess"
     assert (hits[0].distance.within_noise, hits[1].distance.within_noise) == (True, False)
+    assert (hits[0].within_noise, hits[1].within_noise) == (True, False)
+    assert [one["within_noise"] for one in hits.to_dict()["hits"]] == [True, False]
+    assert [row[4] for row in hits.rows()] == ["noise", "within", "beyond"]
     assert hits.sure
+    by_distance = catalog.nearest(here, rank_by="distance")
+    assert by_distance.names == ("moved", "few")
+    assert by_distance.ranked_by == by_distance[0].ranked_by == "distance"
+    assert by_distance[1].within_noise  # it is said whatever the order is
+    for odd in ("nearness", 3, None):
+        with pytest.raises(sotdd.SotddError, match=r"rank_by is .*: expected 'excess' or 'distance'"):
+            catalog.nearest(here, rank_by=odd)
     assert "the order is by what is beyond the noise of these sizes" in hits.remark
 
 
@@ -105,12 +118,13 @@ def test_sketches_that_do_not_know_their_halves_are_ranked_by_distance(tmp_path,
     assert hits.names == ("moved", "few")
     assert hits.ranked_by == hits[0].ranked_by == "distance"
     assert hits.rows()[0][:4] == ["", "name", "distance", "points"]
+    assert hits[0].within_noise is None
 
 
 def test_hits_read_as_a_table(catalog, rng):
     hits = catalog.nearest(labelled(rng), k=2, where="place < 10")
     lines = repr(hits).splitlines()
-    assert lines[0].split() == ["name", "distance", "excess", "points", "classes", "place", "even"]
+    assert lines[0].split() == ["name", "distance", "excess", "noise", "points", "classes", "place", "even"]
     assert lines[1].startswith("1  set ")
     assert lines[2].startswith("2  set ")
     assert [hit.name for hit in hits[:2]] == list(hits.names)

@@ -17,8 +17,10 @@ from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.catalog.condition import checked_condition
 from sotdd.sketches.catalog.entries import Entry, Row, checked_metadata, checked_name, quoted
+from sotdd.sketches.catalog.hits import Hits
+from sotdd.sketches.catalog.learning import Learning
 from sotdd.sketches.catalog.recipe import CatalogRecipe
-from sotdd.sketches.catalog.search import Hits, nearest
+from sotdd.sketches.catalog.search import RankBy, checked_order, nearest
 from sotdd.sketches.catalog.snapshot import Snapshot
 from sotdd.sketches.catalog.store import Store
 from sotdd.sketches.file import from_bytes
@@ -53,9 +55,9 @@ class Catalog:
     ...     for step, (name, points) in enumerate(data.items()):
     ...         catalog.add(name, sotdd.sketch(points, projections), step=step)
     ...     print(catalog.nearest(rng.normal(0.4, 1, size=(400, 3)), k=2, where="step > 0"))
-       name     distance         excess    points  classes  step
-    1  shift 4  0.0535 ± 0.0019  -0.00068  500     1        4
-    2  shift 3  0.0828 ± 0.0052  0.004     500     1        3
+       name     distance         excess    noise   points  classes  step
+    1  shift 4  0.0535 ± 0.0019  -0.00068  within  500     1        4
+    2  shift 3  0.0828 ± 0.0052  0.004     beyond  500     1        3
     """
 
     def __init__(self, path: str | PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> None:
@@ -65,6 +67,7 @@ class Catalog:
         require("lancedb", "a catalog", "'sotdd[catalog]'")
         # A URL stays as it was written: a path would lose one of its slashes.
         self._store = Store(path if isinstance(path, str) else str(location), storage_options)
+        self._learning = Learning(self._store)
 
     @property
     def path(self) -> str:
@@ -137,16 +140,26 @@ class Catalog:
         rows = [Row.of(name, one, checked.get(name, {}), recipe) for name, one in made.items()]
         if self._store.put(rows, recipe, overwrite=overwrite) < len(rows):
             raise self._taken(self._first_left_out(rows))
+        self._learning.added(rows, list(made.values()), recipe)
 
-    def nearest(self, source: Comparable, k: int = 10, *, where: str | None = None, max_compared: int = 200) -> Hits:
+    def nearest(
+        self,
+        source: Comparable,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        rank_by: RankBy = "excess",
+        max_compared: int = 200,
+    ) -> Hits:
         """The datasets most like this one, nearest first.
 
         Entries are ordered by how far they are beyond the noise of their sizes (`Distance.excess`), so that
         small samples are not always far. Sketches of streams do not know that noise; among them the order is
-        by distance. Each `Hit` says which it was.
+        by distance. Each `Hit` says which it was, and whether it is within noise.
 
-        The search scans vectors of 1,024 numbers, whose distances are s-OTDD within a few percent. It then
-        compares the full sketches of the best, until an entry not compared is unlikely to be nearer.
+        The search scans short vectors: those that `tidy` has learned, whose distances are nearly s-OTDD, or random
+        projections to 1,024 numbers. It then compares the full sketches of the best, until an entry not compared is
+        unlikely to be nearer.
 
         Parameters
         ----------
@@ -158,17 +171,20 @@ class Catalog:
             An SQL condition on ``name``, ``n_points``, ``n_classes``, ``added`` and metadata, such as
             ``"source = 'web' AND n_points > 1000"``. Only entries that meet it are searched. Of SQL's functions, a
             condition may call those that text and numbers need, such as ``lower`` and ``starts_with``.
+        rank_by
+            "excess", or "distance" for the order of the distances themselves.
         max_compared
             How many full sketches to compare at most, where very many entries are about equally near.
         """
         count, limit = check_count(k, "k"), check_count(max_compared, "max_compared")
-        condition = checked_condition(where)
+        condition, order = checked_condition(where), checked_order(rank_by)
         recipe, snapshot = self._settled(), self._snapshot()
         entries = max(1, snapshot.count())  # LanceDB counts in 64 bits: ask for no more than there are
         count, limit = min(count, entries), min(limit, entries)
         query = self._as_sketch(source, None)
         recipe.check(query)
-        return nearest(snapshot, recipe, query, count, condition, max(limit, count))
+        resident = self._learning.resident(snapshot, recipe)
+        return nearest(snapshot, resident, recipe, query, count, condition, max(limit, count), order)
 
     def get(self, name: str) -> Sketch:
         """The sketch of this name."""
@@ -252,12 +268,14 @@ class Catalog:
     def tidy(self) -> None:
         """Join the small parts that single additions leave, and free the space of removed entries.
 
-        Additions and removals do this now and then by themselves. Only a call also makes an index, from
-        100,000 entries on, which searches use instead of scanning every vector. Entries removed in the last
+        Additions and removals do this now and then by themselves. Only a call also learns the short vectors that
+        large catalogs are searched by, from 2,000 entries on, and again once there are half as many more: a minute or
+        two for 100,000. Additions in between use what was learned. Entries removed in the last
         two minutes stay on disk, for readers that began before.
         """
         self._snapshot()
         self._store.tidy()
+        self._learning.tidy(self._snapshot(), self._settled())
 
     def __len__(self) -> int:
         """How many entries there are."""

@@ -54,6 +54,7 @@ class CatalogRecipe:
             lost=None,
             remarks=(),
             halves=None,
+            controls=None,
         )
         return cls(emptied, quantiles, DIM if first.n_projections * quantiles > DIM else None)
 

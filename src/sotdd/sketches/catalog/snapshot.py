@@ -66,6 +66,12 @@ class Snapshot:
         (content,) = self.contents([row["_rowid"]])
         return Row(Entry.from_table(row), row["token"], np.asarray(row["vector"], np.float32), content)
 
+    def listing(self, columns: Sequence[str], where: str | None = None) -> Any:  # noqa: ANN401
+        """Some columns of all entries, or of those that an SQL condition holds for, as an Arrow table."""
+        with self._naming_columns(where):
+            search = self.table.search() if where is None else self.table.search().where(where)
+            return search.select(list(columns)).with_row_id(True).to_arrow()
+
     def closest(self, vector: NDArray[np.float32], limit: int, where: str | None) -> list[Candidate]:
         """Entries by the distance of their vectors, nearest first."""
         if where is not None:

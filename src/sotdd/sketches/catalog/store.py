@@ -36,10 +36,8 @@ _ATTEMPTS = 40
 # After every 32nd change the parts of the table are counted. They are joined when there are more than 64 and one per
 # ten rows, so that each sketch is copied about ten times while a catalog grows one by one.
 _EVERY, _PARTS, _ROWS_PER_PART = 32, 64, 10
-# From this many entries on, tidying makes an index of the vectors; below, searches scan them all.
-_INDEXED = 100_000
 # Rows that were removed, replaced or copied stay this long, for readers that began before.
-_KEPT = timedelta(minutes=2)
+KEPT = timedelta(minutes=2)
 
 Result = TypeVar("Result")
 
@@ -62,8 +60,25 @@ class Store:
     options: Mapping[str, str] | None = None
 
     def recipe(self) -> CatalogRecipe | None:
-        """The recipe; None where nothing was added yet."""
-        table = self._open(_RECIPE)
+        """The recipe; None where nothing was added yet. It never changes, so a folder is asked once."""
+        stamp = self.stamp()
+        if stamp is not None and stamp in self._recipes:
+            return self._recipes[stamp]
+        recipe = self._read_recipe()
+        if recipe is not None and stamp is not None:
+            self._recipes[stamp] = recipe
+        return recipe
+
+    def stamp(self) -> tuple[int, int] | None:
+        """Tells a folder from another that took its place; None in an object store."""
+        try:
+            status = None if self._is_remote else (Path(self.location) / f"{_RECIPE}.lance").stat()
+        except OSError:
+            return None
+        return None if status is None else (status.st_ino, status.st_mtime_ns)
+
+    def _read_recipe(self) -> CatalogRecipe | None:
+        table = self.open(_RECIPE)
         if table is None:
             return None
         with one_line_errors("read", self.location):
@@ -87,13 +102,13 @@ class Store:
             columns = {"version": [_VERSION], "n_quantiles": [mine.n_quantiles], "dim": [mine.dim]}
             row = arrow.table({**columns, "recipe": arrow.array([mine.to_bytes()], arrow.large_binary())})
             row = row.set_column(2, "dim", row["dim"].cast(arrow.int64()))
-            return mine if self._make(_RECIPE, data=row) else settle()
+            return mine if self.make(_RECIPE, data=row) else settle()
 
         return settle()
 
     def snapshot(self) -> Snapshot | None:
         """The entries as they are now; None where nothing was added yet."""
-        table = self._open(_ENTRIES)
+        table = self.open(_ENTRIES)
         return None if table is None else Snapshot(table, self.location)
 
     def put(self, rows: Sequence[Row], recipe: CatalogRecipe, *, overwrite: bool) -> int:
@@ -140,13 +155,9 @@ class Store:
         return self._retrying(swap)
 
     def tidy(self) -> None:
-        """Join the small parts that single additions leave, free removed rows, and index many vectors."""
+        """Join the small parts that single additions leave, and free removed rows."""
         with one_line_errors("tidy", self.location):
-            table = self._entries()
-            table.optimize(cleanup_older_than=_KEPT)
-            if table.count_rows() >= _INDEXED and not table.list_indices():
-                index = require("lancedb.index", "a catalog", "'sotdd[catalog]'")
-                table.create_index("vector", config=index.IvfFlat(distance_type="l2"))
+            self._entries().optimize(cleanup_older_than=KEPT)
 
     def absent(self) -> SotddError:
         """The error to raise where a catalog is expected and there is none."""
@@ -160,7 +171,7 @@ class Store:
                 return
             stats = table.stats()
             if stats["fragment_stats"]["num_fragments"] > _PARTS + stats["num_rows"] // _ROWS_PER_PART:
-                table.optimize(cleanup_older_than=_KEPT)
+                table.optimize(cleanup_older_than=KEPT)
         except (SotddError, RuntimeError, ValueError, OSError) as error:
             _log.info("the catalog %s was not tidied: %s", self.location, cause(error))
 
@@ -181,28 +192,28 @@ class Store:
             table.add_columns(fields)
 
     def _entries(self) -> Any:  # noqa: ANN401
-        table = self._open(_ENTRIES)
+        table = self.open(_ENTRIES)
         if table is None:
             raise self.absent()
         return table
 
-    def _open(self, name: str) -> Any:  # noqa: ANN401
+    def open(self, name: str) -> Any:  # noqa: ANN401
         """A table as it is now; None where there is none."""
         with one_line_errors("read", self.location):
             if not self._is_remote and not Path(self.location).is_dir():
                 return None
             try:
-                return self._connection.open_table(name)
+                return self.connection.open_table(name)
             except (ValueError, FileNotFoundError) as error:
                 if "not found" in str(error) or isinstance(error, FileNotFoundError):
                     return None
                 raise
 
-    def _make(self, name: str, **content: Any) -> bool:  # noqa: ANN401
+    def make(self, name: str, **content: Any) -> bool:  # noqa: ANN401
         """Make a table; False where another process did so first."""
         with one_line_errors("write to", self.location):
             try:
-                self._connection.create_table(name, **content)
+                self.connection.create_table(name, **content)
             except (ValueError, RuntimeError) as error:
                 if "already exists" in str(error) or is_conflict(error):
                     return False
@@ -210,7 +221,7 @@ class Store:
         return True
 
     def _make_entries(self, recipe: CatalogRecipe) -> None:
-        if self._open(_ENTRIES) is not None:
+        if self.open(_ENTRIES) is not None:
             return
         arrow = require("pyarrow", "a catalog", "'sotdd[catalog]'")
         lance = require("lancedb", "a catalog", "'sotdd[catalog]'")
@@ -227,7 +238,7 @@ class Store:
             *(arrow.field(*pair) for pair in types.items()),
         ]
         schema = arrow.schema([*fields, lance.blob("sketch").with_metadata(_BESIDE)])
-        self._make(_ENTRIES, schema=schema)
+        self.make(_ENTRIES, schema=schema)
 
     def _retrying(self, change: Callable[[], Result]) -> Result:
         """Make a change to the newest version, and retry while other processes change the table first."""
@@ -244,7 +255,13 @@ class Store:
         raise AssertionError
 
     @kept_property
-    def _connection(self) -> Any:  # noqa: ANN401
+    def _recipes(self) -> dict[tuple[int, int], CatalogRecipe]:
+        """Recipes that were read, by stamp."""
+        return {}
+
+    @kept_property
+    def connection(self) -> Any:  # noqa: ANN401
+        """The connection of LanceDB."""
         lance = require("lancedb", "a catalog", "'sotdd[catalog]'")
         return lance.connect(self.location, storage_options=None if self.options is None else dict(self.options))
 

@@ -97,7 +97,7 @@ def searches(
     seconds, work, brute, right, compared = [], [], [], 0, []
     for query in asked:
         began, worked = time.perf_counter(), time.process_time()
-        hits = catalog.nearest(query, k=10)
+        hits = catalog.nearest(query, k=10, rank_by="distance")
         seconds.append(time.perf_counter() - began)
         work.append(time.process_time() - worked)
         began = time.perf_counter()

@@ -121,7 +121,7 @@ def test_a_tilt_finds_the_strong_directions_and_leaves_isotropic_data_alone(rng)
     assert abs(found.basis[0, 0]) > 0.99
     assert found.stretch[0] > 1.5
     assert found.stretch[1] < 1.1
-    np.testing.assert_allclose(found.basis @ found.basis.T, np.eye(6), atol=1e-12)
+    np.testing.assert_allclose(found.basis @ found.basis.T, np.eye(6), atol=1e-7)  # kept in float32
     even = Tilted.fit([sotdd.LabelledData.of(np.r_[np.eye(4), -np.eye(4)])], None, sotdd.Sphere())
     np.testing.assert_allclose(even.stretch, 1)
 
@@ -202,7 +202,7 @@ def test_chunks_threads_and_both_orders_give_the_same(pair):
 
 def test_weights_and_costs_make_up_the_plain_mean(pair):
     recipe = sotdd.Projections.fit(labelled_pair(*pair), n_projections=500, tilt=True)
-    r = sotdd.distance(*pair, projections=recipe)
+    r = sotdd.distance(*pair, projections=recipe, estimator="plain")
     assert r.estimator == "plain"
     assert r.value == pytest.approx(np.mean(r.weights * r.per_projection) ** 0.5)
     assert sotdd.distance(*pair, n_projections=500).fingerprint == recipe.fingerprint
@@ -324,21 +324,15 @@ def test_given_projections_have_no_more_to_draw(pair):
         given.from_block(1, 64)
 
 
-def test_weighted_projections_are_kept_out_where_a_mean_is_not_taken(rng):
+def test_weights_are_left_out_where_a_mean_is_not_taken(rng):
     x, y = rng.normal(size=(60, 4)) * [3, 1, 1, 1], rng.integers(2, size=60)
     tilted = sotdd.Projections.fit([(x, y)], n_projections=64, tilt=True)
     assert tilted.weighted
     even = tilted.evenly()
     assert not even.weighted
-    assert even.fingerprint == sotdd.Projections.fit([(x, y)], n_projections=64).fingerprint
-    for call in (
-        lambda: sotdd.sketch((x, y), tilted),
-        lambda: sotdd.SketchBuilder(tilted),
-        lambda: sotdd.test((x, y), (x, y), projections=tilted, n_permutations=9),
-        lambda: sotdd.DriftReference.fit((x, y), projections=tilted),
-    ):
-        with pytest.raises(sotdd.SotddError, match=r"use projections.evenly\(\)"):
-            call()
+    assert even.fingerprint == sotdd.Projections.fit([(x, y)], n_projections=64, tilt=False).fingerprint
+    assert sotdd.test((x, y), (x, y), projections=tilted, n_permutations=9).fingerprint == even.fingerprint
+    assert sotdd.DriftReference.fit((x, y), projections=tilted).projections.fingerprint == even.fingerprint
     why = sotdd.explain((x, y), (x + 1, y), projections=tilted)  # which takes weighted means throughout
     assert why.distance.value == sotdd.distance((x, y), (x + 1, y), projections=tilted).value
 
@@ -349,3 +343,14 @@ def test_a_tolerance_and_a_noise_floor_go_together(rng):
     assert found.stderr <= 0.02 * found.value
     assert found.within_noise
     assert 0.5 < found.noise_floor / found.value < 2
+
+
+def test_the_same_points_under_other_labels_do_not_hang_on_last_bits(rng):
+    """Gaps between means are rounding then; a control made of rounding was fitted to the costs."""
+    x = rng.normal(size=(300, 5))
+    y, wrong = np.where(x[:, 0] > 0, 1, 0), rng.integers(3, size=300)
+    projections = sotdd.Projections.fit([x], n_projections=512)
+    one = sotdd.distance((x, y), (x, wrong), projections=projections).value
+    again = rng.permutation(300)  # the same datasets, their sums in another order
+    other = sotdd.distance((x, y), (x[again], wrong[again]), projections=projections).value
+    assert other == pytest.approx(one, rel=1e-6)

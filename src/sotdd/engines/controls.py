@@ -275,15 +275,27 @@ def pair_columns(label: Doubles | None, sides: Sequence[Side] | None, weights: D
     each side adds.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-        rows = [] if label is None else [weights * label]
+        rows = [] if label is None else [weights * _beyond_rounding(label)]
         if sides is not None:
             # Whichever comes first.
             first, second = sorted(sides, key=lambda side: (*side[0].even, side[0].between))
             apart = first[0].mean - second[0].mean
             gap = float(apart @ apart) / first[0].dimensions
             gaps = _apart(weights * (first[1][:, 0] - second[1][:, 0]) ** 2, gap)
+            if np.abs(gaps).max() <= _ROUNDING**2 * max(first[0].even[0], second[0].even[0]):
+                gaps[:] = 0.0
             rows += [_apart(weights, 1.0)[None], gaps[None], first[2], second[2]]
         return np.concatenate(rows).T
+
+
+def _beyond_rounding(label: Doubles) -> Doubles:
+    """Label controls (3, L), the gap between means left out where it is rounding beside the variances.
+
+    As of the same points under other labels: what is left of it would be fitted to the costs, last bits and all.
+    """
+    if np.abs(label[1]).max() > _ROUNDING**2 * np.abs(label[2]).max():
+        return label
+    return np.stack([label[0], np.zeros_like(label[1]), label[2]])
 
 
 def _apart(values: Doubles, mean: float) -> Doubles:

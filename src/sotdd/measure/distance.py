@@ -148,7 +148,7 @@ def distance(
     >>> sotdd.distance((x, cats_and_dogs), (x, cats_and_dogs)).value
     0.0
     >>> sotdd.distance((x, cats_and_dogs), (x, birds))
-    0.1029 ± 0.0011 (s-OTDD, p=2, 1,000 projections)
+    0.1038 ± 0.0011 (s-OTDD, p=2, 1,000 projections)
     >>> sotdd.distance((x[:150], cats_and_dogs[:150]), (x[150:], cats_and_dogs[150:]), noise_floor=True)
     0.10176 ± 0.00063, within noise (floor 0.117) (s-OTDD, p=2, 1,000 projections)
     """

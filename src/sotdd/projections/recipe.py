@@ -64,7 +64,7 @@ class Projections:
     >>> a, b = rng.normal(size=(50, 4)), rng.normal(size=(40, 4))
     >>> projections = sotdd.Projections.fit([a, b], n_projections=200, seed=7)
     >>> projections
-    Projections(200 of 4 features, sphere, seed 7)
+    Projections(200 of 4 features, tilted sphere, seed 7)
     >>> sotdd.distance(a, b, projections=projections).value == sotdd.distance(b, a, projections=projections).value
     True
     """

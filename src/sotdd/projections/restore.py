@@ -27,7 +27,7 @@ def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str, tilt: Ti
     >>> import numpy as np, sotdd
     >>> from sotdd.projections.restore import restored
     >>> original = sotdd.Projections.fit([np.eye(3)], n_projections=64, seed=5)
-    >>> again = restored(original.recipe(), original.scaler, original.fingerprint)
+    >>> again = restored(original.recipe(), original.scaler, original.fingerprint, original.tilt)
     >>> again.fingerprint == original.fingerprint
     True
     """

@@ -56,8 +56,8 @@ class Catalog:
     ...         catalog.add(name, sotdd.sketch(points, projections), step=step)
     ...     print(catalog.nearest(rng.normal(0.4, 1, size=(400, 3)), k=2, where="step > 0"))
        name     distance         excess    noise   points  classes  step
-    1  shift 4  0.0535 ± 0.0019  -0.00068  within  500     1        4
-    2  shift 3  0.0828 ± 0.0052  0.004     beyond  500     1        3
+    1  shift 4  0.0536 ± 0.0019  -0.00057  within  500     1        4
+    2  shift 3  0.0829 ± 0.0052  0.0034    within  500     1        3
     """
 
     def __init__(self, path: str | PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> None:

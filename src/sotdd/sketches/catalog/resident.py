@@ -112,8 +112,9 @@ class Resident:
             np.isnan(layer.scanned.codes.chances[which]).any() for layer, which in zip(self.layers, alive, strict=True)
         )
         by_excess = rank_by == "excess" and known
+        (code,) = self.made_here.basis.codes([query], recipe)
         parts = [
-            layer.found(query, recipe, which, chance if by_excess else None, looked_at)
+            layer.found(query, code, which, chance if by_excess else None, looked_at)
             for layer, which in zip(self.layers, alive, strict=True)
         ]
         places = np.concatenate([part.places for part in parts])
@@ -148,11 +149,10 @@ class _Layer:
         return there if meets is None else there & meets[self.place]
 
     def found(
-        self, query: Sketch, recipe: CatalogRecipe, alive: NDArray[np.bool_], chance: float | None, most: int
+        self, query: Sketch, code: NDArray[np.float32], alive: NDArray[np.bool_], chance: float | None, most: int
     ) -> _Found:
         """All entries by the first numbers of their codes, and the nearest of them by all."""
         scanned = self.scanned
-        (code,) = scanned.codes.basis.codes([query], recipe)
         head, tail, off = _parts(code, scanned.head.shape[1])
         length, square = float(off), float(np.dot(code, code))
         # Not with BLAS, whose threads take longer to begin, and spin after it while sketches are compared.

@@ -11,12 +11,15 @@ import typer
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import refuse_unwritable
-from sotdd.basics.text import counted, shown
+from sotdd.basics.text import counted, one_line, shown
 from sotdd.commands import options as o
+from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import opened_data
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sotdd.inputs.data import LabelledData
     from sotdd.projections.recipe import Projections
     from sotdd.sketches.levels import Levels
@@ -53,6 +56,10 @@ def sketch_command(
     ] = False,
     features: o.Features = None,
     label: o.Label = None,
+    exclude: o.Exclude = None,
+    one_hot: o.OneHot = None,
+    dates: o.Dates = False,
+    missing: o.Missing = None,
     n_projections: o.Projections = None,
     seed: o.Seed = None,
     label_law: o.LabelLaw = None,
@@ -73,7 +80,7 @@ def sketch_command(
         )
     if data.endswith(".sotdd"):
         raise SotddError(f"{data!r} is already a sketch: name a dataset.")
-    source = opened_data(data, "", features, label, quiet)
+    source = _opened(data, features, label, quiet, o.reading(exclude, one_hot, dates, missing))
     import sotdd
     from sotdd.sketches.levels import checked_levels
     from sotdd.sketches.making import sketch_opened
@@ -105,13 +112,17 @@ def sketch_command(
 def update_command(
     window: Annotated[Path, typer.Argument(metavar="FILE", help="A file that sotdd sketch --parts began.")],
     data: Annotated[
-        list[str] | None, typer.Argument(metavar="[SOURCE]...", help="Datasets to add, each as a part of its name.")
+        list[str] | None, typer.Argument(metavar="SOURCE", help="Datasets to add, each as a part of its name.")
     ] = None,
     forget: Annotated[
         list[str] | None, typer.Option(metavar="PART", help="Take a part out, by its name; may be repeated.")
     ] = None,
     features: o.Features = None,
     label: o.Label = None,
+    exclude: o.Exclude = None,
+    one_hot: o.OneHot = None,
+    dates: o.Dates = False,
+    missing: o.Missing = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -124,10 +135,11 @@ def update_command(
 
     began = time.perf_counter()
     kept = sotdd.SketchWindow.load(window)
+    reading = o.reading(exclude, one_hot, dates, missing)
     for name in forget or []:
         kept.forget(name)
     for one in data or []:
-        source = _named(opened_data(one, "", features, label, quiet), one)
+        source = _named(_opened(one, features, label, quiet, reading), one)
         kept.add(source.name, source)
     if not kept.n_points:
         raise SotddError(f"nothing would be left in {shown(window)}: keep a part, or add a dataset.")
@@ -141,6 +153,16 @@ def update_command(
     _say_made(window, made, began, quiet)
     for name, part in kept.parts.items():
         say(f"  {shown(name)}: {counted(part.n_points, 'point')}")
+
+
+def _opened(
+    data: str, features: str | None, label: str | None, quiet: bool, reading: Mapping[str, Any]
+) -> LabelledData:
+    """Open a dataset, and say what was left out of it, since a sketch does not."""
+    source = opened_data(data, "", features, label, quiet, reading)
+    for remark in source.remarks:
+        say_note(one_line(in_options(remark)), quiet)
+    return source
 
 
 def _named(source: LabelledData, data: str) -> LabelledData:

@@ -145,7 +145,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(matrix, tmp_path, monkeypatch):
 def test_bad_input(matrix, datasets, rng, tmp_path):
     path = tmp_path / "r.html"
     other = sotdd.explain(datasets["near"], datasets["far"], n_projections=64)
-    plain = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections)
+    plain = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections, estimator="plain")
     for settings, said in [
         ({"explanations": "all"}, "without datasets"),
         ({"explanations": "some", "datasets": datasets}, "explanations is 'some'"),
@@ -319,7 +319,7 @@ def test_pairs_of_projections_tell_more_than_errors_do(rng):
     """A little farther in every projection is clear, however much projections differ."""
     x = rng.normal(size=(100, 4))
     projections = sotdd.Projections.fit([x], n_projections=64)
-    one, other = (sotdd.distance(x, x * (1 + by), projections=projections) for by in (0.10, 0.105))
+    one, other = (sotdd.distance(x, x * (1 + by), projections=projections) for by in (0.10, 0.101))
     assert abs(one.value - other.value) < one.stderr + other.stderr
     assert clearly_farther(other, one)
     assert not clearly_farther(one, other)

@@ -193,11 +193,12 @@ def test_sketches_of_older_versions_meet_data_but_not_new_sketches(tmp_path, rng
     from dataclasses import replace
 
     a, b = rng.normal(size=(3000, 4)), rng.normal(0.3, 1, size=(2500, 4))
-    projections = sotdd.Projections.fit([a, b], n_projections=64)
+    projections = sotdd.Projections.fit([a, b], n_projections=64, tilt=False)
     even = Levels(512, "even")
     old_a, old_b = (sotdd.sketch(data, projections, n_quantiles=None).cut(even) for data in (a, b))
     assert old_a.spacing == "even"
     plain = np.sqrt(np.mean((old_a.quantiles.astype(float) - old_b.quantiles) ** 2))
+    old_a, old_b = (replace(one, controls=None) for one in (old_a, old_b))
     assert old_a.distance(old_b).value == pytest.approx(plain, rel=1e-6)
     old_a.save(tmp_path / "old.sotdd")
     assert sotdd.distance(tmp_path / "old.sotdd", b).value == pytest.approx(plain, rel=1e-6)

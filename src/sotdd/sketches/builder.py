@@ -27,7 +27,7 @@ from sotdd.sketches.counting import (
 )
 from sotdd.sketches.groups import GroupCounts
 from sotdd.sketches.levels import QUANTILES, checked_levels
-from sotdd.sketches.memory import within_memory
+from sotdd.sketches.memory import memory_for
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassStatistics, counts_of, opened_batch, refuse_beyond_memory, refuse_unlike
 
@@ -118,7 +118,7 @@ class SketchBuilder:
         points, projections = counted(self.n_points, "point"), counted(self.projections.n_projections, "projection")
         return f"SketchBuilder({points}, {projections}, {'one pass' if self.passes == 1 else 'second pass'})"
 
-    @within_memory("a batch and what is counted of it", "add smaller batches, or use fewer projections")
+    @memory_for("a batch and what is counted of it", "add smaller batches, or use fewer projections")
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
         batch = opened_batch(features, labels, self.projections)
@@ -134,7 +134,7 @@ class SketchBuilder:
         for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_shifted)
         self._half_counted = False
 
-    @within_memory("what two builders have counted", "use fewer projections, or two passes")
+    @memory_for("what two builders have counted", "use fewer projections, or two passes")
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder, through the same projections and in the same pass."""
         if not isinstance(other, SketchBuilder):
@@ -156,7 +156,7 @@ class SketchBuilder:
         self._half_counted = False
         return self
 
-    @within_memory("a sketch", "use fewer n_quantiles or projections")
+    @memory_for("a sketch", "use fewer n_quantiles or projections")
     def finish(self, name: str = "data") -> Sketch:
         """The sketch of all points added."""
         check_name(name)

@@ -35,7 +35,7 @@ from sotdd.sketches.file import (
 )
 from sotdd.sketches.groups import GROUP_BINS, GROUPS, GroupCounts
 from sotdd.sketches.levels import MOST_QUANTILES
-from sotdd.sketches.memory import within_memory
+from sotdd.sketches.memory import memory_for
 from sotdd.sketches.statistics import ClassStatistics
 from sotdd.sketches.window import SketchWindow
 
@@ -45,7 +45,7 @@ _STATISTICS, _BUILDER = "class statistics", "sketch builder"
 _BINS = "by doublings"
 
 
-@within_memory("the file of class statistics", "use fewer projections")
+@memory_for("the file of class statistics", "use fewer projections")
 def write_statistics(statistics: ClassStatistics, path: str | PathLike[str]) -> None:
     """Write the counts of classes, and what the label terms are computed from."""
     header, arrays = packed_projections(statistics.projections)
@@ -53,28 +53,28 @@ def write_statistics(statistics: ClassStatistics, path: str | PathLike[str]) -> 
     write_whole(path, packed(_STATISTICS, header, arrays))
 
 
-@within_memory("the file of class statistics", "open it where there is more memory")
+@memory_for("the file of class statistics", "open it where there is more memory")
 def read_statistics(path: str | PathLike[str], projections: Projections | None) -> ClassStatistics:
     """Read what `write_statistics` wrote."""
     checked = _opened(_STATISTICS, path)
     return _take_statistics(checked.within("seen"), "seen", projections_in(checked, projections, path))
 
 
-@within_memory("the file of a builder", "use fewer projections, or two passes")
+@memory_for("the file of a builder", "use fewer projections, or two passes")
 def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
     """Write everything that a builder has counted."""
     header, arrays = packed_projections(builder.projections)
     write_whole(path, packed(_BUILDER, header | _put_builder(builder, arrays, ""), arrays))
 
 
-@within_memory("the file of a builder", "open it where there is more memory")
+@memory_for("the file of a builder", "open it where there is more memory")
 def read_builder(path: str | PathLike[str], projections: Projections | None) -> SketchBuilder:
     """Read what `write_builder` wrote."""
     checked = _opened(_BUILDER, path)
     return _take_builder(checked, projections_in(checked, projections, path), "")
 
 
-@within_memory("the file of a window", "keep fewer parts, or use fewer projections")
+@memory_for("the file of a window", "keep fewer parts, or use fewer projections")
 def write_window(window: SketchWindow, path: str | PathLike[str]) -> None:
     """Write all parts of a window."""
     header, arrays = packed_projections(window.projections)
@@ -83,7 +83,7 @@ def write_window(window: SketchWindow, path: str | PathLike[str]) -> None:
     write_whole(path, packed(WINDOW, header, arrays))
 
 
-@within_memory("the file of a window", "open it where there is more memory")
+@memory_for("the file of a window", "open it where there is more memory")
 def read_window(path: str | PathLike[str], projections: Projections | None) -> SketchWindow:
     """Read what `write_window` wrote."""
     checked = _opened(WINDOW, path)

@@ -39,7 +39,7 @@ from sotdd.projections.scaler import Scaler
 from sotdd.sketches.checked import Checked
 from sotdd.sketches.controls import Carried
 from sotdd.sketches.levels import SPACINGS, Spacing
-from sotdd.sketches.memory import refuse_too_large, within_memory
+from sotdd.sketches.memory import memory_for, refuse_too_large
 from sotdd.sketches.sketch import Sketch
 
 # 1 kept nothing of what a sketch has lost, and up to 2 parts had equal probability; both are read all the same.
@@ -74,7 +74,7 @@ def read(path: str | PathLike[str]) -> Sketch:
     return sketch
 
 
-@within_memory("the content of a sketch file", _LESS)
+@memory_for("the content of a sketch file", _LESS)
 def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     """The content of a file."""
     header, arrays = packed_recipe(sketch.recipe, sketch.fingerprint, sketch.scaler, sketch.tilt)
@@ -94,7 +94,7 @@ def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     return packed(_KIND, header, arrays)
 
 
-@within_memory("the content of a sketch file", _MORE)
+@memory_for("the content of a sketch file", _MORE)
 def from_bytes(content: bytes, name: str, projections: Projections | None = None) -> Sketch:
     """A sketch from the content of a file, or an error that says what is wrong with it.
 
@@ -240,7 +240,7 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
     return checked
 
 
-@within_memory("the content of a file", _MORE)
+@memory_for("the content of a file", _MORE)
 def content_of(path: str | PathLike[str], kind: str) -> bytes:
     """The content of a file that should be of this kind."""
     return read_whole(path, f"the file of a {kind}")

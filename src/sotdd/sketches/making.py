@@ -23,7 +23,7 @@ from sotdd.results.estimators import Estimator
 from sotdd.sketches.comparing import refuse_other_projections
 from sotdd.sketches.controls import Carrying
 from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
-from sotdd.sketches.memory import within_memory
+from sotdd.sketches.memory import memory_for
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.streaming import sketch_batches
 from sotdd.sketches.uncertainty import Halving
@@ -83,7 +83,7 @@ def sketch(
     return sketch_opened(open_dataset(data, name=name), projections, levels, device, precision, progress)
 
 
-@within_memory("a sketch and the points it is made of", "use fewer n_quantiles, projections or points")
+@memory_for("a sketch and the points it is made of", "use fewer n_quantiles, projections or points")
 def sketch_opened(
     opened: LabelledData,
     projections: Projections,

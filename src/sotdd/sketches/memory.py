@@ -13,7 +13,7 @@ _SMALL = 1 << 20
 
 
 @contextmanager
-def within_memory(what: str, advice: str) -> Iterator[None]:
+def memory_for(what: str, advice: str) -> Iterator[None]:
     """Name what did not fit, and what to do; for a block, or as a decorator."""
     try:
         yield

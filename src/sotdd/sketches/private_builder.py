@@ -13,7 +13,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.memory import within_memory
+from sotdd.sketches.memory import memory_for
 from sotdd.sketches.privacy import SHARES, Budget, Noise
 from sotdd.sketches.private_counting import Bounds, ExactCounts, checked_terms
 from sotdd.sketches.private_release import PrivateCounts
@@ -106,7 +106,7 @@ class PrivateBuilder:
         """Refuse copies: they would hold exact counts, and draw other noise."""
         raise SotddError("a PrivateBuilder holds exact counts and is never copied: send what release() gives.")
 
-    @within_memory("a batch and what is counted of it", "add smaller batches, or use fewer projections")
+    @memory_for("a batch and what is counted of it", "add smaller batches, or use fewer projections")
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; its labels must be among the classes, and features alone are one class."""
         exact = self._counting()
@@ -126,7 +126,7 @@ class PrivateBuilder:
         self._half_counted = False
         return self
 
-    @within_memory("noisy class statistics", "use fewer projections")
+    @memory_for("noisy class statistics", "use fewer projections")
     def statistics(self) -> PrivateStatistics:
         """Noisy statistics of each class, to be merged with those of other parties that hold parts of one dataset."""
         if self._statistics is not None:
@@ -147,7 +147,7 @@ class PrivateBuilder:
         )
         return self._statistics
 
-    @within_memory("noisy counts", "use fewer projections or bins")
+    @memory_for("noisy counts", "use fewer projections or bins")
     def release(self, together: PrivateStatistics | None = None) -> PrivateCounts:
         """Noisy counts of all points added; exact ones are forgotten.
 

@@ -12,7 +12,7 @@ from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder_file import labels_as_json, packed_projections, projections_in
 from sotdd.sketches.checked import Checked
 from sotdd.sketches.file import Arrays, Header, content_of, packed, unpacked
-from sotdd.sketches.memory import within_memory
+from sotdd.sketches.memory import memory_for
 from sotdd.sketches.privacy import Budget
 from sotdd.sketches.private_counting import Bounds, checked_terms
 from sotdd.sketches.private_release import PrivateCounts
@@ -21,20 +21,20 @@ from sotdd.sketches.private_statistics import Party, PrivateStatistics
 _STATISTICS, _COUNTS = "private statistics", "private counts"
 
 
-@within_memory("the file of private statistics", "use fewer projections")
+@memory_for("the file of private statistics", "use fewer projections")
 def write_private_statistics(statistics: PrivateStatistics, path: str | PathLike[str]) -> None:
     """Write noisy class statistics."""
     write_whole(path, packed(_STATISTICS, *_put(statistics)))
 
 
-@within_memory("the file of private statistics", "open it where there is more memory")
+@memory_for("the file of private statistics", "open it where there is more memory")
 def read_private_statistics(path: str | PathLike[str], projections: Projections | None) -> PrivateStatistics:
     """Read what `write_private_statistics` wrote."""
     checked = unpacked(_STATISTICS, content_of(path, _STATISTICS), str(path))
     return _take(checked, path, projections)
 
 
-@within_memory("the file of private counts", "use fewer projections")
+@memory_for("the file of private counts", "use fewer projections")
 def write_private_counts(released: PrivateCounts, path: str | PathLike[str]) -> None:
     """Write noisy counts, and the statistics that they were placed by."""
     header, arrays = _put(released.statistics)
@@ -43,7 +43,7 @@ def write_private_counts(released: PrivateCounts, path: str | PathLike[str]) -> 
     write_whole(path, packed(_COUNTS, header, arrays))
 
 
-@within_memory("the file of private counts", "open it where there is more memory")
+@memory_for("the file of private counts", "open it where there is more memory")
 def read_private_counts(path: str | PathLike[str], projections: Projections | None) -> PrivateCounts:
     """Read what `write_private_counts` wrote."""
     checked = unpacked(_COUNTS, content_of(path, _COUNTS), str(path))

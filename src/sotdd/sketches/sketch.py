@@ -20,7 +20,7 @@ from sotdd.results.distance import Distance
 from sotdd.results.estimators import Estimator
 from sotdd.sketches.controls import Carried
 from sotdd.sketches.levels import QUANTILES, Levels, Spacing, checked_levels, places_of_points
-from sotdd.sketches.memory import within_memory
+from sotdd.sketches.memory import memory_for
 from sotdd.sketches.uncertainty import Halves, Lost, lost_by_means, nothing_lost
 
 
@@ -150,7 +150,7 @@ class Sketch:
             f"{counted(len(self.classes), 'class', 'classes')}, {counted(self.n_projections, 'projection')} × {kept})"
         )
 
-    @within_memory("the comparison of two sketches", "make sketches with fewer projections or quantiles")
+    @memory_for("the comparison of two sketches", "make sketches with fewer projections or quantiles")
     def distance(self, other: Sketch, p: float = 2, *, estimator: Estimator = "auto") -> Distance:
         """How far apart two datasets are, from their sketches alone.
 
@@ -173,7 +173,7 @@ class Sketch:
 
         return distance_between(self, other, p, estimator)
 
-    @within_memory("a reduced sketch", "choose fewer quantiles")
+    @memory_for("a reduced sketch", "choose fewer quantiles")
     def reduced(self, n_quantiles: int) -> Sketch:
         """The same sketch with fewer quantiles: any number where all values are kept, else a divisor of theirs."""
         parts = check_count(n_quantiles, "n_quantiles")
@@ -198,7 +198,7 @@ class Sketch:
             lost = np.column_stack([lost[:, :2] + now, lost[:, 2]])
         return replace(self, quantiles=means, exact=False, lost=lost, spacing=levels.spacing)
 
-    @within_memory("the vector of a sketch", "pass fewer n_quantiles, or a smaller dim")
+    @memory_for("the vector of a sketch", "pass fewer n_quantiles, or a smaller dim")
     def vector(self, dim: int | None = None, *, n_quantiles: int = QUANTILES, seed: int = 0) -> NDArray[np.float32]:
         """The vector (L · n_quantiles,) whose Euclidean distance from another's is about s-OTDD with p = 2.
 

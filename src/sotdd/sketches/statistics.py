@@ -22,7 +22,7 @@ from sotdd.projections.recipe import Projections
 from sotdd.sketches.comparing import refuse_other_recipes
 from sotdd.sketches.counting import BINS, Histograms, Portion, count_classes, for_each_portion, quantiles_of
 from sotdd.sketches.levels import Levels
-from sotdd.sketches.memory import within_memory
+from sotdd.sketches.memory import memory_for
 from sotdd.sketches.power_sums import PowerSums
 
 # How much memory the histograms of all classes may take together.
@@ -90,7 +90,7 @@ class ClassStatistics:
         """Whether the histograms kept for the label term also describe the features."""
         return self.terms_kind is Quantiles and self.projections.draw(0, BLOCK).label_features is None
 
-    @within_memory("a batch and what is gathered of it", "add smaller batches, or use fewer projections")
+    @memory_for("a batch and what is gathered of it", "add smaller batches, or use fewer projections")
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
         batch = opened_batch(features, labels, self.projections)
@@ -105,7 +105,7 @@ class ClassStatistics:
         self.powers.add_points(batch)
         for_each_portion(batch, self.projections, self.gather)
 
-    @within_memory("the statistics of two parts", "use fewer projections")
+    @memory_for("the statistics of two parts", "use fewer projections")
     def merge(self, other: ClassStatistics) -> Self:
         """Add the statistics of other data through the same projections."""
         refuse_unlike(self, other)

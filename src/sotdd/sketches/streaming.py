@@ -14,7 +14,7 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
 from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
-from sotdd.sketches.memory import within_memory
+from sotdd.sketches.memory import memory_for
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics, opened_batch
 
@@ -72,7 +72,7 @@ def sketch_stream(
     )
 
 
-@within_memory("a stream and what is counted of it", "pass smaller batches, or fewer projections or n_quantiles")
+@memory_for("a stream and what is counted of it", "pass smaller batches, or fewer projections or n_quantiles")
 def sketch_batches(
     begin: Callable[[], OpenedBatches],
     projections: Projections,

@@ -15,7 +15,7 @@ from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
 from sotdd.sketches.levels import QUANTILES, checked_levels
-from sotdd.sketches.memory import within_memory
+from sotdd.sketches.memory import memory_for
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import opened_batch, refuse_beyond_memory
 
@@ -77,7 +77,7 @@ class SketchWindow:
         points, projections = counted(self.n_points, "point"), counted(self.projections.n_projections, "projection")
         return f"SketchWindow({parts}; {points}, {projections})"
 
-    @within_memory("a part and what is counted of it", "add fewer rows at a time, or use fewer projections")
+    @memory_for("a part and what is counted of it", "add fewer rows at a time, or use fewer projections")
     def add(self, part: str, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add rows to a part, which is begun where there is none of this name; features alone are one class."""
         check_name(part)
@@ -101,7 +101,7 @@ class SketchWindow:
         del self.parts[part]
         return self
 
-    @within_memory("a sketch of all parts", "keep fewer parts, or use fewer projections")
+    @memory_for("a sketch of all parts", "keep fewer parts, or use fewer projections")
     def finish(self, name: str = "window") -> Sketch:
         """The sketch of all parts together."""
         whole = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)

@@ -215,7 +215,11 @@ def test_frames_with_bad_columns(batches, threads, projections):
     for source, settings, said in [
         (whole, {"label": "species"}, "the frame has no column 'species'"),
         (whole.rename(columns={"label": "kind"}), {}, "none is named label"),
-        (whole.assign(note="a"), {"features": ["x0", "note"]}, "column 'note' of the frame holds (text|other)"),
+        (
+            whole.assign(note="a"),
+            {"features": ["x0", "note"]},
+            "column 'note' of (the frame|partition 1) holds (text|other)",
+        ),
         (whole[["label"]], {}, "no column besides the labels"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):

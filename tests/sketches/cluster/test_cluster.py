@@ -218,7 +218,7 @@ def test_frames_with_bad_columns(batches, threads, projections):
         (
             whole.assign(note="a"),
             {"features": ["x0", "note"]},
-            "column 'note' of (the frame|partition 1) holds (text|other)",
+            "column 'note' of (the frame|partition .) holds (text|other)",
         ),
         (whole[["label"]], {}, "no column besides the labels"),
     ]:

@@ -14,7 +14,7 @@ from sotdd.projections.scale_statistics import FeatureMoments
 
 
 def drawn(rng, shape, density, sampler):
-    """A sparse array with this share of values; SciPy's own way to draw one has other arguments in every other version."""
+    """A sparse array with this share of values; SciPy names the arguments of its own way by version."""
     places = rng.choice(shape[0] * shape[1], int(density * shape[0] * shape[1]), replace=False)
     return sp.csr_array((sampler(size=len(places)), np.divmod(places, shape[1])), shape=shape)
 

@@ -87,6 +87,8 @@ def test_what_cannot_be_done_is_one_line(days, projections, tmp_path):
     window = filled(days, projections)
     with pytest.raises(sotdd.SotddError, match=r"there is no part 'sun' to forget: there is 'mon', 'tue', 'wed'\."):
         window.forget("sun")
+    with pytest.raises(sotdd.SotddError, match="name is a list: expected text"):
+        window.forget([])
     with pytest.raises(sotdd.SotddError, match="there are no points to sketch"):
         sotdd.SketchWindow(projections).finish()
     with pytest.raises(sotdd.SotddError, match="labels are text in one batch"):
@@ -136,11 +138,13 @@ def test_an_update_that_fails_changes_nothing(files, run):
     week = files / "week.sotdd"
     run("sketch", files / "mon.npz", "-o", week, "--parts", "--n-projections", 64)
     before = week.read_bytes()
-    for wrong in (("--forget", "sun"), ("--forget", "mon.npz"), (files / "missing.npz",)):
+    for wrong in (("--forget", "sun"), ("--forget", "mon.npz"), (files / "missing.npz",), (files / "mon.npz",)):
         code, _, said = run("update", week, *wrong)
         assert code == 2
         assert len(said.strip().splitlines()) == 1
     assert week.read_bytes() == before
+    code, out, _ = run("update", week, files / "mon.npz", "--forget", "mon.npz")  # replaced
+    assert (code, "mon.npz: 300 points" in out) == (0, True)
     code, out, _ = run("update", week)  # nothing to do: what is there
     assert (code, "mon.npz: 300 points" in out) == (0, True)
     assert run("sketch", files / "mon.npz", "-o", week, "--parts", "--half")[0] == 2

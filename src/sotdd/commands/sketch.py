@@ -80,6 +80,8 @@ def sketch_command(
         )
     if data.endswith(".sotdd"):
         raise SotddError(f"{data!r} is already a sketch: name a dataset.")
+    if parts and half:
+        raise SotddError("--half is given with --parts, whose counts are not rounded: leave one of them out.")
     source = _opened(data, features, label, quiet, o.reading(exclude, one_hot, dates, missing))
     import sotdd
     from sotdd.sketches.levels import checked_levels
@@ -90,8 +92,6 @@ def sketch_command(
         levels = checked_levels(n_quantiles, levels.spacing)
     named = _named(source, data)
     if parts:
-        if half:
-            raise SotddError("--half is given with --parts, whose counts are not rounded: leave one of them out.")
         window = sotdd.SketchWindow(projections, n_quantiles=levels.count).add(named.name, named)
         window.save(output)
         made = window.finish(output.stem)
@@ -128,8 +128,8 @@ def update_command(
 ) -> None:
     """Add rows to a sketch that is kept in parts, and take parts out.
 
-    A part is called what its file is called. Rows of a file that is added
-    twice are added to the same part.
+    A part is called what its file is called. A file that is there already is
+    not counted twice: take the old part out in the same command.
     """
     import sotdd
 
@@ -140,6 +140,10 @@ def update_command(
         kept.forget(name)
     for one in data or []:
         source = _named(_opened(one, features, label, quiet, reading), one)
+        if source.name in kept.parts:
+            raise SotddError(
+                f"there is a part {source.name!r} in {shown(window)} already: add --forget {source.name} to replace it."
+            )
         kept.add(source.name, source)
     if not kept.n_points:
         raise SotddError(f"nothing would be left in {shown(window)}: keep a part, or add a dataset.")

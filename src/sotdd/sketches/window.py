@@ -95,6 +95,7 @@ class SketchWindow:
 
     def forget(self, part: str) -> Self:
         """Take a part out."""
+        check_name(part)
         if part not in self.parts:
             there = ", ".join(quoted(name) for name in self.names[:6]) or "no part at all"
             raise SotddError(f"there is no part {described(part)} to forget: there is {there}.")

@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-import sotdd
-
 D = 5
 
 
@@ -37,13 +35,3 @@ def same(found, expected):
     assert found.counts.tolist() == expected.counts.tolist()
     np.testing.assert_allclose(found.class_terms, expected.class_terms, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found.quantiles, expected.quantiles, atol=2e-6)
-
-
-def two_passes(batches, projections):
-    statistics = sotdd.ClassStatistics(projections)
-    for part in batches:
-        statistics.add(*part)
-    second = sotdd.SketchBuilder(projections, statistics)
-    for part in batches:
-        second.add(*part)
-    return second.finish()

@@ -12,7 +12,8 @@ import pytest
 from distributed import Client, Future
 
 import sotdd
-from sketches.cluster.cases import batch, same, two_passes
+from sketches.cases import two_passes
+from sketches.cluster.cases import batch, same
 from sotdd.inputs.loaders import parquet_batches
 from sotdd.inputs.loaders.parquet_batches import ParquetBatches
 from sotdd.sketches.cluster import sketching, tasks

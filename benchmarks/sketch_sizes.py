@@ -23,7 +23,7 @@ Pair = tuple[Any, Any]
 
 # Projections and quantiles; and whether values are stored in 16 bits.
 WAYS = [(1000, 384, False), (1000, 128, False), (512, 128, False), (512, 96, True), (384, 64, True), (256, 96, True)]
-TRUE = 20_000
+TRUE = 10_000
 
 
 def pairs(folder: Path, n: int) -> dict[str, Pair]:
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of mnist.npz and others")
     options = parser.parse_args()
     print(machine(), end="\n\n")
-    print(sizes_and_errors(options.data, 500 if options.quick else 2000, 4 if options.quick else 16))
+    print(sizes_and_errors(options.data, 500 if options.quick else 1500, 4 if options.quick else 10))
 
 
 if __name__ == "__main__":

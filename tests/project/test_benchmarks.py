@@ -19,6 +19,7 @@ from benchmarks import (
     plain_torch,
     privacy,
     scale,
+    sketch_sizes,
     sketches,
     structured,
     trust,
@@ -49,6 +50,15 @@ def test_the_benchmark_of_peers_runs_at_a_small_size():
     assert re.fullmatch(r"[\d.e+-]+ s, -?[\d,]+ MB", found), found
     assert peers.measure("otdd", {}, 100, patience=0.01) == "over 0 s"
     assert peers.label_distances_ratio(100).endswith(" ×")
+
+
+def test_the_benchmark_of_sizes_measures_errors_and_files(tmp_path):
+    pair = sketch_sizes.pairs(tmp_path / "none", 60)["one feature, Student's t"]
+    true = sotdd.distance(*pair, n_projections=512).value
+    found = sketch_sizes.errors(pair, 2, true, [(64, 16, False), (64, 16, True)])
+    assert len(found) == 3  # as sketches were before, and both ways
+    assert all(0 <= off < 1 for off, _ in found)
+    assert 0 < found[2][1] < found[1][1]
 
 
 def test_the_benchmark_of_sketches_runs_at_a_small_size():

@@ -14,12 +14,17 @@ from scipy import ndimage
 from experiments import data
 from experiments.foretell.design import BASES, COLOUR, GREY, TARGET_BASES, TEXT, Design, Recipe
 from experiments.foretell.texts import FILE, FORMS
+from experiments.foretell.texts import prepare as prepare_texts
 
 Array = NDArray[np.generic]
 
-_FILES = {"mnist": "mnist", "fashion": "fashion_mnist", "kmnist": "kmnist", "usps": "usps", "letters": "emnist_letters"}
+_FILES = {
+    "mnist": "mnist", "fashion": "fashion_mnist", "kmnist": "kmnist", "usps": "usps", "letters": "emnist_letters",
+    "cifar": "cifar10",
+}  # fmt: skip
 _SOURCE_SHARE = {GREY: 0.5, COLOUR: 0.65, TEXT: 0.32}  # of what there is of a base; the rest is for targets
 _MOST = 12_000  # pictures of a base
+_PARTS = ("sources", "targets")
 # Tiny-ImageNet has 90 pictures of a class here: classes, not pictures, are shared out. Four groups of 35 for sources,
 # three of 20 for targets, in a random order of classes.
 _TINY_GROUPS = {f"tiny{group + 1}": (35 * group, 35 * group + 35) for group in range(4)} | {
@@ -154,7 +159,7 @@ def damaged(x: Array, recipe: Recipe, spread: float, rng: np.random.Generator) -
 
 def family(name: str, folder: Path, cache: Path) -> Family:
     """Read the bases and share them out."""
-    sources, targets = _texts(cache) if name == TEXT else {GREY: _grey, COLOUR: _colour}[name](folder)
+    sources, targets = _texts(cache) if name == TEXT else {GREY: _grey, COLOUR: _colour}[name](folder, cache)
     # From 255 levels to 0 … 1 as `damaged` does.
     clean = [pool.forms["clean"] for pool in sources.values()]
     values = np.concatenate([np.ravel(x[:500]).astype(np.float64) / (255 if x.dtype == np.uint8 else 1) for x in clean])
@@ -167,19 +172,39 @@ def _shared_out(pool: Pool, share: float, seed: int) -> tuple[Pool, Pool]:
     return pool.rows(order[:cut]), pool.rows(order[cut:])
 
 
-def _grey(folder: Path) -> tuple[dict[str, Pool], dict[str, Pool]]:
-    sources, targets = {}, {}
-    for base in BASES[GREY]:
-        parts = data.images(_FILES[base], folder, side=28)
-        pool = Pool({"clean": np.concatenate([part.x for part in parts])}, np.concatenate([part.y for part in parts]))
-        sources[base], targets[base] = _shared_out(pool, _SOURCE_SHARE[GREY], _number(base))
-    return sources, targets
+def prepare(name: str, folder: Path, cache: Path) -> None:
+    """Keep what a family needs of its files in the cache, so that it alone can be taken to another machine."""
+    if name == TEXT:
+        prepare_texts(folder, cache)
+    for base in {GREY: BASES[GREY], COLOUR: ("cifar",), TEXT: ()}[name]:
+        halves = _pictures(base, folder, cache)
+        arrays = {f"{part}_{kind}": values for part, pool in zip(_PARTS, halves, strict=True) for kind, values in (
+            ("x", pool.forms["clean"]), ("y", pool.y.astype(np.uint8))
+        )}  # fmt: skip
+        cache.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(cache / f"foretell_{base}.npz", **arrays)  # type: ignore[arg-type]
 
 
-def _colour(folder: Path) -> tuple[dict[str, Pool], dict[str, Pool]]:
-    parts = data.images("cifar10", folder)
+def _pictures(base: str, folder: Path, cache: Path) -> tuple[Pool, Pool]:
+    """For sources and for targets, from the cache if they are there."""
+    path = cache / f"foretell_{base}.npz"
+    if path.exists():
+        kept = np.load(path)
+        first, second = (Pool({"clean": kept[f"{part}_x"]}, kept[f"{part}_y"].astype(np.int64)) for part in _PARTS)
+        return first, second
+    parts = data.images(_FILES[base], folder, side=28 if base in BASES[GREY] else 32)
     pool = Pool({"clean": np.concatenate([part.x for part in parts])}, np.concatenate([part.y for part in parts]))
-    first, second = _shared_out(pool, _SOURCE_SHARE[COLOUR], 0)
+    grey = base in BASES[GREY]
+    return _shared_out(pool, _SOURCE_SHARE[GREY if grey else COLOUR], _number(base) if grey else 0)
+
+
+def _grey(folder: Path, cache: Path) -> tuple[dict[str, Pool], dict[str, Pool]]:
+    halves = {base: _pictures(base, folder, cache) for base in BASES[GREY]}
+    return {base: first for base, (first, _) in halves.items()}, {base: second for base, (_, second) in halves.items()}
+
+
+def _colour(folder: Path, cache: Path) -> tuple[dict[str, Pool], dict[str, Pool]]:
+    first, second = _pictures("cifar", folder, cache)
     sources, targets = {"cifar": first}, {"cifar": second}
     parts = data.images("tiny_imagenet", folder, side=32)
     x, y = np.concatenate([part.x for part in parts]), np.concatenate([part.y for part in parts])

@@ -79,20 +79,42 @@ def copied(weights: Weights) -> Weights:
 
 def features(shape: Sequence[Layer], weights: Weights, x: Tensor, networks: int) -> Tensor:
     """What becomes of one batch for all (n, …), or of a batch for each (networks, n, …): (networks, n, after)."""
-    pictures = isinstance(shape[0], Conv)
-    own = x.ndim == (5 if pictures else 3)
-    groups = networks if own else 1  # of the first convolution; afterwards every network has its own channels
-    hidden = x.transpose(0, 1).flatten(1, 2) if own and pictures else x
+    hidden = x
+    if isinstance(shape[0], Conv):
+        convolve = by_products if x.is_cuda else by_groups
+        hidden = convolve([layer for layer in shape if isinstance(layer, Conv)], weights, x, networks)
     for layer, (weight, bias) in zip(shape, weights, strict=True):
-        if isinstance(layer, Conv):
-            hidden = functional.conv2d(hidden, weight, bias, layer.stride, layer.padding, groups=groups)
-            groups = networks
-        else:
-            if hidden.ndim == 4:  # (n, networks × channels, h, w)
-                hidden = hidden.unflatten(1, (networks, -1)).flatten(2).transpose(0, 1)
-            hidden = hidden @ weight + bias
-        hidden = functional.relu(hidden)
+        if isinstance(layer, Linear):
+            hidden = functional.relu(hidden @ weight + bias)
     return hidden
+
+
+def by_groups(shape: Sequence[Conv], weights: Weights, x: Tensor, networks: int) -> Tensor:
+    """All convolutions as grouped ones, which is best on a processor: (networks, n, values)."""
+    own = x.ndim == 5
+    groups = networks if own else 1  # of the first; afterwards every network has its own channels
+    hidden = x.transpose(0, 1).flatten(1, 2) if own else x
+    for layer, (weight, bias) in zip(shape, weights, strict=False):
+        hidden = functional.relu(functional.conv2d(hidden, weight, bias, layer.stride, layer.padding, groups=groups))
+        groups = networks
+    return hidden.unflatten(1, (networks, -1)).flatten(2).transpose(0, 1)  # from (n, networks × channels, h, w)
+
+
+def by_products(shape: Sequence[Conv], weights: Weights, x: Tensor, networks: int) -> Tensor:
+    """The same as products of matrices, one per network: many groups are slow on a GPU."""
+    hidden = (x if x.ndim == 5 else x[None]).permute(0, 1, 3, 4, 2)  # (networks or 1, n, h, w, channels)
+    for layer, (weight, bias) in zip(shape, weights, strict=False):
+        hidden = functional.pad(hidden, (0, 0, *(layer.padding,) * 4))
+        patches = hidden.unfold(2, layer.kernel, layer.stride).unfold(3, layer.kernel, layer.stride)
+        seen, points, *sides = patches.shape[:4]
+        rows = patches.reshape(seen, points * sides[0] * sides[1], -1)
+        if seen == networks:
+            matrices = weight.reshape(networks, layer.after, -1).transpose(1, 2)
+            found = torch.baddbmm(bias.reshape(networks, 1, -1), rows, matrices)
+        else:  # one batch for all: one product
+            found = torch.addmm(bias, rows[0], weight.flatten(1).T).unflatten(1, (networks, -1)).transpose(0, 1)
+        hidden = functional.relu(found).reshape(networks, points, *sides, layer.after)
+    return hidden.permute(0, 1, 4, 2, 3).flatten(2)
 
 
 def fit(

@@ -41,9 +41,10 @@ class Bench:
         self.networks = len(self.recipes) + 1  # the last is never trained on a source
         self.trained = lru_cache(maxsize=1)(self._trained)
 
-    def run(self, path: Path) -> None:
+    def run(self, path: Path, seeds: Sequence[int] | None = None) -> None:
         """One unit of work per seed and target."""
-        units = [{"seed": seed, "target": name} for seed in range(self.size.seeds) for name in self.targets]
+        chosen = range(self.size.seeds) if seeds is None else seeds
+        units = [{"seed": seed, "target": name} for seed in chosen for name in self.targets]
         complete(path, units, self._transfers, title=f"{self.family.name}: seeds and targets")
 
     # ----------------------------------------------------------------------- sources

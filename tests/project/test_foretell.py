@@ -116,6 +116,27 @@ def test_one_batch_for_all_is_the_same_batch_for_each(family):
     )
 
 
+@pytest.mark.parametrize("family", ["grey", "colour"])
+@pytest.mark.parametrize("own", [False, True])
+def test_convolutions_as_products_are_the_same(family, own):
+    shape = [layer for layer in stacks.layers(family, 4) if isinstance(layer, stacks.Conv)]
+    size = {"grey": (1, 28, 28), "colour": (3, 32, 32)}[family]
+    x = torch.randn(*((3, 5) if own else (5,)), *size)
+
+    def found(convolve):
+        weights = stacks.drawn(shape, 3, torch.Generator().manual_seed(0), "cpu")
+        generator = torch.Generator().manual_seed(1)
+        parts = [part.add_(0.1 * torch.randn(part.shape, generator=generator)) for pair in weights for part in pair]
+        for part in parts:
+            part.requires_grad_()
+        values = convolve(shape, weights, x, 3)
+        values.square().sum().backward()
+        return [values, *(part.grad for part in parts)]
+
+    for one, other in zip(found(stacks.by_groups), found(stacks.by_products), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)
+
+
 def test_missing_classes_are_never_chosen():
     logits = stacks.masked(torch.ones(2, 3, 4), torch.tensor([2, 4]))
     assert torch.softmax(logits, dim=2)[0, 0].tolist() == [0.5, 0.5, 0, 0]
@@ -321,6 +342,21 @@ def test_the_smallest_run_from_data_to_page(tmp_path, rng):
     command.main([*asked, "--steps", "train", "measure"])  # nothing is left to do
     after = (tmp_path / "foretell_grey.csv").read_bytes(), (tmp_path / "foretell_grey_distances.csv").read_bytes()
     assert before == after
+    shared = [*asked[:-1], str(tmp_path / "shared"), "--cache", str(tmp_path / "cache")]
+    command.main([*shared, "--steps", "prepare"])
+    (tmp_path / "mnist.npz").unlink()  # what was prepared is enough
+    command.main([*shared, "--steps", "train", "--seeds", "1", "--part", "second"])
+    command.main([*shared, "--steps", "train", "--seeds", "0", "--part", "first"])
+    for part, measure in (("first", "Fréchet"), ("second", "mean ink")):
+        command.main([*shared, "--steps", "measure", "--measures", measure, "--part", part])
+    command.main([*shared, "--steps", "join"])
+    assert (tmp_path / "shared" / "foretell_grey.csv").read_bytes() == before[0]
+    joined, whole = (
+        read(tmp_path / "shared" / "foretell_grey_distances.csv"),
+        read(tmp_path / "foretell_grey_distances.csv"),
+    )
+    assert [dict(row) for row in joined] == [{name: row[name] for name in joined[0]} for row in whole]
+    assert list(joined[0]) == ["source", "target", "Fréchet", "mean ink"]
 
 
 def test_the_committed_tables_and_page_follow_from_what_was_measured(tmp_path):

@@ -123,8 +123,8 @@ class Design:
 
 SIZES = {
     "full": Design(
-        whole=True, source_steps=1500, tuning_steps=100, width=16, batch=64, distance_points=2000,
-        slow_points=500, n_projections=2000,
+        whole=True, source_steps=1500, tuning_steps=100, width=16, batch=64, distance_points=1000,
+        slow_points=300, n_projections=1000,
     ),
     "cores": Design(whole=False),
     "smallest": Design(

@@ -59,7 +59,7 @@ def to_tolerance(
         controls = controls_for(drawn, datasets, active, estimator)
         table = cost_table(datasets, [(0, 1)], drawn, p, active, report, controls, pools)
         while True:
-            distance = conclude(datasets, (0, 1), table, 0, projections.from_block(0, total), p)
+            distance = conclude(datasets, [(0, 1)], table, projections.from_block(0, total))[0, 1]
             if total >= most or _settled(distance, wanted):
                 break
             before, total = total, _next_total(total, _needed(distance, total, wanted), most)

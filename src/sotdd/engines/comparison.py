@@ -21,7 +21,7 @@ from sotdd.inputs.origin import PLAIN, remarks_of_sides
 from sotdd.inputs.ranges import FEWEST_PIXELS, remarks_on_ranges
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
-from sotdd.results.estimators import FEWEST_FITTED, Estimator, estimated_distance
+from sotdd.results.estimators import FEWEST_FITTED, Estimate, Estimator, estimated_distance, estimates
 from sotdd.results.noise import NoiseFloor
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ _FEW = 1 << 22
 
 # Controls of a pair, at most.
 _MOST_CONTROLS = 13
+
+# Pairs that are concluded together.
+_TOGETHER = 256
 
 # Half a unit in the last place of float32, in which projected points are sorted.
 _ROUNDING = 2.0**-24
@@ -77,6 +80,16 @@ class CostTable:
     controls: Controls | None
     pools: Sequence[Pool]
     dealt: list[NDArray[np.float64]]
+
+    @property
+    def controllable(self) -> bool:
+        """Whether controls can be used: those of directions have coefficients, which few projections cannot tell."""
+        return self.controls is not None and (self.label is not None or len(self.importance) >= FEWEST_FITTED)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether coefficients of the controls are fitted."""
+        return self.controls is not None and self.controls.lengths is not None
 
     @kept_property
     def even(self) -> bool:
@@ -158,7 +171,7 @@ def compare(
         pools = pools_of(datasets, pairs, projections, n_splits, halves)
         controls = controls_for(projections, datasets, active, estimator)
         table = cost_table(datasets, pairs, projections, p, active, report, controls, pools)
-    return {pair: conclude(datasets, pair, table, number, projections, p, method) for number, pair in enumerate(pairs)}
+    return conclude(datasets, pairs, table, projections, method)
 
 
 def controls_for(
@@ -217,20 +230,45 @@ def cost_table(
 
 def conclude(
     datasets: Sequence[LabelledData],
+    pairs: Sequence[tuple[int, int]],
+    table: CostTable,
+    projections: Projections,
+    method: str = "s-OTDD",
+) -> dict[tuple[int, int], Distance]:
+    """The distances of all pairs of a table."""
+    found: dict[tuple[int, int], Distance] = {}
+    for start in range(0, len(pairs), _TOGETHER):
+        some = range(start, min(start + _TOGETHER, len(pairs)))
+        means = _means(table, pairs, some)
+        for number, mean in zip(some, means, strict=True):
+            found[pairs[number]] = _concluded(datasets, pairs[number], table, number, projections, method, mean)
+    return found
+
+
+def _means(table: CostTable, pairs: Sequence[tuple[int, int]], some: Sequence[int]) -> list[Estimate]:
+    """The mean costs of some pairs."""
+    for number in some:
+        i, j = pairs[number]
+        _refuse_lost_powers(table.costs[number], table.reach[i], table.reach[j], table.p)
+    costs = np.stack([table.costs[number] for number in some])
+    columns = [_columns(table, pairs[number], number) for number in some]
+    return estimates(costs if table.even else costs * table.importance, columns, fitted=table.fitted)
+
+
+def _concluded(
+    datasets: Sequence[LabelledData],
     pair: tuple[int, int],
     table: CostTable,
     number: int,
     projections: Projections,
-    p: float,
-    method: str = "s-OTDD",
+    method: str,
+    mean: Estimate,
 ) -> Distance:
     """The distance of one pair, whose costs are at ``number`` in the table."""
-    i, j = pair
+    (i, j), p = pair, table.p
     costs = table.costs[number]
-    _refuse_lost_powers(costs, table.reach[i], table.reach[j], p)
     rounding = _ROUNDING * np.maximum(table.largest[i], table.largest[j])
     far = ("points are so far from zero that float32 does not tell them apart: use scale='pooled'",)
-    columns = _columns(table, pair, number)
     result = estimated_distance(
         datasets[i],
         datasets[j],
@@ -245,9 +283,8 @@ def conclude(
             *remarks_on_features([datasets[i], datasets[j]], projections),
         ),
         weights=None if table.even else table.importance,
-        controls=columns,
-        estimator="plain" if table.controls is None or columns is None else table.controls.name,
-        fitted=table.controls is not None and table.controls.lengths is not None,
+        estimator="plain" if table.controls is None or not table.controllable else table.controls.name,
+        known=mean,
     )
     if not table.pools:
         return result
@@ -296,11 +333,9 @@ def _by_halves(table: CostTable, pair: tuple[int, int], result: Distance) -> Noi
 
 def _columns(table: CostTable, pair: tuple[int, int], number: int) -> NDArray[np.float64] | None:
     """The controls (L, q) of a pair; None where there are none, or too few projections to use them."""
-    if table.controls is None:
+    if table.controls is None or not table.controllable:
         return None
     label = None if table.label is None else table.label[number]
-    if label is None and len(table.importance) < FEWEST_FITTED:
-        return None  # directions are controlled by coefficients, which so few projections cannot tell
     return table.controls.columns(pair, label, table.values, table.of_datasets, table.importance)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -101,15 +101,17 @@ def estimated_distance(
     estimator: str = "plain",
     fitted: bool = False,
     columns: tuple[str, ...] | None = None,
+    known: Estimate | None = None,
 ) -> Distance:
     """The root of the mean of W_p^p, and its standard error by the delta method.
 
     Projections count as independent, which for orthogonal directions is usually cautious. The mean is weighted, and
-    controlled by ``controls`` (L, q), as `estimate` says; ``columns`` are the names of the features.
+    controlled by ``controls`` (L, q), as `estimate` says, unless it is ``known``; ``columns`` are the names of the
+    features.
     """
     kept = np.array(per_projection, np.float64)
     kept.flags.writeable = False
-    mean = estimate(kept if weights is None else kept * weights, controls, fitted=fitted)
+    mean = known or estimate(kept if weights is None else kept * weights, controls, fitted=fitted)
     if mean.uncontrolled is not None:
         remarks, estimator = (*remarks, mean.uncontrolled), "plain"
     value, stderr = mean.rooted(p)
@@ -154,40 +156,60 @@ def estimate(costs: Doubles, columns: Doubles | None = None, *, fitted: bool = F
     >>> estimate(costs).stderr > 100 * estimate(costs, known[:, None], fitted=True).stderr
     True
     """
-    unit = float(np.abs(costs).max()) or 1.0  # squares are taken of numbers up to one
-    plain = left = costs / unit
-    if columns is not None and costs.any():  # nothing is taken from the zero of a dataset and itself
-        finite = np.isfinite(columns).all(axis=0)
-        usable = np.asfortranarray(columns if finite.all() else columns[:, finite]) / unit
-        if fitted and len(costs) >= FEWEST_FITTED and usable.shape[1]:
-            left = _residuals(left, usable)
-        elif usable.shape[1] == columns.shape[1]:
-            left = left - usable[:, 0]
-    why = _implausible(plain, left)
-    left = left if why is None else plain
-    count = len(left)
+    return estimates(costs[None], [columns], fitted=fitted)[0]
+
+
+def estimates(costs: Doubles, columns: Sequence[Doubles | None], *, fitted: bool = False) -> list[Estimate]:
+    """As `estimate` does for each row of costs (P, L), with its controls: one pass instead of many small ones."""
+    count = costs.shape[1]
+    largest = np.abs(costs).max(axis=1)
+    units = np.where(largest == 0, 1.0, largest)  # squares are taken of numbers up to one
+    plain = costs / units[:, None]
+    left = plain.copy()
+    for row, (of_pair, unit) in enumerate(zip(columns, units.tolist(), strict=True)):
+        if of_pair is not None and largest[row]:  # nothing is taken from the zero of a dataset and itself
+            _control(left[row], of_pair, unit, fitted)
+    reasons = _implausible(plain, left)
+    for row, why in enumerate(reasons):
+        if why is not None:
+            left[row] = plain[row]
+    means = left.mean(axis=1).tolist()
     if count < 2:
-        return Estimate(unit, float(left.mean()), math.nan, "a single projection cannot tell its error", left, why)
-    deviation = float(np.std(left, ddof=1))
-    return Estimate(unit, float(np.mean(left)), deviation / math.sqrt(count), _tail(left, plain), left, why)
+        alone = "a single projection cannot tell its error"
+        parts = zip(units.tolist(), means, left, reasons, strict=True)
+        return [Estimate(unit, mean, math.nan, alone, values, why) for unit, mean, values, why in parts]
+    errors = (left.std(axis=1, ddof=1) / math.sqrt(count)).tolist()
+    together = zip(units.tolist(), means, errors, _tails(left, plain), left, reasons, strict=True)
+    return [Estimate(*found) for found in together]
 
 
-def _implausible(plain: Doubles, left: Doubles) -> str | None:
-    """Why controls cannot be believed, or None: the plain mean of the same projections is there to compare.
+def _control(costs: Doubles, columns: Doubles, unit: float, fitted: bool) -> None:
+    """Take controls from costs (L,), in place."""
+    finite = np.isfinite(columns).all(axis=0)
+    usable = np.asfortranarray(columns if finite.all() else columns[:, finite]) / unit
+    if fitted and len(costs) >= FEWEST_FITTED and usable.shape[1]:
+        costs[:] = _residuals(costs, usable)
+    elif usable.shape[1] == columns.shape[1]:
+        costs -= usable[:, 0]
+
+
+def _implausible(plain: Doubles, left: Doubles) -> list[str | None]:
+    """Of each row, why controls cannot be believed, or None: the plain mean is there to compare.
 
     What controls take away has mean zero. Where its mean over these projections is many standard errors
     away from that, or leaves no cost at all between datasets that differ, something is wrong with them.
     """
-    if left is plain:
-        return None
     taken = plain - left
-    mean, error = float(np.mean(taken)), float(np.std(taken)) / math.sqrt(len(taken))
-    if float(np.mean(left)) > 0 and abs(mean) <= _IMPLAUSIBLE * error:
-        return None
-    return (
-        f"the controls disagree with the projections that they control (they take {mean / float(plain.mean()):.0%} of "
+    means, errors = taken.mean(axis=1), taken.std(axis=1) / math.sqrt(taken.shape[1])
+    believed = (left.mean(axis=1) > 0) & (np.abs(means) <= _IMPLAUSIBLE * errors)
+    believed |= (taken == 0).all(axis=1)  # nothing was taken
+    return [
+        None
+        if fine
+        else f"the controls disagree with the projections that they control (they take {mean / of_costs:.0%} of "
         "the mean cost), so this is the plain mean"
-    )
+        for fine, mean, of_costs in zip(believed.tolist(), means.tolist(), plain.mean(axis=1).tolist(), strict=True)
+    ]
 
 
 def _residuals(costs: Doubles, columns: Doubles) -> Doubles:
@@ -199,25 +221,30 @@ def _residuals(costs: Doubles, columns: Doubles) -> Doubles:
     return left
 
 
-def _tail(values: Doubles, costs: Doubles) -> str | None:
-    """Why an interval for the mean of these may not hold, or None.
+def _tails(values: Doubles, costs: Doubles) -> list[str | None]:
+    """Of each row (P, L), why an interval for its mean may not hold, or None.
 
     Judged by the body of the tail rather than by the largest values: a sample that happened to miss the far
     end of a heavy tail has a small skewness and a small error, and would be believed when it is most wrong.
     What is left after controls is judged, and the costs that the controls were fitted to.
     """
-    if not np.ptp(values):
-        return None
-    if len(values) < FEWEST_JUDGED:
-        return f"{counted(len(values), 'projection')} are too few to judge the tail: use {FEWEST_JUDGED} or more"
-    index = tail_index(values)
-    of_costs = index if costs is values else tail_index(costs)
+    count, varies = values.shape[1], np.ptp(values, axis=1) > 0
+    if count < FEWEST_JUDGED:
+        few = f"{counted(count, 'projection')} are too few to judge the tail: use {FEWEST_JUDGED} or more"
+        return [few if differs else None for differs in varies.tolist()]
+    indices = tail_indices(values), tail_indices(costs)
+    together = zip(varies.tolist(), *(found.tolist() for found in indices), strict=True)
+    return [_of_tail(index, of_costs, count) if differs else None for differs, index, of_costs in together]
+
+
+def _of_tail(index: float, of_costs: float, count: int) -> str | None:
+    """Why the mean of so many values with such tails may be off, or None."""
     skewness = _SKEWNESS_BY_INDEX / max(index, 0.1) ** 2
     needed = _COCHRAN * skewness**2
-    if needed > len(values):
+    if needed > count:
         return (
             f"the costs of projections have a heavy tail (index {index:.1f}): a 95 % interval would need about "
-            f"{math.ceil(needed / 100) * 100:,} projections to hold, there are {len(values):,}"
+            f"{math.ceil(needed / 100) * 100:,} projections to hold, there are {count:,}"
         )
     if of_costs < _WILDEST_COSTS:
         return f"the costs of projections have so heavy a tail (index {of_costs:.1f}) that controls of it mislead"
@@ -236,12 +263,18 @@ def tail_index(values: Doubles) -> float:
     >>> bool(tail_index(rng.normal(size=2000)) > 4), round(tail_index(rng.pareto(1.0, size=20_000)), 1)
     (True, 1.0)
     """
-    count = max(_FEWEST_IN_TAIL, len(values) // 20)
-    ordered = np.sort(values)
-    middle = (ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2
-    apart = np.partition(np.abs(values - middle), len(values) - count - 1)[-count - 1 :]
-    start, tail = apart[0], apart[1:]
-    if start == 0:
-        return 0.0 if tail.max() > 0 else math.inf
-    excess = float(np.mean(np.log(tail / start)))
-    return 1 / excess if excess > 0 else math.inf
+    return float(tail_indices(values[None])[0])
+
+
+def tail_indices(values: Doubles) -> Doubles:
+    """The same of each row (P, L)."""
+    size = values.shape[1]
+    count = max(_FEWEST_IN_TAIL, size // 20)
+    ordered = np.sort(values, axis=1)
+    middle = (ordered[:, (size - 1) // 2] + ordered[:, size // 2]) / 2
+    apart = np.partition(np.abs(values - middle[:, None]), size - count - 1, axis=1)[:, -count - 1 :]
+    start, tail = apart[:, 0], apart[:, 1:]
+    with np.errstate(divide="ignore", invalid="ignore"):  # of rows that are the same but for a few values
+        excess = np.log(tail / start[:, None]).mean(axis=1)
+        found = np.where(excess > 0, 1 / excess, math.inf)
+    return np.where(start == 0, np.where(tail.max(axis=1) > 0, 0.0, math.inf), found)

@@ -136,7 +136,7 @@ class Plan:
         laws = source.source if isinstance(source, Later) else source
         if not isinstance(laws, Laws) or not laws.shared_directions:
             return cls(0, False, None)
-        terms = laws.more_terms(0, DRAWS * BLOCK)
+        terms = laws.more_terms(0, 1, DRAWS * BLOCK)
         degree = _LOWEST_DEGREE
         if isinstance(terms, Polynomials):
             degree = min(_HIGHEST_DEGREE, max(_LOWEST_DEGREE, terms.coefficients.shape[1] - 1))
@@ -160,7 +160,7 @@ class Controls:
     lengths
         Of each dataset, where directions have known means; else None.
     coming
-        Further draws of the label law that were begun, by block.
+        Further draws of the label law that were begun, by portion.
     """
 
     projections: Projections
@@ -173,12 +173,15 @@ class Controls:
     def of(cls, projections: Projections, datasets: Sequence[LabelledData], engine: Engine) -> Controls:
         """Find what can be controlled of datasets."""
         plan, lengths = Plan.of(projections), None
+        controls = cls(projections, plan.degree, plan.label, None)
+        if plan.label:
+            controls._begin(0, 1, engine)  # beside what is found of the points
         if plan.dimensions is not None:
             sums = engine.point_sums(datasets, projections.scaler)
             lengths = [
                 Lengths.of(part, data.n_points, plan.dimensions) for data, part in zip(datasets, sums, strict=True)
             ]
-        return cls(projections, plan.degree, plan.label, lengths)
+        return replace(controls, lengths=lengths)
 
     def through(self, projections: Projections) -> Controls:
         """The same for other projections of the same laws, such as those that are drawn next."""
@@ -216,27 +219,35 @@ class Controls:
 
     def _draws(self, view: View, engine: Engine) -> tuple[Polynomials, list[Polynomials]]:
         """The label terms of a view, and further draws for each of its projections."""
-        drawn, source = view.block.terms, self.projections.source
+        drawn = view.block.terms
         assert isinstance(drawn, Polynomials)
-        assert isinstance(source, (Laws, Later))
-
-        def more(index: int) -> LabelTerms:
-            return source.more_terms(index, DRAWS * BLOCK)
-
-        first, last = view.part.start // BLOCK, -(-view.part.stop // BLOCK)
+        size = BLOCK * engine.drawn_together
+        first, last = view.part.start // size, -(-view.part.stop // size)
         # Those of the next view are drawn beside the work on this one.
-        for index in range(first, min(2 * last - first, -(-self.projections.n_projections // BLOCK))):
-            if index not in self.coming:
-                self.coming[index] = engine.begin(more, index)
-        return drawn, [self._further(index, view.part) for index in range(first, last)]
+        self._begin(first, 2 * last - first, engine)
+        return drawn, [self._further(portion, size, view.part) for portion in range(first, last)]
 
-    def _further(self, index: int, part: slice) -> Polynomials:
-        """The further draws for those projections of a block that are in a view."""
-        first, last = max(index * BLOCK, part.start), min((index + 1) * BLOCK, part.stop)
-        whole = last == min((index + 1) * BLOCK, self.projections.n_projections)
-        terms = (self.coming.pop(index) if whole else self.coming[index]).result()
+    def _begin(self, first: int, last: int, engine: Engine) -> None:
+        """Begin to draw these portions, of as many blocks as the engine takes together, where they are wanted."""
+        source, together = self.projections.source, engine.drawn_together
+        assert isinstance(source, (Laws, Later))
+        blocks = -(-self.projections.n_projections // BLOCK)
+
+        def more(portion: int) -> LabelTerms:
+            return source.more_terms(portion * together, min((portion + 1) * together, blocks), DRAWS * BLOCK)
+
+        for portion in range(first, min(last, -(-blocks // together))):
+            if portion not in self.coming:
+                self.coming[portion] = engine.begin(more, portion)
+
+    def _further(self, portion: int, size: int, part: slice) -> Polynomials:
+        """The further draws for those projections of a portion that are in a view."""
+        begin = portion * size
+        first, last = max(begin, part.start), min(begin + size, part.stop)
+        whole = last == min(begin + size, self.projections.n_projections)
+        terms = (self.coming.pop(portion) if whole else self.coming[portion]).result()
         assert isinstance(terms, Polynomials)
-        return terms.part(slice(DRAWS * (first - index * BLOCK), DRAWS * (last - index * BLOCK)))
+        return terms.part(slice(DRAWS * (first - begin), DRAWS * (last - begin)))
 
     def of_datasets(self, values: Sequence[Doubles], weights: Doubles) -> list[Doubles]:
         """Of each dataset, what it adds to the controls of its pairs: (k, L), from the values that the engine gave."""

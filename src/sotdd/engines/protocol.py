@@ -99,7 +99,15 @@ class Projected(Protocol):
 
 
 class Engine(Protocol):
-    """Works for the time of a ``with`` block. Rows are (B, n) in a form of the engine's own."""
+    """Works for the time of a ``with`` block. Rows are (B, n) in a form of the engine's own.
+
+    Attributes
+    ----------
+    drawn_together
+        Of how many blocks further draws of label terms are made in one piece of work.
+    """
+
+    drawn_together: int
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -157,7 +165,7 @@ class Engine(Protocol):
     ) -> list[Any]:
         """Of each dataset, mean and standard deviation of its projected points, (B, 1 + J, 2).
 
-        Under the label terms drawn, and under J further draws for each projection, which come in blocks of 64
+        Under the label terms drawn, and under J further draws for each projection, which come in portions of
         projections. In a form of the engine's own.
         """
 
@@ -171,7 +179,7 @@ class Engine(Protocol):
     ) -> Any:  # noqa: ANN401
         """The Gaussian cost of every pair and its parts, less their means over further draws of label terms, (B, P, 3).
 
-        ``more`` holds as many further draws for each projection, in blocks of 64 projections. In a form of the
+        ``more`` holds as many further draws for each projection, in portions of projections. In a form of the
         engine's own.
         """
 

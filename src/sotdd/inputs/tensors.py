@@ -16,8 +16,8 @@ from sotdd.basics.errors import SotddError, require
 # DLPack's number for the processor.
 _HOST = 1
 
-# This many rows on a device are widened to float64 at a time.
-_ROWS = 8192
+# This many values on a device are widened to float64 at a time.
+_VALUES = 1 << 25
 # Deviations smaller than this are not divided by, so that their inverse stays in float64.
 _SMALLEST = 1e-300
 
@@ -104,21 +104,24 @@ class DeviceFeatures:
         """
         flat = self.tensor.reshape(len(self), -1)
         origin = flat.new_tensor(pivot, dtype=flat.new_empty(0).double().dtype)
-        starts = range(0, len(flat), _ROWS)
+        rows = max(1, _VALUES // max(1, len(origin)))
+        starts = range(0, len(flat), rows)
 
         def gaps(start: int) -> Any:  # noqa: ANN401  # a tensor
-            return flat[start : start + _ROWS].double() - origin
+            return flat[start : start + rows].double() - origin
 
         reach = origin.new_zeros(len(origin))
         for start in starts:
-            reach = reach.maximum(gaps(start).abs().amax(0))
+            reach = reach.maximum(gaps(start).abs_().amax(0))
         reach = reach.where(reach > 0, reach.new_ones(())).clamp_min(_SMALLEST)
-        mean = sum((gaps(start) / reach).sum(0) for start in starts) / len(flat)
-        squares, farthest, longest = reach.new_zeros(len(reach)), 0, -1.0
+        mean = sum(gaps(start).div_(reach).sum(0) for start in starts) / len(flat)
+        squares, lengths = reach.new_zeros(len(reach)), reach.new_empty(len(flat))
         for start in starts:
-            deviations = (gaps(start) / reach - mean) ** 2
+            deviations = gaps(start).div_(reach).sub_(mean).square_()
             squares += deviations.sum(0)
-            length, row = (deviations @ (reach / reach.max()) ** 2).max(0)
-            if length.item() > longest:
-                farthest, longest = start + int(row.item()), length.item()
-        return reach.cpu().numpy(), mean.cpu().numpy(), squares.cpu().numpy(), farthest
+            lengths[start : start + rows] = deviations @ (reach / reach.max()) ** 2
+        # Brought to the host at once: every copy is waited for.
+        together = reach.new_empty((4, len(reach)))
+        together[0], together[1], together[2], together[3] = reach, mean, squares, lengths.argmax()
+        host = together.cpu().numpy()
+        return host[0], host[1], host[2], int(host[3, 0])

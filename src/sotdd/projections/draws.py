@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
@@ -17,7 +17,7 @@ from sotdd.basics.streams import Stream, generator
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, Tilted, checked_draw
 from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms
-from sotdd.projections.moments import Polynomials, moment_terms
+from sotdd.projections.moments import Moments, Polynomials, moment_terms
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
@@ -77,6 +77,9 @@ class Source(Protocol):
     def block(self, index: int) -> Block:
         """Draw block ``index`` whole."""
 
+    def blocks(self, first: int, last: int) -> Block:
+        """Draw blocks first, …, last - 1 together."""
+
     def describe(self) -> Mapping[str, object]:
         """All settings in JSON values."""
 
@@ -96,18 +99,33 @@ class Laws:
 
     def block(self, index: int) -> Block:
         """Draw block ``index``, from generators that depend on nothing else."""
-        second = None if self.shared_directions else self._project(index, Stream.LABEL_DIRECTIONS)
-        terms = self.label.draw(generator(self.seed, Stream.LABEL_TERMS, index), BLOCK)
-        if not isinstance(terms, LabelTerms) or len(terms.weights) != BLOCK:
-            raise SotddError(
-                f"the label law {type(self.label).__name__} must draw Polynomials, Quantiles or Summaries, one row for "
-                f"each of the {BLOCK} projections asked for: check its draw method."
-            )
-        return Block(self._project(index, Stream.DIRECTIONS), second, terms)
+        return self.blocks(index, index + 1)
 
-    def more_terms(self, index: int, count: int) -> LabelTerms:
-        """Further draws of the label law for block ``index``, independent of those of any block."""
-        return self.label.draw(generator(self.seed, Stream.MORE_LABEL_TERMS, index), count)
+    def blocks(self, first: int, last: int) -> Block:
+        """Draw blocks first, …, last - 1 together: each from generators that depend on nothing else."""
+        numbers = range(first, last)
+        terms = self._terms(Stream.LABEL_TERMS, numbers, BLOCK)
+        along = _join([self._project(index, Stream.DIRECTIONS) for index in numbers])
+        if self.shared_directions:
+            return Block(along, None, terms)
+        return Block(along, _join([self._project(index, Stream.LABEL_DIRECTIONS) for index in numbers]), terms)
+
+    def more_terms(self, first: int, last: int, count: int) -> LabelTerms:
+        """``count`` further draws of the label law for each of these blocks, independent of those of any block."""
+        return self._terms(Stream.MORE_LABEL_TERMS, range(first, last), count)
+
+    def _terms(self, stream: Stream, numbers: Sequence[int], count: int) -> LabelTerms:
+        generators = [generator(self.seed, stream, number) for number in numbers]
+        if type(self.label) is Moments:  # a law of a user's own may draw otherwise
+            return self.label.draw_each(generators, count)
+        parts = [self.label.draw(rng, count) for rng in generators]
+        for terms in parts:
+            if not isinstance(terms, LabelTerms) or len(terms.weights) != count:
+                raise SotddError(
+                    f"the label law {type(self.label).__name__} must draw Polynomials, Quantiles or Summaries, one row "
+                    f"for each of the {count} projections asked for: check its draw method."
+                )
+        return parts[0] if len(parts) == 1 else _joined_terms(parts)
 
     def describe(self) -> Mapping[str, object]:
         """The laws and the seed."""
@@ -195,9 +213,13 @@ class Later:
         """Draw block ``index`` after the first."""
         return self.source.block(self.first + index)
 
-    def more_terms(self, index: int, count: int) -> LabelTerms:
+    def blocks(self, first: int, last: int) -> Block:
+        """Those between, after the first."""
+        return self.source.blocks(self.first + first, self.first + last)
+
+    def more_terms(self, first: int, last: int, count: int) -> LabelTerms:
         """As the source does."""
-        return self.source.more_terms(self.first + index, count)
+        return self.source.more_terms(self.first + first, self.first + last, count)
 
     def describe(self) -> Mapping[str, object]:
         """As the source, and where it begins."""
@@ -221,7 +243,11 @@ class Arrays:
 
     def block(self, index: int) -> Block:
         """Take out block ``index``; the last may be shorter."""
-        part = slice(index * BLOCK, (index + 1) * BLOCK)
+        return self.blocks(index, index + 1)
+
+    def blocks(self, first: int, last: int) -> Block:
+        """Take out some blocks; the last may be shorter."""
+        part = slice(first * BLOCK, last * BLOCK)
         second = None if self.phi is None else Directions(self.phi[part], self.clamp)
         terms = moment_terms(self.psi[part], self.orders[part], self.cut)
         return Block(Directions(self.theta[part], self.clamp), second, terms)
@@ -265,6 +291,8 @@ def _part(drawn: Drawn, rows: slice) -> Drawn:
 
 
 def _join(parts: list[Drawn]) -> Drawn:
+    if len(parts) == 1:
+        return parts[0]
     turned = [part for part in parts if isinstance(part, TurnedDirections)]
     if len(turned) == len(parts):
         return TurnedDirections.joined(turned)

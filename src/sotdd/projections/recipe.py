@@ -20,7 +20,7 @@ from sotdd.inputs import labelled
 from sotdd.inputs.column_names import Names, in_order
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.directions import Directions, Drawn, Sphere, Tilted
-from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source, join_blocks
+from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source
 from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.moments import check_orders
 from sotdd.projections.scaler import Scaler
@@ -196,22 +196,24 @@ class Projections:
                 f"start is {described(start)} and stop {described(stop)}: expected a multiple of {BLOCK}, and more "
                 f"than that, of {counted(self.n_projections, 'projection')}."
             )
-        starts = range(start, stop, BLOCK)
-        return join_blocks([self._block(first // BLOCK).part(slice(min(BLOCK, stop - first))) for first in starts])
+        first, last = start // BLOCK, -(-stop // BLOCK)
+        return self._blocks(first, last).part(slice(stop - start))
 
-    def _block(self, index: int) -> Block:
-        """One whole block; kept for the next comparison where all blocks together are small."""
+    def _blocks(self, first: int, last: int) -> Block:
+        """Whole blocks; kept for the next comparison where all blocks together are small."""
         if 4 * self.n_projections * self.n_features > _KEPT_BYTES:
-            return self.source.block(index)
-        block = self._kept.get(index)
-        if block is None:
-            block = self.source.block(index)
-            block.freeze()
-            self._kept[index] = block
+            return self.source.blocks(first, last)
+        kept = self._kept.get((first, last))
+        if kept is not None:
+            return kept
+        block = self.source.blocks(first, last)
+        block.freeze()
+        if sum(len(other) for other in list(self._kept.values())) < 2 * self.n_projections:  # in one portion or two
+            self._kept[first, last] = block
         return block
 
     @kept_property
-    def _kept(self) -> dict[int, Block]:
+    def _kept(self) -> dict[tuple[int, int], Block]:
         return {}
 
     def __getstate__(self) -> dict[str, object]:
@@ -234,7 +236,7 @@ class Projections:
     @property
     def weighted(self) -> bool:
         """Whether projections count differently in a mean, as those do that are tilted."""
-        drawn = self._block(0).features
+        drawn = self._blocks(0, 1).features
         return isinstance(drawn, (Directions, TurnedDirections)) and drawn.importance is not None
 
     @property
@@ -286,7 +288,7 @@ class Projections:
         if isinstance(self.source, Arrays):
             arrays = self.source
             return [part for part in (arrays.theta, arrays.phi, arrays.psi, arrays.orders) if part is not None]
-        block = self._block(0)
+        block = self._blocks(0, 1)
         drawn = [block.features] if block.label_features is None else [block.features, block.label_features]
         probe = np.linspace(-1, 1, self.n_features, dtype=np.float32)[None, :]
         values = [_sampled(part, probe) for part in drawn]

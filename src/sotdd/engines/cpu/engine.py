@@ -97,6 +97,8 @@ class CpuEngine:
         self._workers.__enter__()
         return self
 
+    drawn_together = 1  # every thread takes a block
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

@@ -46,8 +46,12 @@ _Result = TypeVar("_Result")
 _FIRST_CHUNK = 4 * BLOCK
 _LARGE_TURN = 64 * BLOCK
 _DRAWING_THREADS = 2
+# Blocks that one of them draws at a time.
+_TOGETHER = 8
 # Chunks that may be begun before the first of them is checked.
 _AHEAD = 3
+# Chunks whose projections are drawn, or being drawn, when one is begun.
+_DRAWN_AHEAD = 3
 # Values of controls that are worked on at a time.
 _CONTROL_VALUES = 1 << 25
 
@@ -64,6 +68,9 @@ class TorchEngine:
     chunk
         About how many projections are in memory at a time; by default what fits.
     """
+
+    # Few large steps, which leave Python to the thread that feeds the device.
+    drawn_together = _TOGETHER
 
     def __init__(
         self,
@@ -82,6 +89,7 @@ class TorchEngine:
         self._workers = Workers(_DRAWING_THREADS)
         self._before = ""
         self._steps: dict[tuple[int, int], fused.Steps] = {}
+        self._kept: tuple[list[LabelledData], Scaler | None, list[Layout]] | None = None
 
     def __enter__(self) -> TorchEngine:
         """Start the threads that draw; choose the precision of products."""
@@ -93,7 +101,8 @@ class TorchEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave torch's settings as they were."""
+        """Leave torch's settings as they were, and nothing on the device."""
+        self._kept = None
         torch.set_float32_matmul_precision(self._before)
         self._workers.__exit__(kind, error, trace)
 
@@ -112,11 +121,13 @@ class TorchEngine:
         Rows of a view are the sorted data point projections (B, n), or those of class after class, each sorted
         on its own. Before that ``before_sorting`` is called with the chunk's feature projections.
         """
-        layouts = laid_out(datasets, projections.scaler, self.device)
+        first = _first_chunk(projections, self._chunk)
+        begun = self._begin_draws(projections, slice(0, min(first, projections.n_projections)))
+        layouts = self._layouts(datasets, projections.scaler)
         chunk = self._chunk or memory.fitting_chunk(datasets, self.device, projections.turn_size)
         size = chunk  # what is worked on at a time: halved when memory runs out
         unchecked: deque[SortedChunk] = deque()
-        for start, block in self._drawn(projections, chunk):
+        for start, block in self._drawn(projections, _growing(projections.n_projections, first, chunk), begun):
             done = 0
             while done < len(block):
                 part = block.part(slice(done, done + size))
@@ -141,7 +152,7 @@ class TorchEngine:
     @torch.no_grad()
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
         """Sums over the scaled points of each dataset, on the device."""
-        return [point_sums(data, scaler, self.device) for data in datasets]
+        return [point_sums(layout, scaler, self.device) for layout in self._layouts(datasets, scaler)]
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Do one piece of work per item on the threads that draw."""
@@ -240,6 +251,18 @@ class TorchEngine:
         values: NDArray[np.float64] = torch.cat(list(parts)).cpu().numpy()
         return values
 
+    def _layouts(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[Layout]:
+        """The datasets on the device, kept for the next time they are asked for."""
+        if self._kept is not None:
+            before, scale, layouts = self._kept
+            same = len(before) == len(datasets) and all(a is b for a, b in zip(before, datasets, strict=True))
+            if same and scale is scaler:
+                return layouts
+        self._kept = None  # what it takes is free for the next
+        layouts = laid_out(datasets, scaler, self.device)
+        self._kept = list(datasets), scaler, layouts
+        return layouts
+
     def _steps_between(self, n: int, m: int) -> fused.Steps | None:
         """Overlaps of n and of m equal steps, kept for the next chunk; None where n = m."""
         if n == m:
@@ -250,22 +273,23 @@ class TorchEngine:
 
     # ------------------------------------------------------------------ one chunk
 
-    def _drawn(self, projections: Projections, chunk: int) -> Iterator[tuple[int, Block]]:
-        """Draw one chunk after another, ahead of the one at work; the first are small, to begin soon."""
-        starts = range(0, projections.n_projections, BLOCK)
-        coming: deque[Future[Block]] = deque()
-        begun = number = 0
-        turn = projections.turn_size  # large ones are never cut, which would repeat most of their work
-        size = (chunk if turn is not None and turn > _LARGE_TURN else min(chunk, _FIRST_CHUNK)) // BLOCK
-        while number < len(starts):
-            wanted = min(len(starts), number + 3 * max(size, _FIRST_CHUNK // BLOCK))
-            for first in starts[begun:wanted]:
-                coming.append(self._workers.submit(projections.draw, first, first + BLOCK))
-            begun = max(begun, wanted)
-            count = min(size, len(starts) - number)
-            yield starts[number], join_blocks([coming.popleft().result() for _ in range(count)])
-            number += count
-            size = min(2 * size, chunk // BLOCK)
+    def _drawn(
+        self, projections: Projections, parts: Sequence[slice], begun: list[Future[Block]]
+    ) -> Iterator[tuple[int, Block]]:
+        """Draw one part after another, some ahead of the one at work; the first was begun before."""
+        coming = deque([begun])
+        for number, part in enumerate(parts):
+            for later in parts[number + len(coming) : number + _DRAWN_AHEAD]:
+                coming.append(self._begin_draws(projections, later))
+            yield part.start, join_blocks([drawing.result() for drawing in coming.popleft()])
+
+    def _begin_draws(self, projections: Projections, part: slice) -> list[Future[Block]]:
+        """Begin to draw some projections, in portions that a thread takes."""
+        size = BLOCK * self.drawn_together
+        return [
+            self._workers.submit(projections.draw, start, min(start + size, part.stop))
+            for start in range(part.start, part.stop, size)
+        ]
 
     def _begin(
         self,
@@ -328,3 +352,19 @@ class TorchEngine:
         if isinstance(drawn, Directions) and drawn.clamp is not None:
             rows.clamp_(-drawn.clamp, drawn.clamp)
         return rows
+
+
+def _first_chunk(projections: Projections, chunk: int | None) -> int:
+    """How many projections come first: few, to begin soon, unless they are cut out of a large turn."""
+    turn = projections.turn_size
+    usual = _FIRST_CHUNK if turn is None or turn <= _LARGE_TURN else turn  # to cut one would repeat most of its work
+    return usual if chunk is None else min(usual, chunk)
+
+
+def _growing(count: int, first: int, most: int) -> list[slice]:
+    """Parts of so many projections, each twice as large as the one before, up to a size."""
+    parts, size = [slice(0, min(first, count))], first
+    while parts[-1].stop < count:
+        size = min(2 * size, max(most, first))
+        parts.append(slice(parts[-1].stop, min(count, parts[-1].stop + size)))
+    return parts

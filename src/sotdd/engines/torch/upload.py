@@ -23,6 +23,7 @@ from sotdd.projections.turns import TurnedDirections
 
 # Directions up to this size are pinned, so that their copy goes on beside other work.
 _PINNED_BYTES = 32 << 20
+_TORCH_TYPES = {np.float32: torch.float32, np.float64: torch.float64, np.int64: torch.int64}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +53,13 @@ def _along(drawn: Drawn | None, device: torch.device) -> Along | None:
 
 def copied(array: NDArray[np.number], dtype: type[np.number], device: torch.device) -> torch.Tensor:
     """An array on the device; the copy of a small one goes on beside other work."""
+    small = device.type == "cuda" and array.size * np.dtype(dtype).itemsize < _PINNED_BYTES
     with np.errstate(over="ignore"):  # found, and explained, where rows are checked
-        host = torch.from_numpy(np.array(array, dtype))
-    small = device.type == "cuda" and host.nbytes < _PINNED_BYTES
-    return (host.pin_memory() if small else host).to(device, non_blocking=small)
+        if not small:
+            return torch.from_numpy(np.array(array, dtype)).to(device)
+        pinned = torch.empty(array.shape, dtype=_TORCH_TYPES[dtype], pin_memory=True)
+        pinned.numpy()[...] = array
+    return pinned.to(device, non_blocking=True)
 
 
 def uploaded_draws(
@@ -63,30 +67,23 @@ def uploaded_draws(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Weights (B, 1 + J) and coefficients (B, 1 + J, D) of label terms, and of J further draws for each.
 
-    They are laid out in pinned memory at once, so that the copy goes on beside other work.
+    Numbers travel as they were drawn, in pinned memory so that nobody waits, and are put in order on the device.
     """
     count = len(drawn.weights)
     draws = 1 + sum(len(terms.weights) for terms in more) // count
     columns = max(terms.coefficients.shape[1] for terms in (drawn, *more))
-    pinned = device.type == "cuda"
-    weights = torch.empty((count, draws), dtype=torch.float64, pin_memory=pinned)
-    coefficients = torch.empty((count, draws, columns), dtype=torch.float64, pin_memory=pinned)
-    on_host, of_terms = weights.numpy(), coefficients.numpy()
-    on_host[:, 0] = drawn.weights
-    _fill(of_terms[:, 0], drawn.coefficients)
+    weights = torch.empty((count, draws), dtype=torch.float64, device=device)
+    coefficients = torch.zeros((count, draws, columns), dtype=torch.float64, device=device)
+    weights[:, 0] = copied(drawn.weights, np.float64, device)
+    coefficients[:, 0, : drawn.coefficients.shape[1]] = copied(drawn.coefficients, np.float64, device)
     done = 0
     for terms in more:
         here = slice(done, done + len(terms.weights) // (draws - 1))
-        on_host[here, 1:] = terms.weights.reshape(-1, draws - 1)
-        _fill(of_terms[here, 1:], terms.coefficients.reshape(-1, draws - 1, terms.coefficients.shape[1]))
+        known = terms.coefficients.shape[1]
+        weights[here, 1:] = copied(terms.weights, np.float64, device).view(-1, draws - 1)
+        coefficients[here, 1:, :known] = copied(terms.coefficients, np.float64, device).view(-1, draws - 1, known)
         done = here.stop
-    return weights.to(device, non_blocking=pinned), coefficients.to(device, non_blocking=pinned)
-
-
-def _fill(out: NDArray[np.float64], coefficients: NDArray[np.float64]) -> None:
-    """Write coefficients, and zeros where there are no more."""
-    out[..., : coefficients.shape[-1]] = coefficients
-    out[..., coefficients.shape[-1] :] = 0.0
+    return weights, coefficients
 
 
 def scaled_points(data: LabelledData, block: slice, scaler: Scaler | None, device: torch.device) -> torch.Tensor:
@@ -98,8 +95,8 @@ def scaled_points(data: LabelledData, block: slice, scaler: Scaler | None, devic
     if scaler is None:
         points: torch.Tensor = raw.to(torch.float32)
     else:
-        centre, inverse = (torch.tensor(part, device=device) for part in (scaler.centre, scaler.inverse))
-        points = ((raw.double() - centre) * inverse).to(torch.float32)
+        centre, inverse = (copied(np.asarray(part), np.float64, device) for part in (scaler.centre, scaler.inverse))
+        points = (raw.double() - centre).mul_(inverse).to(torch.float32)
     return points
 
 
@@ -125,21 +122,27 @@ def _layout(data: LabelledData, scaler: Scaler | None, device: torch.device, sta
     return Layout(data, offsets, edges, codes, position, None, grouped_at)
 
 
-def point_sums(data: LabelledData, scaler: Scaler | None, device: torch.device) -> PointSums:
+def point_sums(layout: Layout, scaler: Scaler | None, device: torch.device) -> PointSums:
     """Sums over the scaled points of a dataset, in float64."""
+    data = layout.data
     lengths = torch.zeros(3, dtype=torch.float64, device=device)
-    total, between = torch.zeros(data.n_features, dtype=torch.float64, device=device), 0.0
-    counts = torch.from_numpy(data.counts).to(device)
+    total = torch.zeros(data.n_features, dtype=torch.float64, device=device)
+    between = torch.zeros((), dtype=torch.float64, device=device)
+    counts = layout.edges.diff()
     for part in data.feature_parts():
         shape = len(data.classes), part.stop - part.start
         by_class = torch.zeros(shape, dtype=torch.float64, device=device)
         for block in verbs.row_blocks(data):
-            points = scaled_points(data, block, scaler, device).double()
-            if part.start == 0:  # lengths of points are summed once
-                squares = points.square().sum(dim=1)
-                lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])
-            codes = torch.from_numpy(data.codes[block].astype(np.int64)).to(device)
+            if layout.points is None:
+                points = scaled_points(data, block, scaler, device).double()
+                codes = copied(data.codes[block], np.int64, device)
+            else:
+                points, codes = layout.points[block].double(), layout.codes[block]
             by_class.index_add_(0, codes, points[:, part])
+            if part.start == 0:  # lengths of points are summed once
+                squares = points.square_().sum(dim=1)
+                lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])
         total[part] = by_class.sum(dim=0)
-        between += float((by_class.square().sum(dim=1) / counts).sum())
-    return PointSums(lengths.cpu().numpy(), total.cpu().numpy(), between)
+        between += (by_class.square().sum(dim=1) / counts).sum()
+    host = torch.cat([lengths, between[None], total]).cpu().numpy()  # at once: every copy is waited for
+    return PointSums(host[:3], host[4:], float(host[3]))

@@ -117,6 +117,37 @@ def test_matrices_agree_with_their_controls_and_halves(rng, device, p):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("law", ["paper", "quantiles", sotdd.Moments()], ids=["paper", "quantiles", "moments"])
+def test_sketches_agree_with_their_controls(rng, device, law):
+    datasets = [(rng.normal(size=(n, 130)) + n / 200, rng.integers(0, 4, size=n)) for n in (70, 45)]
+    projections = sotdd.Projections.fit(datasets, n_projections=300, label_law=law)
+    ours, theirs = (
+        [sotdd.sketch(data, projections, name=str(k), device=where) for k, data in enumerate(datasets)]
+        for where in ("cpu", device)
+    )
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(other.quantiles, mine.quantiles, rtol=1e-4, atol=1e-5)
+    expected, found = sotdd.distance(*ours), sotdd.distance(*theirs)
+    assert found.value == pytest.approx(expected.value, rel=1e-4)
+    assert found.estimator == expected.estimator
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_data_are_left_as_they_were_and_kept_for_one_comparison(rng, device):
+    sets = [rng.normal(size=(50, 20)) + 3 for _ in range(2)]
+    before = [points.copy() for points in sets]
+    datasets = [LabelledData.of((points, np.arange(50) % 3), str(k)) for k, points in enumerate(sets)]
+    projections = sotdd.Projections.fit(datasets, n_projections=100)
+    with TorchEngine(device) as engine:
+        first = engine.point_sums(datasets, projections.scaler)
+        again = engine.point_sums([datasets[1], datasets[0]], projections.scaler)
+        unscaled = engine.point_sums(datasets, None)
+    np.testing.assert_allclose(again[1].total, first[0].total, rtol=1e-9, atol=1e-9)
+    assert unscaled[0].total == pytest.approx(before[0].sum(axis=0), rel=1e-5)
+    assert all((points == copy).all() for points, copy in zip(sets, before, strict=True))
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("n", [100, 3000, 40_000])
 def test_rows_are_sorted_whatever_they_hold(device, n):
     random = torch.Generator().manual_seed(0)

@@ -133,7 +133,7 @@ class TorchEngine:
                 part = block.part(slice(done, done + size))
                 try:
                     chunk_at_work, seen = self._begin(
-                        layouts, part, projections.scaler, start + done, degree, before_sorting is not None, by_class
+                        layouts, part, start + done, degree, before_sorting is not None, by_class
                     )
                 except torch.OutOfMemoryError as error:
                     size = memory.halved(size, self.device, error)
@@ -152,7 +152,7 @@ class TorchEngine:
     @torch.no_grad()
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
         """Sums over the scaled points of each dataset, on the device."""
-        return [point_sums(layout, scaler, self.device) for layout in self._layouts(datasets, scaler)]
+        return [point_sums(layout, self.device) for layout in self._layouts(datasets, scaler)]
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Do one piece of work per item on the threads that draw."""
@@ -295,7 +295,6 @@ class TorchEngine:
         self,
         layouts: list[Layout],
         block: Block,
-        scaler: Scaler | None,
         start: int,
         degree: int,
         keep: bool,
@@ -304,14 +303,13 @@ class TorchEngine:
         """Begin to sort every dataset; the device works on while the next is prepared."""
         drawn = Uploaded.of(block, self.device)
         kept = FeatureProjections(block.terms, drawn.weights, drawn.coefficients, layouts) if keep else None
-        datasets = [self._sorted(layout, drawn, scaler, degree, kept, by_class) for layout in layouts]
+        datasets = [self._sorted(layout, drawn, degree, kept, by_class) for layout in layouts]
         return SortedChunk(slice(start, start + len(block)), datasets, block), kept
 
     def _sorted(
         self,
         layout: Layout,
         drawn: Uploaded,
-        scaler: Scaler | None,
         degree: int,
         kept: FeatureProjections | None,
         by_class: bool,
@@ -319,8 +317,8 @@ class TorchEngine:
         """Sorted data point projections of one dataset."""
         label_rows = None
         if drawn.block.label_features is not None:
-            label_rows = self._projected(layout, drawn.block.label_features, drawn.phi, len(drawn.block), scaler)
-        rows = self._projected(layout, drawn.block.features, drawn.theta, len(drawn.block), scaler)
+            label_rows = self._projected(layout, drawn.block.label_features, drawn.phi, len(drawn.block))
+        rows = self._projected(layout, drawn.block.features, drawn.theta, len(drawn.block))
         if kept is not None:
             kept.rows.append(rows.clone())
             kept.label_rows.extend([] if label_rows is None else [label_rows])
@@ -340,14 +338,14 @@ class TorchEngine:
         rows_fit = ends.isfinite().all(dim=1)
         return SortedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
 
-    def _projected(self, layout: Layout, drawn: Drawn, theta: Along | None, count: int, scaler: Scaler | None) -> Rows:
+    def _projected(self, layout: Layout, drawn: Drawn, theta: Along | None, count: int) -> Rows:
         """Feature projections (B, n) of grouped points."""
         if layout.points is not None:
             rows = verbs.project(layout.points, theta, drawn)
         else:
             rows = torch.empty((count, layout.data.n_points), device=self.device)
             for block in verbs.row_blocks(layout.data):
-                values = verbs.project(scaled_points(layout.data, block, scaler, self.device), theta, drawn)
+                values = verbs.project(scaled_points(layout.data, block, layout.affine, self.device), theta, drawn)
                 rows[:, block if layout.position is None else layout.position[block]] = values
         if isinstance(drawn, Directions) and drawn.clamp is not None:
             rows.clamp_(-drawn.clamp, drawn.clamp)

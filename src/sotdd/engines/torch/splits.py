@@ -115,7 +115,7 @@ def _sorted_sides(pool: Pool, sides: Sequence[Side]) -> Rows:
     sizes = [len(part) for part in parts]
     edges, index, *classes = torch.split(copied(np.concatenate(parts), np.int64, device), sizes)
     codes = torch.repeat_interleave(edges.diff(), output_size=len(index)).int()
-    layout = Layout(pool.layout.data, offsets, edges, codes, None, None, None)
+    layout = Layout(pool.layout.data, offsets, edges, codes, None, None, None, None)
     rows = pool.rows.index_select(1, index)
     if pool.shifts is not None:
         terms = pool.shifts[:, classes[0]].contiguous()

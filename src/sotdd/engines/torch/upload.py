@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.engines.protocol import PointSums
 from sotdd.engines.torch import memory, turns, verbs
-from sotdd.engines.torch.verbs import Along, Layout
+from sotdd.engines.torch.verbs import Affine, Along, Layout
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.directions import Directions, Drawn
@@ -86,43 +86,51 @@ def uploaded_draws(
     return weights, coefficients
 
 
-def scaled_points(data: LabelledData, block: slice, scaler: Scaler | None, device: torch.device) -> torch.Tensor:
+def _uploaded_scaler(scaler: Scaler | None, device: torch.device) -> Affine:
+    """The centre and the inverse of the scale on the device; None where nothing is scaled."""
+    if scaler is None:
+        return None
+    both = copied(np.stack(np.broadcast_arrays(scaler.centre, scaler.inverse)), np.float64, device)
+    return both[0], both[1]
+
+
+def scaled_points(data: LabelledData, block: slice, affine: Affine, device: torch.device) -> torch.Tensor:
     """Some points (m, d) on the device, float32, centred and scaled in float64."""
     if isinstance(data.features, DeviceFeatures):
         raw = data.features.tensor[block].reshape(-1, data.n_features).to(device)
     else:
         raw = torch.from_numpy(np.require(data.rows(block), requirements=("C", "W"))).to(device)
-    if scaler is None:
+    if affine is None:
         points: torch.Tensor = raw.to(torch.float32)
     else:
-        centre, inverse = (copied(np.asarray(part), np.float64, device) for part in (scaler.centre, scaler.inverse))
+        centre, inverse = affine
         points = (raw.double() - centre).mul_(inverse).to(torch.float32)
     return points
 
 
 def laid_out(datasets: Sequence[LabelledData], scaler: Scaler | None, device: torch.device) -> list[Layout]:
     """The datasets' classes on the device, and their points too where all of them fit."""
-    stays = memory.can_stay(datasets, device)
-    return [_layout(data, scaler, device, stays) for data in datasets]
+    stays, affine = memory.can_stay(datasets, device), _uploaded_scaler(scaler, device)
+    return [_layout(data, affine, device, stays) for data in datasets]
 
 
-def _layout(data: LabelledData, scaler: Scaler | None, device: torch.device, stays: bool) -> Layout:
+def _layout(data: LabelledData, affine: Affine, device: torch.device, stays: bool) -> Layout:
     offsets, grouped_at = data.grouping()
     edges = torch.from_numpy(offsets).to(device)
     codes = torch.repeat_interleave(edges.diff(), output_size=data.n_points).int()  # told its size, nobody waits for it
     position = None if grouped_at is None else copied(grouped_at, np.int64, device)
     if stays:
         try:
-            points = torch.cat([scaled_points(data, block, scaler, device) for block in verbs.row_blocks(data)])
+            points = torch.cat([scaled_points(data, block, affine, device) for block in verbs.row_blocks(data)])
             if position is not None:
                 points = torch.empty_like(points).index_copy_(0, position, points)
-            return Layout(data, offsets, edges, codes, None, points, grouped_at)
+            return Layout(data, offsets, edges, codes, None, points, grouped_at, affine)
         except torch.OutOfMemoryError:
             memory.give_back(device)
-    return Layout(data, offsets, edges, codes, position, None, grouped_at)
+    return Layout(data, offsets, edges, codes, position, None, grouped_at, affine)
 
 
-def point_sums(layout: Layout, scaler: Scaler | None, device: torch.device) -> PointSums:
+def point_sums(layout: Layout, device: torch.device) -> PointSums:
     """Sums over the scaled points of a dataset, in float64."""
     data = layout.data
     lengths = torch.zeros(3, dtype=torch.float64, device=device)
@@ -134,7 +142,7 @@ def point_sums(layout: Layout, scaler: Scaler | None, device: torch.device) -> P
         by_class = torch.zeros(shape, dtype=torch.float64, device=device)
         for block in verbs.row_blocks(data):
             if layout.points is None:
-                points = scaled_points(data, block, scaler, device).double()
+                points = scaled_points(data, block, layout.affine, device).double()
                 codes = copied(data.codes[block], np.int64, device)
             else:
                 points, codes = layout.points[block].double(), layout.codes[block]

@@ -26,6 +26,9 @@ Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per poi
 # Directions on a device: (B, d), or rows of turns.
 Along: TypeAlias = torch.Tensor | list[turns.UploadedTurn]
 
+# A centre and the inverse of a scale on a device; None where points stay as they are.
+Affine: TypeAlias = tuple[torch.Tensor, torch.Tensor] | None
+
 # Up to this many classes are sorted one after another.
 _FEW_CLASSES = 32
 # Values whose classes are sorted at a time: that takes indices twice, and sums in float64.
@@ -43,6 +46,7 @@ class Layout:
     position: torch.Tensor | None  # (n,) index of each point among grouped points
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
     grouped_at: NDArray[np.integer] | None  # (n,) the same on the host
+    affine: Affine  # by which its points are scaled
 
 
 def project(points: torch.Tensor, theta: Along | None, drawn: Drawn) -> Rows:

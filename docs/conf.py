@@ -24,7 +24,9 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
+    "sphinx_design",
     "mathml",
+    "parameter_types",
 ]
 exclude_patterns = ["_extensions", "drawings", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
 default_role = "py:obj"
@@ -34,7 +36,10 @@ suppress_warnings = ["config.cache"]  # functions and classes in this file are n
 
 # ------------------------------------------------------------------ pages
 
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "substitution"]
+myst_substitutions = {
+    "stands": f"Version {release}, Python 3.11 and newer · [changes](changes.md) · [security](security.md)",
+}
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
 
@@ -42,7 +47,9 @@ html_math_renderer = "mathml"
 
 autosummary_generate = True
 autosummary_imported_members = True
-autodoc_typehints = "none"  # docstrings say in words what is taken
+autodoc_typehints = "none"  # beside each parameter instead: see parameter_types
+maximum_signature_line_length = 72  # longer ones take a line for each parameter, on a phone too
+python_display_short_literal_types = True
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -87,14 +94,15 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_context = {"default_mode": "auto"}  # else the theme complains in the console
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "start": [], "how-it-works": []}
+html_sidebars = {"index": [], "start": [], "inputs": [], "command-line": []}

@@ -1,0 +1,84 @@
+"""The site in a real browser, wide and on a phone. CI builds it after the other tests and runs these once more."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+
+SITE = Path(__file__).parents[2] / "build" / "docs"
+CHROMIUM = Path("/usr/bin/chromium")
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs chromium at {CHROMIUM}: apt-get install chromium"),
+    pytest.mark.skipif(
+        not (SITE / "index.html").exists(), reason="needs the site: pip install '.[docs]', sphinx-build docs build/docs"
+    ),
+]
+PAGES = (
+    "index.html", "start.html", "inputs.html", "command-line.html", "guides/index.html", "gallery/index.html",
+    "api.html", "generated/sotdd.distance.html", "reproduction.html",
+)  # fmt: skip
+WIDTHS = {"wide": 1280, "phone": 390}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--headless", "--no-sandbox", "--disable-gpu"]
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture(params=WIDTHS)
+def page(browser, request):
+    opened = browser.new_page(viewport={"width": WIDTHS[request.param], "height": 900})
+    opened.errors = []
+    opened.on("console", lambda said: opened.errors.append(said.text) if said.type == "error" else None)
+    opened.on("pageerror", lambda error: opened.errors.append(str(error)))
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_fit_their_width_and_raise_no_errors(page, name):
+    page.goto((SITE / name).as_uri())
+    wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wider <= 0
+    missing = page.evaluate("[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)")
+    assert missing == []
+    assert page.errors == []
+
+
+def test_data_and_the_command_line_are_in_the_first_row(page):
+    page.goto((SITE / "index.html").as_uri())
+    links = page.eval_on_selector_all(
+        ".bd-header .navbar-nav a, .bd-sidebar-primary .navbar-nav a", "l => l.map(a => a.innerText.trim())"
+    )
+    assert {"Data", "Command line", "Guides", "API"} <= set(links)
+
+
+def test_guides_and_gallery_are_cards_with_a_picture_and_a_sentence(page):
+    page.goto((SITE / "guides" / "index.html").as_uri())
+    cards = page.eval_on_selector_all(
+        ".sd-card",
+        "cards => cards.map(c => [c.querySelectorAll('img').length, c.innerText.trim().split('\\n').length])",
+    )
+    assert len(cards) >= 11
+    assert all(pictures == 1 and lines >= 2 for pictures, lines in cards)
+    page.goto((SITE / "gallery" / "index.html").as_uri())
+    shown = page.eval_on_selector_all(
+        ".sphx-glr-thumbcontainer", "c => c.map(e => getComputedStyle(e, '::after').content.length)"
+    )
+    assert len(shown) >= 10
+    assert min(shown) > 40
+
+
+def test_parameters_have_types_and_defaults_beside_them(page):
+    page.goto((SITE / "generated" / "sotdd.distance.html").as_uri())
+    text = page.inner_text("article")
+    assert "float, default 2.0" in text
+    assert "'float32' or 'tf32'" in text.replace("‘", "'").replace("’", "'")

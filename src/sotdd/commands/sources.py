@@ -52,13 +52,30 @@ def opened_data(
 
     if source.endswith(SUFFIX):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
-    named: dict[str, Any] = {} if label is None else {"label": label or None}
-    columns = features.split("+") if features and "+" in features else features
-    with working_on(f"Reading {source} …", quiet) as errors, _notes(errors, quiet):
-        data = open_dataset(source, features=columns, **named, **(reading or {}))
+    with reading_of(source, quiet) as errors:
+        data = open_dataset(source, **as_settings(features, label), **(reading or {}))
         for remark in data.remarks if reading is None and not quiet else ():
             errors.print(one_line(f"{source}: {remark}"), style="dim")
         return data
+
+
+def as_settings(features: str | None, label: str | None) -> dict[str, Any]:
+    """What --features and --label ask for, as `sotdd.open_dataset` takes it.
+
+    Examples
+    --------
+    >>> as_settings("a+b", "")
+    {'features': ['a', 'b'], 'label': None}
+    """
+    columns = {} if not features else {"features": features.split("+") if "+" in features else features}
+    return columns | ({} if label is None else {"label": label or None})
+
+
+@contextmanager
+def reading_of(source: str, quiet: bool) -> Iterator[Console]:
+    """Show that a source is read, and what its loader decides; yields standard error."""
+    with working_on(f"Reading {source} …", quiet) as errors, _notes(errors, quiet):
+        yield errors
 
 
 def as_text(source: str, features: str | None, label: str | None, reading: Mapping[str, Any] | None = None) -> str:

@@ -15,7 +15,19 @@ import typer
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import beyond_memory, is_out_of_memory
-from sotdd.commands import INTERRUPTED, catalog, check, demo, distance, explain, matrix, rank, reference, sketch, two_sample
+from sotdd.commands import (
+    INTERRUPTED,
+    catalog,
+    check,
+    demo,
+    distance,
+    explain,
+    matrix,
+    rank,
+    reference,
+    sketch,
+    two_sample,
+)
 from sotdd.commands.option_names import in_options
 from sotdd.commands.pipes import readers_may_leave
 from sotdd.commands.terminal import complain

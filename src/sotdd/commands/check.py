@@ -14,9 +14,10 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted, one_line, shown
 from sotdd.commands import options as o
 from sotdd.commands.gate_log import append, line_of, refuse_unwritable_log
-from sotdd.commands.gate_sources import gate_of, judged_batches
+from sotdd.commands.gate_sources import Asked, gate_code, gate_of, judged_batches
 from sotdd.commands.option_names import in_options
-from sotdd.commands.terminal import bar_wanted, complain, print_json, say, say_note
+from sotdd.commands.sources import refuse_report
+from sotdd.commands.terminal import complain, print_json, say, say_note
 
 if TYPE_CHECKING:
     from sotdd.measure.drift_gate import Criteria, Gate
@@ -99,48 +100,49 @@ def check_command(
     decides by the size of the drift instead, in units of the spread of the reference.
     """
     began = time.perf_counter()
-    gate, criteria, verdicts, seen = None, None, [], []
+    gate, code = None, ""
+    run: dict[str, Any] = {}
     try:
         _refuse_outputs(report, log)
         _refuse_limits(fail_above, p_value)
-        reading = o.reading(exclude, one_hot, dates, missing)
-        drawing = o.chosen(n_projections=n_projections, seed=seed, label_law=label_law, scale=scale)
-        gate = gate_of(
-            reference, features, label, reading, drawing,
+        asked = Asked(
+            reference, current, features, label, o.reading(exclude, one_hot, dates, missing),
+            o.chosen(n_projections=n_projections, seed=seed, label_law=label_law, scale=scale),
             o.chosen(p=p, device=None if device == "auto" else device),
-            o.chosen(max_points=max_points, label_names=label_names),
-            is_tested=p_value is not None, quiet=quiet,
+            o.chosen(max_points=max_points, label_names=label_names), quiet,
         )  # fmt: skip
+        gate = gate_of(asked, is_tested=p_value is not None)
         criteria = _criteria(gate, len(current), fail_above, p_value, n_permutations, min_points)
-        wants_data = report is not None
-        verdicts, seen = judged_batches(gate, criteria, current, features, label, reading, quiet, wants_data)
+        verdicts, seen = judged_batches(asked, gate, criteria, with_facts=report is not None)
+        code = gate_code(asked, gate, verdicts)
+        run = {"seen": seen, "gate": gate, "criteria": criteria, "code": code}
     except SotddError as error:
         from sotdd.measure.drift_verdict import BatchVerdict
 
         verdicts = [BatchVerdict(batch, error=in_options(str(error))) for batch in current]
+    failures = _written(report, title, log, reference, verdicts, run)
+    said_below = len(verdicts) > 1 and gate is not None and not as_json
+    errors = [verdict.error for verdict in verdicts if verdict.verdict == "unknown" and not said_below]
+    for line in dict.fromkeys([*filter(None, errors), *failures]):
+        complain(line)
     from sotdd.measure.drift_verdict import together
 
     whole = together(verdicts)
-    now = datetime.now(UTC)
-    failures = _written(report, title, log, reference, gate, criteria, verdicts, seen, now, quiet)
-    for line in dict.fromkeys([*(verdict.error for verdict in verdicts if verdict.error), *failures]):
-        complain(line)
     if as_json:
         print_json(_as_json(reference, verdicts, whole, report))
     else:
-        _say_all(reference, verdicts, time.perf_counter() - began, quiet)
-        if report is not None and gate is not None and not failures:
+        if gate is not None:
+            _say_all(reference, verdicts, time.perf_counter() - began, quiet)
+        if report is not None and not failures:
             say(f"wrote {shown(report)}", "bold")
-    code = _EXIT_CODES[whole]
-    if code or failures:
-        raise typer.Exit(code or 2)
+    exit_code = _EXIT_CODES[whole] or (2 if failures else 0)
+    if exit_code:
+        raise typer.Exit(exit_code)
 
 
 def _refuse_outputs(report: Path | None, log: Path | None) -> None:
     if report is not None:
-        from sotdd.pictures.report import refuse_page
-
-        refuse_page(report)
+        refuse_report(report)
     if log is not None:
         refuse_unwritable_log(log)
 
@@ -166,29 +168,20 @@ def _criteria(
 
 
 def _written(
-    report: Path | None,
-    title: str | None,
-    log: Path | None,
-    reference: str,
-    gate: Gate | None,
-    criteria: Criteria | None,
-    verdicts: list[BatchVerdict],
-    seen: list[Any],
-    now: datetime,
-    quiet: bool,
-) -> list[str]:
+    report: Path | None, title: str | None, log: Path | None, reference: str, verdicts: list[BatchVerdict],
+    run: dict[str, Any],
+) -> list[str]:  # fmt: skip
     """Write the page and the lines of the log, whatever the verdict; returns what went wrong with that."""
     failures = []
+    now = datetime.now(UTC)
     if report is not None:
         from sotdd.commands.gate_log import read_back
-        from sotdd.pictures.gate_page import write_gate_page
+        from sotdd.pictures.gate_page import GateRun, write_gate_page
 
         history = [] if log is None else read_back(log, reference)
+        seen = run.pop("seen", [None] * len(verdicts))
         try:
-            write_gate_page(
-                report, reference, gate, criteria, verdicts, seen, title=title, now=now, history=history,
-                progress=bar_wanted(quiet),
-            )  # fmt: skip
+            write_gate_page(report, GateRun(reference, verdicts, seen, history=history, **run), title=title, now=now)
         except SotddError as error:
             failures.append(in_options(str(error)))
     if log is not None:
@@ -213,13 +206,14 @@ def _as_json(reference: str, verdicts: list[BatchVerdict], whole: str, report: P
 def _say_all(reference: str, verdicts: list[BatchVerdict], seconds: float, quiet: bool) -> None:
     several = len(verdicts) > 1
     for verdict in verdicts:
-        word, colour = _WORDS[verdict.verdict]
+        word, colour = _WORDS["passed" if verdict.verdict == "drift" else verdict.verdict]
+        name = f"{shown(verdict.batch)}: " if several else ""
+        if several and verdict.verdict == "unknown":
+            say(f"{word}  {name}{one_line(verdict.error or '')}", colour)
+            continue
         for outcome in verdict.outcomes:
-            name = f"{shown(verdict.batch)}: " if several else ""
-            mark = _WORDS["drift"] if outcome.failed else (word, colour) if verdict.verdict != "drift" else ("passed", "green")
-            say(f"{mark[0]}  {name}{outcome.message}", mark[1])
-        if several and not verdict.outcomes:
-            say(f"{word}  {shown(verdict.batch)}: {one_line(verdict.error or '')}", colour)
+            mark, style = _WORDS["drift"] if outcome.failed else (word, colour)
+            say(f"{mark}  {name}{outcome.message}", style)
     measured = [verdict for verdict in verdicts if verdict.outcomes]
     remarks = [remark for verdict in measured if verdict.distance for remark in verdict.distance.remarks]
     for remark in dict.fromkeys(remarks):

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sotdd.basics.errors import SotddError
@@ -99,6 +100,13 @@ def as_text(source: str, features: str | None, label: str | None, reading: Mappi
 
 def _written(value: Any) -> str:  # noqa: ANN401  # a list of names, a flag, a number or a word
     return "+".join(value) if isinstance(value, list) else str(value).lower()
+
+
+def refuse_report(path: Path) -> None:
+    """Refuse a page that could not be written, before anything is measured."""
+    from sotdd.pictures.report import refuse_page
+
+    refuse_page(path)
 
 
 def sizes_of(data: LabelledData | Sketch) -> str:

@@ -89,7 +89,18 @@ class Reading:
         if self.columns is not None and suffix not in _ARRAYS:
             settings["features"] = list(self.columns)
         settings |= asked
-        return open_dataset(batch, name=name, **settings)
+        try:
+            return open_dataset(batch, name=name, **settings)
+        except SotddError as error:
+            raise self._in_its_words(error) from error
+
+    def _in_its_words(self, error: SotddError) -> SotddError:
+        """An error about a column that nobody named for this batch: it is the reference that has it."""
+        lacking, is_lacking, _ = str(error).partition(", only ")
+        column = lacking.partition(" has no column ")[2].strip("'")
+        if not is_lacking or column not in (*(self.columns or ()), self.settings.get("label")):
+            return error
+        return SotddError(f"{lacking}, which the reference has: give it the same columns as the reference.")
 
     def _without_others(self, data: LabelledData) -> LabelledData:
         """A batch without the columns that the reference does not have, which a remark names."""

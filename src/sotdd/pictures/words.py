@@ -36,6 +36,7 @@ def summary(
         *_groups(matrix, tree),
         *_parts(matrix, explanations),
         *_lost(matrix, explanations),
+        *_noise(matrix),
     ]
     if len(matrix) > 3:
         sentences.append(f"The map has a stress of {scaling.stress:.3f}: {faithfulness(scaling)}.")
@@ -133,6 +134,22 @@ def _lost(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explana
         names = _listed([matrix.names[index] for index in alone], last="or")
         return [f"No class of {names} has a counterpart in another dataset."]
     return [f"In {len(strangers)} of {len(explanations)} pairs, no class has a counterpart in the other dataset."]
+
+
+def _noise(matrix: DistanceMatrix) -> list[str]:
+    """How many distances are within noise, where floors were measured; and how many errors are rough."""
+    known = [distance for distance in matrix.distances.values() if distance.noise is not None]
+    rough = sum(not distance.reliable for distance in matrix.distances.values())
+    said = []
+    if known:
+        within = sum(bool(distance.within_noise) for distance in known)
+        verb = "is" if within == 1 else "are"
+        count = f"{within:,} of {counted(len(known), 'distance')} {verb}" if within else "No distance is"
+        said.append(f"{count} within noise, as near as two samples of the same data are.")
+    if rough:
+        errors = f"{rough:,} of {counted(len(matrix.distances), 'error')} {'is' if rough == 1 else 'are'} rough"
+        said.append(f"{errors}, since few projections carry most of the cost: use more projections.")
+    return said
 
 
 def _pair(matrix: DistanceMatrix, pair: tuple[int, int]) -> str:

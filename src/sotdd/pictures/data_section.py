@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from sotdd.pictures.dataset_facts import Facts
-from sotdd.pictures.html_parts import scrolling, table
+from sotdd.pictures.html_parts import plainly, scrolling, stacking, table
 from sotdd.pictures.verdict_page import Section
 
 _HEADER = ("dataset", "points", "features", "classes", "missing", "range of values")
@@ -18,7 +18,7 @@ def data_section(facts: Sequence[Facts], names: Sequence[str]) -> Section:
         (name, f"{one.n_points:,}", f"{one.n_features:,}", f"{len(one.counts):,}", one.missing, one.range)
         for one, name in zip(facts, names, strict=True)
     ]
-    body = f'<div class="wrap">{scrolling(table(_HEADER, rows, numbers=(1, 2, 3)), "The datasets")}</div>'
+    body = stacking(table(_HEADER, rows, numbers=(1, 2, 3)), "The datasets")
     return Section("The data", body + _columns(facts, names) + _remarks(facts, names))
 
 
@@ -35,16 +35,26 @@ def _columns(facts: Sequence[Facts], names: Sequence[str]) -> str:
 
 def _range(facts: Facts, column: str) -> str:
     ends = facts.ranges.get(column)
-    return "–" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}"
+    return "–" if ends is None else f"{plainly(ends[0])} to {plainly(ends[1])}"
 
 
 def _remarks(facts: Sequence[Facts], names: Sequence[str]) -> str:
     """What else is said of the datasets; once where it goes for all of them."""
-    shared = [remark for remark in facts[0].remarks if all(remark in one.remarks for one in facts)] if facts else []
+    alike = [{_in_order(remark) for remark in one.remarks} for one in facts]
+    shared = (
+        [remark for remark in facts[0].remarks if all(_in_order(remark) in said for said in alike)] if facts else []
+    )
+    known = {_in_order(remark) for remark in shared}
     own = [
         f"{name}: {remark}"
         for one, name in zip(facts, names, strict=True)
         for remark in one.remarks
-        if remark not in shared
+        if _in_order(remark) not in known
     ]
     return "".join(f'<p class="note">{escape(remark)}</p>' for remark in dict.fromkeys([*shared, *own]))
+
+
+def _in_order(remark: str) -> str:
+    """A remark by which lists of the same columns are the same, whatever their order."""
+    start, colon, names = remark.partition(": ")
+    return f"{start}{colon}{', '.join(sorted(names.split(', ')))}"

@@ -11,6 +11,7 @@ import numpy as np
 from sotdd.basics.text import json_label
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.drift import DriftReference
+from sotdd.pictures.html_parts import plainly
 from sotdd.sketches.sketch import Sketch
 
 # Ranges are shown of at most this many columns.
@@ -53,7 +54,7 @@ class Facts:
     @property
     def range(self) -> str:
         """The range in words."""
-        return "not kept" if math.isnan(self.low) else f"{self.low:.4g} to {self.high:.4g}"
+        return "not kept" if math.isnan(self.low) else f"{plainly(self.low)} to {plainly(self.high)}"
 
 
 def facts_of(source: LabelledData | Sketch | DriftReference) -> Facts:

@@ -20,7 +20,7 @@ from sotdd.pictures.data_section import data_section
 from sotdd.pictures.dataset_facts import Facts, facts_of
 from sotdd.pictures.explained import class_sizes, drivers, said_of
 from sotdd.pictures.gate_words import KINDS, chance_of, details_of, remark_on, settings_of, verdict_of, worst_of
-from sotdd.pictures.html_parts import scrolling, table
+from sotdd.pictures.html_parts import scrolling, stacking, table
 from sotdd.pictures.short_names import short_names
 from sotdd.pictures.verdict_charts import Point, history_chart
 from sotdd.pictures.verdict_page import Section, Tone, VerdictPage
@@ -123,12 +123,14 @@ def _batches(run: GateRun, batches: Sequence[str]) -> Section:
         ))  # fmt: skip
         marks.append(_MARKS[verdict.verdict])
     header = ("batch", "verdict", "points", "distance", "by chance", "p-value", "remark")
-    body = f'<div class="wrap">{scrolling(table(header, rows, numbers=(2,), marks=marks), "Batches")}</div>'
+    body = stacking(table(header, rows, numbers=(2,), marks=marks), "Batches")
     note = (
         "The distance is in units of the spread of the reference; ± is its standard error over the choice of "
         "projections. By chance: where 90 % of distances lie after points are shuffled between batch and reference. "
         "The p-value is how often shuffled points differ as much, in their features, their labels or their means."
     )
+    if run.history:
+        note += " Numbers are those of the chart below, which begins with earlier batches."
     return Section("Batches", body, note)
 
 

@@ -43,10 +43,11 @@ def details_of(verdicts: Sequence[BatchVerdict], batches: Sequence[str]) -> list
     said = []
     if worst is not None:
         name = f"{batches[worst]}: " if several else ""
-        said += [f"{name}{sentence(outcome.message)}" for outcome in verdicts[worst].outcomes]
+        messages = [outcome.message for outcome in verdicts[worst].outcomes]
+        said += [f"{name}{message}." if several else sentence(message) for message in messages]
     unknown = [place for place, verdict in enumerate(verdicts) if verdict.verdict == "unknown"]
     reasons = [(f"{batches[place]}: " if several else "") + str(verdicts[place].error) for place in unknown]
-    said += [sentence(reason) for reason in reasons[:3]]
+    said += reasons[:3]
     if len(reasons) > 3:
         said.append(f"And {len(reasons) - 3:,} more that there is no telling of.")
     return said
@@ -66,7 +67,7 @@ def worst_of(verdicts: Sequence[BatchVerdict]) -> int | None:
 
 def remark_on(verdict: BatchVerdict) -> str:
     """Noise and roughness, as a terminal shows them; and what went wrong."""
-    said = [] if verdict.error is None else [verdict.error]
+    said = [] if verdict.error is None else [verdict.error.rstrip(".")]
     distance = verdict.distance
     if distance is not None and distance.noise is not None:
         within = "within" if distance.within_noise else "beyond"

@@ -81,18 +81,16 @@ def explanation_page(
     """Why two datasets are apart; ``asked`` are their sources and the settings of the call."""
     one, other = short_names(names)
     why = replace(why, names=(one, other))
-    first, *rest = said_of(why)
+    differ = "do not differ" if why.within_noise else "differ"
     apart = with_error(why.distance.value, why.distance.stderr)
-    verdict = f"{one} and {other} are {apart} apart: {first[:1].lower()}{first[1:]}"
-    if why.within_noise:
-        verdict = f"{one} and {other} do not differ beyond noise: they are {apart} apart."
+    verdict = f"{one} and {other} {differ} beyond noise: they are {apart} apart."
     settings = {**_measured(why.distance), **_remarks(why.distance.remarks)}
     return VerdictPage(
         title or f"Why are {one} and {other} apart?",
         _sizes(why.distance.n_points, (one, other)),
         "good" if why.within_noise else "plain",
         verdict,
-        [*rest, *map(sentence, _reliability(why.distance))],
+        [*said_of(why), *map(sentence, _reliability(why.distance))],
         [*drivers(why), *_about(facts, (one, other), with_sizes=False)],
         settings,
         "" if asked is None else explanation_code(*asked),

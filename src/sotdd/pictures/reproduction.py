@@ -40,8 +40,9 @@ def _datasets(matrix: DistanceMatrix) -> list[str]:
     sources = matrix.asked.sources if matrix.asked else {}
     known = {name: _FILL_IN if sources.get(name) is None else repr(sources[name]) for name in matrix.names}
     note = "  # fill in the data" if _FILL_IN in known.values() else ""
-    if len(known) <= 4:
-        return [f"datasets = {{{', '.join(f'{name!r}: {source}' for name, source in known.items())}}}{note}"]
+    line = f"datasets = {{{', '.join(f'{name!r}: {source}' for name, source in known.items())}}}{note}"
+    if len(known) <= 4 and len(line) <= 100:
+        return [line]
     return [f"datasets = {{{note}", *(f"    {name!r}: {source}," for name, source in known.items()), "}"]
 
 

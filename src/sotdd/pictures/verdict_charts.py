@@ -9,8 +9,8 @@ from html import escape
 
 from sotdd.measure.drift_verdict import Verdict
 
-# Each chart is drawn twice, for a page and for a phone; the style shows one of them.
-_WIDTHS = {"wide": 720, "narrow": 340}
+# Each chart is drawn for a wide page, for a narrower one and for a phone; the style shows one of them.
+_WIDTHS = {"wide": 1040, "middle": 620, "narrow": 330}
 _HEIGHT = 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 26, 34
 

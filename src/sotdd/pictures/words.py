@@ -168,4 +168,4 @@ def _times(ratio: float) -> str:
 
 
 def _share(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{round(100 * share)} %"

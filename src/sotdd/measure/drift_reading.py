@@ -73,7 +73,10 @@ class Reading:
         )
 
     def opened(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # as open_dataset
-        """A batch with the columns of the reference and labels as it has them; what is ``asked`` goes first."""
+        """A batch with the columns of the reference and labels as it has them; what is ``asked`` goes first.
+
+        Letters are read as the reference's are only where they are no UTF-8: other encodings read anything, wrongly.
+        """
         data = batch if isinstance(batch, LabelledData) and not asked else self._read(batch, asked)
         return self._with_classes(self._without_others(data))
 
@@ -89,8 +92,14 @@ class Reading:
         if self.columns is not None and suffix not in _ARRAYS:
             settings["features"] = list(self.columns)
         settings |= asked
+        encoding = settings.pop("encoding", None)
         try:
-            return open_dataset(batch, name=name, **settings)
+            try:
+                return open_dataset(batch, name=name, **settings)
+            except SotddError:
+                if encoding is None:
+                    raise
+                return open_dataset(batch, name=name, encoding=encoding, **settings)
         except SotddError as error:
             raise self._in_its_words(error) from error
 

@@ -21,6 +21,7 @@ from sotdd.pictures.dataset_facts import Facts, facts_of
 from sotdd.pictures.explained import class_sizes, drivers, said_of
 from sotdd.pictures.gate_words import KINDS, chance_of, details_of, remark_on, settings_of, verdict_of, worst_of
 from sotdd.pictures.html_parts import scrolling, stacking, table
+from sotdd.pictures.report import refuse_page
 from sotdd.pictures.short_names import short_names
 from sotdd.pictures.verdict_charts import Point, history_chart
 from sotdd.pictures.verdict_page import Section, Tone, VerdictPage
@@ -74,8 +75,9 @@ class GateRun:
 
 def write_gate_page(path: str | os.PathLike[str], run: GateRun, *, title: str | None, now: datetime) -> None:
     """Write the page of a gate, whole or not at all."""
+    target = refuse_page(path)
     content = gate_page(run, title).html(now)
-    write_whole(path, content.encode("utf-8", "backslashreplace"))
+    write_whole(target, content.encode("utf-8", "backslashreplace"))
 
 
 def gate_page(run: GateRun, title: str | None = None) -> VerdictPage:

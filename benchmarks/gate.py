@@ -13,7 +13,7 @@ import numpy as np
 
 import sotdd
 from benchmarks.decision_power import share
-from benchmarks.ordinary import table
+from benchmarks.decisions import markdown
 from sotdd.measure.drift_gate import Criteria, Gate
 from sotdd.measure.drift_verdict import together
 
@@ -90,5 +90,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    print(table(alarms(10 if quick else 80, ((1, 5), (1, 20), (1, 100), (5, 30)))))
-    print(table(passed(10 if quick else 40, (5, 10, 20, 50))))
+    print(markdown(alarms(10 if quick else 80, ((1, 5), (1, 20), (1, 100), (5, 30)))))
+    print(markdown(passed(10 if quick else 40, (5, 10, 20, 50))))

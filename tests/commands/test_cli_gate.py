@@ -97,6 +97,20 @@ def test_too_few_points_do_not_pass_but_drift_is_drift(reference, run):
     assert run("check", "five.csv", "same.csv", "--label", "kind", *FEW, "-q")[0] == 2  # the reference itself
 
 
+def test_a_column_that_is_stuck_is_drift(reference, run):
+    """A constant at the middle of a column moves little in any direction: 50 points of it passed in 78 of 100 cases."""
+    rows = np.loadtxt("same.csv", delimiter=",", skiprows=1)
+    rows[:40, 2] = 0.0
+    np.savetxt("stuck.csv", rows[:40], delimiter=",", header="u,v,w,z,kind", comments="")
+    code, said, errors = run("check", reference, "stuck.csv", *FEW)
+    assert (code, errors) == (1, "")
+    assert "FAILED  column 'w' is 0 in 40 of 40 points, and the reference has no value in more than " in said
+    told = json.loads(run("check", reference, "stuck.csv", "same.csv", *FEW, "--json")[1])
+    assert [one["verdict"] for one in told["batches"]] == ["drift", "passed"]
+    last = told["batches"][0]["checks"][-1]
+    assert (last["criterion"], last["failed"]) == ("values", True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

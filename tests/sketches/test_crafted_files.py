@@ -210,6 +210,7 @@ def crafted(contents, tmp_path, kind, change):
         ("drift reference", lambda _, a: a["rows"].__setitem__((0, 0), np.nan), "holds NaN or infinity"),
         ("drift reference", lambda _, a: a.update(rows=a["rows"][:, :9].copy()), "its array 'rows' has the shape"),
         ("drift reference", lambda _, a: a.pop("label rows"), "it has no array 'label rows'"),
+        ("drift reference", lambda _, a: a["commonest"].__setitem__(0, 91), "are not counts of its rows"),
         ("drift reference", lambda h, _: h.update(reference=2), "reads up to 1: update sotdd"),
         ("drift reference", lambda h, _: h.update(seed="-1"), "its 'seed' is no whole number"),
         ("drift reference", lambda h, _: h.update(p=0.5), "p is 0.5"),

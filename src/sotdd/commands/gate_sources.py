@@ -123,6 +123,8 @@ def gate_code(asked: Asked, gate: Gate, verdicts: Sequence[BatchVerdict]) -> str
         for verdict in verdicts
         if verdict.distance is not None
     }
+    if not batches:
+        return ""
     if gate.sketch is not None:
         return sketch_gate_code(gate.name, batches, asked.order)
     if gate.data is None:

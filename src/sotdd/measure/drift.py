@@ -23,6 +23,7 @@ from sotdd.measure.aspects import LabelNames, Scope, check_label_names
 from sotdd.measure.distance import ORDER, distance, projections_for
 from sotdd.measure.drift_monitor import DriftMonitor
 from sotdd.measure.drift_reading import Reading
+from sotdd.measure.drift_values import Commonest
 from sotdd.measure.permutation import DRAWING, sampled, seed_and_settings
 from sotdd.measure.projected import Projected
 from sotdd.measure.shuffling import Shuffles
@@ -69,6 +70,8 @@ class DriftReference:
         How it was opened, and so how batches are: the same columns of tables, the same labels.
     sketch
         What `distance` measures by where it was asked for; None where it goes by the projections of the test.
+    commonest
+        How often each feature has its commonest value, by which ``sotdd check`` finds features that are stuck.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class DriftReference:
     name: str = "reference"
     reading: Reading = field(default_factory=Reading)
     sketch: Sketch | None = None
+    commonest: Commonest | None = None
 
     @classmethod
     @shows_drawing(DRAWING)
@@ -140,7 +144,8 @@ class DriftReference:
         said = (*remarks, *opened.remarks)
         reading, name = Reading.of(data, opened), named_as(data, "reference")
         sketch = _sketched(opened, settings, projections) if check_flag(with_sketch, "with_sketch") else None
-        return cls(Projected.of(reference, recipe), recipe, p, names, seed, said, name, reading, sketch)
+        points = Projected.of(reference, recipe)
+        return cls(points, recipe, p, names, seed, said, name, reading, sketch, Commonest.of(reference))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one file, whole or not at all, without pickle; it holds projected values and labels, no features."""

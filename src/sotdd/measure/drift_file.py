@@ -2,8 +2,8 @@
 
 The header has the version of what a reference keeps, its settings and how batches are to be opened. The arrays are
 ``rows`` (L, n), the projected points; ``label rows`` (L, n), where labels have directions of their own; ``codes`` (n,),
-the class of every point; ``edges``, where targets are cut into classes; ``sketch``, the bytes of
-a sketch file; and those of the scaler.
+the class of every point; ``commonest`` (d,), how often each feature has its commonest value; ``edges``, where targets
+are cut into classes; ``sketch``, the bytes of a sketch file; and those of the scaler.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sotdd.basics.checks import check_order, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import shown, write_whole
 from sotdd.measure.drift_reading import SETTINGS, Reading
+from sotdd.measure.drift_values import Commonest
 from sotdd.measure.projected import FARTHEST, Projected
 from sotdd.projections.recipe import Projections
 from sotdd.sketches import file as sketch_file
@@ -71,6 +72,9 @@ def to_bytes(reference: DriftReference) -> bytes:
     arrays |= {} if points.label_rows is None else {"label rows": points.label_rows}
     if reference.sketch is not None:
         arrays["sketch"] = np.frombuffer(sketch_file.to_bytes(reference.sketch), np.uint8)
+    if reference.commonest is not None:
+        header["counted_rows"] = reference.commonest.n_rows
+        arrays["commonest"] = reference.commonest.counts
     arrays |= {} if reading.edges is None else {"edges": np.array(reading.edges)}
     return packed(KIND, header, arrays)
 
@@ -100,6 +104,7 @@ def from_bytes(content: bytes, path: str | PathLike[str], projections: Projectio
         checked.text("name"),
         _reading_in(checked),
         _sketch_in(checked, recipe, path),
+        _commonest_in(checked, recipe.n_features),
     )
 
 
@@ -127,6 +132,15 @@ def _sketch_in(checked: Checked, projections: Projections, path: str | PathLike[
     if not sketch.n_points or sketch.recipe.get("n_features") != projections.n_features:
         raise checked.refused("its sketch is of other features than its points")
     return sketch
+
+
+def _commonest_in(checked: Checked, n_features: int) -> Commonest | None:
+    if not checked.holds("commonest"):
+        return None
+    counts, n_rows = checked.array("commonest", (np.int64,), (n_features,)), checked.count("counted_rows")
+    if counts.min() < 1 or counts.max() > n_rows:
+        raise checked.refused("its 'commonest' are not counts of its rows")
+    return Commonest(counts, n_rows)
 
 
 def _seed_in(checked: Checked) -> int:

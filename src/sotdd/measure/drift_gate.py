@@ -13,7 +13,8 @@ from sotdd.inputs.data import LabelledData
 from sotdd.measure.distance import distance
 from sotdd.measure.drift import DriftReference
 from sotdd.measure.drift_reading import Reading
-from sotdd.measure.drift_verdict import BatchVerdict, Outcome, by_chance, by_limit, by_noise
+from sotdd.measure.drift_values import STUCK_LEVEL
+from sotdd.measure.drift_verdict import BatchVerdict, Outcome, by_chance, by_limit, by_noise, by_values
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.results.two_sample import TwoSampleTest
@@ -99,6 +100,7 @@ class Gate:
             assert isinstance(batch, LabelledData)
             test = self._tested(batch, criteria, progress)
             outcomes.append(by_chance(test, criteria.level, criteria.n_batches))
+            outcomes += self._stuck(batch, criteria)
         return BatchVerdict(
             name, tuple(outcomes), measured, test, batch.n_points, self._too_few(batch.n_points, criteria.fewest)
         )
@@ -125,6 +127,16 @@ class Gate:
         if farthest and not test.rejects(each):
             test = self.drift.test(batch, n_permutations=math.ceil(1 / each), progress=progress)
         return test
+
+    def _stuck(self, batch: LabelledData, criteria: Criteria) -> list[Outcome]:
+        """What is said of a feature that is stuck; nothing where none is."""
+        usual = None if self.drift is None else self.drift.commonest
+        stuck = None if usual is None else usual.most_stuck(batch)
+        if stuck is None:
+            return []
+        feature = f"feature {stuck.feature}" if batch.columns is None else f"column {batch.columns[stuck.feature]!r}"
+        outcome = by_values(stuck, STUCK_LEVEL / criteria.n_batches, feature)
+        return [outcome] if outcome.failed else []
 
     def _by_noise(self, measured: Distance | None, criteria: Criteria, between: str) -> Outcome:
         each = LEVEL / criteria.n_batches

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from sotdd.basics.text import counted, json_number, with_error
+from sotdd.measure.drift_values import Stuck
 from sotdd.results.distance import Distance
 from sotdd.results.two_sample import TwoSampleTest
 
@@ -116,6 +117,15 @@ def by_chance(test: TwoSampleTest, level: float, n_batches: int) -> Outcome:
     most = f", most by {test.strongest}" if failed and test.strongest is not None else ""
     message = f"{drift} (p = {test.p_value:.3g}{most}): {100 * test.p_value:.3g} % of shuffles are as far apart"
     return Outcome("p_value", test.p_value, each, failed, message)
+
+
+def by_values(stuck: Stuck, limit: float, feature: str) -> Outcome:
+    """Whether a feature has one value far more often than the reference ever has one."""
+    failed = stuck.p_value <= limit
+    often = f"{stuck.count:,} of {counted(stuck.n_rows, 'point')}"
+    usual = f"the reference has no value in more than {100 * stuck.usual:.2g} %"
+    message = f"{feature} is {stuck.value:.4g} in {often}, and {usual}"
+    return Outcome("values", stuck.p_value, limit, failed, message if failed else f"no feature is stuck ({message})")
 
 
 def far(distance: Distance | None, between: str) -> str:

@@ -46,8 +46,9 @@ def details_of(verdicts: Sequence[BatchVerdict], batches: Sequence[str]) -> list
         messages = [outcome.message for outcome in verdicts[worst].outcomes]
         said += [f"{name}{message}." if several else sentence(message) for message in messages]
     unknown = [place for place, verdict in enumerate(verdicts) if verdict.verdict == "unknown"]
-    reasons = [(f"{batches[place]}: " if several else "") + str(verdicts[place].error) for place in unknown]
-    said += reasons[:3]
+    why = [str(verdicts[place].error) for place in unknown]
+    reasons = [f"{batches[place]}: {text}" for place, text in zip(unknown, why, strict=True)] if several else why
+    said += [reason if several else sentence(reason) for reason in reasons[:3]]
     if len(reasons) > 3:
         said.append(f"And {len(reasons) - 3:,} more that there is no telling of.")
     return said

@@ -223,6 +223,7 @@ POOLS: dict[str, tuple[str, ...]] = {
     "limit": ("12", "None", "0", "1", "-1", "2.5", "'x'", "10**30", "True"),
     "side": ("0", "1", "2", "-1", "'x'", "0.5"),
     "pair": ("('a', 'b')", "('a', 'a')", "('a', 'x')", "'ab'", "('a',)", "0", "(1, 2)", "None", "([], {})"),
+    "matrix": ("a_matrix()", "a_matrix(noise_floor=2)", "a_matrix(method='frechet')", "None", "eye(3)"),
     "result": (
         "a_matrix()", "a_matrix(noise_floor=2)", "a_matrix(method='frechet')", "a_test()", "an_explanation()", "None",
         "eye(3)",

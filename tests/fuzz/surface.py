@@ -50,7 +50,10 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
         "sotdd.pairwise([pair()])",
         "sotdd.pairwise({'<b>': points(), 'x' * 300: points()}, n_projections=4)",
     ),
-    "DriftMonitor": ("a_reference().monitor()", "a_reference().monitor(2).after(points(5) + 9, n_permutations=9)"),
+    "DriftMonitor": (
+        "a_reference().monitor()",
+        "a_reference().monitor(2).after((points(5) + 9, [0, 1, 0, 1, 0]), n_permutations=9)",
+    ),
     "DriftReference": (
         "a_reference()",
         "sotdd.DriftReference.fit(points(1), n_projections=1)",

@@ -83,6 +83,70 @@ def test_test_check_matrix_and_rank(sotdd):
     assert ranked.index("excel.csv") < ranked.index("older.csv")
 
 
+CHURNED = "--label churned --n-permutations 39"
+
+
+def test_a_reference_and_its_batches(sotdd, tables):
+    """A reference of a messy table reads batches as it was read, whatever their order, file type and other columns."""
+    said = sotdd("reference people.csv -o people.ref --label churned")
+    assert "people.ref: 120 points in 2 classes, 3 features" in said
+    assert "columns: age, income, vip" in said
+    assert said.count(LEFT_OUT) == 1
+    batches = "other_order.csv people.parquet parts with_index.csv empty_column.csv tabs.tsv new_city.csv few.csv"
+    said = sotdd(f"check people.ref {batches} --n-permutations 39")
+    assert "8 batches: 8 passed" in said
+    assert said.count(LEFT_OUT) == 1
+    assert "FAILED" in sotdd("check people.ref older.csv --n-permutations 39", code=1)
+    for batch, why in [
+        ("age_as_text.csv", "column 'age' of age_as_text.csv holds text"),
+        ("gaps.csv", "missing values in 8 of 120 rows"),
+        ("german.csv", "encoding"),
+        ("no_label.csv", "has no column 'churned', which the reference has"),
+    ]:
+        assert why in sotdd(f"check people.ref {batch} --n-permutations 39", code=2)
+    sotdd("check people.ref gaps.csv --missing drop --n-permutations 39")
+    sotdd("check people.ref german.csv::encoding=latin-1 --n-permutations 39")
+    sotdd("check people.ref swapped.csv --n-permutations 39")
+    sotdd("reference people.csv -o named.ref --label churned --label-names match")
+    sotdd("check named.ref swapped.csv --n-permutations 39", code=1)
+
+
+def test_the_settings_of_a_reference_go_for_its_batches(sotdd):
+    sotdd("reference german.csv::encoding=latin-1 -o german.ref --label churned --one-hot 5 --dates --missing drop")
+    told = json.loads(sotdd("check german.ref german.csv --n-permutations 39 --json"))
+    assert told["verdict"] == "passed"
+    assert told["distance"]["columns"] == ["signup", "age", "income", "vip", "city=Köln", "city=Oslo", "city=Rome"]
+    assert "2 passed" in sotdd("check german.ref gaps.csv excel.csv::encoding=utf-16 --n-permutations 39")
+    said = sotdd("check german.ref new_city.csv --n-permutations 39", code=1)
+    assert "new_city.csv: values that the reference does not have: city=Paris" in said
+
+
+def test_pages(sotdd, tables):
+    for line, code, says in [
+        (f"check people.csv older.csv {CHURNED}", 1, "older.csv has drifted from people.csv."),
+        (f"check people.csv age_as_text.csv {CHURNED}", 2, "There is no telling whether age_as_text.csv has drifted"),
+        (f"test people.csv older.csv {CHURNED}", 0, "people.csv and older.csv are not samples of one source."),
+        (
+            f"test people.csv other_order.csv {CHURNED}",
+            0,
+            "people.csv and other_order.csv may be samples of one source.",
+        ),
+        (
+            "explain people.csv older.csv --label churned --n-projections 64",
+            0,
+            "people.csv and older.csv differ beyond",
+        ),
+        ("matrix people.csv parts gaps.csv --label churned --missing drop --n-projections 64", 0, "people.csv"),
+    ]:
+        assert "wrote page.html" in sotdd(f"{line} --report page.html", code=code)
+        page = (tables / "page.html").read_text(encoding="utf-8")
+        assert says in page
+        if code != 2:
+            assert "left out: customer (id), signup (date), city (text), note (text)" in page
+        if "gaps" in line:
+            assert "rows with missing values left out: 8 of 120 rows" in page
+
+
 def test_sketches(sotdd):
     said = sotdd("sketch people.csv -o people.sotdd --label churned --n-projections 32")
     assert LEFT_OUT in said

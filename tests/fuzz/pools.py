@@ -96,7 +96,7 @@ PATHS = (
 )
 FILES = (
     "'a.sotdd'", "'builder'", "'statistics'", "Path('a.sotdd')", "'odd.sotdd'", "'missing'", "'folder'", "'empty'",
-    "'a.npz'", "''", "'\\0'", "'/'", "5",
+    "'a.npz'", "''", "'\\0'", "'/'", "5", "'a.ref'",
 )
 AXES = ("None", "Figure().subplots()", "Figure().subplots(2)", "[]", "5")
 GENERATORS = ("np.random.default_rng(0)", "np.random.default_rng(SEED)", "np.random.RandomState(0)", "None", "0")
@@ -224,6 +224,10 @@ POOLS: dict[str, tuple[str, ...]] = {
     "side": ("0", "1", "2", "-1", "'x'", "0.5"),
     "pair": ("('a', 'b')", "('a', 'a')", "('a', 'x')", "'ab'", "('a',)", "0", "(1, 2)", "None", "([], {})"),
     "matrix": ("a_matrix()", "a_matrix(noise_floor=2)", "a_matrix(method='frechet')", "None", "eye(3)"),
+    "result": (
+        "a_matrix()", "a_matrix(noise_floor=2)", "a_matrix(method='frechet')", "a_test()", "an_explanation()", "None",
+        "eye(3)",
+    ),
     "explanations": (
         "None", "'all'", "[('a', 'b')]", "[('a', 'x')]", "{('a', 'b'): an_explanation()}", "[]", "5", "'x'", "[('a',)]",
     ),
@@ -285,6 +289,7 @@ POOLS: dict[str, tuple[str, ...]] = {
         "pair()", "5", "'a.sotdd'",
     ),
     "half": FLAGS,
+    "with_sketch": FLAGS,
     "classes": (
         "[0, 1, 2]", "range(3)", "np.arange(3)", "list('ab')", "[]", "[0, 0]", "'ab'", "None", "5", "[[1]]", "[nan]",
         "range(10**9)", "{'a': 1}", "np.zeros((2, 2))",

@@ -50,8 +50,15 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
         "sotdd.pairwise([pair()])",
         "sotdd.pairwise({'<b>': points(), 'x' * 300: points()}, n_projections=4)",
     ),
-    "DriftMonitor": ("a_reference().monitor()", "a_reference().monitor(2).after(points(5) + 9, n_permutations=9)"),
-    "DriftReference": ("a_reference()", "sotdd.DriftReference.fit(points(1), n_projections=1)"),
+    "DriftMonitor": (
+        "a_reference().monitor()",
+        "a_reference().monitor(2).after((points(5) + 9, [0, 1, 0, 1, 0]), n_permutations=9)",
+    ),
+    "DriftReference": (
+        "a_reference()",
+        "sotdd.DriftReference.fit(points(1), n_projections=1)",
+        "sotdd.DriftReference.fit('a.csv', n_projections=4, with_sketch=True)",
+    ),
     "Explanation": (
         "an_explanation()",
         "an_explanation(n_projections=1)",
@@ -131,6 +138,7 @@ BETWEEN_ROOMS = {
     "Directions.part": "Directions(points(4)).part(slice(0, 2))",
     "DistanceMatrix.__array__": "np.asarray(a_matrix())",
     "DriftMonitor.begin": "sotdd.DriftMonitor.begin(a_reference(), 5)",
+    "DriftReference.opened": "a_reference().opened(pair())",
     "Hadamard.check_space": "sotdd.Hadamard(207).check_space(200)",
     "Hadamard.restore": "sotdd.Hadamard.restore({'ambient': 3})",
     "Hadamard.turn": "sotdd.Hadamard().turn(np.random.default_rng(0), 200)",

@@ -243,6 +243,7 @@ def prepare_folder():
     Path("odd.npz").write_bytes(b"PK\x03\x04")
     in_sketch().save("a.sotdd")
     Path("odd.sotdd").write_bytes(Path("a.sotdd").read_bytes()[:-9])
+    a_reference().save("a.ref")
     built().save("builder")
     counted().save("statistics")
     kept = sotdd.Catalog("catalog")

@@ -161,7 +161,7 @@ def test_bad_input(matrix, datasets, rng, tmp_path):
     ]:
         with pytest.raises(sotdd.SotddError, match=said):
             sotdd.report(matrix, path, **settings)
-    with pytest.raises(sotdd.SotddError, match="matrix is a dict"):
+    with pytest.raises(sotdd.SotddError, match="result is a dict: expected what"):
         sotdd.report({}, path)
     peer = sotdd.pairwise(datasets, method="mmd")
     with pytest.raises(sotdd.SotddError, match="measured by s-OTDD"):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sotdd
+from sotdd.pictures.short_names import short_names
 
 CHROMIUM = Path("/usr/bin/chromium")
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
@@ -50,6 +51,12 @@ def datasets():
 @pytest.fixture(scope="module")
 def matrix(datasets):
     return sotdd.pairwise(datasets, n_projections=200)
+
+
+@pytest.fixture(scope="module")
+def names(matrix):
+    """The datasets as the page calls them."""
+    return short_names(matrix.names)
 
 
 @pytest.fixture(scope="module")
@@ -121,18 +128,19 @@ def test_the_page_is_drawn_and_names_are_text(opened, matrix):
     keep(page, "report-light")
 
 
-def test_hovering_tells_a_distance(opened, matrix):
+def test_hovering_tells_a_distance(opened, matrix, names):
     page = opened()
     order = order_of(page)
     page.mouse.move(*cell(page, 0, 1))
     page.wait_for_selector("#heat .hoverlayer .hovertext")
     told = page.locator("#heat .hoverlayer").text_content()
-    one, other = (matrix.names[order[place]] for place in (0, 1))
-    assert repr(matrix[one, other]).split(" (")[0] in told
+    distance = matrix[tuple(matrix.names[order[place]] for place in (0, 1))]
+    one, other = (names[order[place]] for place in (0, 1))
+    assert repr(distance).split(" (")[0] in told
     assert f"{one} and {other}" in told.replace("\xa0", " ")
 
 
-def test_clicking_a_cell_compares_two_datasets(opened, matrix):
+def test_clicking_a_cell_compares_two_datasets(opened, matrix, names):
     page = opened()
     order = order_of(page)
     before = page.locator("#shares-title").inner_text()
@@ -143,7 +151,7 @@ def test_clicking_a_cell_compares_two_datasets(opened, matrix):
     assert told.startswith(repr(matrix[one, other]).split(" (")[0])
     after = page.locator("#shares-title").inner_text()
     assert after != before
-    assert one in after
+    assert names[order[3]] in after
     assert page.locator("#class-tables table").count() == 2
 
 
@@ -164,7 +172,7 @@ def test_class_matrices_are_those_of_the_explanation(opened, datasets, matrix):
     assert all(name.is_visible() for name in names.all())
 
 
-def test_the_keyboard_is_enough(opened, matrix):
+def test_the_keyboard_is_enough(opened, names):
     page = opened()
     order = order_of(page)
     reached = []
@@ -176,13 +184,13 @@ def test_the_keyboard_is_enough(opened, matrix):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowLeft")
-    one, other = matrix.names[order[2]], matrix.names[order[0]]
+    one, other = names[order[2]], names[order[0]]
     assert page.locator("#heat-said").inner_text().startswith(f"{one} and {other}: ")
     page.keyboard.press("Enter")
     assert chosen(page) == (str(order[2]), str(order[0]))
     for _ in range(6):
         page.keyboard.press("ArrowRight")  # stops at the edge
-    assert page.locator("#heat-said").inner_text().startswith(f"{one} and {matrix.names[order[3]]}: ")
+    assert page.locator("#heat-said").inner_text().startswith(f"{one} and {names[order[3]]}: ")
     page.locator("#from").focus()
     page.keyboard.press("ArrowDown")
     assert page.locator("#from").input_value() == "0"

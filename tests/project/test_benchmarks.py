@@ -12,6 +12,7 @@ from benchmarks import (
     decisions,
     estimators,
     explaining,
+    gate,
     label_choice,
     label_families,
     labels,
@@ -50,6 +51,13 @@ def test_the_benchmark_of_peers_runs_at_a_small_size():
     assert re.fullmatch(r"[\d.e+-]+ s, -?[\d,]+ MB", found), found
     assert peers.measure("otdd", {}, 100, patience=0.01) == "over 0 s"
     assert peers.label_distances_ratio(100).endswith(" ×")
+
+
+def test_the_benchmark_of_the_gate_counts_verdicts():
+    found = gate.passed(2, (12,))
+    assert [line[0] for line in found[1:]] == list(gate.DISASTERS)
+    assert found[1][1:] == ["100 ± 0.0", "0 ± 0.0"]  # three spreads away
+    assert len(gate.alarms(1, ((2, 10),))) == 1 + len(gate.LAWS)
 
 
 def test_the_benchmark_of_sizes_measures_errors_and_files(tmp_path):

@@ -1,11 +1,14 @@
 """Every kind of file that the package writes: two versions of each, and how to tell which one a file holds."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
 import sotdd
 from sotdd.inputs.encode import _keep
+from sotdd.measure.drift_verdict import BatchVerdict
+from sotdd.pictures.gate_page import GateRun, write_gate_page
 
 KINDS = [
     "sketch",
@@ -17,6 +20,8 @@ KINDS = [
     "csv",
     "report",
     "vectors",
+    "drift reference",
+    "gate page",
 ]
 _OF_PROJECTIONS = {
     "sketch": sotdd.Sketch,
@@ -44,6 +49,13 @@ def made(version):
         "private counts": private.release().save,
         "csv": matrix.to_csv,
         "report": lambda path: sotdd.report(matrix, path, title=f"version {version}"),
+        "drift reference": sotdd.DriftReference.fit((x, y), n_projections=64 * (1 + version)).save,
+        "gate page": lambda path: write_gate_page(
+            path,
+            GateRun("a", [BatchVerdict("b", error="x")], [None]),
+            title=f"version {version}",
+            now=datetime.now(UTC),
+        ),
         "vectors": lambda path: _keep(Path(path), np.full((n, 50), version)),
     }
 
@@ -54,10 +66,12 @@ def version_of(kind, path):
         return _OF_PROJECTIONS[kind].load(path).projections.n_projections // 64 - 1
     if kind == "private counts":
         return len(sotdd.PrivateCounts.load(path).counts) // 64 - 1
+    if kind == "drift reference":
+        return sotdd.DriftReference.load(path).projections.n_projections // 64 - 1
     if kind == "vectors":
         return int(np.load(path)[-1, -1])
     text = Path(path).read_text(encoding="utf-8")
-    if kind == "report":
+    if kind in ("report", "gate page"):
         assert text.rstrip().endswith("</html>")
         return int(text.partition("version ")[2][0])
     assert text.count("\n") == 3

@@ -14,7 +14,7 @@ from sotdd.sketches.file import packed
 
 KINDS = (
     "sketch", "half sketch", "all values", "class statistics", "sketch builder", "second pass", "quantile builder",
-    "private statistics", "private counts",
+    "private statistics", "private counts", "drift reference", "drift reference with a sketch",
 )  # fmt: skip
 
 
@@ -31,6 +31,9 @@ def written(kind):
     if kind.startswith("private"):
         builder = sotdd.PrivateBuilder(projections, classes=range(3), epsilon=1, delta=1e-6, seed=0).add(x[:50], y[:50])
         return kind, builder.statistics() if kind == "private statistics" else builder.release()
+    if kind.startswith("drift reference"):
+        own = {"shared_directions": False} if kind == "drift reference" else {"with_sketch": True}
+        return "drift reference", sotdd.DriftReference.fit((x, y), n_projections=5, **own)
     statistics = sotdd.ClassStatistics(projections).add(x, y)
     if kind == "class statistics":
         made = statistics
@@ -78,6 +81,13 @@ def used(name, path):
         sketch = one.finish()
         sketch.distance(sketch)
         return sketch
+    if name == "drift reference":
+        one = sotdd.DriftReference.load(path)
+        repr(one)
+        batch = np.zeros((5, 3)), [0, 1, 2, 1, 0]
+        one.test(batch, n_permutations=3)
+        one.distance(batch)
+        return one
     kind = sotdd.ClassStatistics if name == "class statistics" else sotdd.SketchBuilder
     one = kind.load(path)
     repr(one)
@@ -194,6 +204,20 @@ def crafted(contents, tmp_path, kind, change):
         ("sketch builder", lambda _, a: a["counted high"].__setitem__((0, 0), -1e9), "too wide or the wrong way round"),
         ("sketch builder", lambda _, a: a["counted counts"].__setitem__((0, 0, -1), 1), "do not fit their ranges"),
         ("sketch builder", lambda h, _: h["seen"].update(counts=[1, 2, 3]), "is not what it has seen"),
+        ("drift reference", lambda _, a: a["codes"].__setitem__(0, 7), "of classes that it does not have"),
+        ("drift reference", lambda _, a: a["codes"].__setitem__(0, -1), "of classes that it does not have"),
+        ("drift reference", lambda _, a: a["rows"].__setitem__((0, 0), 1e30), "farther than any reference keeps"),
+        ("drift reference", lambda _, a: a["rows"].__setitem__((0, 0), np.nan), "holds NaN or infinity"),
+        ("drift reference", lambda _, a: a.update(rows=a["rows"][:, :9].copy()), "its array 'rows' has the shape"),
+        ("drift reference", lambda _, a: a.pop("label rows"), "it has no array 'label rows'"),
+        ("drift reference", lambda _, a: a["commonest"].__setitem__(0, 91), "are not counts of its rows"),
+        ("drift reference", lambda h, _: h.update(reference=2), "reads up to 1: update sotdd"),
+        ("drift reference", lambda h, _: h.update(seed="-1"), "its 'seed' is no whole number"),
+        ("drift reference", lambda h, _: h.update(p=0.5), "p is 0.5"),
+        ("drift reference", lambda h, _: h["reading"]["settings"].update(encoder="m"), "in a way that no reference"),
+        ("drift reference", lambda h, _: h["reading"]["settings"].update(label={"a": 1}), "in a way that no reference"),
+        ("drift reference", lambda _, a: a.update(edges=np.array([1.0, 0.0])), "its 'edges' do not ascend"),
+        ("drift reference with a sketch", lambda _, a: a.update(sketch=a["sketch"][:99].copy()), "not a whole sketch"),
         ("class statistics", lambda _, a: a.pop("seen sums"), "do not fit what is kept of them"),
     ],
 )  # fmt: skip

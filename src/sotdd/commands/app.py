@@ -15,7 +15,19 @@ import typer
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import beyond_memory, is_out_of_memory
-from sotdd.commands import INTERRUPTED, catalog, check, demo, distance, explain, matrix, rank, sketch, two_sample
+from sotdd.commands import (
+    INTERRUPTED,
+    catalog,
+    check,
+    demo,
+    distance,
+    explain,
+    matrix,
+    rank,
+    reference,
+    sketch,
+    two_sample,
+)
 from sotdd.commands.option_names import in_options
 from sotdd.commands.pipes import readers_may_leave
 from sotdd.commands.terminal import complain
@@ -62,6 +74,7 @@ app.command("matrix", epilog=matrix.EXAMPLES, rich_help_panel=_COMPARE)(matrix.m
 app.command("rank", epilog=rank.EXAMPLES, rich_help_panel=_COMPARE)(rank.rank_command)
 app.command("explain", epilog=explain.EXAMPLES, rich_help_panel=_COMPARE)(explain.explain_command)
 app.command("test", epilog=two_sample.EXAMPLES, rich_help_panel=_DECIDE)(two_sample.test_command)
+app.command("reference", epilog=reference.EXAMPLES, rich_help_panel=_DECIDE)(reference.reference_command)
 app.command("check", epilog=check.EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
 app.command("sketch", epilog=sketch.EXAMPLES, rich_help_panel=_KEEP)(sketch.sketch_command)
 app.command("update", epilog=sketch.UPDATE_EXAMPLES, rich_help_panel=_KEEP)(sketch.update_command)

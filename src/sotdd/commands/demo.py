@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sotdd.commands import options as o
-from sotdd.commands.matrix import refuse_report, write_report
+from sotdd.commands.matrix import refuse_matrix_report, write_report
 from sotdd.commands.matrix_table import print_matrix
 from sotdd.commands.terminal import bar_wanted, console, print_json, say, say_note, working_on
 
@@ -28,7 +28,7 @@ def demo_command(
     """Compare handwritten digits with variants of them, and with pictures of stripes."""
     began = time.perf_counter()
     if report is not None:
-        refuse_report(report)
+        refuse_matrix_report(report)
     with working_on("Loading (the first run on a machine compiles for a few seconds) …", quiet):
         import sotdd
         from sotdd import demo

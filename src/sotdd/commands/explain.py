@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
+from sotdd.basics.text import shown
 from sotdd.commands import options as o
-from sotdd.commands.sources import opened_data
+from sotdd.commands.sources import as_text, opened_data, refuse_report
 from sotdd.commands.terminal import bar_wanted, console, print_json, say, say_note
 
 EXAMPLES = o.examples(
     "sotdd explain train.parquet test.parquet",
     "sotdd explain photos/::image_size=28 digits.npz --top 5",
     "sotdd explain a.npz b.npz --json > why.json",
+    "sotdd explain train.csv test.csv --label kind --report why.html",
 )
 
 
@@ -38,16 +40,21 @@ def explain_command(
     scale: o.Scale = None,
     label_names: o.NamesInDistance = None,
     device: o.Device = "auto",
+    report: o.Report = None,
+    title: o.Title = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Explain why two datasets are apart: features or labels, which classes, which have no counterpart."""
     began = time.perf_counter()
+    if report is not None:
+        refuse_report(report)
     reading = o.reading(exclude, one_hot, dates, missing)
     one, other = (
         opened_data(source, "to explain a distance with", features, label, quiet, reading) for source in (a, b)
     )
     import sotdd
+    from sotdd.pictures.report import report_pair
     from sotdd.results.explanation_text import as_rich
 
     settings = o.chosen(
@@ -60,8 +67,11 @@ def explain_command(
         label_names=label_names,
     )
     why = sotdd.explain(one, other, device=device, progress=bar_wanted(quiet), **settings)
+    if report is not None:
+        texts = [as_text(source, features, label, reading) for source in (a, b)]
+        report_pair(why, report, [one, other], title, (texts, settings))
     if as_json:
-        print_json({"a": a, "b": b, **why.to_dict()})
+        print_json({"a": a, "b": b, **why.to_dict(), **({} if report is None else {"report": str(report)})})
         return
     output = console()
     if output.is_terminal:
@@ -72,3 +82,5 @@ def explain_command(
     say_note(
         f"share: what the points of a class add to the cost of moving one dataset onto the other; {seconds}", quiet
     )
+    if report is not None:
+        say(f"wrote {shown(report)}", "bold")

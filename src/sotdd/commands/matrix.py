@@ -14,7 +14,7 @@ from sotdd.basics.text import shown
 from sotdd.commands import options as o
 from sotdd.commands.matrix_table import legend, print_matrix
 from sotdd.commands.option_names import in_options
-from sotdd.commands.sources import as_text, opened
+from sotdd.commands.sources import as_text, opened, refuse_report
 from sotdd.commands.terminal import bar_wanted, print_csv, print_json, say, say_note
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def matrix_command(
     if as_csv and as_json:
         raise SotddError("--csv and --json are both given: choose one.")
     if report is not None:
-        refuse_report(report)
+        refuse_matrix_report(report)
     reading = o.reading(exclude, one_hot, dates, missing)
     datasets = [opened(source, features, label, quiet, reading) for source in sources]
     import sotdd
@@ -105,12 +105,10 @@ def with_sources(matrix: DistanceMatrix, texts: list[str]) -> DistanceMatrix:
     return replace(matrix, asked=Asked(dict(zip(matrix.names, texts, strict=True)), settings))
 
 
-def refuse_report(path: Path) -> None:
-    """Refuse a page that could not be written, before anything is measured."""
-    from sotdd.basics.files import refuse_unwritable
-
+def refuse_matrix_report(path: Path) -> None:
+    """Refuse a page that could not be written, or for which there is no Plotly, before anything is measured."""
     require("plotly", "a report", "'sotdd[report]'")
-    refuse_unwritable(path)
+    refuse_report(path)
 
 
 def write_report(matrix: DistanceMatrix, path: Path, datasets: list[LabelledData | Sketch] | None, bar: bool) -> None:

@@ -8,7 +8,7 @@ import re
 _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in (
-        "device", "estimator", "features", "label", "label_law", "label_names", "max_points", "method",
+        "device", "estimator", "features", "label", "label_law", "label_names", "max_points", "method", "min_points",
         "n_permutations", "n_projections", "n_quantiles", "noise_floor", "p", "rank_by", "rel_tol", "scale", "seed",
         "statistic", "where", "exclude", "one_hot", "dates", "missing",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -170,6 +171,11 @@ Device = Annotated[
 ]
 
 # Output.
+Report = Annotated[
+    Path | None,
+    _option(_OUTPUT, metavar="FILE.html", help="Also write the result as a web page, which works offline."),
+]
+Title = Annotated[str | None, _option(_OUTPUT, help="The title of that page.")]
 Csv = Annotated[bool, _option(_OUTPUT, "--csv", help="Print the values as CSV.")]
 Json = Annotated[bool, _option(_OUTPUT, "--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, _option(_OUTPUT, "--quiet", "-q", help="Print the result only: no progress bar, no notes.")]

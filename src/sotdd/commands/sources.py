@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sotdd.basics.errors import SotddError
@@ -52,13 +53,30 @@ def opened_data(
 
     if source.endswith(SUFFIX):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
-    named: dict[str, Any] = {} if label is None else {"label": label or None}
-    columns = features.split("+") if features and "+" in features else features
-    with working_on(f"Reading {source} …", quiet) as errors, _notes(errors, quiet):
-        data = open_dataset(source, features=columns, **named, **(reading or {}))
+    with reading_of(source, quiet) as errors:
+        data = open_dataset(source, **as_settings(features, label), **(reading or {}))
         for remark in data.remarks if reading is None and not quiet else ():
             errors.print(one_line(f"{source}: {remark}"), style="dim")
         return data
+
+
+def as_settings(features: str | None, label: str | None) -> dict[str, Any]:
+    """What --features and --label ask for, as `sotdd.open_dataset` takes it.
+
+    Examples
+    --------
+    >>> as_settings("a+b", "")
+    {'features': ['a', 'b'], 'label': None}
+    """
+    columns = {} if not features else {"features": features.split("+") if "+" in features else features}
+    return columns | ({} if label is None else {"label": label or None})
+
+
+@contextmanager
+def reading_of(source: str, quiet: bool) -> Iterator[Console]:
+    """Show that a source is read, and what its loader decides; yields standard error."""
+    with working_on(f"Reading {source} …", quiet) as errors, _notes(errors, quiet):
+        yield errors
 
 
 def as_text(source: str, features: str | None, label: str | None, reading: Mapping[str, Any] | None = None) -> str:
@@ -82,6 +100,13 @@ def as_text(source: str, features: str | None, label: str | None, reading: Mappi
 
 def _written(value: Any) -> str:  # noqa: ANN401  # a list of names, a flag, a number or a word
     return "+".join(value) if isinstance(value, list) else str(value).lower()
+
+
+def refuse_report(path: Path) -> None:
+    """Refuse a page that could not be written, before anything is measured."""
+    from sotdd.pictures.report import refuse_page
+
+    refuse_page(path)
 
 
 def sizes_of(data: LabelledData | Sketch) -> str:

@@ -351,9 +351,9 @@ def check_fits_memory(numbers: int, what: str, count: int) -> None:
     if 8 * numbers > free:
         fitting = free * count // (8 * numbers)
         fits = f"about {fitting:,} would fit" if fitting else "not even one would fit"
+        gigabytes = 8 * min(numbers, 10**300) / 1e9  # a float has no more
         raise SotddError(
-            f"{what} need about {8 * numbers / 1e9:,.1f} GB of memory and {free / 1e9:,.1f} GB are free: use fewer, "
-            f"{fits}."
+            f"{what} need about {gigabytes:,.1f} GB of memory and {free / 1e9:,.1f} GB are free: use fewer, {fits}."
         )
 
 

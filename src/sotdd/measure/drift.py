@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Unpack
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_order
+from sotdd.basics.checks import check_count, check_flag, check_order
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
 from sotdd.basics.text import counted
+from sotdd.engines.chance import usable_costs
 from sotdd.engines.splits import Splits
 from sotdd.inputs import open_dataset
-from sotdd.inputs.column_names import meets_by_position, taken_by_position
+from sotdd.inputs.column_names import in_order, meets_by_position, taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.aspects import LabelNames, Scope, check_label_names
-from sotdd.measure.distance import ORDER, projections_for
+from sotdd.measure.distance import ORDER, distance, projections_for
 from sotdd.measure.drift_monitor import DriftMonitor
+from sotdd.measure.drift_reading import Reading
+from sotdd.measure.drift_values import Commonest
 from sotdd.measure.permutation import DRAWING, sampled, seed_and_settings
 from sotdd.measure.projected import Projected
 from sotdd.measure.shuffling import Shuffles
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
+from sotdd.results.distance import Distance
+from sotdd.results.estimators import estimated_distance
 from sotdd.results.two_sample import TwoSampleTest
+from sotdd.sketches.sketch import Sketch
+
+if TYPE_CHECKING:
+    from sotdd.engines.cpu.splits import Pool
 
 # A batch is compared with at most this many times its points, or with this many if that is more: beyond that, all
 # noise is the batch's own.
@@ -53,7 +63,15 @@ class DriftReference:
     seed
         Of the shuffles.
     remarks
-        What a reader should know, such as that points were sampled.
+        What a reader should know, such as that points were sampled, or which columns were left out.
+    name
+        What the reference is called.
+    reading
+        How it was opened, and so how batches are: the same columns of tables, the same labels.
+    sketch
+        What `distance` measures by where it was asked for; None where it goes by the projections of the test.
+    commonest
+        How often each feature has its commonest value, by which ``sotdd check`` finds features that are stuck.
 
     Examples
     --------
@@ -76,6 +94,10 @@ class DriftReference:
     label_names: LabelNames
     seed: int
     remarks: tuple[str, ...] = ()
+    name: str = "reference"
+    reading: Reading = field(default_factory=Reading)
+    sketch: Sketch | None = None
+    commonest: Commonest | None = None
 
     @classmethod
     @shows_drawing(DRAWING)
@@ -88,6 +110,7 @@ class DriftReference:
         projections: Projections | None = None,
         label_names: LabelNames = "ignore",
         max_points: int | None = 20_000,
+        with_sketch: bool = False,
         **drawing: Unpack[DrawingSettings],
     ) -> DriftReference:
         """Project a reference, and keep that.
@@ -95,7 +118,7 @@ class DriftReference:
         Parameters
         ----------
         data
-            The reference.
+            The reference. Options of a path, such as ``"train.csv::label=kind"``, go for batches too.
         p
             The order of transport of the distance; the test judges by 1 and 2.
         n_projections, n_moments, moments, label_law, directions, shared_directions, scale
@@ -108,13 +131,44 @@ class DriftReference:
             "match" if a class is the same only under the same name; see `sotdd.test`.
         max_points
             Keep a random sample of this many points, where there are more; None to keep all.
+        with_sketch
+            Whether to keep a sketch of all points too, through 1,000 projections. It makes `distance` several
+            times as exact, as `sotdd reference` does.
         """
         p, names = check_order(p), check_label_names(label_names)
         seed, settings = seed_and_settings(drawing, projections)
-        [reference], remarks = sampled([open_dataset(data, name="reference")], max_points, seed)
+        opened = open_dataset(data, name="reference")
+        [reference], remarks = sampled([opened], max_points, seed)
         recipe, [reference] = projections_for([reference], projections, settings, drawing=DRAWING)
         recipe = recipe.evenly()
-        return cls(Projected.of(reference, recipe), recipe, p, names, seed, remarks)
+        said = (*remarks, *opened.remarks)
+        reading, name = Reading.of(data, opened), named_as(data, "reference")
+        sketch = _sketched(opened, settings, projections) if check_flag(with_sketch, "with_sketch") else None
+        points = Projected.of(reference, recipe)
+        return cls(points, recipe, p, names, seed, said, name, reading, sketch, Commonest.of(reference))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write one file, whole or not at all, without pickle; it holds projected values and labels, no features."""
+        from sotdd.measure.drift_file import write
+
+        write(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
+        """Read a file that `save` wrote; pass projections only if they use laws of your own.
+
+        Examples
+        --------
+        >>> import numpy as np, sotdd, tempfile
+        >>> x = np.random.default_rng(0).normal(size=(300, 4))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sotdd.DriftReference.fit(x).save(f"{folder}/train.ref")
+        ...     sotdd.DriftReference.load(f"{folder}/train.ref")
+        DriftReference(300 points in 1 class, 128 projections)
+        """
+        from sotdd.measure.drift_file import read
+
+        return read(path, projections)
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -139,7 +193,8 @@ class DriftReference:
         Parameters
         ----------
         batch
-            Any number of points, labelled as the reference is.
+            Any number of points, labelled as the reference is. Of a table, only the columns of the reference are
+            read; one that lacks a column is refused.
         n_permutations
             How many shuffles; the smallest p-value is 1 / (n_permutations + 1).
         progress
@@ -148,15 +203,54 @@ class DriftReference:
         from sotdd.engines.cpu.engine import CpuEngine
 
         count = check_count(n_permutations, "n_permutations")
-        data = self.projections.aligned(open_dataset(batch, name="batch"))
+        data = self.opened(batch)
         seen = Projected.of(data, self.projections)
         kept = self._enough_for(seen.n_points)
         splits = Splits.of([kept, seen], (kept.n_points, seen.n_points), count + 1, self.seed, actual=True)
         scope = Scope.of(splits.n_classes, self.label_names)
         with reporting(progress, "Shuffling") as report, CpuEngine() as engine:
             shuffles = Shuffles(splits, scope, self.p, self.projections.n_projections, engine, report)
-            self._deal_out(kept, seen, shuffles)
-            return shuffles.verdict("combined", self.projections, (*self.remarks, *self._remarks_on(data)))
+            self._deal_out(kept, seen, shuffles.add)
+            return shuffles.verdict("combined", self.projections, self._remarks_on(data))
+
+    @within_memory("compare fewer points at a time, or fit the reference with a smaller max_points")
+    def distance(self, batch: Dataset) -> Distance:
+        """How far a batch is from all points of the reference, in units of the reference's spread.
+
+        By the sketch where one is kept; otherwise what `sotdd.distance` gives through ``projections`` with
+        ``estimator="plain"``, where points too far to measure are brought within range.
+
+        Examples
+        --------
+        >>> import numpy as np, sotdd
+        >>> rng = np.random.default_rng(0)
+        >>> reference = sotdd.DriftReference.fit(rng.normal(size=(300, 4)), with_sketch=True)
+        >>> reference.distance(rng.normal(1, 1, size=(200, 4)))
+        0.8379 ± 0.0041, beyond noise (floor 0.097) (s-OTDD, p=2, 1,000 projections)
+        """
+        from sotdd.engines.cpu.engine import CpuEngine
+
+        data = self.opened(batch)
+        if self.sketch is not None:
+            return replace(distance(self.sketch, data, p=self.p), remarks=self._remarks_on(data))
+        seen = Projected.of(data, self.projections)
+        splits = Splits.of([self.points, seen], (self.n_points, seen.n_points), 1, self.seed, actual=True)
+        costs: list[Any] = []
+        with CpuEngine() as engine:
+            self._deal_out(self.points, seen, lambda pool: costs.append(engine.split_costs(pool, splits, [self.p])))
+            kept = usable_costs(engine.collect(costs), self.p)[:, 0, 0]
+        recipe = self.projections
+        return estimated_distance(
+            self.points, data, kept, self.p, fingerprint=recipe.fingerprint, scaler=recipe.scaler,
+            columns=recipe.columns, remarks=self._remarks_on(data),
+        )  # fmt: skip
+
+    def opened(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
+        """A batch as it is tested: opened as the reference was unless asked otherwise, with its columns in order."""
+        data = in_order(self.reading.opened(batch, **asked), self.projections.columns, "the reference")
+        self.projections.check(data)
+        self.reading.refuse_half_labelled(data, len(self.classes))
+        return data
 
     def monitor(self, run_length: int = 200) -> DriftMonitor:
         """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""
@@ -170,7 +264,8 @@ class DriftReference:
         chosen = generator(self.seed, Stream.REFERENCE, batch_size).choice(self.n_points, enough, replace=False)
         return self.points.take(np.sort(chosen))
 
-    def _deal_out(self, kept: Projected, seen: Projected, shuffles: Shuffles) -> None:
+    def _deal_out(self, kept: Projected, seen: Projected, take: Callable[[Pool], object]) -> None:
+        """Hand on the points of both, pooled, under some projections at a time."""
         from sotdd.engines.cpu.splits import Pool
         from sotdd.projections.draws import BLOCK
 
@@ -181,11 +276,32 @@ class DriftReference:
             label_rows = None
             if kept.label_rows is not None and seen.label_rows is not None:
                 label_rows = np.concatenate([kept.label_rows[part], seen.label_rows[part]], axis=1)
-            shuffles.add(Pool(rows, label_rows, block.terms))
+            take(Pool(rows, label_rows, block.terms))
 
     def _remarks_on(self, batch: LabelledData) -> tuple[str, ...]:
-        """Remarks on how features are scaled, and how the columns of a batch were matched."""
+        """Remarks on both, on how features are scaled, and on how the columns of a batch were matched."""
         scaler, columns = self.projections.scaler, self.projections.columns
+        scaled = () if scaler is None else scaler.remarks
         met = meets_by_position(batch, columns)
         matched = (taken_by_position(batch.name, columns is not None),) if met else ()
-        return (*(() if scaler is None else scaler.remarks), *matched)
+        own = [f"{batch.name}: {remark}" for remark in batch.remarks if remark not in self.remarks]
+        return (*self.remarks, *scaled, *matched, *own)
+
+
+def named_as(source: object, otherwise: str) -> str:
+    """What a dataset calls itself; a path is a name."""
+    if isinstance(source, LabelledData):
+        return source.name
+    return str(source) if isinstance(source, (str, PathLike)) else otherwise
+
+
+def _sketched(data: LabelledData, settings: dict[str, Any], projections: Projections | None) -> Sketch:
+    """A sketch of the reference through as many projections as distances have, drawn as the others are."""
+    from sotdd.projections.drawing import DRAWING as MANY
+    from sotdd.sketches.levels import QUANTILES, Levels
+    from sotdd.sketches.making import sketch_opened
+
+    if projections is None:
+        asked = {name: value for name, value in settings.items() if name != "n_projections"}
+        projections = MANY.but(asked).fit([data], tilt=True)
+    return sketch_opened(data, projections, Levels(QUANTILES))

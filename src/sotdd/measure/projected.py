@@ -15,7 +15,7 @@ from sotdd.projections.recipe import Projections
 
 # Features and projections beyond this many spreads are cut to it. They are a difference in any case, and their powers
 # stay within float64.
-_FARTHEST = 1e12
+FARTHEST = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +72,13 @@ def _projected(data: LabelledData, projections: Projections, drawn: list[Drawn])
 
     def work(block: slice) -> None:
         with np.errstate(all="ignore"):
-            points = np.clip(scaled(data.rows(block), projections.scaler, data.name), -_FARTHEST, _FARTHEST)
+            points = np.clip(scaled(data.rows(block), projections.scaler, data.name), -FARTHEST, FARTHEST)
         for number, part in enumerate(drawn):
             start = number * BLOCK
             out = rows[start : start + BLOCK, block]
             projection = np.empty(out.shape, np.float32)
             project(points, part, BLOCK, projection)
-            kernels.clamp_rows(projection, part.clamp or _FARTHEST if isinstance(part, Directions) else _FARTHEST)
+            kernels.clamp_rows(projection, part.clamp or FARTHEST if isinstance(part, Directions) else FARTHEST)
             out[...] = projection
 
     with Workers() as workers:

@@ -12,6 +12,7 @@ from sotdd.basics.text import json_number, with_error
 from sotdd.pictures.scaling_map import ScalingMap
 from sotdd.pictures.tree import Tree
 from sotdd.pictures.words import faithfulness, summary, unit_of
+from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance
 from sotdd.results.explanation import Explanation
@@ -56,23 +57,33 @@ def settings(matrix: DistanceMatrix, version: str) -> dict[str, str]:
     if first is None:
         return shown
     shown |= {"method": first.method, "order of transport": f"p = {first.p:g}"}
-    recipe: Mapping[str, Any] = {} if matrix.projections is None else matrix.projections.recipe()
     if first.n_projections is not None:
         shown["projections"] = f"{first.n_projections:,}"
-    for key, name in (
-        ("seed", "seed"),
-        ("n_features", "features"),
-        ("directions", "directions"),
-        ("label", "labels"),
-        ("shared_directions", "same directions for features and labels"),
-    ):
-        if key in recipe:
-            shown[name] = _setting(recipe[key])
+    shown |= {} if matrix.projections is None else _laws(matrix.projections)
     shown["estimator"] = first.estimator
     shown["scaling"] = "none" if first.scaler is None else _scaling(first.scaler)
     if first.fingerprint is not None:
         shown["fingerprint"] = first.fingerprint
     return shown
+
+
+def recipe_in_words(projections: Projections) -> dict[str, str]:
+    """What data are seen through: how many projections, of which laws, how scaled, and their fingerprint."""
+    scaling = "none" if projections.scaler is None else _scaling(projections.scaler)
+    said = {"projections": f"{projections.n_projections:,}", **_laws(projections), "scaling": scaling}
+    return said | {"fingerprint": projections.fingerprint}
+
+
+def _laws(projections: Projections) -> dict[str, str]:
+    recipe = projections.recipe()
+    names = {
+        "seed": "seed",
+        "n_features": "features",
+        "directions": "directions",
+        "label": "labels",
+        "shared_directions": "same directions for features and labels",
+    }
+    return {name: _setting(recipe[key]) for key, name in names.items() if key in recipe}
 
 
 def _scaling(scaler: Scaler) -> str:
@@ -102,8 +113,21 @@ def _distance(distance: Distance) -> dict[str, Any]:
         "low": None if math.isnan(low) else _short(low),
         "high": None if math.isnan(high) else _short(high),
         "text": with_error(distance.value, distance.stderr),
-        "remarks": [*distance.remarks, *([] if distance.unreliable is None else [f"rough: {distance.unreliable}"])],
+        "remarks": [*_noise(distance), *distance.remarks, *_roughness(distance)],
     }
+
+
+def _noise(distance: Distance) -> list[str]:
+    """What a terminal says of noise, where a floor was measured."""
+    if distance.noise is None:
+        return []
+    close = "borderline, " if distance.noise.borderline else ""
+    within = "within" if distance.within_noise else "beyond"
+    return [f"{within} noise ({close}floor {distance.noise.value:.3g})"]
+
+
+def _roughness(distance: Distance) -> list[str]:
+    return [] if distance.unreliable is None else [f"rough: {distance.unreliable}"]
 
 
 def _ranking(lines: list[Ranked]) -> list[dict[str, Any]]:

@@ -26,10 +26,10 @@ def reproduction(matrix: DistanceMatrix) -> str:
     lines = ["import sotdd", "", *_datasets(matrix)]
     if settings.pop("projections", None) is not None and projections is not None:
         lines += _fitted(projections)
-        settings = {"projections": "projections", **{name: _code(value) for name, value in settings.items()}}
+        settings = {"projections": "projections", **{name: code_of(value) for name, value in settings.items()}}
     else:
-        settings = {name: _code(value) for name, value in settings.items()}
-    lines.append(_call("matrix = sotdd.pairwise", "datasets", settings))
+        settings = {name: code_of(value) for name, value in settings.items()}
+    lines.append(call("matrix = sotdd.pairwise", "datasets", settings))
     if projections is not None and matrix.asked is not None:
         lines.append(f"assert matrix.projections.fingerprint == {projections.fingerprint!r}")
     return "\n".join(lines)
@@ -40,8 +40,9 @@ def _datasets(matrix: DistanceMatrix) -> list[str]:
     sources = matrix.asked.sources if matrix.asked else {}
     known = {name: _FILL_IN if sources.get(name) is None else repr(sources[name]) for name in matrix.names}
     note = "  # fill in the data" if _FILL_IN in known.values() else ""
-    if len(known) <= 4:
-        return [f"datasets = {{{', '.join(f'{name!r}: {source}' for name, source in known.items())}}}{note}"]
+    line = f"datasets = {{{', '.join(f'{name!r}: {source}' for name, source in known.items())}}}{note}"
+    if len(known) <= 4 and len(line) <= 100:
+        return [line]
     return [f"datasets = {{{note}", *(f"    {name!r}: {source}," for name, source in known.items()), "}"]
 
 
@@ -53,12 +54,12 @@ def _fitted(projections: Projections) -> list[str]:
         return ["projections = sotdd.Projections.from_arrays(...)  # fill in the arrays"]
     tilted = isinstance(laws.directions, Tilted)
     settings = {
-        "n_projections": _code(projections.n_projections),
-        "seed": _code(laws.seed),
-        "label_law": _code(laws.label),
+        "n_projections": code_of(projections.n_projections),
+        "seed": code_of(laws.seed),
+        "label_law": code_of(laws.label),
     }
     if not tilted:
-        settings["directions"] = _code(laws.directions)
+        settings["directions"] = code_of(laws.directions)
     elif laws.directions.ambient is not None or laws.directions.structured:  # type: ignore[attr-defined]  # tilted
         law = "Hadamard" if laws.directions.structured else "Sphere"  # type: ignore[attr-defined]
         settings["directions"] = f"sotdd.{law}({laws.directions.ambient or ''})"  # type: ignore[attr-defined]
@@ -70,14 +71,14 @@ def _fitted(projections: Projections) -> list[str]:
         settings["tilt"] = "True"
     lines = [
         "reference = ...  # fill in the data that the projections were fitted on, and scale= if it was a Scaler",
-        _call("projections = sotdd.Projections.fit", "reference", settings),
+        call("projections = sotdd.Projections.fit", "reference", settings),
     ]
     if isinstance(source, Later):
         lines.append(f"projections = projections.from_block({source.first}, {projections.n_projections})")
     return lines
 
 
-def _call(function: str, first: str, settings: Mapping[str, str]) -> str:
+def call(function: str, first: str, settings: Mapping[str, str]) -> str:
     """A call on one line, or with a line for each setting."""
     arguments = [first, *(f"{name}={value}" for name, value in settings.items())]
     line = f"{function}({', '.join(arguments)})"
@@ -86,19 +87,19 @@ def _call(function: str, first: str, settings: Mapping[str, str]) -> str:
     return "\n".join([f"{function}(", *(f"    {argument}," for argument in arguments), ")"])
 
 
-def _code(value: object) -> str:
+def code_of(value: object) -> str:
     """A setting as code: laws of this package with what is not their default, ``...`` for a user's own objects."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, (str, int, float, bool, type(None))):
         return repr(value)
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_code(part) for part in value)}]"
+        return f"[{', '.join(code_of(part) for part in value)}]"
     kind = type(value)
     if not is_dataclass(value) or not kind.__module__.startswith("sotdd.projections."):
         return _FILL_IN
     changed = {part.name: getattr(value, part.name) for part in fields(value) if _differs(value, part)}
-    return f"sotdd.{kind.__name__}({', '.join(f'{name}={_code(part)}' for name, part in changed.items())})"
+    return f"sotdd.{kind.__name__}({', '.join(f'{name}={code_of(part)}' for name, part in changed.items())})"
 
 
 def _differs(law: object, part: Field[Any]) -> bool:

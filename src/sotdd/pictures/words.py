@@ -36,6 +36,7 @@ def summary(
         *_groups(matrix, tree),
         *_parts(matrix, explanations),
         *_lost(matrix, explanations),
+        *_noise(matrix),
     ]
     if len(matrix) > 3:
         sentences.append(f"The map has a stress of {scaling.stress:.3f}: {faithfulness(scaling)}.")
@@ -135,6 +136,22 @@ def _lost(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explana
     return [f"In {len(strangers)} of {len(explanations)} pairs, no class has a counterpart in the other dataset."]
 
 
+def _noise(matrix: DistanceMatrix) -> list[str]:
+    """How many distances are within noise, where floors were measured; and how many errors are rough."""
+    known = [distance for distance in matrix.distances.values() if distance.noise is not None]
+    rough = sum(not distance.reliable for distance in matrix.distances.values())
+    said = []
+    if known:
+        within = sum(bool(distance.within_noise) for distance in known)
+        verb = "is" if within == 1 else "are"
+        count = f"{within:,} of {counted(len(known), 'distance')} {verb}" if within else "No distance is"
+        said.append(f"{count} within noise, as near as two samples of the same data are.")
+    if rough:
+        errors = f"{rough:,} of {counted(len(matrix.distances), 'error')} {'is' if rough == 1 else 'are'} rough"
+        said.append(f"{errors}, since few projections carry most of the cost: use more projections.")
+    return said
+
+
 def _pair(matrix: DistanceMatrix, pair: tuple[int, int]) -> str:
     return _listed([matrix.names[index] for index in pair])
 
@@ -151,4 +168,4 @@ def _times(ratio: float) -> str:
 
 
 def _share(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{round(100 * share)} %"

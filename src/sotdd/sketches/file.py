@@ -222,7 +222,7 @@ def unpacked(kind: str, content: bytes, name: str) -> Checked:
         arrays: Arrays = load(content)
         header: Header = json.loads(_metadata(content)[_METADATA_KEY])
         version = header["format"]
-    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise SotddError(
             f"{shown(name)} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of "
             "file."

@@ -74,7 +74,8 @@ function heatMap(target, theme, spec) {
   const most = wide < 420 ? 13 : 24;
   const [rows, columns] = [spec.rows, spec.columns].map((names) => names.map((name) => shortened(name, most)));
   const right = 58; // the scale and its numbers
-  const cellFor = (beside) => Math.max(4, Math.min((wide - beside - right) / columns.length, 54));
+  const largestCell = Math.max(54, Math.min(120, 380 / rows.length)); // a few large cells fill the card
+  const cellFor = (beside) => Math.max(4, Math.min((wide - beside - right) / columns.length, largestCell));
   let left = widest(rows, 12) + 14 + (spec.yTitle ? 24 : 0);
   const slanted = widest(columns, 12) > cellFor(left) - 6;
   if (slanted) { // names that start left of the first cell need room there

@@ -199,6 +199,23 @@
     drawAll();
   });
 
+  // Paper is light, has no lists to choose from, and nothing that could be unfolded.
+  let before = null;
+  addEventListener("beforeprint", () => {
+    const folded = Array.from(document.querySelectorAll("details:not([open])"));
+    before = { dark: document.documentElement.dataset.theme === "dark", folded: folded };
+    folded.forEach((part) => { part.open = true; });
+    if (before.dark) setTheme(false);
+    if (count > 1) drawAll();
+  });
+  addEventListener("afterprint", () => {
+    if (!before) return;
+    before.folded.forEach((part) => { part.open = false; });
+    if (before.dark) setTheme(true);
+    before = null;
+    if (count > 1) drawAll();
+  });
+
   if (count < 2) {
     document.querySelectorAll(".needs-script").forEach((part) => { part.hidden = true; });
     return;

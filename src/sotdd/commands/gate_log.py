@@ -1,0 +1,129 @@
+"""The log of a gate: one line for every batch, to be searched by grep and read back by a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sotdd.basics.errors import SotddError
+from sotdd.basics.files import checked_path, reason, shown
+from sotdd.basics.version import __version__
+
+if TYPE_CHECKING:
+    from sotdd.measure.drift_verdict import BatchVerdict
+
+# Of a long log, this much of the end is read back.
+_READ = 1 << 20
+_BARE = re.compile(r"[\w./:+@%~-]+")
+_ENTRY = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)')
+
+
+def line_of(verdict: BatchVerdict, reference: str, now: datetime) -> str:
+    """One line, in which every value follows its name; texts with spaces are in quotes."""
+    limits = {outcome.criterion: outcome.limit for outcome in verdict.outcomes}
+    distance = verdict.distance
+    values: dict[str, object] = {
+        "verdict": verdict.verdict,
+        "batch": verdict.batch,
+        "reference": reference,
+        "points": verdict.n_points,
+        "distance": None if distance is None else f"{distance.value:.6g}",
+        "stderr": None if distance is None else f"{distance.stderr:.2g}",
+        "limit": _number(limits.get("distance", limits.get("noise"))),
+        "p": _number(verdict.p_value),
+        "level": _number(limits.get("p_value")),
+        "version": __version__,
+        "error": verdict.error,
+    }
+    said = " ".join(f"{name}={_written(value)}" for name, value in values.items() if value is not None)
+    return f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} {said}\n"
+
+
+def append(path: Path, lines: Sequence[str]) -> None:
+    """Add whole lines to the end of a file by one write: writers at the same time do not mix their lines."""
+    content = "".join(lines).encode("utf-8", "backslashreplace")
+    target = _refuse_no_file(path)
+    try:
+        handle = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            with _locked(handle):
+                size = os.fstat(handle).st_size
+                if size and os.pread(handle, 1, size - 1) != b"\n":  # a writer was stopped in the middle of a line
+                    content = b"\n" + content
+                _write_all(handle, content)
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise SotddError(f"cannot write {shown(target)} ({reason(error)}): choose another --log.") from error
+
+
+def refuse_unwritable_log(path: Path) -> None:
+    """Refuse a log that cannot be added to, before anything is measured; an empty one is begun."""
+    append(path, [])
+
+
+def read_back(path: Path, reference: str) -> list[dict[str, str]]:
+    """The entries of a log about one reference, oldest first; lines that are none are passed over."""
+    try:
+        with _refuse_no_file(path).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _READ))
+            text = file.read().decode("utf-8", "replace")
+    except (OSError, SotddError):
+        return []
+    entries = []
+    for line in text.splitlines():
+        when, _, rest = line.partition(" ")
+        found = {name: _read(value) for name, value in _ENTRY.findall(rest)}
+        if found.get("reference") == reference and found.get("verdict") in ("passed", "drift", "unknown"):
+            entries.append({"date": when, **found})
+    return entries
+
+
+def _written(value: object) -> str:
+    text = str(value)
+    return text if _BARE.fullmatch(text) else json.dumps(text)
+
+
+def _read(value: str) -> str:
+    with suppress(ValueError):
+        return str(json.loads(value)) if value.startswith('"') else value
+    return value
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.6g}"
+
+
+def _refuse_no_file(path: Path) -> Path:
+    target = checked_path(path)
+    if target.exists() and not target.is_file():
+        raise SotddError(f"--log is {shown(target)}, which is no file: choose another.")
+    return target
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(handle, content) :]
+
+
+class _locked:  # noqa: N801  # reads as a verb
+    """Let one writer at a time add lines, where the system has locks."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __enter__(self) -> None:
+        with suppress(ImportError, OSError):
+            from fcntl import LOCK_EX, flock
+
+            flock(self._handle, LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        """The lock goes with the handle."""

@@ -1,0 +1,159 @@
+"""A gate: batches are judged against a reference, each by the same criteria."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.text import counted
+from sotdd.inputs import open_dataset
+from sotdd.inputs.data import LabelledData
+from sotdd.measure.distance import distance
+from sotdd.measure.drift import DriftReference
+from sotdd.measure.drift_reading import Reading
+from sotdd.measure.drift_values import STUCK_LEVEL
+from sotdd.measure.drift_verdict import BatchVerdict, Outcome, by_chance, by_limit, by_noise, by_values
+from sotdd.projections.recipe import Projections
+from sotdd.results.distance import Distance
+from sotdd.results.two_sample import TwoSampleTest
+from sotdd.sketches.sketch import Sketch
+
+# The level of the decision unless another is asked for.
+LEVEL = 0.05
+
+# With fewer points than this there is no telling that nothing has drifted: few would be found to differ.
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What decides: the distance, if there is a limit; otherwise a test, or noise where there are no points.
+
+    Attributes
+    ----------
+    n_batches
+        How many batches share the level, so that all of them together alarm no more often than it says.
+    limit
+        The largest distance that passes; None for no limit.
+    level
+        The level of the test; None where only the limit decides.
+    n_permutations
+        How many shuffles, or more where a level takes more.
+    fewest
+        With fewer points, a batch does not pass: there is no telling.
+    """
+
+    n_batches: int = 1
+    limit: float | None = None
+    level: float | None = LEVEL
+    n_permutations: int = 999
+    fewest: int = FEWEST
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """A reference as a gate takes it: its data, a sketch of it, or what was saved to test batches.
+
+    Attributes
+    ----------
+    name
+        What the reference is called.
+    drift
+        What batches are tested against; None for a sketch.
+    data, projections
+        Its points, and what distances from them are measured through; None where they are not there.
+    sketch
+        The sketch that was given as the reference.
+    measuring
+        Settings of `sotdd.distance`.
+    """
+
+    name: str
+    drift: DriftReference | None = None
+    data: LabelledData | None = None
+    projections: Projections | None = None
+    sketch: Sketch | None = None
+    measuring: dict[str, Any] = field(default_factory=dict)
+
+    def opened(self, batch: str, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
+        """A batch with the columns of the reference."""
+        if self.drift is not None:
+            return self.drift.opened(batch, **asked)
+        assert self.sketch is not None
+        columns = self.sketch.recipe.get("columns")
+        if not columns or any("=" in column for column in columns):  # of which some may be values of one column
+            return open_dataset(batch, **asked)
+        return Reading(columns=tuple(columns)).opened(batch, **asked)
+
+    def judged(
+        self, batch: LabelledData | Sketch, criteria: Criteria, name: str, between: str, progress: bool = False
+    ) -> BatchVerdict:
+        """What the criteria say of a batch that is open."""
+        measured = self._distance(batch, progress)
+        outcomes = [] if criteria.limit is None else [by_limit(measured, criteria.limit, between)]
+        test = None
+        if self.drift is None and criteria.limit is None:
+            outcomes.append(self._by_noise(measured, criteria, between))
+        elif self.drift is not None and criteria.level is not None:
+            assert isinstance(batch, LabelledData)
+            test = self._tested(batch, criteria, progress)
+            outcomes.append(by_chance(test, criteria.level, criteria.n_batches))
+            outcomes += self._stuck(batch, criteria)
+        return BatchVerdict(
+            name, tuple(outcomes), measured, test, batch.n_points, self._too_few(batch.n_points, criteria.fewest)
+        )
+
+    def _distance(self, batch: LabelledData | Sketch, progress: bool) -> Distance | None:
+        """The distance, with projections and unit from the reference alone; None if it is too far to measure."""
+        try:
+            if self.sketch is None and self.data is None:
+                assert self.drift is not None
+                assert isinstance(batch, LabelledData)
+                return self.drift.distance(batch)
+            given = self.sketch if self.sketch is not None else self.data
+            through = {} if self.projections is None else {"projections": self.projections}
+            return distance(given, batch, progress=progress, **through, **self.measuring)  # type: ignore[arg-type]
+        except OutOfRange:  # too far to measure is still drift
+            return None
+
+    def _tested(self, batch: LabelledData, criteria: Criteria, progress: bool) -> TwoSampleTest:
+        """The test; if no shuffle is as far and there were too few for the level, once more with enough."""
+        assert self.drift is not None
+        each = (criteria.level or LEVEL) / criteria.n_batches
+        test = self.drift.test(batch, n_permutations=criteria.n_permutations, progress=progress)
+        farthest = test.p_value <= 1 / (1 + len(test.null))
+        if farthest and not test.rejects(each):
+            test = self.drift.test(batch, n_permutations=math.ceil(1 / each), progress=progress)
+        return test
+
+    def _stuck(self, batch: LabelledData, criteria: Criteria) -> list[Outcome]:
+        """What is said of a feature that is stuck; nothing where none is."""
+        usual = None if self.drift is None else self.drift.commonest
+        stuck = None if usual is None else usual.most_stuck(batch)
+        if stuck is None:
+            return []
+        feature = f"feature {stuck.feature}" if batch.columns is None else f"column {batch.columns[stuck.feature]!r}"
+        outcome = by_values(stuck, STUCK_LEVEL / criteria.n_batches, feature)
+        return [outcome] if outcome.failed else []
+
+    def _by_noise(self, measured: Distance | None, criteria: Criteria, between: str) -> Outcome:
+        each = LEVEL / criteria.n_batches
+        if measured is None:
+            return by_noise(None, math.nan, each, between)
+        if measured.noise is None:
+            raise SotddError(
+                "these sketches do not know how far apart halves of their data are: decide by --fail-above."
+            )
+        return by_noise(measured, measured.noise.limit(1 - each), each, between)
+
+    def _too_few(self, n_points: int, fewest: int) -> str | None:
+        known = self.drift.n_points if self.drift is not None else self.sketch.n_points if self.sketch else n_points
+        for who, count in (("the reference", known), ("the batch", n_points)):
+            if count < fewest:
+                return (
+                    f"{who} has only {counted(count, 'point')}: too few to say that nothing has drifted, for which "
+                    f"{fewest:,} are asked for."
+                )
+        return None

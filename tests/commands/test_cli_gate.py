@@ -1,0 +1,212 @@
+"""The gate as a pipeline runs it: a saved reference, several batches, exit codes, JSON, the log."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd.commands.gate_log import append, read_back
+
+FEW = ("--n-permutations", "39")
+
+
+@pytest.fixture
+def files(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, size, shift in [("train", 300, 0), ("same", 80, 0), ("again", 60, 0), ("gone", 80, 3), ("five", 5, 0)]:
+        x = rng.normal(size=(size, 4))
+        rows = np.column_stack([x + np.array([shift, 0, 0, 0]), x[:, 0] > 0])
+        np.savetxt(f"{name}.csv", rows, delimiter=",", header="u,v,w,z,kind", comments="")
+    return tmp_path
+
+
+@pytest.fixture
+def reference(files, run):
+    code, said, errors = run("reference", "train.csv", "-o", "train.ref", "--label", "kind", "--n-projections", 32)
+    assert (code, errors) == (0, "")
+    assert said.startswith("train.ref: 300 points in 2 classes, 4 features\ncolumns: u, v, w, z\n")
+    assert "To check a batch: sotdd check train.ref BATCH" in said
+    return "train.ref"
+
+
+def test_a_reference_is_made_and_described(reference, run):
+    told = json.loads(run("reference", "train.csv", "-o", "b.ref", "--label", "kind", "--max-points", 50, "--json")[1])
+    assert (told["n_points"], told["n_classes"], told["columns"]) == (50, 2, ["u", "v", "w", "z"])
+    assert told["bytes"] == os.path.getsize("b.ref")
+    assert "were sampled" in told["remarks"][0]
+    made = sotdd.DriftReference.load(reference)
+    assert (made.name, made.reading.settings) == ("train.csv", {"label": "kind"})
+
+
+@pytest.mark.parametrize(
+    ("batches", "code"),
+    [(["same.csv"], 0), (["gone.csv"], 1), (["five.csv"], 2), (["missing.csv"], 2), (["same.csv", "again.csv"], 0),
+     (["same.csv", "gone.csv", "missing.csv"], 1), (["same.csv", "missing.csv"], 2)],
+)  # fmt: skip
+def test_exit_codes(reference, run, batches, code):
+    """0: passed; 1: drift, whatever else; 2: no telling. And with --json there is always one object."""
+    ended, said, errors = run("check", reference, *batches, *FEW, "--json")
+    assert ended == code
+    told = json.loads(said)
+    assert told["drifted"] is {0: False, 1: True, 2: None}[code]
+    assert told["verdict"] == {0: "passed", 1: "drift", 2: "unknown"}[code]
+    each = told["batches"] if len(batches) > 1 else [told]
+    assert [one["current"] for one in each] == batches
+    assert sum(one["verdict"] == "unknown" for one in each) == len(errors.splitlines())
+    assert all(("error" in one) == (one["verdict"] == "unknown") for one in each)
+
+
+def test_it_is_the_test_of_python(reference, run):
+    told = json.loads(run("check", reference, "again.csv", *FEW, "--json")[1])
+    kept = sotdd.DriftReference.load(reference)
+    assert told["test"] == json.loads(json.dumps(kept.test("again.csv", n_permutations=39).to_dict()))
+    assert told["distance"]["value"] == kept.distance("again.csv").value
+    by_data = json.loads(run("check", "train.csv", "again.csv", "--label", "kind", *FEW, "--json")[1])
+    assert told["distance"]["value"] == pytest.approx(by_data["distance"]["value"], rel=0.03)
+
+
+def test_several_batches_share_the_level_and_a_disaster_is_found_all_the_same(reference, run):
+    """The level of each is 5 % of 3: 39 shuffles cannot reach it, so more are made where none is as far."""
+    batches = ["same.csv", "gone.csv", "again.csv"]
+    code, said, errors = run("check", reference, *batches, *FEW)
+    assert (code, errors) == (1, "")
+    lines = said.splitlines()
+    assert lines[0].startswith("passed  same.csv: no drift at a level of 5 % over 3 batches (p = ")
+    assert lines[1].startswith("FAILED  gone.csv: drift at a level of 5 % over 3 batches (p = 0.0164")
+    assert "3 batches: 2 passed, 1 drifted" in said
+    told = json.loads(run("check", reference, *batches, *FEW, "--json")[1])
+    assert [one["test"]["n_null"] for one in told["batches"]] == [39, 60, 39]
+    assert [one["checks"][0]["limit"] for one in told["batches"]] == [pytest.approx(0.05 / 3)] * 3
+    assert run("check", reference, "gone.csv", "--p-value", "0.002", *FEW, "-q")[0] == 1  # 39 shuffles passed anything
+
+
+def test_too_few_points_do_not_pass_but_drift_is_drift(reference, run):
+    code, said, errors = run("check", reference, "five.csv", *FEW)
+    assert code == 2
+    assert "sotdd: the batch has only 5 points: too few to say that nothing has drifted, for which 10" in errors
+    assert said.startswith("unknown  no drift at a level of 5 %")
+    assert run("check", reference, "five.csv", "--min-points", 5, *FEW, "-q")[0] == 0
+    rows = np.column_stack([np.full((6, 4), 9.0), np.ones(6)])
+    np.savetxt("far.csv", rows, delimiter=",", header="u,v,w,z,kind", comments="")
+    assert run("check", reference, "far.csv", *FEW, "-q")[0] == 1
+    assert run("check", "five.csv", "same.csv", "--label", "kind", *FEW, "-q")[0] == 2  # the reference itself
+
+
+def test_a_column_that_is_stuck_is_drift(reference, run):
+    """A constant at the middle of a column moves little in any direction: 50 points of it passed in 78 of 100 cases."""
+    rows = np.loadtxt("same.csv", delimiter=",", skiprows=1)
+    rows[:40, 2] = 0.0
+    np.savetxt("stuck.csv", rows[:40], delimiter=",", header="u,v,w,z,kind", comments="")
+    code, said, errors = run("check", reference, "stuck.csv", *FEW)
+    assert (code, errors) == (1, "")
+    assert "FAILED  column 'w' is 0 in 40 of 40 points, and the reference has no value in more than " in said
+    told = json.loads(run("check", reference, "stuck.csv", "same.csv", *FEW, "--json")[1])
+    assert [one["verdict"] for one in told["batches"]] == ["drift", "passed"]
+    last = told["batches"][0]["checks"][-1]
+    assert (last["criterion"], last["failed"]) == ("values", True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "train.ref", "same.csv", "--seed", "3"], "--seed cannot be chosen for a saved reference"),
+        (["check", "train.ref", "same.csv", "--label-names", "match"], "--label-names cannot be chosen for a saved"),
+        (["check", "same.csv", "train.ref", "--label", "kind"], "'train.ref' is a reference: give it first"),
+        (["check", "train.ref", "same.csv", "--min-points", "0"], "--min-points is 0"),
+        (["check", "train.ref", "same.csv", "--report", "page.pdf"], "call it 'page.html', and print it"),
+        (["check", "train.ref", "same.csv", "--report", "nowhere/page.html"], "cannot write"),
+        (["check", "train.ref", "same.csv", "--log", "."], "--log is '.', which is no file"),
+        (["check", "train.ref", "same.csv", "--log", "nowhere/log"], "no such file or directory"),
+        (["check", "odd.ref", "same.csv"], "not a whole drift reference"),
+        (["reference", "train.csv", "-o", "train.sotdd"], "call it 'train.ref'"),
+        (["reference", "train.csv", "-o", "x.ref"], "name the labels with --label COLUMN"),
+        (["test", "same.csv", "gone.csv", "--label", "kind", "--report", "page.pdf"], "call it 'page.html'"),
+        (["explain", "same.csv", "gone.csv", "--label", "kind", "--report", "page.pdf"], "call it 'page.html'"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_2(reference, run, arguments, said):
+    with open("odd.ref", "wb") as file:
+        file.write(b"\x80\x04K\x01.")
+    code, output, errors = run(*arguments)
+    assert (code, output) == (2, "")
+    assert len(errors.splitlines()) == 1, errors
+    assert said in errors
+    if arguments[0] == "check":
+        told = json.loads(run(*arguments, "--json")[1])
+        assert (told["verdict"], told["drifted"]) == ("unknown", None)
+        assert told["error"] in errors
+
+
+# --------------------------------------------------------------------------- the log
+
+
+def test_the_log_has_a_line_for_every_batch(reference, run):
+    os.rename("same.csv", 'a "day".csv')
+    run("check", reference, 'a "day".csv', "gone.csv", "missing.csv", *FEW, "--log", "gate.log", "-q")
+    run("check", reference, "again.csv", *FEW, "--log", "gate.log", "-q")
+    with open("gate.log", encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    assert [re.search(r" verdict=(\w+) ", line)[1] for line in lines] == ["passed", "drift", "unknown", "passed"]
+    assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ verdict=", line) for line in lines)
+    assert ' batch="a \\"day\\".csv" reference=train.ref points=80 distance=' in lines[0]
+    assert re.search(r" p=0\.0163934 level=0\.0166667 ", lines[1])
+    assert lines[2].endswith('error="there is no file missing.csv: check the path."')
+    entries = read_back("gate.log", reference)
+    assert [entry["batch"] for entry in entries] == ['a "day".csv', "gone.csv", "missing.csv", "again.csv"]
+    assert read_back("gate.log", "other.ref") == []
+
+
+def test_lines_of_many_writers_do_not_mix(tmp_path):
+    path = tmp_path / "log"
+    code = (
+        "import sys; from pathlib import Path; from sotdd.commands.gate_log import append\n"
+        "for k in range(100): append(Path(sys.argv[1]), [f'{sys.argv[2] * 300} {k}\\n'] * 3)"
+    )
+    writers = [subprocess.Popen([sys.executable, "-c", code, path, letter]) for letter in "abc"]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    lines = path.read_text().splitlines()
+    assert len(lines) == 900
+    assert all(re.fullmatch(r"(a{300}|b{300}|c{300}) \d+", line) for line in lines)
+
+
+def test_a_line_that_was_cut_short_is_left_alone(tmp_path):
+    path = tmp_path / "log"
+    path.write_text("2026-01-01T00:00:00Z verdict=pas")
+    append(path, ["2026-01-02T00:00:00Z verdict=drift reference=r\n"])
+    assert path.read_text().splitlines()[1] == "2026-01-02T00:00:00Z verdict=drift reference=r"
+    path.write_bytes(path.read_bytes() + b'\xff\x00 = "\nverdict=drift reference="r\n')
+    assert [entry["date"] for entry in read_back(path, "r")] == ["2026-01-02T00:00:00Z"]
+
+
+# --------------------------------------------------------------------------- how often it is right
+
+
+def draws(rng, n, law):
+    return {
+        "one feature, t3": lambda: (rng.standard_t(3, size=(n, 1)), rng.integers(2, size=n)),
+        "200 classes": lambda: (rng.normal(size=(n, 3)), rng.integers(200, size=n)),
+    }[law]()
+
+
+@pytest.mark.parametrize("law", ["one feature, t3", "200 classes"])
+def test_clean_batches_pass_and_disasters_do_not(law):
+    """Of 24 clean commands at 5 % more than 5 fail once in 1,300; every disaster is found, at any size."""
+    from benchmarks.gate import gate_of, verdict
+
+    clean, disasters = [], []
+    for seed in range(8):
+        rng = np.random.default_rng([seed, len(law)])
+        gate = gate_of(draws(rng, 100, law), seed)
+        clean += [verdict(gate, [draws(rng, 12, law)], 39), verdict(gate, [draws(rng, 80, law)], 39)]
+        clean.append(verdict(gate, [draws(rng, 30, law), draws(rng, 40, law), draws(rng, 20, law)], 39))
+        if seed < 2:
+            x, y = draws(rng, 25, law)
+            disasters += [verdict(gate, [draws(rng, 20, law), (x + 8, y)], 39), verdict(gate, [(50 * x + 9, y)], 39)]
+    assert clean.count("drift") <= 5
+    assert set(clean) <= {"passed", "drift"}
+    assert set(disasters) == {"drift"}

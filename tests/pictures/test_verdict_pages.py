@@ -1,0 +1,227 @@
+"""The pages of a gate, a test and an explanation as files; in a browser they are in ``test_verdict_browser.py``."""
+
+import contextlib
+import io
+import json
+import re
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+import sotdd
+from pictures.test_report import HOSTILE, Page
+from sotdd.measure.drift_verdict import BatchVerdict, Outcome
+from sotdd.pictures.gate_page import GateRun, gate_page
+from sotdd.pictures.short_names import short_names
+from sotdd.pictures.verdict_charts import Point, history_chart
+
+NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def tables(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, size, shift in [("train", 200, 0), ("same", 60, 0), ("gone", 70, 3)]:
+        x = rng.normal(size=(size, 3))
+        rows = np.column_stack([x + np.array([shift, 0, 0]), x[:, 0] > 0])
+        np.savetxt(f"{name}.csv", rows, delimiter=",", header="u,v,w,kind", comments="")
+    return tmp_path
+
+
+def read(path):
+    """The texts of a page, its numbers, and its code, as a reader would copy it."""
+    page = Page(path)
+    assert len(page.scripts) == 1  # of numbers: the page runs nothing
+    assert all(link.startswith(("#", "data:")) for link in page.links)
+    code = [text for text in page.texts if text.startswith("import sotdd")]
+    return " ".join(" ".join(page.texts).split()), json.loads(page.scripts[0]), code[0] if code else None
+
+
+def executed(code):
+    assert "..." not in code
+    room = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(code, room)  # the very thing to test
+    return room
+
+
+FEW = ("--n-permutations", 39)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [[], ["--seed", 4, "--p", 1, "--scale", "none"], ["--label-law", "quantiles", "--max-points", 50],
+     ["--label-names", "match", "--features", "u+w"]],
+    ids=["default", "seed p scale", "label law", "names"],
+)  # fmt: skip
+def test_the_python_on_the_page_of_a_gate_gives_its_numbers(tables, run, settings):
+    arguments = ["train.csv", "same.csv", "gone.csv", "--label", "kind", *FEW, "--n-projections", 64, *settings]
+    code, out, said = run("check", *arguments, "--report", "page.html", "--json")
+    assert code == 1, said
+    told = json.loads(out)
+    text, data, python = read(tables / "page.html")
+    assert "1 of 2 batches has drifted from train.csv: gone.csv." in text
+    found = executed(python)["results"]
+    for batch, numbers in zip(told["batches"], found.values(), strict=True):
+        assert numbers == (batch["test"]["p_value"], batch["distance"]["value"])
+    assert [(one["p_value"], one["distance"]) for one in data["batches"]] == list(found.values())
+
+
+def test_the_python_on_the_pages_of_saved_references_and_sketches(tables, run):
+    run("reference", "train.csv", "-o", "train.ref", "--label", "kind", "--n-projections", 32)
+    run("sketch", "train.csv", "-o", "train.sotdd", "--label", "kind", "--n-projections", 64)
+    told = json.loads(run("check", "train.ref", "gone.csv", *FEW, "--report", "page.html", "--json")[1])
+    text, _, python = read(tables / "page.html")
+    assert executed(python)["results"] == {"gone.csv": (told["test"]["p_value"], told["distance"]["value"])}
+    assert "gone.csv has drifted from train.ref." in text
+    line = ["check", "train.sotdd", "same.csv", "gone.csv", "--label", "kind", "--report", "page.html", "--json"]
+    told = json.loads(run(*line)[1])
+    text, _, python = read(tables / "page.html")
+    assert list(executed(python)["results"].values()) == [one["distance"]["value"] for one in told["batches"]]
+    assert "beyond noise (floor " in text
+    assert "decided by noise" in text
+
+
+@pytest.mark.parametrize("settings", [[], ["--seed", 4, "--statistic", "balanced", "--p", 1], ["--max-points", 40]])
+def test_the_python_on_the_page_of_a_test_gives_its_numbers(tables, run, settings):
+    code, out, said = run(
+        "test", "train.csv", "gone.csv", "--label", "kind", *FEW, *settings, "--report", "p.html", "--json"
+    )
+    assert code == 0, said
+    told = json.loads(out)
+    text, data, python = read(tables / "p.html")
+    result = executed(python)["result"]
+    assert (result.p_value, result.distance) == (told["p_value"], told["distance"])
+    assert data["p_value"] == told["p_value"]
+    assert "train.csv and gone.csv are not samples of one source." in text
+    assert f"(p = {result.p_value:.3g})" in text
+
+
+def test_the_python_on_the_page_of_an_explanation_gives_its_numbers(tables, run):
+    line = [
+        "explain",
+        "train.csv",
+        "gone.csv",
+        "--label",
+        "kind",
+        "--n-projections",
+        64,
+        "--seed",
+        2,
+        "--estimator",
+        "plain",
+    ]
+    told = json.loads(run(*line, "--report", "p.html", "--title", "A <b>title</b>", "--json")[1])
+    text, data, python = read(tables / "p.html")
+    why = executed(python)["why"]
+    assert data["distance"] == why.distance.value == told["distance"]["value"]
+    assert "A <b>title</b>" in text
+    assert "train.csv and gone.csv differ beyond noise" in text
+    assert f"samples of one source would be {why.distance.noise.value:.3g} apart" in text
+    for line in why.lines(1):
+        assert f"{line.share:.0%}" in text
+
+
+def test_a_page_says_what_each_dataset_is(tables, run):
+    run("check", "train.csv", "gone.csv", "--label", "kind", *FEW, "--n-projections", 64, "--report", "page.html")
+    text, _, _ = read(tables / "page.html")
+    u = np.loadtxt("gone.csv", delimiter=",", skiprows=1)[:, 0]
+    assert f"{u.min():.4g} to {u.max():.4g}" in text
+    for said in (
+        "200", "70", "p-value by itself", "Which classes it comes from", f"sotdd {sotdd.__version__}", "fingerprint",
+        "at a level of 5 %", "points it takes to pass", "by chance",
+    ):  # fmt: skip
+        assert said in text, said
+
+
+def test_python_writes_the_pages_too(rng, tmp_path):
+    x, y = rng.normal(size=(60, 3)), rng.integers(2, size=60)
+    data = {"mine": (x, y), HOSTILE: (x + 3, y)}
+    test = sotdd.test(*data.values(), n_permutations=19)
+    text, _, code = read(sotdd.report(test, tmp_path / "t.html", datasets=data, title=HOSTILE))
+    assert HOSTILE in text
+    assert code is None  # the settings of the call are not known
+    text, told, _ = read(sotdd.report(sotdd.explain(*data.values(), n_projections=32), tmp_path / "e.html"))
+    assert told["within_noise"] is False
+    assert "a and b differ beyond noise" in text
+    for settings, said in [
+        ({"explanations": "all"}, "explanations are given with a result that is no matrix"),
+        ({"datasets": [x]}, "datasets has 1 dataset: expected the two"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.report(test, tmp_path / "x.html", **settings)
+    for name in ("x.pdf", "x.PDF", "x.docx"):
+        with pytest.raises(sotdd.SotddError, match=r"the report is a web page; call it 'x.html'"):
+            sotdd.report(test, tmp_path / name)
+
+
+# --------------------------------------------------------------------------- words
+
+
+def failed(name, p=0.001):
+    return BatchVerdict(name, (Outcome("p_value", p, 0.05, True, "drift at a level of 5 %"),), n_points=9)
+
+
+def passed(name):
+    return BatchVerdict(name, (Outcome("p_value", 0.5, 0.05, False, "no drift"),), n_points=9)
+
+
+def unknown(name):
+    return BatchVerdict(name, error="there is no file.")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        ([passed("a/x.csv")], "No drift was found: x.csv is like r.ref."),
+        ([failed("a/x.csv")], "x.csv has drifted from r.ref."),
+        ([unknown("a/x.csv")], "There is no telling whether x.csv has drifted from r.ref."),
+        ([passed("x.csv"), passed("y.csv")], "No drift was found: all 2 batches are like r.ref."),
+        ([passed("x.csv"), failed("y.csv"), failed("z.csv")], "2 of 3 batches have drifted from r.ref: y.csv, z.csv."),
+        ([passed("x.csv"), unknown("y.csv")], "There is no telling of 1 of 2 batches; no drift was found in others."),
+    ],
+)
+def test_the_verdict_is_one_sentence(verdicts, said):
+    page = gate_page(GateRun("data/r.ref", verdicts, [None] * len(verdicts)))
+    assert page.sentence == said
+    html = page.html(NOW)
+    assert "1 March 2026, 09:30 UTC" in html
+    assert said in html
+
+
+def test_names_are_short_and_unique():
+    long = "/very/long/" + "x" * 90 + ".csv"
+    names = short_names(
+        ["/data/2024/train.csv", "/data/2025/train.csv::label=kind", long, long, "a.csv::name=mine", "1/2"]
+    )
+    assert names[:2] == ["2024/train.csv", "2025/train.csv"]
+    assert names[4:] == ["mine", "1/2"]
+    assert len(set(names)) == 6
+    assert max(map(len, names)) <= 44
+    page = gate_page(GateRun(long, [failed(long), failed(HOSTILE)], [None, None])).html(NOW)
+    visible = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+    assert "x" * 60 not in visible
+    assert HOSTILE not in page
+
+
+def test_the_history_of_a_log_comes_first():
+    earlier = [
+        {"date": "2026-02-28T09:00:00Z", "batch": "b/old.csv", "verdict": "passed", "distance": "0.25", "p": "0.7"},
+        {"date": "2026-02-28T10:00:00Z", "batch": "b/odd.csv", "verdict": "drift", "distance": "nonsense"},
+    ]
+    page = gate_page(GateRun("r.ref", [passed("new.csv")], [None], history=earlier)).html(NOW)
+    assert page.index("3. new.csv") < page.index("1. old.csv") < page.index("2. odd.csv")
+    assert "<title>old.csv: 0.25, passed</title>" in page
+    assert "Over time" not in gate_page(GateRun("r.ref", [passed("new.csv")], [None])).html(NOW)
+
+
+def test_a_chart_is_within_its_frame():
+    points = [Point(str(k), "passed", 10.0**k, (0.1, 1.0)) for k in range(-3, 4)] + [Point("x", "unknown", None)]
+    chart = history_chart(points, 5000.0, "label")
+    assert "limit 5e+03" in chart
+    for width, drawn in re.findall(r'viewBox="0 0 (\d+) 250"(.*?)</svg>', chart, flags=re.DOTALL):
+        places = [float(x) for x in re.findall(r'c?x="([\d.]+)"', drawn)]
+        heights = [float(y) for y in re.findall(r'cy="([\d.]+)"', drawn)]
+        assert max(places) <= float(width)
+        assert 0 <= min(heights) <= max(heights) <= 250

@@ -3,7 +3,7 @@
 - **whole**: the sentence encoder's embedding of both texts as one.
 - **two**: the embeddings u, v of the two texts side by side; v is zero where there is one text.
 - **difference**: |u − v|. **product**: u · v, number by number. **relation**: both.
-- **words**: hashed words, by rarity, brought to 256 numbers. **word pairs**: the same of pairs, one word from each text.
+- **words**: hashed words, by rarity, brought to 256 numbers. **word pairs**: the same of pairs, a word from each text.
 - **gradient**: how the example would move its input, by a linear head fitted to the task: Σ_c (1[y = c] − P(c)) w_c
   on u, v, |u − v| and u · v. The head is fitted to one half of the examples and read on the other.
 """

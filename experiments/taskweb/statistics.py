@@ -6,13 +6,13 @@ source for itself. Scores of methods are (methods, sources, targets), higher for
 - **Headline**: the mean score over the nine model settings, for each seed; the settings stand beside it one by one.
 - **ρ**: Spearman's, among the 21 sources of a target, averaged over targets.
 - **Interval**: 95 %, percentile, by a bootstrap over sources and targets at once, the same resamples for all methods.
-- **p**: by shuffling the names of sources, the same for all targets. A shuffle gives some source the name of the target,
-  and gives the target's place to some source; both are left out, so shuffles have one source less and p errs to the
-  high side. **p of the best**: the share of shuffles in which any of the methods (rules apart) has a ρ as large as the
-  largest: it allows for how many methods were tried.
+- **p**: by shuffling the names of sources, the same for all targets. A shuffle gives some source the name of the
+  target, and gives the target's place to some source; both are left out, so shuffles have one source less and p errs
+  to the high side. **p of the best**: the share of shuffles in which any of the methods (rules apart) has a ρ as
+  large as the largest: it allows for how many methods were tried.
 - **Other kinds**: ρ among the sources of another kind than the target's (inference, paraphrase, ...).
 - **Regret, saved, partial ρ, ceiling**: as there. The partial ρ holds fixed the source's number of classes, its number
-  of texts at hand (250 to 2,000; how many it was trained on is not known) and its mean on the other targets.
+  of texts at hand (250 to 600; how many it was trained on is not known) and its mean on the other targets.
 - A method is **better** than s-OTDD on whole texts where its ρ is larger by 0.05 and the paired interval has no 0.
 """
 
@@ -22,14 +22,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from experiments.foretell.statistics import Judged, correlations
 from experiments.foretell.statistics import partial as _partial
 
 Floats = NDArray[np.float64]
 
-RESAMPLES = 1000  # and as many shuffles
+RESAMPLES = 400  # and as many shuffles
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +50,7 @@ class Transfers:
     @property
     def mean(self) -> Floats:
         """Over the seeds that have a score: (sources, targets)."""
-        there = np.isfinite(self.score)
-        total = np.where(there, self.score, 0).sum(axis=0)
-        return np.where(there.any(axis=0), total / np.maximum(there.sum(axis=0), 1), np.nan)
+        return over_seeds(self.score)
 
     def on_others(self) -> Floats:
         """A source's mean on the targets other than this one, each as it stands among the sources there."""
@@ -62,6 +59,13 @@ class Transfers:
         filled = np.where(there, standing, 0)
         others = filled.sum(axis=1, keepdims=True) - filled
         return np.asarray(others / np.maximum(1, there.sum(axis=1, keepdims=True) - there))
+
+
+def over_seeds(score: Floats) -> Floats:
+    """The mean over axis 0 of what is there, NaN where nothing is."""
+    there = np.isfinite(score)
+    total = np.where(there, score, 0).sum(axis=0)
+    return np.where(there.any(axis=0), total / np.maximum(there.sum(axis=0), 1), np.nan)
 
 
 def within(scores: Floats, truth: Floats) -> Floats:
@@ -143,12 +147,7 @@ def ceiling(score: Floats, splits: int = 70, seed: int = 0) -> float:
     found = []
     for _ in range(splits):
         order = rng.permutation(seeds)
-        first, second = (np.nanmean(score[part], axis=0) for part in np.array_split(order, 2))
+        first, second = (over_seeds(score[part]) for part in np.array_split(order, 2))
         found.append(float(np.nanmean(within(first[None], second))))
     r = max(0.0, float(np.mean(found)))
     return float(np.sqrt(2 * r / (1 + r)))
-
-
-def ranks(values: Floats) -> Floats:
-    """Ranks of the sources of each target, NaN where there is none; ties share."""
-    return np.asarray(rankdata(values, axis=0, nan_policy="omit"))

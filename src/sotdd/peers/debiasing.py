@@ -36,17 +36,23 @@ class Halves:
     power: float
 
     @classmethod
-    def of(cls, points: Points, seed: int, power: Power) -> Halves:
-        """Deal the points at random to two sides; one is left out where their number is odd.
+    def of(cls, points: Points, size: int, seed: int, power: Power) -> Halves:
+        """Deal points at random to two sides of this size.
 
         Datasets of one size are dealt alike, as they are sampled alike.
         """
-        if len(points) < 2:
-            raise SotddError(f"debias needs two points of each dataset and {points.name!r} has one: pass debias=None.")
         rows = generator(seed, Stream.DEBIASING_HALVES, 0).permutation(len(points))
-        size = len(points) // 2
         first, second = points.rows(np.sort(rows[:size])), points.rows(np.sort(rows[size : 2 * size]))
         return cls(first, second, power(first, second))
+
+
+def common_size(a: Points, b: Points) -> int:
+    """How many points a half has: as many for both datasets, since the floor depends on the size."""
+    size = min(len(a), len(b)) // 2
+    if size == 0:
+        alone = a if len(a) < 2 else b
+        raise SotddError(f"debias needs two points of each dataset and {alone.name!r} has one: pass debias=None.")
+    return size
 
 
 def debiased(a: Halves, b: Halves, power: Power, how: Debias, p: float) -> float:

@@ -11,9 +11,10 @@ import numpy as np
 from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_count, check_order, check_positive, check_seed
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Report
+from sotdd.basics.text import counted
 from sotdd.inputs.data import LabelledData
 from sotdd.peers.call import Distances, Pairs, peer
-from sotdd.peers.debiasing import Debias, Halves, debiased
+from sotdd.peers.debiasing import Debias, Halves, common_size, debiased
 from sotdd.peers.label_distances import Inner, exact_transport, label_distances
 from sotdd.peers.loading import Loaded
 from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
@@ -68,12 +69,12 @@ def otdd(
     debias
         None for the distance between the points at hand, which is large even between two samples of one source:
         points in many dimensions have no near neighbours. Otherwise this sampling floor is taken off: each dataset
-        is dealt at random to two halves, halves of different datasets are compared, and the mean distance between
-        the halves of one dataset is subtracted: "difference". "powers" subtracts the p-th powers, squares at p = 2,
-        and takes the root. What would be negative is 0, and a remark says by how much. Cost: four transports of half
-        of the points, about half of the time of one of all of them; with ``max_points``, twice as many points are
-        drawn and each transport has ``max_points`` of them: four times the time. In `sotdd.pairwise` a dataset's
-        halves are compared once. ``label_distances`` is then None.
+        is dealt at random to two halves, as large as half of the smaller dataset; halves of different datasets are
+        compared, and the mean distance between the halves of one dataset is subtracted: "difference". "powers"
+        subtracts the p-th powers, squares at p = 2, and takes the root. What would be negative is 0, and a remark
+        says by how much. Cost: four transports of half of the points, about half of the time of one of all of them;
+        with ``max_points``, twice as many points are drawn and each transport has ``max_points`` of them: four times
+        the time. In `sotdd.pairwise` a dataset's halves are compared once. ``label_distances`` is then None.
     max_points
         Take a random sample of at most this many points of each dataset.
 
@@ -95,7 +96,7 @@ def otdd(
     >>> sotdd.peers.otdd(a, b), sotdd.peers.otdd(a, c)
     (5.816 (OTDD, exact labels, p=2), 8.614 (OTDD, exact labels, p=2))
     >>> sotdd.peers.otdd(a, c, debias="powers")
-    6.332 (OTDD, exact labels, debiased (powers), p=2); halves of 200 and 200 points were compared
+    6.332 (OTDD, exact labels, debiased (powers), p=2); halves of 200 points were compared
     """
     p = check_order(p)
     check_choice(outer, "outer", ("exact", "sinkhorn"))
@@ -144,18 +145,27 @@ def _without_floors(
         heard.extend(solution.remarks)
         return solution.total
 
-    halves = {
-        place: Halves.of(loaded.points[place], seed, power) for place in sorted({i for pair in pairs for i in pair})
-    }
-    of_halves = tuple(heard)
+    floors: dict[tuple[int, int], tuple[Halves, tuple[str, ...]]] = {}
+
+    def halves(place: int, size: int) -> Halves:
+        """Those of a dataset, compared once for every size; what was remarked on them is heard again."""
+        if (place, size) in floors:
+            heard.extend(floors[place, size][1])
+        else:
+            before = len(heard)
+            made = Halves.of(loaded.points[place], size, seed, power)
+            floors[place, size] = made, tuple(heard[before:])
+        return floors[place, size][0]
+
     distances = {}
     for done, (i, j) in enumerate(pairs, 1):
         heard.clear()
-        value = debiased(halves[i], halves[j], power, debias, p)
-        remarks = [f"halves of {len(halves[i].first):,} and {len(halves[j].first):,} points were compared"]
+        size = common_size(loaded.points[i], loaded.points[j])
+        value = debiased(halves(i, size), halves(j, size), power, debias, p)
+        remarks = [f"halves of {counted(size, 'point')} were compared"]
         if value < 0:
             remarks.append(f"{-value:.4g} below the sampling floor, which counts as 0")
-        remarks += [*dict.fromkeys((*of_halves, *heard))]
+        remarks += dict.fromkeys(heard)
         named = f"{method}, debiased ({debias})"
         distances[i, j] = loaded.distance((i, j), max(0.0, value), named, p=p, remarks=tuple(remarks))
         report(done, len(pairs))

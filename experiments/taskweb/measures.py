@@ -106,25 +106,24 @@ MEASURES: dict[str, Measure] = {
     "OTDD": _pairwise(method="otdd", slow=True),
     "OTDD, debiased": _pairwise(method="otdd", debias="powers"),
     "OTDD, Gaussian": _pairwise(method="otdd-gaussian", slow=True),
-    "WTE": _pairwise(method="wte", slow=True, n_reference=100),
     "CHSW": _pairwise(method="chsw", slow=True),
     "cosine of means": _cosine(_mean),
     "cosine of mean squares": _cosine(_squares),
     "LEEP of a linear head": _leep,
 }
-# Squares of gradients are a task's Fisher information; squares of other features mean little.
-_ONLY = {"cosine of mean squares": ("gradient",)}
-_NOT = {"LEEP of a linear head": ("gradient", "words", "word pairs")}
+# Squares of gradients are a task's Fisher information; squares of other features mean little. Slow methods see some of
+# the features.
+_SLOW = ("whole", "difference", "word pairs", "gradient")
+_ONLY = {
+    "cosine of mean squares": ("gradient",),
+    "LEEP of a linear head": ("whole", "two", "difference", "product", "relation"),
+    **dict.fromkeys(("OTDD", "OTDD, debiased", "OTDD, Gaussian", "CHSW"), _SLOW),
+}
 
 
 def columns(features: tuple[str, ...] = FEATURES) -> list[tuple[str, str]]:
-    """Pairs of a feature and a method that are measured."""
-    return [
-        (feature, name)
-        for feature in features
-        for name in MEASURES
-        if feature in _ONLY.get(name, features) and feature not in _NOT.get(name, ())
-    ]
+    """Pairs of a feature and a method that are measured, by feature."""
+    return [(feature, name) for feature in features for name in MEASURES if feature in _ONLY.get(name, features)]
 
 
 def run(features: Mapping[str, Mapping[str, Floats]], tasks: Mapping[str, Task], sizes: Sizes, path: Path) -> None:

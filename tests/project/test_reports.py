@@ -1,4 +1,4 @@
-"""What the page of the paper's experiments says: verdicts allow for both samples, seeds are counted, nothing is empty."""
+"""The page of the experiments: verdicts allow for both samples, seeds are counted, no line is empty."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from scipy import stats
 
 pytest.importorskip("torch", reason="the experiments train networks: needs torch")
 
-from experiments import page, reports, verdicts  # noqa: E402
-from experiments.correlate import Correlation  # noqa: E402
+from experiments import page, reports, verdicts
+from experiments.correlate import Correlation
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")

@@ -145,6 +145,7 @@ def test_all_of_it_runs_at_its_smallest(tmp_path, rng, monkeypatch):
     _write(tmp_path / tasks.TEXTS, texts)
     _write(tmp_path / tasks.TRANSFERS, transfers)
     monkeypatch.setattr(features, "_encoded", lambda part, length: rng.normal(size=(len(part), 8)).astype(np.float32))
+    monkeypatch.setattr(features, "_NUMBERS", 8)
     from experiments.taskweb.__main__ import main
 
     folders = ["--data", str(tmp_path), "--cache", str(tmp_path), "--results", str(tmp_path)]

@@ -18,6 +18,7 @@ WORDS = {
     "not shown": "the paper gives no number, and the interval here holds 0",
     "opposite": "the interval lies on the other side of 0",
 }
+_ASSUMED = 20  # pairs, where the paper does not say: the fewest that it has elsewhere
 _SURE = 1.96  # standard errors: 95 %
 _LARGEST = 0.995  # coefficients of few resampled pairs may be 1, which has no Fisher transform
 
@@ -71,11 +72,11 @@ def beside_paper(experiment: str, quantity: str, here: Correlation) -> str:
 
 
 def beside(here: Correlation, paper: tuple[float, float], pairs: int | None) -> str:
-    """Compare on Fisher's scale, where the paper's error is that of so many independent pairs, if it says how many."""
+    """Compare on Fisher's scale, where the paper's error is that of so many independent pairs."""
     near = min(paper, key=lambda value: abs(value - here.value))
     near = here.value if paper[0] <= here.value <= paper[1] else near
     error = (_fisher(here.high) - _fisher(here.low)) / (2 * _SURE)
-    theirs = math.sqrt(1.06 / (pairs - 3)) if pairs else 0.0  # 1.06: of ranks
+    theirs = math.sqrt(1.06 / ((pairs or _ASSUMED) - 3))  # 1.06: of ranks
     apart = (_fisher(here.value) - _fisher(near)) * math.copysign(1, near)
     if abs(apart) <= _SURE * math.hypot(error, theirs):
         return "undecided" if here.low <= 0 <= here.high else on_its_own(here, near)

@@ -156,8 +156,13 @@ def _settled(rows: Sequence[Mapping[str, str]]) -> list[Line]:
         r = [float(row["r"]) for row in mine if row["projections"] == str(count)]
         verdict = "confirmed" if min(r) >= _ENOUGH else "weaker" if max(r) < _ENOUGH else "undecided"
         what = f"{_NAMES[name]}, {count:,} projections against {counts[-1]:,}"
-        found.append(Line(what, "settled (Figure 4)", f"r {min(r):.2f} to {max(r):.2f}", verdict))
+        found.append(Line(what, "settled (Figure 4)", f"r {_range(r)}", verdict))
     return found
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _settling(rows: Sequence[Mapping[str, str]]) -> Iterator[Line]:
@@ -167,7 +172,7 @@ def _settling(rows: Sequence[Mapping[str, str]]) -> Iterator[Line]:
             cells = []
             for count in sorted({int(row["projections"]) for row in mine}):
                 found = [float(row["r"]) for row in mine if row["projections"] == str(count)]
-                cells.append(f"{count:,}: {min(found):.2f} to {max(found):.2f}")
+                cells.append(f"{count:,}: {_range(found)}")
             yield Line(f"{_NAMES[name]}, {what}: r", "–", "; ".join(cells))
 
 

@@ -100,7 +100,10 @@ def _claims(sections: list[Section]) -> str:
         for place, line in enumerate(section.claims):
             # The name of an experiment stands once, before the first of its claims.
             title = f"[{section.title}](#{anchor(section.title)}): " if place == 0 else ""
-            table.append(f"| {title}{line.what} | {line.paper} | {line.here} | **{line.verdict}** |")
+            here = re.sub(
+                r"\[.*?\]", lambda found: found[0].replace(" ", "\u00a0"), line.here
+            )  # an interval on one line
+            table.append(f"| {title}{line.what} | {line.paper} | {here} | **{line.verdict}** |")
     return "\n".join(table)
 
 

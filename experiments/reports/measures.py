@@ -67,9 +67,9 @@ def _follows(rows: Sequence[Mapping[str, str]], name: str, most: int) -> Iterato
     """The claim of the paper, on random subsets; and what it is meant for, on pairs that differ."""
     for group, what, paper in (
         ("random", "random subsets of {}, s-OTDD with OTDD", "strong (Figure 2)"),
-        ("different", "pairs of {} that differ", "–"),
+        ("different", "pairs of {} that differ, s-OTDD with OTDD", "–"),
     ):
-        for reference, said in {EXACT: "", SQUARES: ", OTDD without its sampling floor"}.items():
+        for reference, said in {EXACT: "", SQUARES: " without its sampling floor"}.items():
             row = one(rows, data=name, pairs=group, method=SOTDD, projections=most, reference=reference)
             if row is not None and (group, reference) != ("random", SQUARES):
                 rho = coefficient(row, "rho")

@@ -20,6 +20,7 @@ from sotdd.results.distance import Distance
 from sotdd.results.drawing import picture
 from sotdd.results.explanation_parts import Parts
 from sotdd.results.explanation_text import Line, as_rich, as_text
+from sotdd.results.feature_shares import FeatureShares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +50,8 @@ class Explanation:
     resampled
         (2, S) W_p^p between random halves of the points of each, with labels and without, through the first
         projections: how both vary together from sample to sample.
+    by_feature
+        Which features make the distance between the points, by name: shares, errors, and what is beyond noise.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class Explanation:
     by_class: ClassComparison
     matches: ClassMatches
     resampled: NDArray[np.float64]
+    by_feature: FeatureShares
 
     # ------------------------------------------------------------------ features and labels
 
@@ -266,6 +270,7 @@ class Explanation:
             "raw_features": json_number(self.raw_features),
             "raw_labels": json_number(self.raw_labels),
             "share_stderr": json_number(self.share_stderr),
+            "by_feature": self.by_feature.to_dict(),
             "class_distances": self.class_distances.tolist(),
             "class_stderr": [[json_number(cell) for cell in row] for row in self.by_class.stderr.tolist()],
             "coupling": self.coupling.tolist(),

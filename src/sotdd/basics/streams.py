@@ -23,6 +23,7 @@ class Stream(IntEnum):
     FEATURE_ROWS = 20  # points that features are compared on, by dataset
     FEATURE_DIRECTIONS = 21  # that features are compared along
     FEATURE_SPLITS = 22  # those points dealt to two sides, by split
+    FEATURE_TIES = 24  # the order of equal values, by feature
     FEATURE_HALVES = 23  # half of those points of each side, by sample
 
 

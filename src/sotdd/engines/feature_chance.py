@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from sotdd.basics.streams import Stream, generator
 from sotdd.engines.cpu.workers import Workers
@@ -50,22 +51,22 @@ def features_by_chance(
 ) -> FeatureChance:
     """Compare both sides of a pool with sides that its points are dealt out to, feature by feature and together.
 
-    A feature is looked at by its transport cost, which sees few far values, and by its ranks, which see all others
-    whatever the tails. Together they are looked at with every feature brought to the same distribution on both sides.
+    A feature is looked at by ranks, whatever its tails: by all gaps between distribution functions, and by the largest,
+    which sees few far values. Together features are looked at with each brought to the same distribution on both sides.
     """
     sides = _sides(pool.side, n_splits, seed)
-    costs, ranks = _statistics(pool.values, pool.order, sides, p, workers)
+    sums, largest = _ranks(pool, sides, workers)
     matched = pool.points - pool.gaps(pool.side, workers).T
     along = np.ascontiguousarray(theta[:_DIRECTIONS] @ matched.T)
-    sliced = _statistics(*sorted_columns(along, workers), sides, p, workers)[0].mean(axis=0)
-    table = [*costs, *ranks, sliced]
+    sliced = _costs(*sorted_columns(along, workers, seed), sides, p, workers).mean(axis=0)
+    table = [*sums, *largest, sliced]
     correlated = _correlations(pool, sides, workers)
     if correlated is not None:
         table.append(correlated.largest)
     scores = _scores(np.array(table))
     beyond = scores[:, 1:].max(axis=0)
     p_values = (1 + (beyond[None, :] >= scores[:, :1]).sum(axis=1)) / scores.shape[1]
-    d = len(costs)
+    d = len(sums)
     together = float(p_values[2 * d :].min()) if d > 1 else 1.0
     pairs = correlated.pairs(level) if correlated is not None and together <= level else []
     return FeatureChance(np.minimum(p_values[:d], p_values[d : 2 * d]), together, pairs)
@@ -106,8 +107,7 @@ def _correlations(pool: FeaturePool, sides: Sides, workers: Workers) -> _Correla
     scores = np.empty(pool.points.shape, np.float32)
     for side in (0, 1):
         members = np.flatnonzero(pool.side == side)
-        ranks = np.argsort(np.argsort(pool.points[members], axis=0, kind="stable"), axis=0, kind="stable")
-        scores[members] = ndtri((ranks + 0.5) / len(members))
+        scores[members] = ndtri((rankdata(pool.points[members], axis=0) - 0.5) / len(members))
     chosen = _evenly(pool.side, rows)
     scores, dealt = scores[chosen], sides[:, chosen]
 
@@ -147,20 +147,31 @@ def _sides(side: Sides, n_splits: int, seed: int) -> Sides:
     return np.stack([side, *dealt])
 
 
-def _statistics(
-    values: Floats, order: NDArray[np.int32], sides: Sides, p: float, workers: Workers
-) -> tuple[Doubles, Doubles]:
-    """(d, 1 + S) transport costs and statistics of ranks of every column."""
+def _ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> tuple[Doubles, Doubles]:
+    """(d, 1 + S) two statistics of the ranks of every column."""
     from sotdd.kernels import columns
 
-    costs, ranks = np.empty((2, len(values), len(sides)))
-    sizes = sizes_of(sides[0])
+    sums, largest = np.empty((2, len(pool.values), len(sides)))
+    sizes = sizes_of(pool.side)
 
     def work(part: slice) -> None:
-        columns.split_columns(values[part], order[part], sides, sizes, p, costs[part], ranks[part])
+        columns.split_ranks(pool.values[part], pool.order[part], sides, sizes, sums[part], largest[part])
 
-    workers.each(work, parts_of(len(values), _COLUMNS))
-    return costs, ranks
+    workers.each(work, parts_of(len(sums), _COLUMNS))
+    return sums, largest
+
+
+def _costs(values: Floats, order: NDArray[np.int32], sides: Sides, p: float, workers: Workers) -> Doubles:
+    """(B, 1 + S) transport costs of every row."""
+    from sotdd.kernels import columns
+
+    costs, sizes = np.empty((len(values), len(sides))), sizes_of(sides[0])
+
+    def work(part: slice) -> None:
+        columns.split_costs(values[part], order[part], sides, sizes, p, costs[part])
+
+    workers.each(work, parts_of(len(costs), _COLUMNS))
+    return costs
 
 
 def _scores(table: Doubles) -> Doubles:

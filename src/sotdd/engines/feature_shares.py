@@ -30,18 +30,24 @@ Floats = NDArray[np.float32]
 Sides = NDArray[np.uint8]
 
 # Values that a pool holds, and rows of each dataset, at least and at most: more tell features apart no better.
-_VALUES = 1 << 23
-_FEWEST_ROWS, _MOST_ROWS = 64, 10_000
+_VALUES = 1 << 22
+_FEWEST_ROWS, _MOST_ROWS = 64, 5_000
 
-# Directions that shares are means over, in groups that are left out in turn for their error.
+# Columns are summed up where there are no more than this.
+_MOST_SUMMARISED = 2048
+
+# Scaled values are cut to this, which is a difference in any case; their squares stay within float32.
+_FARTHEST = np.float32(1e12)
+
+# Directions that shares are means over, in groups of this many, which differ by chance and so tell their error.
 DIRECTIONS = 256
-GROUPS = 16
+_GROUP = 16
 
 # Simpson's rule: where on the way, and by which weight.
 _PLACES = ((0.0, 1 / 6), (0.5, 4 / 6), (1.0, 1 / 6))
 
-# Columns and directions that a thread works on at a time.
-_COLUMNS, _LINES = 16, 16
+# Columns that a thread works on at a time.
+_COLUMNS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,22 +62,32 @@ class FeaturePool:
         (d, N) every column sorted, and which point each value is of.
     side
         (N,) 0 for points of the one, 1 for points of the other.
+    summary
+        (2, 3, d) of either side, every column as it came: its lower and upper quartile, and its mean.
     """
 
     points: Floats
     values: Floats
     order: NDArray[np.int32]
     side: Sides
+    summary: Doubles
 
     @classmethod
     def of(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers) -> FeaturePool:
         """Scale a random sample of each dataset, or all of it where it is small."""
-        parts = [_sampled(data, scaler, generator(seed, Stream.FEATURE_ROWS, i)) for i, data in enumerate(datasets)]
-        points = np.concatenate(parts)
-        if scaler is None:  # shares have no unit, so float32 is not left
-            points = (points / (np.abs(points).max() or 1.0)).astype(np.float32)
-        values, order = sorted_columns(np.ascontiguousarray(points.T), workers)
-        return cls(points, values, order, np.repeat([0, 1], [len(part) for part in parts]).astype(np.uint8))
+        from sotdd.engines.cpu.engine import scaled
+
+        rows = [_sampled(data, generator(seed, Stream.FEATURE_ROWS, number)) for number, data in enumerate(datasets)]
+        summary = np.stack([_summary(part) for part in rows])
+        if scaler is None:  # shares have no unit, so they are kept within float32
+            unit = max(float(np.abs(part).max()) for part in rows) or 1.0
+            parts = [(part / unit).astype(np.float32) for part in rows]
+        else:
+            parts = [scaled(part, scaler, data.name) for part, data in zip(rows, datasets, strict=True)]
+        points = np.clip(np.concatenate(parts), -_FARTHEST, _FARTHEST)
+        values, order = sorted_columns(np.ascontiguousarray(points.T), workers, seed)
+        side = np.repeat([0, 1], [len(part) for part in parts]).astype(np.uint8)
+        return cls(points, values, order, side, summary)
 
     def gaps(self, side: Sides, workers: Workers) -> Floats:
         """(d, N) what `own_gaps` says of two sides of this pool."""
@@ -96,26 +112,25 @@ class Contributions:
         (G, d) the part of every feature, a mean over the directions of each group.
     together
         (G,) what is left when every feature has the same distribution on both sides.
+    counts
+        (G,) how many directions each group has.
     """
 
     features: Doubles
     together: Doubles
+    counts: Doubles
+
+    @property
+    def table(self) -> Doubles:
+        """(G, d + 1) of every feature, and of all together; its mean over groups is that over directions."""
+        weights = self.counts / self.counts.mean()
+        return weights[:, None] * np.column_stack([self.features, self.together])
 
     @property
     def parts(self) -> Doubles:
         """(d + 1,) of every feature, and of all together."""
-        parts: Doubles = np.column_stack([self.features, self.together]).mean(axis=0)
+        parts: Doubles = self.table.mean(axis=0)
         return parts
-
-    def shares(self) -> tuple[Doubles, Doubles]:
-        """(d + 1,) the parts as shares of their sum, and their standard errors over directions (jackknife)."""
-        table = np.column_stack([self.features, self.together])
-        shares = _shares(table.mean(axis=0))
-        count = len(table)
-        if count < 2:
-            return shares, np.zeros_like(shares)
-        without = np.stack([_shares(rest) for rest in (table.sum(axis=0) - table) / (count - 1)])
-        return shares, np.sqrt((count - 1) * without.var(axis=0))
 
 
 def directions_for(n_features: int, seed: int) -> Floats:
@@ -132,7 +147,6 @@ def contributions(pool: FeaturePool, side: Sides, theta: Floats, p: float, worke
     from sotdd.kernels import columns
 
     gaps, sizes = pool.gaps(side, workers), sizes_of(side)
-    group = max(1, -(-len(theta) // GROUPS))
 
     def work(part: slice) -> tuple[Doubles, float]:
         along = theta[part]
@@ -145,41 +159,48 @@ def contributions(pool: FeaturePool, side: Sides, theta: Floats, p: float, worke
             together = float(costs.mean()) if place == 0 else together
         return np.einsum("bj,bj->j", along, slopes @ gaps.T, dtype=np.float64) / len(along), together
 
-    parts = workers.each(work, parts_of(len(theta), group))
-    return Contributions(np.stack([features for features, _ in parts]), np.array([rest for _, rest in parts]))
+    groups = parts_of(len(theta), _GROUP)
+    parts = workers.each(work, groups)
+    counts = np.array([group.stop - group.start for group in groups], np.float64)
+    return Contributions(np.stack([features for features, _ in parts]), np.array([rest for _, rest in parts]), counts)
 
 
-def leading(
-    pool: FeaturePool, side: Sides, theta: Floats, p: float, workers: Workers
-) -> tuple[Doubles, Doubles]:
-    """Parts (d,) of W_p^p between two sides that lie along directions at right angles, the largest first; and these (d, d).
+def leading(pool: FeaturePool, side: Sides, theta: Floats, p: float, workers: Workers) -> tuple[Doubles, Doubles]:
+    """Parts (r,) of W_p^p between two sides along directions (r, d) at right angles, the largest first; others have none.
 
-    Paired points cost gap · θᵀ(x − y) to the power two, which is a sum over any frame: a matrix whose trace is W_p^p.
-    Its symmetric part has the directions that make the most of it.
+    What paired points cost is a slope times θᵀ(x − y), a sum over the axes of any frame: the trace of a matrix. Its
+    symmetric part has the directions that make the most of it. It is of low rank where there are many features.
     """
     from sotdd.kernels import columns
 
     sizes = sizes_of(side)
 
-    def work(part: slice) -> Doubles:
+    def work(part: slice) -> Floats:
         along = theta[part]
         rows = along @ pool.points.T
         slopes, costs = np.zeros_like(rows), np.empty(len(along))
         columns.add_slopes(rows, np.argsort(rows, axis=1).astype(np.int32), side, sizes, p, 1 / p, slopes, costs)
-        return (along.T @ (slopes @ pool.points)).astype(np.float64)
+        return slopes @ pool.points  # (B, d)
 
-    matrix = np.sum(workers.each(work, parts_of(len(theta), _LINES)), axis=0) / len(theta)
+    apart = np.concatenate(workers.each(work, parts_of(len(theta), _GROUP))).astype(np.float64)
+    frame, _ = np.linalg.qr(np.concatenate([theta.astype(np.float64), apart]).T)  # (d, r)
+    matrix = (theta @ frame).T @ (apart @ frame) / len(theta)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return values[::-1], vectors.T[::-1]
+    return values[::-1], (frame @ vectors).T[::-1]
 
 
-def sorted_columns(columns: Floats, workers: Workers) -> tuple[Floats, NDArray[np.int32]]:
-    """Each row (d, N) sorted, and where its values were."""
+def sorted_columns(columns: Floats, workers: Workers, seed: int) -> tuple[Floats, NDArray[np.int32]]:
+    """Each row (d, N) sorted, and where its values were.
+
+    Equal values come in an order of its own in every row: in one order, they would seem to go together.
+    """
     values, order = np.empty_like(columns), np.empty(columns.shape, np.int32)
 
     def work(part: slice) -> None:
-        order[part] = np.argsort(columns[part], axis=1, kind="stable")
-        values[part] = np.take_along_axis(columns[part], order[part], axis=1)
+        for number in range(part.start, part.stop):
+            shuffled = generator(seed, Stream.FEATURE_TIES, number).permutation(columns.shape[1])
+            order[number] = shuffled[np.argsort(columns[number][shuffled])]
+            values[number] = columns[number][order[number]]
 
     workers.each(work, parts_of(len(columns), _COLUMNS))
     return values, order
@@ -195,22 +216,22 @@ def sizes_of(side: Sides) -> NDArray[np.int64]:
     return np.array([np.count_nonzero(side == 0), np.count_nonzero(side == 1)])
 
 
-def _shares(parts: Doubles) -> Doubles:
-    whole = float(parts.sum())
-    return parts / whole if whole > 0 else np.zeros_like(parts)
-
-
-def _sampled(data: LabelledData, scaler: Scaler | None, rng: np.random.Generator) -> NDArray[Any]:
-    """(k, d) random rows in random order, so that ties in a column are broken at random."""
-    from sotdd.engines.cpu.engine import scaled
-
+def _sampled(data: LabelledData, rng: np.random.Generator) -> NDArray[Any]:
+    """(k, d) random rows in random order."""
     most = min(max(_VALUES // (2 * data.n_features), _FEWEST_ROWS), _MOST_ROWS)
     chosen = np.sort(rng.permutation(data.n_points)[:most])
     parts = []
     for block in data.blocks():
         inside = chosen[np.searchsorted(chosen, block.start) : np.searchsorted(chosen, block.stop)]
         if len(inside):
-            rows = data.rows(block)[inside - block.start]
-            parts.append(rows.astype(np.float64) if scaler is None else scaled(rows, scaler, data.name))
+            parts.append(data.rows(block)[inside - block.start])
     together: NDArray[Any] = np.concatenate(parts)[rng.permutation(len(chosen))]
     return together
+
+
+def _summary(rows: NDArray[Any]) -> Doubles:
+    """(3, d) the quartiles and the mean of every column; NaN where there are very many columns."""
+    if rows.shape[1] > _MOST_SUMMARISED:
+        return np.full((3, rows.shape[1]), np.nan)
+    quartiles = np.quantile(rows, [0.25, 0.75], axis=0, method="inverted_cdf")
+    return np.vstack([quartiles, rows.mean(axis=0, dtype=np.float64)]).astype(np.float64)

@@ -67,55 +67,55 @@ def _transport(values: Floats, first: Integers, second: Integers, p: float) -> f
     return total / (float(n) * float(m))
 
 
-@step
-def _dealt(
-    values: Floats, order: Integers, side: Sides, weights: Doubles, sizes: Integers, first: Integers, second: Integers
-) -> float:
-    """Write the places of either side, and return Anderson and Darling's statistic of the two.
+@kernel
+def split_ranks(values: Floats, order: Integers, sides: Sides, sizes: Integers, sums: Doubles, largest: Doubles) -> None:
+    """Write two statistics of ranks of every column, (d, S) each, for S ways to deal out all points of the pool.
 
-    It sums squared gaps between their distribution functions, by weights (N,) that let tails count as much as the
-    middle. Equal values are one step. Written without branches on the side, which is random.
+    Squared gaps between the distribution functions of both sides, each in units of what chance gives at its place:
+    their sum (Anderson and Darling's), and the largest. Equal values are one step.
     """
     unit_a, unit_b = 1.0 / float(sizes[0]), 1.0 / float(sizes[1])
-    total = 0.0
-    a = b = block = 0
-    last = values.size - 1
-    for place in range(values.size):
-        where = np.int64(side[order[place]])
-        first[a] = place
-        second[b] = place
-        a += 1 - where
-        b += where
-        block += 1
-        if place == last or values[place + 1] != values[place]:
-            gap = a * unit_a - b * unit_b
-            total += block * weights[place] * gap * gap
-            block = 0
-    return total
+    last = values.shape[1] - 1
+    weights = np.zeros(last + 1)
+    for place in range(last):
+        share = (place + 1.0) / (last + 1.0)
+        weights[place] = 1.0 / (share * (1.0 - share))
+    for column in range(values.shape[0]):
+        row, places = values[column], order[column]
+        for number in range(sides.shape[0]):
+            side = sides[number]
+            total = most = 0.0
+            b = block = 0
+            for place in range(last):
+                b += np.int64(side[places[place]])
+                block += 1
+                if row[place + 1] != row[place]:
+                    gap = (place + 1 - b) * unit_a - b * unit_b
+                    square = weights[place] * gap * gap
+                    total += block * square
+                    most = max(most, square)
+                    block = 0
+            sums[column, number] = total
+            largest[column, number] = most
 
 
 @kernel
-def split_columns(
-    values: Floats, order: Integers, sides: Sides, sizes: Integers, p: float, costs: Doubles, ranks: Doubles
-) -> None:
-    """Write W_p^p and the statistic of ranks of every column, (d, S), for S ways to deal out all points of the pool."""
+def split_costs(values: Floats, order: Integers, sides: Sides, sizes: Integers, p: float, costs: Doubles) -> None:
+    """Write W_p^p of every column, (d, S), for S ways to deal out all points of the pool."""
     n, m = sizes[0], sizes[1]
     first, second = np.empty(n + 1, np.int32), np.empty(m + 1, np.int32)
-    weights = np.zeros(n + m)
-    for place in range(n + m - 1):
-        share = (place + 1.0) / (n + m)
-        weights[place] = 1.0 / (share * (1.0 - share))
     for column in range(values.shape[0]):
         row = values[column]
         for number in range(sides.shape[0]):
-            ranks[column, number] = _dealt(row, order[column], sides[number], weights, sizes, first, second)
-            if n == m:
-                total = 0.0
-                for i in range(n):
-                    total += _power(np.float64(row[first[i]]) - np.float64(row[second[i]]), p)
-                costs[column, number] = total / n
-            else:
-                costs[column, number] = _transport(row, first[:n], second[:m], p)
+            side = sides[number]
+            a = b = 0
+            for place in range(n + m):  # without branches on the side, which is random
+                where = np.int64(side[order[column, place]])
+                first[a] = place
+                second[b] = place
+                a += 1 - where
+                b += where
+            costs[column, number] = _transport(row, first[:n], second[:m], p)
 
 
 @kernel

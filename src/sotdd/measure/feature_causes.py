@@ -24,8 +24,8 @@ Doubles = NDArray[np.float64]
 # How often points are dealt out for the shares of chance, and halved for their errors; and along how many directions.
 # A direction stronger than those of all splits is beyond noise.
 _SPLITS = 19
-_HALVES = 12
-_DIRECTIONS = 64
+_HALVES = 8
+_DIRECTIONS = 32
 
 # Directions are told of data with no more features than this, and so many of them.
 _MOST_TURNED = 2048
@@ -60,8 +60,9 @@ class FeatureNames:
         if columns is not None:
             return cls(columns, "column", None, label)
         shape = data.point_shape if _is_image(data.point_shape) else None
-        names = tuple(f"feature {number}" for number in range(data.n_features))
-        return cls(names, "feature" if shape is None else "pixel", shape, label)
+        if shape is None:
+            return cls(tuple(f"feature {number}" for number in range(data.n_features)), "feature", None, label)
+        return cls(tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(shape)), "pixel", shape, label)
 
     @property
     def all_names(self) -> tuple[str, ...]:
@@ -91,7 +92,8 @@ def explain_features(
         report(2, 3)
         chance = features_by_chance(pool, theta, p, n_splits, LEVEL, seed, workers)
         report(3, 3)
-    return _shares(names, whole, np.array(dealt), np.array(halved), chance, directions)
+    summary = _summary(pool.summary, len(names.names))
+    return _shares(names, whole, np.array(dealt), np.array(halved), chance, summary, directions)
 
 
 def _shares(
@@ -100,20 +102,21 @@ def _shares(
     dealt: Doubles,
     halved: Doubles,
     chance: FeatureChance,
+    summary: Doubles,
     directions: tuple[LeadingDirection, ...],
 ) -> FeatureShares:
     """Put it together: parts less those of chance, as shares; ``dealt`` (R, d + 1) and ``halved`` (K, d + 1)."""
     d = len(names.names)
     dealt, halved = _grouped(dealt, d), _grouped(halved, d)
-    table = _grouped(np.column_stack([whole.features, whole.together]), d)
+    table = _grouped(whole.table, d)
     p_values = _grouped_chance(chance.p_values, d)
     parts, by_chance = table.mean(axis=0), dealt.mean(axis=0)
     total = float(parts.sum()) or 1.0
-    excess = float((parts - by_chance).sum())
-    named = bool((p_values <= LEVEL).any()) or chance.together <= LEVEL
-    if named and excess > 0:
-        shares = (parts - by_chance) / excess
-        stderr = _errors(table, dealt, halved, shares) / excess
+    beyond = np.append(p_values, chance.together) <= LEVEL
+    excess = float((parts - by_chance)[beyond].sum())
+    if excess > 0:
+        shares = np.where(beyond, (parts - by_chance) / excess, 0.0)
+        stderr = _errors(table, dealt, halved, shares, beyond) / excess
     else:
         shares, stderr = np.full((2, len(parts)), np.nan)
     together = FeatureShare(
@@ -134,15 +137,19 @@ def _shares(
         p_values,
         parts[:-1] / total,
         by_chance[:-1] / total,
+        summary,
         together,
         _pairs(chance, names),
         directions,
     )
 
 
-def _errors(table: Doubles, dealt: Doubles, halved: Doubles, shares: Doubles) -> Doubles:
-    """Standard errors of parts less shares of the whole: over directions, splits and samples, as of a ratio."""
-    rest, of_splits, of_halves = (part - shares * part.sum(axis=1, keepdims=True) for part in (table, dealt, halved))
+def _errors(table: Doubles, dealt: Doubles, halved: Doubles, shares: Doubles, beyond: NDArray[np.bool_]) -> Doubles:
+    """Standard errors of the parts beyond noise, less shares of their sum: over directions, splits and samples."""
+    rest, of_splits, of_halves = (
+        np.where(beyond, part - shares * part[:, beyond].sum(axis=1, keepdims=True), 0.0)
+        for part in (table, dealt, halved)
+    )
     variance = of_halves.var(axis=0, ddof=1) + of_splits.var(axis=0, ddof=1) / len(dealt)
     if len(rest) > 1:
         variance += rest.var(axis=0, ddof=1) / len(rest)
@@ -159,6 +166,11 @@ def _grouped(table: Doubles, d: int) -> Doubles:
 
 def _grouped_chance(p_values: Doubles, d: int) -> Doubles:
     return p_values if len(p_values) == d else np.append(p_values[:d], p_values[d:].min())
+
+
+def _summary(summary: Doubles, d: int) -> Doubles:
+    """That of the features; labels among them have none."""
+    return summary if summary.shape[2] == d else np.dstack([summary[:, :, :d], np.full((2, 3, 1), np.nan)])
 
 
 def _pairs(chance: FeatureChance, names: FeatureNames) -> tuple[CorrelationChange, ...]:

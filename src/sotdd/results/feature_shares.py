@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,9 @@ Doubles = NDArray[np.float64]
 # What chance alone gives this often, or less, is beyond noise.
 LEVEL = 0.05
 
+# Features that are written out.
+_MOST_WRITTEN = 1000
+
 
 @dataclass(frozen=True)
 class FeatureShare:
@@ -33,8 +37,8 @@ class FeatureShare:
     name
         Its name, or "feature 3" where features have none.
     share
-        Its share of what is beyond noise; all shares add up to one with that of features together. NaN where
-        nothing is beyond noise.
+        Its share of what is beyond noise, which adds up to one over all features and what they are together. A
+        feature within noise has none; NaN where nothing is beyond noise.
     stderr
         Standard error of the share, over samples of these sizes and over directions.
     beyond_noise
@@ -42,7 +46,12 @@ class FeatureShare:
     p_value
         How likely chance alone makes any feature differ so much.
     raw_share, by_chance
-        Its share of the distance itself, noise and all; and what of that noise alone would give.
+        Its share of the sliced distance between points, noise and all, to the power p, which adds up to one too;
+        and what of that noise alone would give.
+    middle
+        Of either dataset, its lower and upper quartile, in the unit it came in.
+    means
+        Of either dataset, its mean.
     """
 
     name: str
@@ -52,6 +61,8 @@ class FeatureShare:
     p_value: float
     raw_share: float
     by_chance: float
+    middle: tuple[tuple[float, float], tuple[float, float]] = ((math.nan, math.nan), (math.nan, math.nan))
+    means: tuple[float, float] = (math.nan, math.nan)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -63,6 +74,8 @@ class FeatureShare:
             "p_value": self.p_value,
             "raw_share": json_number(self.raw_share),
             "share_by_chance": json_number(self.by_chance),
+            "middle_half": [[json_number(end) for end in side] for side in self.middle],
+            "means": [json_number(mean) for mean in self.means],
         }
 
 
@@ -121,6 +134,8 @@ class FeatureShares:
         That of a point, where points are images.
     shares, stderr, p_values, raw, by_chance
         (d,) as in `FeatureShare`, in the order of columns.
+    summary
+        (2, 3, d) of either dataset, the quartiles and the mean of every feature.
     together
         The same of how features go together, once each has the same distribution on both sides: the change of
         their correlations, and whatever else is not in one feature alone.
@@ -152,27 +167,31 @@ class FeatureShares:
     p_values: Doubles
     raw: Doubles
     by_chance: Doubles
+    summary: Doubles
     together: FeatureShare
     pairs: tuple[CorrelationChange, ...]
     directions: tuple[LeadingDirection, ...]
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
-        for array in (self.shares, self.stderr, self.p_values, self.raw, self.by_chance):
+        for array in (self.shares, self.stderr, self.p_values, self.raw, self.by_chance, self.summary):
             array.flags.writeable = False
 
     @kept_property
     def _places(self) -> list[int]:
         """Columns in the order of the sequence."""
-        ranked = np.where(np.isnan(self.shares), self.raw - self.by_chance, self.shares)
-        return list(np.lexsort((-ranked, self.p_values > LEVEL)).tolist())
+        return list(np.lexsort((self.by_chance - self.raw, self.p_values > LEVEL)).tolist())
 
     def _at(self, place: int) -> FeatureShare:
         numbers = (
             float(array[place]) for array in (self.shares, self.stderr, self.p_values, self.raw, self.by_chance)
         )
         share, stderr, p_value, raw, by_chance = numbers
-        return FeatureShare(self.names[place], share, stderr, p_value <= LEVEL, p_value, raw, by_chance)
+        (low, high, mean), (other_low, other_high, other_mean) = self.summary[:, :, place].tolist()
+        middle, means = ((low, high), (other_low, other_high)), (mean, other_mean)
+        return FeatureShare(
+            self.names[place], share, stderr, p_value <= LEVEL, p_value, raw, by_chance, middle, means
+        )
 
     def __len__(self) -> int:
         """How many features there are."""
@@ -219,9 +238,10 @@ class FeatureShares:
         return as_text(self, 12)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values, those that matter first."""
+        """As JSON values, those that matter first; of very many, the first thousand."""
         return {
-            "features": [feature.to_dict() for feature in self],
+            "n_features": len(self),
+            "features": [self._at(place).to_dict() for place in self._places[:_MOST_WRITTEN]],
             "together": self.together.to_dict(),
             "correlations": [pair.to_dict() for pair in self.pairs],
             "directions": [direction.to_dict() for direction in self.directions],

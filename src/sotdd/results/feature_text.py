@@ -24,7 +24,7 @@ def in_words(features: FeatureShares) -> str:
     elif beyond:
         said.append(f"{noun if len(beyond) == 1 else noun + 's'} beyond noise: {listed([one.name for one in beyond])}")
     if features.together.beyond_noise:
-        said.append(f"{noun}s go together differently{_of_pairs(features.pairs)}")
+        said.append(f"{noun}s go together differently{'' if noun == 'pixel' else _of_pairs(features.pairs)}")
     return "; ".join(said)
 
 
@@ -36,18 +36,32 @@ def directions_in_words(features: FeatureShares) -> str:
     return f"the strongest direction makes {first.share:.0%} of the distance between points ({first.by_chance:.0%} by chance)"
 
 
-def header(features: FeatureShares) -> tuple[str, ...]:
-    """The columns of the table."""
-    return features.noun, "share", "beyond noise"
+def header(features: FeatureShares, names: tuple[str, str]) -> tuple[str, ...]:
+    """The columns of the table; ``names`` are those of the datasets."""
+    return f"{features.noun} beyond noise", "share", *(f"middle half of {shown(name)}" for name in names)
 
 
 def lines(features: FeatureShares, limit: int | None) -> list[tuple[str, ...]]:
     """Of those beyond noise, the first ``limit``; and that of all together, where it is beyond noise too."""
     beyond = features.beyond_noise[:limit]
-    table = [(shown(one.name), share_in_words(one), "yes") for one in beyond]
+    table = [(shown(one.name), share_in_words(one), *middle_in_words(one)) for one in beyond]
     if features.together.beyond_noise:
-        table.append((f"{features.noun}s {_TOGETHER}", share_in_words(features.together), "yes"))
+        table.append((f"{features.noun}s {_TOGETHER}", share_in_words(features.together), "", ""))
     return table
+
+
+def middle_in_words(one: FeatureShare) -> tuple[str, str]:
+    """From quartile to quartile in either dataset; where that is the same, the means."""
+    if math.isnan(one.means[0]):
+        return "", ""
+    first, second = (f"{_number(low)} to {_number(high)}" for low, high in one.middle)
+    if first == second or any(low == high for low, high in one.middle):
+        return f"mean {_number(one.means[0])}", f"mean {_number(one.means[1])}"
+    return first, second
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
 
 
 def rest_in_words(features: FeatureShares, limit: int | None) -> str:
@@ -60,13 +74,13 @@ def rest_in_words(features: FeatureShares, limit: int | None) -> str:
     return ("… and " + " and ".join(said)) if said else ""
 
 
-def as_text(features: FeatureShares, limit: int | None) -> str:
+def as_text(features: FeatureShares, limit: int | None, names: tuple[str, str] = ("one", "other")) -> str:
     """A sentence, and a table of those beyond noise."""
     first = [line for line in (in_words(features), directions_in_words(features)) if line]
     table = lines(features, limit)
     if table and features.noun != "pixel":
         rest = rest_in_words(features, limit)
-        return "\n".join([*first, *aligned([header(features), *table], to_the_right=[1]), *([rest] if rest else [])])
+        return "\n".join([*first, *aligned([header(features, names), *table], to_the_right=[1]), *([rest] if rest else [])])
     return "\n".join(first)
 
 

@@ -245,7 +245,7 @@ def test_progress_goes_from_start_to_end(rng):
     a = rng.normal(size=(40, 2)), rng.integers(2, size=40)
     sotdd.explain(a, a, n_projections=128, progress=lambda done, total: told.append((done, total)))
     assert told == sorted(told)
-    assert told[-1] == (4000, 4000)
+    assert told[-1] == (5000, 5000)
 
 
 def test_bad_input(rng):

@@ -21,6 +21,7 @@ from sotdd.results.drawing import picture
 from sotdd.results.explanation_parts import Parts
 from sotdd.results.explanation_text import Line, as_rich, as_text
 from sotdd.results.feature_shares import FeatureShares
+from sotdd.results.ordering import Unordered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Unordered):
     """Why two datasets are as far apart as they are; what `explain` returns.
 
     Attributes
@@ -67,6 +68,8 @@ class Explanation:
     >>> why.without_counterpart
     ((0, 1), (0, 1))
     """
+
+    _instead = "take its distance"
 
     names: tuple[str, str]
     distance: Distance
@@ -225,6 +228,12 @@ class Explanation:
     def __repr__(self) -> str:
         """The distance, its parts, and a table of classes."""
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        from sotdd.results.notebook import explanation_html
+
+        return explanation_html(self)
 
     def table(self, limit: int | None = 12) -> str:
         """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them or all."""

@@ -137,7 +137,7 @@ def as_text(why: Explanation, limit: int | None) -> str:
     for side in (0, 1):
         lines = why.lines(side)
         first_lines = lines[:limit]
-        table = aligned([_header(why, side), *(line.cells() for line in first_lines)], to_the_right=_NUMBERS)
+        table = aligned([header(why, side), *(line.cells() for line in first_lines)], to_the_right=_NUMBERS)
         rest = [f"… and {len(lines) - len(first_lines):,} more"] if len(first_lines) < len(lines) else []
         blocks.append("\n".join([*table, *rest, lost_in_words(why, side)]))
     return "\n\n".join(block for block in blocks if block)
@@ -155,7 +155,7 @@ def as_rich(why: Explanation, limit: int | None) -> Group:
     blocks += _rich_features(why, limit)
     for side in (0, 1):
         table = Table(box=None, pad_edge=False)
-        for column, name in enumerate(_header(why, side)):
+        for column, name in enumerate(header(why, side)):
             table.add_column(Text(name), justify="right" if column in (*_NUMBERS, 5) else "left")
         lines = why.lines(side)
         for line in lines[:limit]:
@@ -185,7 +185,8 @@ def _rich_features(why: Explanation, limit: int | None) -> list[Text | Table]:
     return [*blocks, table, *([Text(rest, style="dim")] if rest else [])]
 
 
-def _header(why: Explanation, side: int) -> tuple[str, ...]:
+def header(why: Explanation, side: int) -> tuple[str, ...]:
+    """The columns of the table of classes of one side."""
     one, other = shown(why.names[side]), shown(why.names[1 - side])
     return f"class of {one}", *_HEADER[1:4], f"nearest in {other}", *_HEADER[5:]
 

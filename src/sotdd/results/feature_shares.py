@@ -237,6 +237,12 @@ class FeatureShares:
 
         return as_text(self, 12)
 
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        from sotdd.results.notebook import features_html
+
+        return features_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, those that matter first; of very many, the first thousand."""
         return {

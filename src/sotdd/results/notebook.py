@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sotdd.results.two_sample import TwoSampleTest
 
 _QUIET = "opacity:.7"
-_CELL = "padding:.15em .7em;border:0;background:none;color:inherit"
+_CELL = "padding:.15em .7em;border:0;background:none;color:inherit;white-space:nowrap"
 # Rows, columns and remarks that are shown.
 _MOST_NAMES = 24
 _MOST_REMARKS = 5
@@ -118,7 +118,7 @@ def explanation_html(why: Explanation) -> str:
     for side in (0, 1):
         lines = why.lines(side)
         rows = ["".join(map(_head, explanation_text.header(why, side)))]
-        rows += ["".join(_cell(cell) for cell in line.cells()) for line in lines[:8]]
+        rows += ["".join(_cell(cell, "text-align:left") for cell in line.cells()) for line in lines[:8]]
         more = [f"… and {len(lines) - 8:,} more"] if len(lines) > 8 else []
         blocks.append(
             f"<details><summary>classes of {_text(why.names[side])}: {_text(explanation_text.lost_in_words(why, side))}"

@@ -8,7 +8,6 @@ import pytest
 from typer.main import get_command
 
 import sotdd
-
 from sotdd.commands import option_names
 from sotdd.commands.app import app
 from sotdd.commands.option_names import in_options
@@ -27,7 +26,10 @@ from sotdd.commands.option_names import in_options
         ("the columns differ: name them with features=.", "name them with --features."),
         ("device='cuda' needs torch.", "--device cuda needs torch."),
         ("pass image_size=28, as in the method of the paper.", "pass FILE::image_size=28, as"),
-        ("open both with sotdd.open_dataset(..., image_size=..., image_mode=...).", "FILE::image_size=28,image_mode=L."),
+        (
+            "open both with sotdd.open_dataset(..., image_size=..., image_mode=...).",
+            "FILE::image_size=28,image_mode=L.",
+        ),
         ("as sotdd.open_dataset(..., drop_missing=True) does, or", "as FILE::drop_missing=true does, or"),
         ("is one class with sotdd.open_dataset(..., label=None).", "is one class with FILE::label=."),
         ("or a sample of the points: sotdd.open_dataset(..., max_points=...)", "the points: FILE::max_points=5000"),
@@ -77,8 +79,8 @@ def test_every_option_with_two_words_is_known():
 # What a user of the command line never meets: made by Python alone.
 _IN_PYTHON = ("gradients/", "sketches/private", "sketches/cluster", "pictures/report.py", "projections/span.py")
 _PYTHON_ONLY = {
-    "asynchronous", "classes", "datasets", "dim", "kernels", "max_norm", "moments", "outer", "p", "projections", "reach",
-    "transform", "year",
+    "asynchronous", "classes", "datasets", "dim", "kernels", "max_norm", "moments", "outer", "p", "projections",
+    "reach", "transform", "year",
 }  # fmt: skip
 
 
@@ -91,7 +93,9 @@ def raised_messages():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Raise) and node.exc is not None:
                 for part in ast.walk(node.exc):
-                    if isinstance(part, ast.JoinedStr) or (isinstance(part, ast.Constant) and isinstance(part.value, str)):
+                    if isinstance(part, ast.JoinedStr) or (
+                        isinstance(part, ast.Constant) and isinstance(part.value, str)
+                    ):
                         yield str(path.relative_to(root)), _text(part)
 
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 import reference
 import sotdd
@@ -161,10 +162,12 @@ def test_where_nothing_differs_hardly_anything_is_named(law):
     assert named <= 8  # 3 are expected, and more than 8 come once in 200 runs
 
 
-def test_shares_add_up_and_read_well(rng, tmp_path):
+def test_shares_add_up_and_read_well(rng):
     pd = pytest.importorskip("pandas")
     tables = [
-        pd.DataFrame({"age": rng.normal(40, 9, 500), "income": rng.lognormal(10, 0.5, 500) * more, "flag": flag, "label": 1})
+        pd.DataFrame(
+            {"age": rng.normal(40, 9, 500), "income": rng.lognormal(10, 0.5, 500) * more, "flag": flag, "label": 1}
+        )
         for more, flag in ((1.0, rng.random(500) < 0.3), (1.6, rng.random(500) < 0.5))
     ]
     why = sotdd.explain(*tables, n_projections=64)
@@ -183,7 +186,7 @@ def test_shares_add_up_and_read_well(rng, tmp_path):
     assert "mean 0." in text  # a flag has no middle half
     told = json.loads(json.dumps(why.to_dict(), allow_nan=False))["by_feature"]
     assert told["features"][0]["name"] == "income"
-    with pytest.raises(sotdd.SotddError, match="there is no column 'salary': see .names"):
+    with pytest.raises(sotdd.SotddError, match=r"there is no column 'salary': see \.names"):
         features["salary"]
     with pytest.raises(sotdd.SotddError, match="expected its name, or its place"):
         features[1.5]
@@ -208,7 +211,7 @@ def test_pixels_have_a_picture_and_directions_a_share(rng):
     assert first.share > 3 * first.by_chance
     assert len(flat.plot().patches) >= 15
     with pytest.raises(sotdd.SotddError, match="no images"):
-        flat.image
+        _ = flat.image
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (2, 1), (20, 1)])
@@ -220,8 +223,6 @@ def test_odd_sizes_are_explained(rng, shape):
 
 
 def test_it_is_the_same_again_and_on_one_thread(rng):
-    import threadpoolctl
-
     a, b = rng.normal(size=(150, 20)), rng.normal(size=(130, 20)) + 0.1
     once = sotdd.explain(a, b, n_projections=64).by_feature
     with threadpoolctl.threadpool_limits(1):

@@ -31,7 +31,8 @@ _IN_PYTHON_ONLY = {
 
 # Settings that a source text holds, after two colons; and what stands for a value there.
 _IN_SOURCES = (
-    "bins", "broken", "decimal", "drop_missing", "encoder", "encoding", "image_mode", "image_size", "name", "separator", "split",
+    "bins", "broken", "decimal", "drop_missing", "encoder", "encoding", "image_mode", "image_size", "name",
+    "separator", "split",
 )  # fmt: skip
 _VALUES = {
     "encoder": "MODEL", "encoding": "latin-1", "image_mode": "L", "image_size": "28", "split": "NAME", "bins": "10",

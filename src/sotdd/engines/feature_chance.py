@@ -51,25 +51,26 @@ def features_by_chance(
 ) -> FeatureChance:
     """Compare both sides of a pool with sides that its points are dealt out to, feature by feature and together.
 
-    A feature is looked at by ranks, whatever its tails: by all gaps between distribution functions, and by the largest,
-    which sees few far values. Together features are looked at with each brought to the same distribution on both sides.
+    A feature is looked at by its ranks, whatever its tails: where they lie, how far they spread, and by the largest gap
+    between distribution functions. Features together are looked at with each brought to the same distribution on both
+    sides.
     """
     sides = _sides(pool.side, n_splits, seed)
-    sums, largest = _ranks(pool, sides, workers)
+    by_rank = _ranks(pool, sides, workers)
     matched = pool.points - pool.gaps(pool.side, workers).T
     along = np.ascontiguousarray(theta[:_DIRECTIONS] @ matched.T)
     sliced = _costs(*sorted_columns(along, workers, seed), sides, p, workers).mean(axis=0)
-    table = [*sums, *largest, sliced]
+    table = [*by_rank.reshape(-1, len(sides)), sliced]
     correlated = _correlations(pool, sides, workers)
     if correlated is not None:
         table.append(correlated.largest)
     scores = _scores(np.array(table))
     beyond = scores[:, 1:].max(axis=0)
     p_values = (1 + (beyond[None, :] >= scores[:, :1]).sum(axis=1)) / scores.shape[1]
-    d = len(sums)
-    together = float(p_values[2 * d :].min()) if d > 1 else 1.0
+    kinds, d = by_rank.shape[:2]
+    together = float(p_values[kinds * d :].min()) if d > 1 else 1.0
     pairs = correlated.pairs(level) if correlated is not None and together <= level else []
-    return FeatureChance(np.minimum(p_values[:d], p_values[d : 2 * d]), together, pairs)
+    return FeatureChance(p_values[: kinds * d].reshape(kinds, d).min(axis=0), together, pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +125,10 @@ def _correlations(pool: FeaturePool, sides: Sides, workers: Workers) -> _Correla
 
 def _correlation(scores: Floats) -> Doubles:
     centred = scores - scores.mean(axis=0)
-    products: Doubles = (centred.T @ centred).astype(np.float64)
+    products = (centred.T @ centred).astype(np.float64)
     length = np.sqrt(np.diagonal(products))
-    return products / np.maximum(np.outer(length, length), np.finfo(np.float64).tiny)
+    correlation: Doubles = products / np.maximum(np.outer(length, length), np.finfo(np.float64).tiny)
+    return correlation
 
 
 def _fisher(correlation: Doubles) -> Doubles:
@@ -147,18 +149,28 @@ def _sides(side: Sides, n_splits: int, seed: int) -> Sides:
     return np.stack([side, *dealt])
 
 
-def _ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> tuple[Doubles, Doubles]:
-    """(d, 1 + S) two statistics of the ranks of every column."""
+def _ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> Doubles:
+    """(3, d, 1 + S) squared gaps between both sides of every column.
+
+    Of the means of its normal scores, and of their squares: they see a column that is moved, or scaled. And the largest
+    between distribution functions, which sees other changes.
+    """
     from sotdd.kernels import columns
 
-    sums, largest = np.empty((2, len(pool.values), len(sides)))
+    found = np.empty((3, len(pool.values), len(sides)))
     sizes = sizes_of(pool.side)
+    weights = np.where(sides == 0, 1 / sizes[0], -1 / sizes[1])  # (1 + S, N)
 
     def work(part: slice) -> None:
-        columns.split_ranks(pool.values[part], pool.order[part], sides, sizes, sums[part], largest[part])
+        values, order = pool.values[part], pool.order[part]
+        columns.split_ranks(values, order, sides, sizes, found[2, part])
+        scores = np.empty(values.shape)
+        np.put_along_axis(scores, order, ndtri((rankdata(values, axis=1) - 0.5) / values.shape[1]), axis=1)
+        found[0, part] = (scores @ weights.T) ** 2
+        found[1, part] = (scores**2 @ weights.T) ** 2
 
-    workers.each(work, parts_of(len(sums), _COLUMNS))
-    return sums, largest
+    workers.each(work, parts_of(found.shape[1], _COLUMNS))
+    return found
 
 
 def _costs(values: Floats, order: NDArray[np.int32], sides: Sides, p: float, workers: Workers) -> Doubles:
@@ -186,4 +198,7 @@ def _scores(table: Doubles) -> Doubles:
     deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     above = rooted - mean
     smallest = 1e-6 * np.abs(rooted).max(axis=1, keepdims=True)
-    return np.where(above > smallest, above / np.maximum(deviation, np.maximum(smallest, 1e-300)), np.minimum(above, 0))
+    scores: Doubles = np.where(
+        above > smallest, above / np.maximum(deviation, np.maximum(smallest, 1e-300)), np.minimum(above, 0)
+    )
+    return scores

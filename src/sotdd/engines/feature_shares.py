@@ -1,13 +1,13 @@
 """How much of the sliced distance between points each of their features makes.
 
 Every feature of both sides is moved half-way to the other's value at its rank: then both have the same distribution in
-every feature, and what is left of W_p^p is how features go *together*. On the way back, from there (s = 0) to the points
-as they are (s = 1), W_p^p changes by the sum over features of
+every feature, and what is left of W_p^p is how features go *together*. On the way back, from there (s = 0) to the
+points as they are (s = 1), W_p^p changes by the sum over features of
 
     ∫ E_θ Σ_pairs ∂|gap|^p/∂gap · θ_j · (how far the pair comes apart in feature j) ds
 
-(Aumann and Shapley). So the shares of features and of what they are together add up to the whole, and a feature with the
-same distribution on both sides has none. The integral is by Simpson's rule, exact where features are only moved.
+(Aumann and Shapley). So the shares of features and of what they are together add up to the whole, and a feature with
+the same distribution on both sides has none. The integral is by Simpson's rule, exact where features are only moved.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class Contributions:
     def table(self) -> Doubles:
         """(G, d + 1) of every feature, and of all together; its mean over groups is that over directions."""
         weights = self.counts / self.counts.mean()
-        return weights[:, None] * np.column_stack([self.features, self.together])
+        table: Doubles = weights[:, None] * np.column_stack([self.features, self.together])
+        return table
 
     @property
     def parts(self) -> Doubles:
@@ -166,7 +167,7 @@ def contributions(pool: FeaturePool, side: Sides, theta: Floats, p: float, worke
 
 
 def leading(pool: FeaturePool, side: Sides, theta: Floats, p: float, workers: Workers) -> tuple[Doubles, Doubles]:
-    """Parts (r,) of W_p^p between two sides along directions (r, d) at right angles, the largest first; others have none.
+    """Parts (r,) of W_p^p between two sides along directions (r, d) at right angles, the largest first.
 
     What paired points cost is a slope times θᵀ(x − y), a sum over the axes of any frame: the trace of a matrix. Its
     symmetric part has the directions that make the most of it. It is of low rank where there are many features.

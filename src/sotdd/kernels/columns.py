@@ -68,11 +68,11 @@ def _transport(values: Floats, first: Integers, second: Integers, p: float) -> f
 
 
 @kernel
-def split_ranks(values: Floats, order: Integers, sides: Sides, sizes: Integers, sums: Doubles, largest: Doubles) -> None:
-    """Write two statistics of ranks of every column, (d, S) each, for S ways to deal out all points of the pool.
+def split_ranks(values: Floats, order: Integers, sides: Sides, sizes: Integers, largest: Doubles) -> None:
+    """Write a statistic of ranks of every column, (d, S), for S ways to deal out all points of the pool.
 
-    Squared gaps between the distribution functions of both sides, each in units of what chance gives at its place:
-    their sum (Anderson and Darling's), and the largest. Equal values are one step.
+    The largest squared gap between the distribution functions of both sides, each in units of what chance gives at its
+    place, so that tails count as the middle does. Equal values are one step.
     """
     unit_a, unit_b = 1.0 / float(sizes[0]), 1.0 / float(sizes[1])
     last = values.shape[1] - 1
@@ -84,18 +84,13 @@ def split_ranks(values: Floats, order: Integers, sides: Sides, sizes: Integers, 
         row, places = values[column], order[column]
         for number in range(sides.shape[0]):
             side = sides[number]
-            total = most = 0.0
-            b = block = 0
+            most = 0.0
+            b = 0
             for place in range(last):
-                b += np.int64(side[places[place]])
-                block += 1
+                b += int(side[places[place]])
                 if row[place + 1] != row[place]:
                     gap = (place + 1 - b) * unit_a - b * unit_b
-                    square = weights[place] * gap * gap
-                    total += block * square
-                    most = max(most, square)
-                    block = 0
-            sums[column, number] = total
+                    most = max(most, weights[place] * gap * gap)
             largest[column, number] = most
 
 
@@ -110,7 +105,7 @@ def split_costs(values: Floats, order: Integers, sides: Sides, sizes: Integers, 
             side = sides[number]
             a = b = 0
             for place in range(n + m):  # without branches on the side, which is random
-                where = np.int64(side[order[column, place]])
+                where = int(side[order[column, place]])
                 first[a] = place
                 second[b] = place
                 a += 1 - where

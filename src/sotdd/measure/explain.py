@@ -84,8 +84,8 @@ def explain(
     -------
     Explanation
         The distance and its noise floor; the parts of what is beyond noise, by features and labels; which features
-        make it, by name; the matrix of class distances; for every class its nearest class on the other side, its share, whether it has a
-        counterpart and whether it has moved; which names have changed.
+        make it, by name; the matrix of class distances; for every class its nearest class on the other side, its
+        share, whether it has a counterpart and whether it has moved; which names have changed.
 
     Examples
     --------

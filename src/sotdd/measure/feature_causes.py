@@ -128,12 +128,12 @@ def _shares(
         float(parts[-1]) / total,
         float(by_chance[-1]) / total,
     )
-    numbers = (array[:-1].copy() for array in (shares, stderr))
     return FeatureShares(
         names.all_names,
         names.noun,
         names.shape,
-        *numbers,
+        shares[:-1].copy(),
+        stderr[:-1].copy(),
         p_values,
         parts[:-1] / total,
         by_chance[:-1] / total,

@@ -183,15 +183,11 @@ class FeatureShares:
         return list(np.lexsort((self.by_chance - self.raw, self.p_values > LEVEL)).tolist())
 
     def _at(self, place: int) -> FeatureShare:
-        numbers = (
-            float(array[place]) for array in (self.shares, self.stderr, self.p_values, self.raw, self.by_chance)
-        )
+        numbers = (float(array[place]) for array in (self.shares, self.stderr, self.p_values, self.raw, self.by_chance))
         share, stderr, p_value, raw, by_chance = numbers
         (low, high, mean), (other_low, other_high, other_mean) = self.summary[:, :, place].tolist()
         middle, means = ((low, high), (other_low, other_high)), (mean, other_mean)
-        return FeatureShare(
-            self.names[place], share, stderr, p_value <= LEVEL, p_value, raw, by_chance, middle, means
-        )
+        return FeatureShare(self.names[place], share, stderr, p_value <= LEVEL, p_value, raw, by_chance, middle, means)
 
     def __len__(self) -> int:
         """How many features there are."""

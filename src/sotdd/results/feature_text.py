@@ -33,7 +33,8 @@ def directions_in_words(features: FeatureShares) -> str:
     first = features.directions[0] if features.directions else None
     if first is None or not first.beyond_noise:
         return ""
-    return f"the strongest direction makes {first.share:.0%} of the distance between points ({first.by_chance:.0%} by chance)"
+    share, by_chance = f"{first.share:.0%}", f"{first.by_chance:.0%}"
+    return f"the strongest direction makes {share} of the distance between points ({by_chance} by chance)"
 
 
 def header(features: FeatureShares, names: tuple[str, str]) -> tuple[str, ...]:
@@ -44,7 +45,7 @@ def header(features: FeatureShares, names: tuple[str, str]) -> tuple[str, ...]:
 def lines(features: FeatureShares, limit: int | None) -> list[tuple[str, ...]]:
     """Of those beyond noise, the first ``limit``; and that of all together, where it is beyond noise too."""
     beyond = features.beyond_noise[:limit]
-    table = [(shown(one.name), share_in_words(one), *middle_in_words(one)) for one in beyond]
+    table: list[tuple[str, ...]] = [(shown(one.name), share_in_words(one), *middle_in_words(one)) for one in beyond]
     if features.together.beyond_noise:
         table.append((f"{features.noun}s {_TOGETHER}", share_in_words(features.together), "", ""))
     return table
@@ -80,7 +81,9 @@ def as_text(features: FeatureShares, limit: int | None, names: tuple[str, str] =
     table = lines(features, limit)
     if table and features.noun != "pixel":
         rest = rest_in_words(features, limit)
-        return "\n".join([*first, *aligned([header(features, names), *table], to_the_right=[1]), *([rest] if rest else [])])
+        return "\n".join(
+            [*first, *aligned([header(features, names), *table], to_the_right=[1]), *([rest] if rest else [])]
+        )
     return "\n".join(first)
 
 

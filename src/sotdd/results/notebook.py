@@ -1,7 +1,7 @@
 """Results as small pieces of HTML, which notebooks show in place of text.
 
-Nothing has a colour of its own but blue with a share of transparency, so they read on light and on dark pages. Every name
-is escaped: it comes with the data.
+Nothing has a colour of its own but a transparent blue, so they read on light and on dark pages. Every name is escaped:
+it comes with the data.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def ranking_html(ranking: Ranking) -> str:
     rows = [_head("rank") + _head(f"nearest to {shown(ranking.target)}") + _head("distance")]
     for line in ranking.lines[:_MOST_NAMES]:
         value = with_error(line.distance.value, line.distance.stderr) + (" ~" if line.distance.within_noise else "")
-        rows.append(_cell(f"{line.rank}{'=' if line.tied else ''}") + _cell(line.name, "text-align:left") + _cell(value))
+        rows.append(
+            _cell(f"{line.rank}{'=' if line.tied else ''}") + _cell(line.name, "text-align:left") + _cell(value)
+        )
     left = len(ranking) - _MOST_NAMES
     notes = [f"… and {left:,} more"] if left > 0 else []
     if any(line.tied for line in ranking.lines):
@@ -96,7 +98,9 @@ def test_html(test: TwoSampleTest) -> str:
 
 def features_html(features: FeatureShares, names: tuple[str, str] = ("one", "other")) -> str:
     """Which features make the distance, with bars."""
-    said = [_text(line) for line in (feature_text.in_words(features), feature_text.directions_in_words(features)) if line]
+    said = [
+        _text(line) for line in (feature_text.in_words(features), feature_text.directions_in_words(features)) if line
+    ]
     lines = feature_text.lines(features, 12) if features.noun != "pixel" else []
     if not lines:
         return _block(*said)
@@ -114,7 +118,12 @@ def explanation_html(why: Explanation) -> str:
     """The distance, its parts, its features and its classes."""
     pair = " and ".join(_text(name) for name in why.names)
     words = [explanation_text.parts_in_words(why), *explanation_text.changes_in_words(why)]
-    blocks = [f"<b>{pair}</b>", distance_html(why.distance), *map(_text, words), features_html(why.by_feature, why.names)]
+    blocks = [
+        f"<b>{pair}</b>",
+        distance_html(why.distance),
+        *map(_text, words),
+        features_html(why.by_feature, why.names),
+    ]
     for side in (0, 1):
         lines = why.lines(side)
         rows = ["".join(map(_head, explanation_text.header(why, side)))]

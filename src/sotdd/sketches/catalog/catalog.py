@@ -331,8 +331,7 @@ class Catalog:
 
     def _taken(self, name: str, instead: str = "pass overwrite=True") -> SotddError:
         return SotddError(
-            f"there is an entry {name!r} in the catalog {shown(self.path)} already: choose another name, or "
-            f"{instead}."
+            f"there is an entry {name!r} in the catalog {shown(self.path)} already: choose another name, or {instead}."
         )
 
     def _first_left_out(self, rows: list[Row]) -> str:

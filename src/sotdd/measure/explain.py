@@ -123,19 +123,12 @@ def explain(
             unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, **how)[0, 1]
         classes = compare_classes(datasets[0], datasets[1], recipe, order, by_class)
         matches, resampled = _dealt_out(datasets, classes, recipe, splits, dealt)
-        features = explain_features(datasets, recipe, order, _feature_names(opened, named), splits, by_feature)
+        label = None if named is None else "(target)" if named.counts_targets else "(label)"
+        features = explain_features(datasets, recipe, order, FeatureNames.of(opened, label), splits, by_feature)
     if named is not None:
         distance, unlabelled = named.result(distance), named.result(unlabelled)
-    one, other = (data.name for data in datasets)
     sizes = datasets[0].counts, datasets[1].counts
-    names = one, other if other != one else f"{other} (2)"
-    return Explanation(names, distance, unlabelled, sizes, classes, matches, resampled, features)
-
-
-def _feature_names(opened: Sequence[LabelledData], named: NamedClasses | None) -> FeatureNames:
-    columns = next((part.columns for part in opened if part.columns is not None), None)
-    label = None if named is None else "(target)" if named.counts_targets else "(label)"
-    return FeatureNames.of(opened, columns, label)
+    return Explanation(features.datasets, distance, unlabelled, sizes, classes, matches, resampled, features)
 
 
 def _dealt_out(

@@ -34,10 +34,12 @@ _LEADING = 3
 
 @dataclass(frozen=True)
 class FeatureNames:
-    """What the columns of points are called.
+    """What datasets and the columns of their points are called.
 
     Attributes
     ----------
+    datasets
+        The two datasets.
     names
         Of the features themselves, in the order of columns.
     noun
@@ -48,21 +50,26 @@ class FeatureNames:
         What the columns after the features are called, all of them as one; None where there are none.
     """
 
+    datasets: tuple[str, str]
     names: tuple[str, ...]
     noun: str
     shape: tuple[int, ...] | None
     label: str | None = None
 
     @classmethod
-    def of(cls, datasets: Sequence[LabelledData], columns: tuple[str, ...] | None, label: str | None) -> FeatureNames:
+    def of(cls, datasets: Sequence[LabelledData], label: str | None = None) -> FeatureNames:
         """Of datasets without names of classes in their features."""
         data = datasets[0]
+        one, other = (part.name for part in datasets)
+        called = one, other if other != one else f"{other} (2)"
+        columns = next((part.columns for part in datasets if part.columns is not None), None)
         if columns is not None:
-            return cls(columns, "column", None, label)
-        shape = data.point_shape if _is_image(data.point_shape) else None
-        if shape is None:
-            return cls(tuple(f"feature {number}" for number in range(data.n_features)), "feature", None, label)
-        return cls(tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(shape)), "pixel", shape, label)
+            return cls(called, columns, "column", None, label)
+        if not _is_image(data.point_shape):
+            names = tuple(f"feature {number}" for number in range(data.n_features))
+            return cls(called, names, "feature", None, label)
+        pixels = tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(data.point_shape))
+        return cls(called, pixels, "pixel", data.point_shape, label)
 
     @property
     def all_names(self) -> tuple[str, ...]:
@@ -129,6 +136,7 @@ def _shares(
         float(by_chance[-1]) / total,
     )
     return FeatureShares(
+        names.datasets,
         names.all_names,
         names.noun,
         names.shape,

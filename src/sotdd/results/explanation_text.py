@@ -133,7 +133,7 @@ def changes_in_words(why: Explanation) -> list[str]:
 def as_text(why: Explanation, limit: int | None) -> str:
     """The distance, its parts, and a table of classes for each side."""
     first = [f"{_pair(why)}: {why.distance!r}", parts_in_words(why), *changes_in_words(why)]
-    blocks = ["\n".join(first), feature_text.as_text(why.by_feature, limit, why.names)]
+    blocks = ["\n".join(first), feature_text.as_text(why.by_feature, limit)]
     for side in (0, 1):
         lines = why.lines(side)
         first_lines = lines[:limit]
@@ -177,7 +177,7 @@ def _rich_features(why: Explanation, limit: int | None) -> list[Text | Table]:
     if not lines or features.noun == "pixel":
         return blocks
     table = Table(box=None, pad_edge=False)
-    for column, name in enumerate(feature_text.header(features, why.names)):
+    for column, name in enumerate(feature_text.header(features)):
         table.add_column(Text(name), justify="right" if column == 1 else "left")
     for cells in lines:
         table.add_row(*(Text(cell) for cell in cells), style="yellow")

@@ -126,6 +126,8 @@ class FeatureShares:
 
     Attributes
     ----------
+    datasets
+        What the two datasets are called.
     names
         Of every feature, in the order of columns.
     noun
@@ -159,6 +161,7 @@ class FeatureShares:
     (True, False)
     """
 
+    datasets: tuple[str, str]
     names: tuple[str, ...]
     noun: str
     shape: tuple[int, ...] | None

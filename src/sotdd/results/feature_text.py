@@ -37,9 +37,9 @@ def directions_in_words(features: FeatureShares) -> str:
     return f"the strongest direction makes {share} of the distance between points ({by_chance} by chance)"
 
 
-def header(features: FeatureShares, names: tuple[str, str]) -> tuple[str, ...]:
-    """The columns of the table; ``names`` are those of the datasets."""
-    return f"{features.noun} beyond noise", "share", *(f"middle half of {shown(name)}" for name in names)
+def header(features: FeatureShares) -> tuple[str, ...]:
+    """The columns of the table."""
+    return f"{features.noun} beyond noise", "share", *(f"middle half of {shown(name)}" for name in features.datasets)
 
 
 def lines(features: FeatureShares, limit: int | None) -> list[tuple[str, ...]]:
@@ -75,14 +75,14 @@ def rest_in_words(features: FeatureShares, limit: int | None) -> str:
     return ("… and " + " and ".join(said)) if said else ""
 
 
-def as_text(features: FeatureShares, limit: int | None, names: tuple[str, str] = ("one", "other")) -> str:
+def as_text(features: FeatureShares, limit: int | None) -> str:
     """A sentence, and a table of those beyond noise."""
     first = [line for line in (in_words(features), directions_in_words(features)) if line]
     table = lines(features, limit)
     if table and features.noun != "pixel":
         rest = rest_in_words(features, limit)
         return "\n".join(
-            [*first, *aligned([header(features, names), *table], to_the_right=[1]), *([rest] if rest else [])]
+            [*first, *aligned([header(features), *table], to_the_right=[1]), *([rest] if rest else [])]
         )
     return "\n".join(first)
 

@@ -96,7 +96,7 @@ def test_html(test: TwoSampleTest) -> str:
     )
 
 
-def features_html(features: FeatureShares, names: tuple[str, str] = ("one", "other")) -> str:
+def features_html(features: FeatureShares) -> str:
     """Which features make the distance, with bars."""
     said = [
         _text(line) for line in (feature_text.in_words(features), feature_text.directions_in_words(features)) if line
@@ -106,7 +106,7 @@ def features_html(features: FeatureShares, names: tuple[str, str] = ("one", "oth
         return _block(*said)
     shares = [one.share for one in features.beyond_noise[:12]]
     shares += [features.together.share] if features.together.beyond_noise else []
-    rows = ["".join(map(_head, feature_text.header(features, names)))]
+    rows = ["".join(map(_head, feature_text.header(features)))]
     for (name, share, *middle), width in zip(lines, shares, strict=True):
         bar = f"background:linear-gradient(to right,rgba(31,95,153,.4) {_percent(width)},transparent {_percent(width)})"
         rows.append(_cell(name, "text-align:left") + _cell(share, bar) + "".join(map(_cell, middle)))
@@ -122,7 +122,7 @@ def explanation_html(why: Explanation) -> str:
         f"<b>{pair}</b>",
         distance_html(why.distance),
         *map(_text, words),
-        features_html(why.by_feature, why.names),
+        features_html(why.by_feature),
     ]
     for side in (0, 1):
         lines = why.lines(side)

@@ -21,7 +21,7 @@ class Unordered:
         """As text; it is not one number."""
         if not spec:
             return str(self)
-        raise Incomparable(f"format {spec!r} is for one number, and a {type(self).__name__} is more: {self._instead}.")
+        raise Incomparable(f"format {spec!r} is for one number, and {self._called()} is more: {self._instead}.")
 
     def __lt__(self, other: object) -> bool:
         """Refuse."""
@@ -40,7 +40,11 @@ class Unordered:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise Incomparable(f"a {type(self).__name__} has no order: {self._instead}.")
+        raise Incomparable(f"{self._called()} has no order: {self._instead}.")
+
+    def _called(self) -> str:
+        name = type(self).__name__
+        return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
 
 def refuse_order(one: object, other: object) -> NoReturn:

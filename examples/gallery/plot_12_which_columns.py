@@ -2,8 +2,8 @@
 Which columns changed
 =====================
 
-Two months of one table: incomes rose, and height and weight no longer go together, since one of them was
-joined by the wrong key. No single column shows the second.
+Two months of one table: incomes rose, and height and weight no longer go together, since
+one of them was joined by the wrong key. No single column shows the second.
 """
 
 import matplotlib.pyplot as plt
@@ -16,6 +16,7 @@ rng = np.random.default_rng(0)
 
 
 def month(rise, joined):
+    """A table of people."""
     size = rng.normal(size=1500)
     table = pd.DataFrame(
         {
@@ -43,6 +44,6 @@ why.by_feature.plot()
 plt.show()
 
 # %%
-# Income makes one part of the distance, and height and weight *together* the other: each of them alone has
-# the same distribution in both months. Columns within noise are grey; random splits of the rows say how
-# much chance alone does.
+# Income makes one part of the distance, and height and weight *together* the other: each
+# of them alone has the same distribution in both months. Columns within noise are grey;
+# random splits of the rows say how much chance alone does.

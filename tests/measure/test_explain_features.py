@@ -229,3 +229,15 @@ def test_it_is_the_same_again_and_on_one_thread(rng):
         again = sotdd.explain(a, b, n_projections=64).by_feature
     np.testing.assert_array_equal(once.raw, again.raw)
     np.testing.assert_array_equal(once.p_values, again.p_values)
+
+
+def test_values_of_one_category_do_not_go_together_differently(rng):
+    pd = pytest.importorskip("pandas")
+    tables = [
+        pd.DataFrame({"city": rng.choice(["Rome", "Oslo", "Lima"], 400, p=shares), "age": rng.normal(size=400), "y": 1})
+        for shares in ([0.6, 0.3, 0.1], [0.2, 0.3, 0.5])
+    ]
+    features = sotdd.explain(*(sotdd.open_dataset(one, one_hot=5) for one in tables), n_projections=64).by_feature
+    assert {"city=Rome", "city=Lima"} <= {one.name for one in features.beyond_noise}
+    assert not features.together.beyond_noise
+    assert not features.pairs

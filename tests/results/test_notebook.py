@@ -38,7 +38,7 @@ class Balanced(html.parser.HTMLParser):
 def results():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(120, 3)), np.repeat([ODD, "b"], 60)
-    moved = x + [0, 1, 0]
+    moved = x + np.array([0, 1, 0])
     matrix = sotdd.pairwise({ODD: (x, y), "b": (moved, y), "c": (x[:50] * 2, y[:50])}, n_projections=64)
     ours = sotdd.LabelledData.of((x, y), ODD)
     return {
@@ -128,10 +128,14 @@ def notebook(monkeypatch):
 
 
 def test_a_bar_in_a_notebook_is_drawn_and_goes_away(notebook, capsys):
-    with pytest.raises(KeyboardInterrupt), reporting(True, "Measuring <all>") as report:
-        report(1, 4)
-        report(2, 4)  # too soon to be drawn again
-        raise KeyboardInterrupt
+    def interrupted():
+        with reporting(True, "Measuring <all>") as report:
+            report(1, 4)
+            report(2, 4)  # too soon to be drawn again
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert notebook[0].startswith("Measuring &lt;all&gt; <progress value='1' max='4'>")
     assert notebook[-1] == ""
     assert len(notebook) == 2
@@ -139,7 +143,7 @@ def test_a_bar_in_a_notebook_is_drawn_and_goes_away(notebook, capsys):
 
 
 def test_a_terminal_with_ipython_has_the_usual_bar(notebook, monkeypatch):
-    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: types.SimpleNamespace())
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", types.SimpleNamespace)
     with reporting(True, "Measuring") as report:
         report(1, 1)
     assert not notebook

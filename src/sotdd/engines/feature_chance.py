@@ -47,21 +47,29 @@ class FeatureChance:
 
 
 def features_by_chance(
-    pool: FeaturePool, theta: Floats, p: float, n_splits: int, level: float, seed: int, workers: Workers
+    pool: FeaturePool,
+    theta: Floats,
+    p: float,
+    n_splits: int,
+    level: float,
+    seed: int,
+    workers: Workers,
+    groups: NDArray[np.int64] | None = None,
 ) -> FeatureChance:
     """Compare both sides of a pool with sides that its points are dealt out to, feature by feature and together.
 
     A feature is looked at by its ranks, whatever its tails: where they lie, how far they spread, and by the largest gap
     between distribution functions. Features together are looked at with each brought to the same distribution on both
-    sides.
+    sides. Columns of one of the ``groups`` (d,) are one category, so they cannot but go together; -1 is none.
     """
     sides = _sides(pool.side, n_splits, seed)
     by_rank = _ranks(pool, sides, workers)
-    matched = pool.points - pool.gaps(pool.side, workers).T
+    alone = np.full(pool.points.shape[1], -1) if groups is None else groups
+    matched = (pool.points - pool.gaps(pool.side, workers).T) * (alone < 0)
     along = np.ascontiguousarray(theta[:_DIRECTIONS] @ matched.T)
     sliced = _costs(*sorted_columns(along, workers, seed), sides, p, workers).mean(axis=0)
     table = [*by_rank.reshape(-1, len(sides)), sliced]
-    correlated = _correlations(pool, sides, workers)
+    correlated = _correlations(pool, sides, alone, workers)
     if correlated is not None:
         table.append(correlated.largest)
     scores = _scores(np.array(table))
@@ -81,17 +89,20 @@ class _Correlations:
     ----------
     first, second
         (d, d) correlations of ranks on either side.
+    asked
+        (d, d) which pairs are compared, each once.
     largest
         (1 + S,) the largest difference, by Fisher's transform: of the data, and of every split.
     """
 
     first: Doubles
     second: Doubles
+    asked: NDArray[np.bool_]
     largest: Doubles
 
     def pairs(self, level: float) -> list[tuple[int, int, float, float]]:
         """Those of which chance makes so large a difference anywhere no more often than ``level``."""
-        apart = np.triu(np.abs(_fisher(self.first) - _fisher(self.second)), 1)
+        apart = np.where(self.asked, np.abs(_fisher(self.first) - _fisher(self.second)), 0.0)
         limit = np.sort(self.largest[1:])[::-1]
         allowed = int(level * len(self.largest)) - 1  # splits that may be as far apart
         found = np.argwhere(apart > (limit[allowed] if allowed >= 0 else np.inf))
@@ -99,7 +110,7 @@ class _Correlations:
         return [(i, j, float(self.first[i, j]), float(self.second[i, j])) for i, j in order]
 
 
-def _correlations(pool: FeaturePool, sides: Sides, workers: Workers) -> _Correlations | None:
+def _correlations(pool: FeaturePool, sides: Sides, groups: NDArray[np.int64], workers: Workers) -> _Correlations | None:
     """Correlations of normal scores, which every feature gets on either side by itself: its distribution is gone."""
     d = pool.points.shape[1]
     rows = min(len(pool.side), _CORRELATED_VALUES // (d * d)) if d > 1 else 0
@@ -118,9 +129,10 @@ def _correlations(pool: FeaturePool, sides: Sides, workers: Workers) -> _Correla
 
     def apart(number: int) -> float:
         first, second = work(number)
-        return float(np.abs(np.triu(_fisher(first) - _fisher(second), 1)).max())
+        return float(np.abs(_fisher(first) - _fisher(second))[asked].max(initial=0.0))
 
-    return _Correlations(*work(0), np.array(workers.each(apart, range(len(sides)))))
+    asked = np.triu((groups[:, None] != groups[None, :]) | (groups < 0)[None, :], 1)
+    return _Correlations(*work(0), asked, np.array(workers.each(apart, range(len(sides)))))
 
 
 def _correlation(scores: Floats) -> Doubles:
@@ -159,18 +171,27 @@ def _ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> Doubles:
 
     found = np.empty((3, len(pool.values), len(sides)))
     sizes = sizes_of(pool.side)
-    weights = np.where(sides == 0, 1 / sizes[0], -1 / sizes[1])  # (1 + S, N)
+    weights = np.ascontiguousarray(np.where(sides == 0, 1 / sizes[0], -1 / sizes[1]).T, np.float32)  # (N, 1 + S)
 
     def work(part: slice) -> None:
         values, order = pool.values[part], pool.order[part]
         columns.split_ranks(values, order, sides, sizes, found[2, part])
-        scores = np.empty(values.shape)
-        np.put_along_axis(scores, order, ndtri((rankdata(values, axis=1) - 0.5) / values.shape[1]), axis=1)
-        found[0, part] = (scores @ weights.T) ** 2
-        found[1, part] = (scores**2 @ weights.T) ** 2
+        scores = np.empty(values.shape, np.float32)
+        for row, places, out in zip(values, order, scores, strict=True):
+            out[places] = _normal_scores(row)
+        found[0, part] = (scores @ weights) ** 2
+        found[1, part] = (scores**2 @ weights) ** 2
 
     workers.each(work, parts_of(found.shape[1], _COLUMNS))
     return found
+
+
+def _normal_scores(row: Floats) -> Floats:
+    """Of sorted values (N,), normal quantiles of their ranks; equal values share a rank."""
+    ends = np.append(np.flatnonzero(np.diff(row)) + 1, row.size)
+    starts = np.append(0, ends[:-1])
+    scores: Floats = np.repeat(ndtri((starts + ends) / (2 * row.size)).astype(np.float32), ends - starts)
+    return scores
 
 
 def _costs(values: Floats, order: NDArray[np.int32], sides: Sides, p: float, workers: Workers) -> Doubles:

@@ -16,16 +16,17 @@ Sides = NDArray[np.uint8]
 
 @step
 def _parted(values: Floats, order: Integers, side: Sides, first: Integers, second: Integers) -> None:
-    """Write the places in the sorted pool that belong to either side, in order."""
+    """Write the places in the sorted pool that belong to either side, in order, and one more at the end of each.
+
+    Without branches on the side, which is random.
+    """
     a = b = 0
     for place in range(values.size):
         where = side[order[place]]
-        if where == 0:
-            first[a] = place
-            a += 1
-        elif where == 1:
-            second[b] = place
-            b += 1
+        first[a] = place
+        second[b] = place
+        a += int(where == 0)
+        b += int(where == 1)
 
 
 @step
@@ -100,17 +101,9 @@ def split_costs(values: Floats, order: Integers, sides: Sides, sizes: Integers, 
     n, m = sizes[0], sizes[1]
     first, second = np.empty(n + 1, np.int32), np.empty(m + 1, np.int32)
     for column in range(values.shape[0]):
-        row = values[column]
         for number in range(sides.shape[0]):
-            side = sides[number]
-            a = b = 0
-            for place in range(n + m):  # without branches on the side, which is random
-                where = int(side[order[column, place]])
-                first[a] = place
-                second[b] = place
-                a += 1 - where
-                b += where
-            costs[column, number] = _transport(row, first[:n], second[:m], p)
+            _parted(values[column], order[column], sides[number], first, second)
+            costs[column, number] = _transport(values[column], first[:n], second[:m], p)
 
 
 @kernel
@@ -120,7 +113,7 @@ def own_gaps(values: Floats, order: Integers, side: Sides, sizes: Integers, gaps
     Less these gaps, both sides have the same distribution in every column. Points of neither side get zeros.
     """
     n, m = sizes[0], sizes[1]
-    first, second = np.empty(n, np.int32), np.empty(m, np.int32)
+    first, second = np.empty(n + 1, np.int32), np.empty(m + 1, np.int32)
     unit_first, unit_second = 0.5 / float(m), 0.5 / float(n)
     for column in range(values.shape[0]):
         row, places, out = values[column], order[column], gaps[column]
@@ -154,18 +147,17 @@ def add_slopes(
     order (B, N) sorts the rows. The derivative counts ``weight`` times.
     """
     n, m = sizes[0], sizes[1]
-    first, second = np.empty(n, np.int32), np.empty(m, np.int32)
+    first, second = np.empty(n + 1, np.int32), np.empty(m + 1, np.int32)
     unit = 1.0 / (float(n) * float(m))
     for line in range(rows.shape[0]):
         a = b = 0
         for place in range(rows.shape[1]):
             point = order[line, place]
-            if side[point] == 0:
-                first[a] = point
-                a += 1
-            elif side[point] == 1:
-                second[b] = point
-                b += 1
+            where = side[point]
+            first[a] = point
+            second[b] = point
+            a += int(where == 0)
+            b += int(where == 1)
         total = 0.0
         i = j = here = 0
         while i < n and j < m:

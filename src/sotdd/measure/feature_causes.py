@@ -22,12 +22,13 @@ from sotdd.results.feature_shares import LEVEL, CorrelationChange, FeatureShare,
 Doubles = NDArray[np.float64]
 
 # How often points are dealt out for the shares of chance, and halved for their errors; and along how many directions.
-# A direction stronger than those of all splits is beyond noise.
-_SPLITS = 19
-_HALVES = 8
-_DIRECTIONS = 32
+_SPLITS = 8
+_HALVES = 6
+_DIRECTIONS = 16
 
-# Directions are told of data with no more features than this, and so many of them.
+# Directions are told of data with no more features than this, and so many of them. One that is stronger than those of
+# all of these splits is beyond noise.
+_SPLITS_TURNED = 19
 _MOST_TURNED = 2048
 _LEADING = 3
 
@@ -48,6 +49,8 @@ class FeatureNames:
         That of a point, where points are images.
     label
         What the columns after the features are called, all of them as one; None where there are none.
+    categories
+        Columns of tables whose values are features, such as "city=Rome".
     """
 
     datasets: tuple[str, str]
@@ -55,6 +58,7 @@ class FeatureNames:
     noun: str
     shape: tuple[int, ...] | None
     label: str | None = None
+    categories: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, datasets: Sequence[LabelledData], label: str | None = None) -> FeatureNames:
@@ -64,12 +68,21 @@ class FeatureNames:
         called = one, other if other != one else f"{other} (2)"
         columns = next((part.columns for part in datasets if part.columns is not None), None)
         if columns is not None:
-            return cls(called, columns, "column", None, label)
+            categories = tuple(dict.fromkeys(name for part in datasets for name in part.origin.one_hot))
+            return cls(called, columns, "column", None, label, categories)
         if not _is_image(data.point_shape):
             names = tuple(f"feature {number}" for number in range(data.n_features))
             return cls(called, names, "feature", None, label)
         pixels = tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(data.point_shape))
         return cls(called, pixels, "pixel", data.point_shape, label)
+
+    def groups(self, n_columns: int) -> NDArray[np.int64]:
+        """Of every column which category it is a value of, labels among them; -1 for none."""
+        found = np.full(n_columns, -1)
+        found[len(self.names) :] = len(self.categories)
+        for number, category in enumerate(self.categories):
+            found[[place for place, name in enumerate(self.names) if name.startswith(f"{category}=")]] = number
+        return found
 
     @property
     def all_names(self) -> tuple[str, ...]:
@@ -88,16 +101,18 @@ def explain_features(
         theta = directions_for(d, seed)
         whole = contributions(pool, pool.side, theta, p, workers)
         report(1, 3)
-        sides = [generator(seed, Stream.FEATURE_SPLITS, number).permutation(pool.side) for number in range(_SPLITS)]
+        sides = [
+            generator(seed, Stream.FEATURE_SPLITS, number).permutation(pool.side) for number in range(_SPLITS_TURNED)
+        ]
         halves = [_half(pool.side, seed, number) for number in range(_HALVES)]
         few = theta[:_DIRECTIONS]
-        dealt = [contributions(pool, side, few, p, workers).parts for side in sides]
+        dealt = [contributions(pool, side, few, p, workers).parts for side in sides[:_SPLITS]]
         halved = [contributions(pool, side, few, p, workers).parts for side in halves]
         directions: tuple[LeadingDirection, ...] = ()
         if names.noun == "feature" and names.label is None and 1 < d <= _MOST_TURNED:
             directions = _directions(pool, [pool.side, *sides], theta, p, workers)
         report(2, 3)
-        chance = features_by_chance(pool, theta, p, n_splits, LEVEL, seed, workers)
+        chance = features_by_chance(pool, theta, p, n_splits, LEVEL, seed, workers, names.groups(d))
         report(3, 3)
     summary = _summary(pool.summary, len(names.names))
     return _shares(names, whole, np.array(dealt), np.array(halved), chance, summary, directions)

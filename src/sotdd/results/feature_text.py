@@ -81,9 +81,7 @@ def as_text(features: FeatureShares, limit: int | None) -> str:
     table = lines(features, limit)
     if table and features.noun != "pixel":
         rest = rest_in_words(features, limit)
-        return "\n".join(
-            [*first, *aligned([header(features), *table], to_the_right=[1]), *([rest] if rest else [])]
-        )
+        return "\n".join([*first, *aligned([header(features), *table], to_the_right=[1]), *([rest] if rest else [])])
     return "\n".join(first)
 
 

@@ -13,7 +13,7 @@ from sotdd.basics.text import counted, one_line, quoted, shown
 from sotdd.commands import options as o
 from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import opened
-from sotdd.commands.terminal import bar_wanted, print_json, print_table, say, say_note, table_of
+from sotdd.commands.terminal import bar_wanted, print_json, print_table, say, say_note, table_of, working_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -254,8 +254,9 @@ def _opened(
 ) -> LabelledData | Sketch:
     """A source, with a line on what was left out of it."""
     data = opened(source, features, label, quiet, reading)
-    for remark in getattr(data, "remarks", ()):
-        say_note(in_options(one_line(f"{source}: {remark}")), quiet)
+    with working_on(f"Reading {source} …", quiet) as errors:
+        for remark in () if quiet else getattr(data, "remarks", ()):
+            errors.print(in_options(one_line(f"{source}: {remark}")), style="dim")
     return data
 
 

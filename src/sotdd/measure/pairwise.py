@@ -144,7 +144,9 @@ def distances_between(
         refuse_for_peers(method, estimator=(estimator, "auto"), label_names=(label_names, "auto"))
         return by_peer(method, data, pairs, p, settings, projections, n_splits, device, progress), None
     chosen = chosen_estimator(estimator)
-    counted = NamedClasses.of(data, settings, projections) if names_count(label_names, data, projections) else None
+    may_count = is_given(label_names, "auto") or data[0].origin.target is not None
+    counts = may_count and names_count(label_names, data, projections)
+    counted = NamedClasses.of(data, settings, projections) if counts else None
     if counted is None:
         recipe, data = projections_for(data, projections, settings, chosen)
     else:

@@ -40,7 +40,8 @@ why.by_feature
 
 # %%
 
-why.by_feature.plot()
+figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+why.by_feature.plot(ax)
 plt.show()
 
 # %%

@@ -1,4 +1,7 @@
-"""What an explanation costs beside the distance itself: python -m benchmarks.explaining [--quick]."""
+"""What an explanation costs beside the distance itself: python -m benchmarks.explaining [--quick].
+
+Whether it names the right features is in `benchmarks.feature_causes`.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,23 @@ import argparse
 
 import sotdd
 from benchmarks.core import labelled, machine, turn_by_turn
+from sotdd.inputs.data import LabelledData
+from sotdd.measure.feature_causes import FeatureNames, explain_features
 
 
 def ratio(classes: int, turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> str:
     """Time of an explanation over time of the distance, through projections that are drawn already."""
     a, b = labelled(n, d, classes, seed=0), labelled(n * 9 // 10, d, classes, seed=1)
     projections = sotdd.Projections.fit([a, b], n_projections=count)
-    measured, explained = turn_by_turn(
+    data = [LabelledData.of(part) for part in (a, b)]
+    names = FeatureNames.of(data)
+    measured, explained, by_feature = turn_by_turn(
         lambda: sotdd.distance(a, b, projections=projections),
         lambda: sotdd.explain(a, b, projections=projections),
+        lambda: explain_features(data, projections, 2.0, names, 59, lambda _done, _total: None),
         turns=turns,
     )
-    return f"{classes} classes: {explained / measured:.1f} ×"
+    return f"{d} features, {classes} classes: {explained / measured:.1f} ×, {by_feature / explained:.0%} for features"
 
 
 def main() -> None:
@@ -28,6 +36,8 @@ def main() -> None:
     print(machine())
     for classes in (2, 10, 100):
         print(ratio(classes, turns), flush=True)
+    for d in (10, 100):
+        print(ratio(10, turns, d=d), flush=True)
 
 
 if __name__ == "__main__":

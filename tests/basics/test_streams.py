@@ -25,6 +25,11 @@ def test_numbers_are_distinct_and_stay_what_they_were():
         "FLOW_STEPS": 8,
         "STREAM_GROUPS": 9,
         "DEBIASING_HALVES": 10,
+        "FEATURE_ROWS": 20,
+        "FEATURE_DIRECTIONS": 21,
+        "FEATURE_SPLITS": 22,
+        "FEATURE_HALVES": 23,
+        "FEATURE_TIES": 24,
     }
     assert len(Stream.__members__) == len(set(Stream)), "an alias would be a second use of a number"
 

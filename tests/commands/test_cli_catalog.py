@@ -184,3 +184,34 @@ def test_as_a_program(files):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_tables_are_read_for_a_catalog_as_for_other_commands(run, rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open("shop.csv", "w", encoding="utf-8") as file:
+        file.write("id,age,day,city,y\n")
+        for row in range(60):
+            age = "" if row == 7 else f"{rng.normal(40, 9):.2f}"
+            file.write(f"{row},{age},2024-01-{1 + row % 28:02d},{'Rome' if row % 3 else 'Oslo'},{row % 2}\n")
+    refused = run("catalog", "add", "shops", "first", "shop.csv")
+    assert refused[0] == 2
+    assert "--missing drop" in refused[2]
+    reading = ["--missing", "drop", "--one-hot", "5", "--dates", "--exclude", "id"]
+    code, said, _ = run("catalog", "add", "shops", "first", "shop.csv", *reading)
+    assert code == 0
+    assert "59 points" in said
+    again = run("catalog", "add", "shops", "first", "shop.csv", *reading)
+    assert again[0] == 2
+    assert again[2].strip().endswith("choose another name, or pass --overwrite.")
+    found = json.loads(run("catalog", "search", "shops", "shop.csv", *reading, "--json")[1])
+    assert "first" in json.dumps(found)
+
+
+def test_names_of_classes_count_in_a_matrix(run, rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = rng.normal(size=(60, 2)) + np.repeat([[0, 0], [4, 0]], 30, axis=0)
+    np.savez("a.npz", X=x, y=np.repeat(["yes", "no"], 30))
+    np.savez("b.npz", X=x, y=np.repeat(["no", "yes"], 30))
+    settings = ["--n-projections", "64", "--json"]
+    assert json.loads(run("matrix", "a.npz", "b.npz", *settings)[1])["values"][0][1] == 0
+    assert json.loads(run("matrix", "a.npz", "b.npz", "--label-names", "match", *settings)[1])["values"][0][1] > 0

@@ -203,3 +203,21 @@ def test_what_does_not_go_together(rng):
     sketch = sotdd.sketch((x, y), projections)
     with pytest.raises(SotddError, match="label_names cannot be chosen for a sketch"):
         sotdd.distance(sketch, (x, y), label_names="match")
+
+
+def test_names_count_between_every_two_of_several(rng):
+    x = rng.normal(size=(90, 3)) + 3 * np.repeat(np.eye(3), 30, axis=0)
+    y = np.repeat(["a", "b", "c"], 30)
+    swapped = np.repeat(["b", "a", "c"], 30)
+    sets = {"one": (x, y), "same": (x, y), "swapped": (x, swapped)}
+    plain = sotdd.pairwise(sets, n_projections=128)
+    matched = sotdd.pairwise(sets, n_projections=128, label_names="match")
+    assert plain["one", "swapped"].value == 0
+    assert matched["one", "same"].value == 0 < matched["one", "swapped"].value
+    assert matched.projections is None
+    assert matched.asked.settings["label_names"] == "match"
+    two = sotdd.pairwise({"one": (x, y), "swapped": (x, swapped)}, n_projections=128, label_names="match")
+    alone = sotdd.distance((x, y), (x, swapped), n_projections=128, label_names="match")
+    assert two["one", "swapped"].value == alone.value
+    with pytest.raises(sotdd.SotddError, match="label_names"):
+        sotdd.pairwise(sets, method="mmd", label_names="match")

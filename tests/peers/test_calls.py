@@ -35,8 +35,18 @@ def test_a_call_on_two_datasets_shows_its_settings(name):
 
 
 def test_the_task_embedding_shows_its_settings():
-    assert [*inspect.signature(peers.wte).parameters] == ["datasets", *settings_of("wte")]
-    assert inspect.signature(peers.wte).return_annotation == "TaskEmbeddings"
+    assert [*inspect.signature(peers.wte).parameters] == ["datasets", "other", *settings_of("wte")]
+    assert inspect.signature(peers.wte).return_annotation == "TaskEmbeddings | Distance"
+
+
+def test_the_task_embedding_takes_two_datasets_as_other_peers_do():
+    apart = peers.wte(A, B, n_reference=5)
+    assert isinstance(apart, sotdd.Distance)
+    assert (
+        apart.value
+        == peers.wte([A, B], n_reference=5).matrix["0", "1"].value
+        == sotdd.distance(A, B, method="wte", n_reference=5).value
+    )
 
 
 @pytest.mark.parametrize(

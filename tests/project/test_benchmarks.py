@@ -12,6 +12,7 @@ from benchmarks import (
     decisions,
     estimators,
     explaining,
+    feature_causes,
     gate,
     label_choice,
     label_families,
@@ -210,7 +211,13 @@ def test_the_errors_of_vectors_are_measured_on_real_data(real_data):
 
 def test_the_benchmark_of_explanations_runs_at_a_small_size():
     found = explaining.ratio(3, 1, n=100, d=5, count=64)
-    assert re.fullmatch(r"3 classes: [\d.]+ ×", found), found
+    assert re.fullmatch(r"5 features, 3 classes: [\d.]+ ×, \d+% for features", found), found
+
+
+def test_the_benchmark_of_causes_names_a_column_that_moved():
+    found = feature_causes.hits("normal", "moved", 200, 3, 2)
+    assert found["marginals"] == found["plan"] == found["ours"] == found["named"] == 1
+    assert len(list(feature_causes.settings(False))) > len(list(feature_causes.settings(True)))
 
 
 def test_the_benchmark_of_large_data_runs_at_a_small_size(tmp_path):

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import html
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TypeAlias
 
 from sotdd.basics.errors import SotddError, random_state_kept
 
 Report: TypeAlias = Callable[[int, int], None]
 Progress: TypeAlias = bool | Report | None
+
+# A bar in a notebook is drawn again after this long.
+_SECONDS = 0.1
 
 
 @contextmanager
@@ -20,10 +27,38 @@ def reporting(progress: Progress, title: str) -> Iterator[Report]:
     elif progress is None or progress is False:
         yield lambda done, total: None
     elif progress is True:
-        with _bar(title) as report:
+        with _notebook_bar(title) if _in_notebook() else _bar(title) as report:
             yield report
     else:
         raise SotddError(f"progress is {progress!r}: expected True, None or a function of (done, total).")
+
+
+def _in_notebook() -> bool:
+    """Whether a notebook shows what is displayed; IPython in a terminal does not."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def _notebook_bar(title: str) -> Iterator[Report]:
+    """Show a bar under the cell that disappears when the work is done; no widgets are needed."""
+    display = import_module("IPython.display")
+    shown_at = 0.0
+    bar = display.display(display.HTML(""), display_id=True)
+
+    def report(done: int, total: int) -> None:
+        nonlocal shown_at
+        now = time.monotonic()
+        if now - shown_at >= _SECONDS:
+            shown_at = now
+            bar.update(display.HTML(f"{html.escape(title)} <progress value='{done}' max='{total}'></progress> "
+                                    f"{done:,} of {total:,}"))  # fmt: skip
+
+    try:
+        yield report
+    finally:
+        bar.update(display.HTML(""))
 
 
 @contextmanager

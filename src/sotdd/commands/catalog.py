@@ -13,11 +13,12 @@ from sotdd.basics.text import counted, one_line, quoted, shown
 from sotdd.commands import options as o
 from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import opened
-from sotdd.commands.terminal import bar_wanted, print_json, print_table, say, say_note, table_of
+from sotdd.commands.terminal import bar_wanted, print_json, print_table, say, say_note, table_of, working_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sotdd.inputs.data import LabelledData
     from sotdd.sketches.catalog.catalog import Catalog
     from sotdd.sketches.sketch import Sketch
 
@@ -57,6 +58,10 @@ def add_command(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an entry of this name.")] = False,
     features: o.Features = None,
     label: o.Label = None,
+    exclude: o.Exclude = None,
+    one_hot: o.OneHot = None,
+    dates: o.Dates = False,
+    missing: o.Missing = None,
     scale: o.Scale = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
@@ -72,7 +77,8 @@ def add_command(
         raise SotddError(
             "--scale is only for the first dataset of a catalog, which sets the scale of all others: leave it out."
         )
-    made = _sketched(catalog, source, features, label, device, quiet, o.chosen(scale=scale))
+    data = _opened(source, features, label, o.reading(exclude, one_hot, dates, missing), quiet)
+    made = _sketched(catalog, data, source, device, quiet, o.chosen(scale=scale))
     catalog.add_many({name: made}, {name: metadata}, overwrite=overwrite)
     if as_json:
         print_json({"catalog": path, **catalog.entry(name).to_dict()})
@@ -106,6 +112,10 @@ def search_command(
     ] = "excess",
     features: o.Features = None,
     label: o.Label = None,
+    exclude: o.Exclude = None,
+    one_hot: o.OneHot = None,
+    dates: o.Dates = False,
+    missing: o.Missing = None,
     device: o.Device = "auto",
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -127,7 +137,8 @@ def search_command(
         others = f"name <> {quoted(entry)}"
         where = others if checked_condition(where) is None else f"{others} AND ({where})"
     else:
-        query = _sketched(catalog, str(source), features, label, device, quiet)
+        data = _opened(str(source), features, label, o.reading(exclude, one_hot, dates, missing), quiet)
+        query = _sketched(catalog, data, str(source), device, quiet)
     hits = catalog.nearest(query, k, where=where, rank_by=order)
     if as_json:
         print_json({"catalog": path, "source": source, "entry": entry, **hits.to_dict()})
@@ -238,11 +249,21 @@ def _existing(path: str) -> Catalog:
     return catalog
 
 
+def _opened(
+    source: str, features: str | None, label: str | None, reading: Mapping[str, Any], quiet: bool
+) -> LabelledData | Sketch:
+    """A source, with a line on what was left out of it."""
+    data = opened(source, features, label, quiet, reading)
+    with working_on(f"Reading {source} …", quiet) as errors:
+        for remark in () if quiet else getattr(data, "remarks", ()):
+            errors.print(in_options(one_line(f"{source}: {remark}")), style="dim")
+    return data
+
+
 def _sketched(
     catalog: Catalog,
+    data: LabelledData | Sketch,
     source: str,
-    features: str | None,
-    label: str | None,
     device: str,
     quiet: bool,
     scaling: Mapping[str, Any] | None = None,
@@ -250,7 +271,6 @@ def _sketched(
     """A source as a sketch that fits the catalog; a new catalog gets projections of its own."""
     import sotdd
 
-    data = opened(source, features, label, quiet)
     if isinstance(data, sotdd.Sketch):
         return data
     bar = bar_wanted(quiet)

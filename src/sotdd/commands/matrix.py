@@ -54,6 +54,7 @@ def matrix_command(
     scale: o.Scale = None,
     estimator: o.Estimator = None,
     noise_floor: o.NoiseFloor = False,
+    label_names: o.NamesInDistance = None,
     method: o.Method = "sotdd",
     max_points: o.SampledPoints = None,
     max_samples: o.MaxSamples = None,
@@ -77,7 +78,7 @@ def matrix_command(
 
     settings = o.chosen(
         n_projections=n_projections, seed=seed, p=p, label_law=label_law, scale=scale, estimator=estimator,
-        max_points=max_points, max_samples=max_samples,
+        max_points=max_points, max_samples=max_samples, label_names=label_names,
     )  # fmt: skip
     bar = bar_wanted(quiet)
     matrix = sotdd.pairwise(datasets, method=method, noise_floor=noise_floor, device=device, progress=bar, **settings)

@@ -103,6 +103,11 @@ class NamedClasses:
         columns = next((part.columns for part in data if part.columns is not None), None)
         return cls(data, there, drawn, scaler, columns, _SAID_OF_TARGETS if targets else _SAID)
 
+    @property
+    def counts_targets(self) -> bool:
+        """Whether targets count as numbers, rather than names."""
+        return self.said == _SAID_OF_TARGETS
+
     def forgotten(self) -> list[LabelledData]:
         """The datasets with all names at their centre, in one class."""
         scaler: Scaler = self.settings["scale"]

@@ -1,4 +1,4 @@
-"""Why two datasets are as far apart as they are: features or labels, and which classes."""
+"""Why two datasets are as far apart as they are: features or labels, which features and which classes."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from sotdd.inputs.comparable import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.class_names import NamedClasses, NamesInDistance, names_count
 from sotdd.measure.distance import FEWER_POINTS, ORDER, chosen_estimator, projections_for
+from sotdd.measure.feature_causes import FeatureNames, explain_features
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.class_comparison import ClassComparison
@@ -34,6 +35,8 @@ from sotdd.results.noise import SPLITS
 
 # How often half of the points of each are compared, which tells how shares vary from sample to sample.
 _HALF_SAMPLES = 24
+# With labels, without them, by class, dealt out, by feature.
+_STAGES = 5
 # With fewer splits no outcome of the data is rarer than 5 %.
 _FEWEST_SPLITS = 19
 
@@ -57,8 +60,8 @@ def explain(
     """Say why two labelled datasets are as far apart as they are.
 
     Measures the distance, measures it again with all labels forgotten, and compares every class of
-    one with every class of the other, all through the same projections. Points are dealt out at random beside
-    each, so that only what is beyond noise is given a cause.
+    one with every class of the other, all through the same projections. Then it compares the points feature by
+    feature. Points are dealt out at random beside each, so that only what is beyond noise is given a cause.
 
     Parameters
     ----------
@@ -80,9 +83,9 @@ def explain(
     Returns
     -------
     Explanation
-        The distance and its noise floor; the parts of what is beyond noise, by features and labels; the matrix
-        of class distances; for every class its nearest class on the other side, its share, whether it has a
-        counterpart and whether it has moved; which names have changed.
+        The distance and its noise floor; the parts of what is beyond noise, by features and labels; which features
+        make it, by name; the matrix of class distances; for every class its nearest class on the other side, its
+        share, whether it has a counterpart and whether it has moved; which names have changed.
 
     Examples
     --------
@@ -112,7 +115,7 @@ def explain(
     how: dict[str, Any] = {"estimator": chosen, "device": device, "precision": precision}
     how["n_splits"] = splits = _check_splits(n_splits)
     with reporting(progress, "Explaining") as report:
-        whole, forgotten, by_class, dealt = (_stage(report, number) for number in range(4))
+        whole, forgotten, by_class, dealt, by_feature = (_stage(report, number) for number in range(_STAGES))
         distance = compare(datasets, [(0, 1)], recipe, order, whole, **how)[0, 1]
         unlabelled = distance
         if any(len(data.classes) > 1 for data in datasets):
@@ -120,12 +123,12 @@ def explain(
             unlabelled = compare(plain, [(0, 1)], recipe, order, forgotten, **how)[0, 1]
         classes = compare_classes(datasets[0], datasets[1], recipe, order, by_class)
         matches, resampled = _dealt_out(datasets, classes, recipe, splits, dealt)
+        label = None if named is None else "(target)" if named.counts_targets else "(label)"
+        features = explain_features(datasets, recipe, order, FeatureNames.of(opened, label), splits, by_feature)
     if named is not None:
         distance, unlabelled = named.result(distance), named.result(unlabelled)
-    one, other = (data.name for data in datasets)
     sizes = datasets[0].counts, datasets[1].counts
-    names = one, other if other != one else f"{other} (2)"
-    return Explanation(names, distance, unlabelled, sizes, classes, matches, resampled)
+    return Explanation(features.datasets, distance, unlabelled, sizes, classes, matches, resampled, features)
 
 
 def _dealt_out(
@@ -161,5 +164,5 @@ def _without_labels(data: LabelledData) -> LabelledData:
 
 
 def _stage(report: Report, number: int) -> Report:
-    """Progress of one of four stages, as part of the whole."""
-    return lambda done, total: report(number * 1000 + 1000 * done // total, 4000)
+    """Progress of one of the stages, as part of the whole."""
+    return lambda done, total: report(number * 1000 + 1000 * done // total, 1000 * _STAGES)

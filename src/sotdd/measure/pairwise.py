@@ -13,6 +13,7 @@ from sotdd.engines.comparison import compare
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled, named
 from sotdd.inputs.comparable import refuse_half_labelled
+from sotdd.measure.class_names import NamedClasses, NamesInDistance, names_count
 from sotdd.measure.distance import (
     BLIND_TO_LABELS,
     FEWER_POINTS,
@@ -22,6 +23,7 @@ from sotdd.measure.distance import (
     check_method,
     check_splits,
     chosen_estimator,
+    is_given,
     projections_for,
     refuse_for_peers,
     refuse_for_sketches,
@@ -45,6 +47,7 @@ def pairwise(
     estimator: Estimator = "auto",
     method: str = "sotdd",
     noise_floor: bool | int = False,
+    label_names: NamesInDistance = "auto",
     device: str = "auto",
     precision: Precision = "float32",
     progress: Progress = None,
@@ -66,6 +69,9 @@ def pairwise(
         As in `distance`.
     noise_floor
         As in `distance`; each pair has its own.
+    label_names
+        As in `distance`, with the names of all datasets. Where names count, the matrix has no ``projections``
+        that others could be measured through.
 
     Examples
     --------
@@ -85,12 +91,14 @@ def pairwise(
         estimator=estimator,
         method=method,
         noise_floor=noise_floor,
+        label_names=label_names,
         device=device,
         precision=precision,
         progress=progress,
         settings=settings,
     )
     also = {
+        "label_names": (label_names, "auto"),
         "method": (method, "sotdd"),
         "projections": (projections, None),
         "noise_floor": (noise_floor, False),
@@ -115,6 +123,7 @@ def distances_between(
     precision: Precision,
     progress: Progress,
     settings: Mapping[str, Any],
+    label_names: NamesInDistance = "auto",
 ) -> tuple[dict[tuple[int, int], Distance], Projections | None]:
     """Distances of some pairs of named sources, by their numbers, and what they were measured through."""
     n_splits = check_splits(noise_floor)
@@ -122,7 +131,8 @@ def distances_between(
     read: list[tuple[str, Any]] = [(name, read_sketch(source)) for name, source in sources]
     sketch = next((source for _, source in read if isinstance(source, Sketch)), None)
     if sketch is not None:
-        refuse_for_sketches(read, method, settings, projections, n_splits)
+        also = {**settings, **({"label_names": label_names} if is_given(label_names, "auto") else {})}
+        refuse_for_sketches(read, method, also, projections, n_splits)
         distances = through_sketches(
             read, pairs, p, estimator=estimator, device=device, precision=precision, progress=progress
         )
@@ -131,12 +141,20 @@ def distances_between(
     if method not in BLIND_TO_LABELS and not all(part.origin.labelled for part in data):
         refuse_half_labelled(data)
     if method != "sotdd":
-        refuse_for_peers(method, estimator=(estimator, "auto"))
+        refuse_for_peers(method, estimator=(estimator, "auto"), label_names=(label_names, "auto"))
         return by_peer(method, data, pairs, p, settings, projections, n_splits, device, progress), None
     chosen = chosen_estimator(estimator)
-    recipe, data = projections_for(data, projections, settings, chosen)
+    may_count = is_given(label_names, "auto") or data[0].origin.target is not None
+    counts = may_count and names_count(label_names, data, projections)
+    counted = NamedClasses.of(data, settings, projections) if counts else None
+    if counted is None:
+        recipe, data = projections_for(data, projections, settings, chosen)
+    else:
+        recipe, data = projections_for(counted.datasets, None, counted.settings, chosen)
     distances = compare(
         data, pairs, recipe, p, progress,
         estimator=chosen, device=device, precision=precision, n_splits=n_splits, halves=len(data) > 2,
     )  # fmt: skip
-    return distances, recipe
+    if counted is None:
+        return distances, recipe
+    return {pair: counted.result(distance) for pair, distance in distances.items()}, None

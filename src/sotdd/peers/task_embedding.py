@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Concatenate, Protocol, cast
+from typing import Any, Concatenate, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,14 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Report
 from sotdd.engines.cpu.workers import Workers
-from sotdd.inputs import labelled
+from sotdd.inputs import labelled, labelled_pair
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.peers.call import FEWER_POINTS, Distances, Method, Pairs, Settings, known_settings, showing_settings_of
 from sotdd.peers.label_distances import Inner, cost_unit, label_coordinates, label_distances, refuse_unfinished
 from sotdd.peers.loading import Loaded
 from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
 from sotdd.projections.scaler import Scale
+from sotdd.results.distance import Distance
 from sotdd.results.matrix import DistanceMatrix
 
 
@@ -45,17 +46,22 @@ class TaskEmbeddings:
 
 
 class _Embedder(Protocol[Settings]):
-    """A call on several sources; ``of_pairs`` returns distances alone, as other methods do."""
+    """A call on several sources, or on two; ``of_pairs`` returns distances alone, as other methods do."""
 
     of_pairs: Method
 
+    @overload
     def __call__(
         self,
         datasets: Sequence[Dataset] | Mapping[str, Dataset],
         *none: Settings.args,
         **settings: Settings.kwargs,
-    ) -> TaskEmbeddings:
-        """Open datasets and embed them."""
+    ) -> TaskEmbeddings: ...
+
+    @overload
+    def __call__(
+        self, datasets: Dataset, other: Dataset, /, *none: Settings.args, **settings: Settings.kwargs
+    ) -> Distance: ...
 
 
 def _embedder(
@@ -63,9 +69,16 @@ def _embedder(
 ) -> _Embedder[Settings]:
     """What `peer` does for methods of two datasets, for the one that returns more than distances."""
 
-    def call(datasets: Sequence[Dataset] | Mapping[str, Dataset], **settings: Any) -> TaskEmbeddings:  # noqa: ANN401
+    def call(
+        datasets: Sequence[Dataset] | Mapping[str, Dataset] | Dataset,
+        other: Dataset | None = None,
+        **settings: Any,  # noqa: ANN401
+    ) -> TaskEmbeddings | Distance:
         settings = known_settings(settings, method)
-        opened = labelled(datasets)
+        if other is not None:
+            opened = labelled_pair(datasets, other)
+            return method(opened, [(0, 1)], **settings).matrix.distances[0, 1]  # type: ignore[call-arg]
+        opened = labelled(cast("Sequence[Dataset]", datasets))
         return method(opened, list(combinations(range(len(opened)), 2)), **settings)  # type: ignore[call-arg]
 
     def of_pairs(datasets: Sequence[LabelledData], pairs: Pairs, report: Report, **settings: Any) -> Distances:  # noqa: ANN401
@@ -100,7 +113,9 @@ def wte(
     ----------
     datasets
         Datasets by name, or a list of them. They are embedded together: the coordinates of labels come
-        from the distances between all classes of all datasets.
+        from the distances between all classes of all datasets. Or one dataset, with ``other`` beside it.
+    other
+        A second dataset: then only the distance of the two is returned, as by the other peers.
     scale, seed, max_points
         As in `otdd`. The seed also draws the reference.
     inner
@@ -121,6 +136,9 @@ def wte(
     >>> embedded = sotdd.peers.wte({"here": (x, y), "there": (x + 5, y)}, n_reference=20)
     >>> embedded.vectors.shape
     (2, 240)
+    >>> apart = sotdd.peers.wte((x, y), (x + 5, y), n_reference=20)
+    >>> apart.value == embedded.matrix["here", "there"].value
+    True
     """
     loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
     check_count(label_dimensions, "label_dimensions")

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_flag, check_level
+from sotdd.basics.checks import as_number, check_flag, check_level
 from sotdd.basics.text import counted, json_label, json_number, one_line, with_error
 from sotdd.projections.scaler import Scaler
 from sotdd.results.drawing import picture
 from sotdd.results.noise import NoiseFloor
+from sotdd.results.ordering import Incomparable, refuse_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,6 +183,49 @@ class Distance:
     def __float__(self) -> float:
         """The value."""
         return self.value
+
+    def __format__(self, spec: str) -> str:
+        """The value in a format for numbers, such as ``f"{r:.3f}"``; without one, value and error in words."""
+        return format(self.value, spec) if spec else repr(self)
+
+    def __lt__(self, other: object) -> bool:
+        """Whether it is nearer than another, or than a number."""
+        return self.value < self._beside(other)
+
+    def __le__(self, other: object) -> bool:
+        """Whether it is no farther than another, or than a number."""
+        return self.value <= self._beside(other)
+
+    def __gt__(self, other: object) -> bool:
+        """Whether it is farther than another, or than a number."""
+        return self.value > self._beside(other)
+
+    def __ge__(self, other: object) -> bool:
+        """Whether it is no nearer than another, or than a number."""
+        return self.value >= self._beside(other)
+
+    def _beside(self, other: object) -> float:
+        """The value of another distance that this one can be ordered with, or a number."""
+        if not isinstance(other, Distance):
+            number = as_number(other)
+            return refuse_order(self, other) if number is None else number
+        if (self.method, self.p) != (other.method, other.p):
+            raise Incomparable(
+                f"distances by {self.method}, p={self.p:g} and by {other.method}, p={other.p:g} have no common unit: "
+                "measure both the same way."
+            )
+        if self.fingerprint != other.fingerprint:
+            raise Incomparable(
+                "these distances were measured through different projections and scales, so their order may be chance: "
+                "use sotdd.rank or sotdd.pairwise, give both the same projections=, or compare .value."
+            )
+        return other.value
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        from sotdd.results.notebook import distance_html
+
+        return distance_html(self)
 
     def __repr__(self) -> str:
         """Value and error to the digits that mean something, and how they were made."""

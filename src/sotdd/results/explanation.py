@@ -20,6 +20,8 @@ from sotdd.results.distance import Distance
 from sotdd.results.drawing import picture
 from sotdd.results.explanation_parts import Parts
 from sotdd.results.explanation_text import Line, as_rich, as_text
+from sotdd.results.feature_shares import FeatureShares
+from sotdd.results.ordering import Unordered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Unordered):
     """Why two datasets are as far apart as they are; what `explain` returns.
 
     Attributes
@@ -49,6 +51,8 @@ class Explanation:
     resampled
         (2, S) W_p^p between random halves of the points of each, with labels and without, through the first
         projections: how both vary together from sample to sample.
+    by_feature
+        Which features make the distance between the points, by name: shares, errors, and what is beyond noise.
 
     Examples
     --------
@@ -65,6 +69,8 @@ class Explanation:
     ((0, 1), (0, 1))
     """
 
+    _instead = "take its distance"
+
     names: tuple[str, str]
     distance: Distance
     unlabelled: Distance
@@ -72,6 +78,7 @@ class Explanation:
     by_class: ClassComparison
     matches: ClassMatches
     resampled: NDArray[np.float64]
+    by_feature: FeatureShares
 
     # ------------------------------------------------------------------ features and labels
 
@@ -222,6 +229,12 @@ class Explanation:
         """The distance, its parts, and a table of classes."""
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        from sotdd.results.notebook import explanation_html
+
+        return explanation_html(self)
+
     def table(self, limit: int | None = 12) -> str:
         """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them or all."""
         return as_text(self, None if limit is None else check_count(limit, "limit"))
@@ -266,6 +279,7 @@ class Explanation:
             "raw_features": json_number(self.raw_features),
             "raw_labels": json_number(self.raw_labels),
             "share_stderr": json_number(self.share_stderr),
+            "by_feature": self.by_feature.to_dict(),
             "class_distances": self.class_distances.tolist(),
             "class_stderr": [[json_number(cell) for cell in row] for row in self.by_class.stderr.tolist()],
             "coupling": self.coupling.tolist(),

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from sotdd.basics.errors import random_state_kept
 from sotdd.basics.text import aligned, json_label, json_number, listed, shown, with_error
+from sotdd.results import feature_text
 from sotdd.results.explanation_parts import Parts
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
 
     from sotdd.results.explanation import Explanation
 
@@ -130,14 +133,14 @@ def changes_in_words(why: Explanation) -> list[str]:
 def as_text(why: Explanation, limit: int | None) -> str:
     """The distance, its parts, and a table of classes for each side."""
     first = [f"{_pair(why)}: {why.distance!r}", parts_in_words(why), *changes_in_words(why)]
-    blocks = ["\n".join(first)]
+    blocks = ["\n".join(first), feature_text.as_text(why.by_feature, limit)]
     for side in (0, 1):
         lines = why.lines(side)
         first_lines = lines[:limit]
-        table = aligned([_header(why, side), *(line.cells() for line in first_lines)], to_the_right=_NUMBERS)
+        table = aligned([header(why, side), *(line.cells() for line in first_lines)], to_the_right=_NUMBERS)
         rest = [f"… and {len(lines) - len(first_lines):,} more"] if len(first_lines) < len(lines) else []
         blocks.append("\n".join([*table, *rest, lost_in_words(why, side)]))
-    return "\n\n".join(blocks)
+    return "\n\n".join(block for block in blocks if block)
 
 
 def as_rich(why: Explanation, limit: int | None) -> Group:
@@ -149,9 +152,10 @@ def as_rich(why: Explanation, limit: int | None) -> Group:
 
     first = Text(f"{_pair(why)}: ").append(repr(why.distance), style="bold")
     blocks: list[Text | Table] = [first, *(Text(line) for line in (parts_in_words(why), *changes_in_words(why)))]
+    blocks += _rich_features(why, limit)
     for side in (0, 1):
         table = Table(box=None, pad_edge=False)
-        for column, name in enumerate(_header(why, side)):
+        for column, name in enumerate(header(why, side)):
             table.add_column(Text(name), justify="right" if column in (*_NUMBERS, 5) else "left")
         lines = why.lines(side)
         for line in lines[:limit]:
@@ -161,7 +165,28 @@ def as_rich(why: Explanation, limit: int | None) -> Group:
     return Group(*blocks)
 
 
-def _header(why: Explanation, side: int) -> tuple[str, ...]:
+def _rich_features(why: Explanation, limit: int | None) -> list[Text | Table]:
+    """Which features make the distance, for a terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    features = why.by_feature
+    said = [line for line in (feature_text.in_words(features), feature_text.directions_in_words(features)) if line]
+    blocks: list[Text | Table] = [Text("\n" + "\n".join(said))] if said else []
+    lines = feature_text.lines(features, limit)
+    if not lines or features.noun == "pixel":
+        return blocks
+    table = Table(box=None, pad_edge=False)
+    for column, name in enumerate(feature_text.header(features)):
+        table.add_column(Text(name), justify="right" if column == 1 else "left")
+    for cells in lines:
+        table.add_row(*(Text(cell) for cell in cells), style="yellow")
+    rest = feature_text.rest_in_words(features, limit)
+    return [*blocks, table, *([Text(rest, style="dim")] if rest else [])]
+
+
+def header(why: Explanation, side: int) -> tuple[str, ...]:
+    """The columns of the table of classes of one side."""
     one, other = shown(why.names[side]), shown(why.names[1 - side])
     return f"class of {one}", *_HEADER[1:4], f"nearest in {other}", *_HEADER[5:]
 

@@ -19,6 +19,7 @@ from sotdd.basics.text import aligned, json_number, with_error
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance, remarks_of
 from sotdd.results.drawing import picture
+from sotdd.results.ordering import Unordered
 from sotdd.results.ranking import Ranked, ranked
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceMatrix:
+class DistanceMatrix(Unordered):
     """Distances between every two of several datasets, all through the same projections.
 
     Attributes
@@ -74,6 +75,8 @@ class DistanceMatrix:
     >>> m["a", "c"].value == m["c", "a"].value > m["a", "b"].value
     True
     """
+
+    _instead = "compare its values, or distances by name, as in matrix['a', 'b']"
 
     names: tuple[str, ...]
     distances: Mapping[tuple[int, int], Distance]
@@ -161,6 +164,12 @@ class DistanceMatrix:
         if any(distance.within_noise for distance in self.distances.values()):
             lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
         return "\n".join([*lines, *remarks_of(self.distances.values())])
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        from sotdd.results.notebook import matrix_html
+
+        return matrix_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Names, values, errors and every distance as JSON values."""

@@ -12,6 +12,7 @@ import numpy as np
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import aligned, with_error
 from sotdd.results.distance import Distance, remarks_of
+from sotdd.results.ordering import Unordered
 
 # Differences of fewer standard errors than this are noise: a two-sided test at 5 %.
 _CLEAR = 1.96
@@ -51,7 +52,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class Ranking(Unordered):
     """Datasets in order, the nearest to a target first; what `sotdd.rank` returns.
 
     Attributes
@@ -72,6 +73,8 @@ class Ranking:
     >>> bool(order["far"].value > order["near"].value)
     True
     """
+
+    _instead = "compare distances by name, as in ranking['a']"
 
     target: str
     lines: tuple[Ranked, ...]
@@ -118,6 +121,12 @@ class Ranking:
         if any(line.distance.within_noise for line in self.lines):
             notes.append("~ within noise: no farther from the target than two samples of the two together")
         return "\n".join([*aligned(rows), *notes, *self.remarks])
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        from sotdd.results.notebook import ranking_html
+
+        return ranking_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values."""

@@ -14,6 +14,7 @@ from sotdd.basics.checks import as_number, check_level, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted, json_number, one_line
 from sotdd.results.noise import rooted_means
+from sotdd.results.ordering import Unordered
 
 Statistic: TypeAlias = Literal["combined", "balanced", "distance"]
 
@@ -21,7 +22,7 @@ _QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSampleTest:
+class TwoSampleTest(Unordered):
     """Whether two datasets may come from one source, judged against distances that chance gives.
 
     Attributes
@@ -63,6 +64,8 @@ class TwoSampleTest:
     >>> bool(result.ratio > 1), bool(result.effect_size > 3)
     (True, True)
     """
+
+    _instead = "take its p_value, statistic or distance"
 
     distance: float
     null_distances: NDArray[np.float64]
@@ -128,6 +131,12 @@ class TwoSampleTest:
             f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
             f"({counted(len(self.null), 'draw')}, {counted(self.n_projections, 'projection')})"
         ) + "".join(f"; {one_line(said)}" for said in self.remarks)
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        from sotdd.results.notebook import test_html
+
+        return test_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values; distances by chance as quantiles."""

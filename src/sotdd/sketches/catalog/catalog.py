@@ -216,7 +216,7 @@ class Catalog:
         """Give an entry another name, which must be free; readers see one name or the other."""
         row = self._row(old)
         if checked_name(new) in self:
-            raise self._taken(new)
+            raise self._taken(new, "remove it first")
         renamed = replace(row, entry=replace(row.entry, name=new))
         inserted, removed = self._store.replace(row, renamed)
         if inserted and removed:
@@ -227,7 +227,7 @@ class Catalog:
             raise SotddError(f"entry {old!r} was changed by another process meanwhile: try again.")
         if removed:
             self._store.put([row], self._settled(), overwrite=False)
-        raise self._taken(new)
+        raise self._taken(new, "remove it first")
 
     @property
     def recipe(self) -> Mapping[str, Any] | None:
@@ -329,10 +329,9 @@ class Catalog:
             f"there is no entry {name!r} in the catalog {shown(self.path)}, only {there}: check the name."
         )
 
-    def _taken(self, name: str) -> SotddError:
+    def _taken(self, name: str, instead: str = "pass overwrite=True") -> SotddError:
         return SotddError(
-            f"there is an entry {name!r} in the catalog {shown(self.path)} already: choose another name, or overwrite "
-            "it."
+            f"there is an entry {name!r} in the catalog {shown(self.path)} already: choose another name, or {instead}."
         )
 
     def _first_left_out(self, rows: list[Row]) -> str:

@@ -1,0 +1,253 @@
+"""Features by name: which of them make a distance, and how much each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError
+from sotdd.basics.kept import kept_property
+from sotdd.basics.text import json_number
+from sotdd.results.drawing import picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Doubles = NDArray[np.float64]
+
+# What chance alone gives this often, or less, is beyond noise.
+LEVEL = 0.05
+
+# Features that are written out.
+_MOST_WRITTEN = 1000
+
+
+@dataclass(frozen=True)
+class FeatureShare:
+    """One feature: how much of the distance between the points it makes.
+
+    Attributes
+    ----------
+    name
+        Its name, or "feature 3" where features have none.
+    share
+        Its share of what is beyond noise, which adds up to one over all features and what they are together. A
+        feature within noise has none; NaN where nothing is beyond noise.
+    stderr
+        Standard error of the share, over samples of these sizes and over directions.
+    beyond_noise
+        Whether its distribution differs between the datasets beyond noise.
+    p_value
+        How likely chance alone makes any feature differ so much.
+    raw_share, by_chance
+        Its share of the sliced distance between points, noise and all, to the power p, which adds up to one too;
+        and what of that noise alone would give.
+    middle
+        Of either dataset, its lower and upper quartile, in the unit it came in.
+    means
+        Of either dataset, its mean.
+    """
+
+    name: str
+    share: float
+    stderr: float
+    beyond_noise: bool
+    p_value: float
+    raw_share: float
+    by_chance: float
+    middle: tuple[tuple[float, float], tuple[float, float]] = ((math.nan, math.nan), (math.nan, math.nan))
+    means: tuple[float, float] = (math.nan, math.nan)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "name": self.name,
+            "share": json_number(self.share),
+            "stderr": json_number(self.stderr),
+            "beyond_noise": self.beyond_noise,
+            "p_value": self.p_value,
+            "raw_share": json_number(self.raw_share),
+            "share_by_chance": json_number(self.by_chance),
+            "middle_half": [[json_number(end) for end in side] for side in self.middle],
+            "means": [json_number(mean) for mean in self.means],
+        }
+
+
+@dataclass(frozen=True)
+class CorrelationChange:
+    """Two features whose correlation differs beyond noise: their names, and rank correlations on either side."""
+
+    names: tuple[str, str]
+    correlations: tuple[float, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"names": list(self.names), "correlations": list(self.correlations)}
+
+
+@dataclass(frozen=True, eq=False)
+class LeadingDirection:
+    """A direction among the features that makes much of the distance.
+
+    Attributes
+    ----------
+    share
+        Its share of the distance between the points, noise and all; those of all directions at right angles
+        to each other add up to one.
+    by_chance
+        What noise alone would give the leading one.
+    beyond_noise
+        Whether no random split of the points has a leading direction as strong.
+    vector
+        (d,) the direction, for scaled points.
+    """
+
+    share: float
+    by_chance: float
+    beyond_noise: bool
+    vector: Doubles
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"share": self.share, "share_by_chance": self.by_chance, "beyond_noise": self.beyond_noise}
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureShares:
+    """Which features make the distance between the points of two datasets, their labels aside.
+
+    A sequence of `FeatureShare`: those beyond noise first, then by share. Take one by its name or its number.
+
+    Attributes
+    ----------
+    datasets
+        What the two datasets are called.
+    names
+        Of every feature, in the order of columns.
+    noun
+        What a feature is called: column, pixel or feature.
+    shape
+        That of a point, where points are images.
+    shares, stderr, p_values, raw, by_chance
+        (d,) as in `FeatureShare`, in the order of columns.
+    summary
+        (2, 3, d) of either dataset, the quartiles and the mean of every feature.
+    together
+        The same of how features go together, once each has the same distribution on both sides: the change of
+        their correlations, and whatever else is not in one feature alone.
+    pairs
+        Features whose correlation differs beyond noise, the clearest first.
+    directions
+        The strongest directions, where features have neither names nor places in an image.
+
+    Examples
+    --------
+    One column of three moves:
+
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(2, 400, 3))
+    >>> b[:, 1] += 0.5
+    >>> features = sotdd.explain(a, b).by_feature
+    >>> [feature.name for feature in features.beyond_noise]
+    ['feature 1']
+    >>> features[0].share > 0.9, features.together.beyond_noise
+    (True, False)
+    """
+
+    datasets: tuple[str, str]
+    names: tuple[str, ...]
+    noun: str
+    shape: tuple[int, ...] | None
+    shares: Doubles
+    stderr: Doubles
+    p_values: Doubles
+    raw: Doubles
+    by_chance: Doubles
+    summary: Doubles
+    together: FeatureShare
+    pairs: tuple[CorrelationChange, ...]
+    directions: tuple[LeadingDirection, ...]
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        for array in (self.shares, self.stderr, self.p_values, self.raw, self.by_chance, self.summary):
+            array.flags.writeable = False
+
+    @kept_property
+    def _places(self) -> list[int]:
+        """Columns in the order of the sequence."""
+        return list(np.lexsort((self.by_chance - self.raw, self.p_values > LEVEL)).tolist())
+
+    def _at(self, place: int) -> FeatureShare:
+        numbers = (float(array[place]) for array in (self.shares, self.stderr, self.p_values, self.raw, self.by_chance))
+        share, stderr, p_value, raw, by_chance = numbers
+        (low, high, mean), (other_low, other_high, other_mean) = self.summary[:, :, place].tolist()
+        middle, means = ((low, high), (other_low, other_high)), (mean, other_mean)
+        return FeatureShare(self.names[place], share, stderr, p_value <= LEVEL, p_value, raw, by_chance, middle, means)
+
+    def __len__(self) -> int:
+        """How many features there are."""
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[FeatureShare]:
+        """One after another, those that matter first."""
+        return map(self._at, self._places)
+
+    def __getitem__(self, which: int | str) -> FeatureShare:
+        """The feature of this name, or at this place in the sequence."""
+        if isinstance(which, str):
+            if which not in self.names:
+                raise SotddError(f"there is no {self.noun} {which!r}: see .names.")
+            return self._at(self.names.index(which))
+        if not isinstance(which, (int, np.integer)) or isinstance(which, bool):
+            raise SotddError(f"a {self.noun} is {described(which)}: expected its name, or its place as an integer.")
+        if not -len(self) <= which < len(self):
+            raise IndexError(f"there is no {self.noun} at place {which}: there are {len(self):,}.")
+        return self._at(self._places[which])
+
+    @property
+    def beyond_noise(self) -> tuple[FeatureShare, ...]:
+        """Those whose distribution differs beyond noise, the largest share first."""
+        count = int((self.p_values <= LEVEL).sum())
+        return tuple(self._at(place) for place in self._places[:count])
+
+    @property
+    def image(self) -> Doubles:
+        """The shares in the shape of a point, where points are images."""
+        if self.shape is None:
+            raise SotddError("the points of these datasets are no images: read .shares.")
+        return self.shares[: int(np.prod(self.shape))].reshape(self.shape)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the shares: as a picture where points are images, as bars otherwise; returns matplotlib's axes."""
+        axes: Axes = picture("features")(self, ax)
+        return axes
+
+    def __repr__(self) -> str:
+        """A table of those that matter."""
+        from sotdd.results.feature_text import as_text
+
+        return as_text(self, 12)
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        from sotdd.results.notebook import features_html
+
+        return features_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values, those that matter first; of very many, the first thousand."""
+        return {
+            "n_features": len(self),
+            "features": [self._at(place).to_dict() for place in self._places[:_MOST_WRITTEN]],
+            "together": self.together.to_dict(),
+            "correlations": [pair.to_dict() for pair in self.pairs],
+            "directions": [direction.to_dict() for direction in self.directions],
+        }

@@ -1,0 +1,149 @@
+"""Results in notebooks, in order and in format strings."""
+
+import html.parser
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd.basics.progress import reporting
+
+ODD = "<script>alert('x')</script>\x1b[31m"
+
+
+class Balanced(html.parser.HTMLParser):
+    """Goes through a piece of HTML, and keeps its tags and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], ""
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.tags.append(tag)
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def results():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(120, 3)), np.repeat([ODD, "b"], 60)
+    moved = x + np.array([0, 1, 0])
+    matrix = sotdd.pairwise({ODD: (x, y), "b": (moved, y), "c": (x[:50] * 2, y[:50])}, n_projections=64)
+    ours = sotdd.LabelledData.of((x, y), ODD)
+    return {
+        "matrix": matrix,
+        "distance": matrix[ODD, "b"],
+        "noisy": sotdd.distance(ours, (moved, y), n_projections=64, noise_floor=True),
+        "ranking": sotdd.rank(ours, {ODD: (moved, y), "c": (x, y)}, n_projections=64),
+        "test": sotdd.test(ours, (moved, y), n_permutations=19, n_projections=64),
+        "explanation": sotdd.explain(ours, (moved, y), n_projections=64),
+    }
+
+
+@pytest.mark.parametrize("name", ["matrix", "distance", "noisy", "ranking", "test", "explanation"])
+def test_results_show_themselves_without_a_word_of_the_data_as_html(results, name):
+    written = results[name]._repr_html_()
+    page = Balanced(written)
+    assert "script" not in page.tags
+    assert "\x1b" not in written
+    assert len(written) < 20_000
+    assert "color:#" not in written  # nothing that is unreadable on a dark page
+    if name in ("matrix", "ranking", "explanation"):
+        assert "<script>alert('x')</script>" in page.text
+
+
+def test_what_they_show_is_what_they_are(results):
+    value = f"{results['distance'].value:.3g}"[:5]
+    assert value in Balanced(results["distance"]._repr_html_()).text
+    assert "beyond noise" in Balanced(results["noisy"]._repr_html_()).text
+    assert "p = 0.05" in Balanced(results["test"]._repr_html_()).text
+    shown = Balanced(results["explanation"]._repr_html_()).text
+    assert "feature 1" in shown
+    assert "classes of" in shown
+    assert "feature 1" in Balanced(results["explanation"].by_feature._repr_html_()).text
+
+
+def test_distances_format_sort_and_compare(results):
+    matrix, distance = results["matrix"], results["distance"]
+    assert f"{distance:.3f}" == f"{distance.value:.3f}"
+    assert f"{distance}" == repr(distance)
+    values = [one.value for one in sorted(matrix.distances.values())]
+    assert values == sorted(values)
+    other = matrix["b", "c"]
+    assert (distance < other) == (distance.value < other.value) != (distance >= other)
+    assert distance > 0
+    assert distance <= np.float32(1e9)
+    assert max(matrix.distances.values()).value == matrix.values.max()
+
+
+@pytest.mark.parametrize(
+    ("compare", "said"),
+    [
+        (lambda r: r["distance"] < r["noisy"], "different projections and scales"),
+        (lambda r: r["distance"] < "near", "a distance cannot be ordered with 'near'"),
+        (lambda r: r["distance"] > sotdd.peers.mmd([[0.0], [1.0]], [[1.0], [5.0]]), "have no common unit"),
+        (lambda r: sorted([r["test"], r["test"]]), "a TwoSampleTest has no order: take its p_value"),
+        (lambda r: r["matrix"] >= r["matrix"], "a DistanceMatrix has no order"),
+        (lambda r: r["ranking"] <= 1, "a Ranking has no order"),
+        (lambda r: r["explanation"] > 1, "an Explanation has no order: take its distance"),
+        (lambda r: f"{r['test']:.2f}", "format '.2f' is for one number"),
+    ],
+)
+def test_what_has_no_order_says_so_in_one_line(results, compare, said):
+    with pytest.raises(sotdd.SotddError, match=said) as raised:
+        compare(results)
+    assert isinstance(raised.value, TypeError)
+    assert "\n" not in str(raised.value)
+    assert f"{results['test']}" == str(results["test"])
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A stand-in for the IPython of a notebook's kernel, which is not among the packages of the tests."""
+    drawn = []
+
+    class Handle:
+        def update(self, shown):
+            drawn.append(shown.data)
+
+    ipython, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+    display.HTML = lambda text: types.SimpleNamespace(data=text)
+    display.display = lambda _shown, display_id: Handle()
+    ipython.display = display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    return drawn
+
+
+def test_a_bar_in_a_notebook_is_drawn_and_goes_away(notebook, capsys):
+    def interrupted():
+        with reporting(True, "Measuring <all>") as report:
+            report(1, 4)
+            report(2, 4)  # too soon to be drawn again
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert notebook[0].startswith("Measuring &lt;all&gt; <progress value='1' max='4'>")
+    assert notebook[-1] == ""
+    assert len(notebook) == 2
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_with_ipython_has_the_usual_bar(notebook, monkeypatch):
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", types.SimpleNamespace)
+    with reporting(True, "Measuring") as report:
+        report(1, 1)
+    assert not notebook

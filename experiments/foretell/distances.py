@@ -140,7 +140,7 @@ MEASURES: dict[str, Measure] = {
     "s-OTDD, convolutions uncut": _pairwise(directions=_convolution(None), label_law="paper"),
     "sliced Wasserstein": _pairwise(method="sw", scale="pooled"),
     "Fréchet": _pairwise(method="frechet", small=True),
-    "MMD": _pairwise(method="mmd", small=True),
+    "MMD": _pairwise(method="mmd", slow=True, small=True),
     "OTDD": _otdd(debiased=False),
     "OTDD, debiased": _otdd(debiased=True),
     "OTDD, Gaussian": _pairwise(method="otdd-gaussian", slow=True, small=True),

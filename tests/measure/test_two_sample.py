@@ -1,5 +1,6 @@
 """The permutation test: its arithmetic, its level and what it finds."""
 
+import dataclasses
 import json
 import math
 from itertools import combinations
@@ -140,7 +141,10 @@ def test_renamed_classes_are_no_difference():
 
 def test_what_is_printed(rng):
     found = sotdd.test(sample(rng, 60), sample(rng, 50, shift=2), n_permutations=99)
-    assert repr(found).startswith("p = 0.01, most by labels, order 1: distance ")
+    assert repr(found).startswith("p = 0.01: distance ")  # every aspect is as loud: no cause is named
+    assert list(found.aspects.values()).count(0.01) > 1
+    quiet = dataclasses.replace(found, aspects={**dict.fromkeys(found.aspects, 0.5), "means": 0.01})
+    assert repr(quiet).startswith("p = 0.01, most by means: distance ")
     assert repr(found).endswith("(99 draws, 128 projections)")
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["p_value"] == 0.01

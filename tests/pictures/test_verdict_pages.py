@@ -225,3 +225,31 @@ def test_a_chart_is_within_its_frame():
         heights = [float(y) for y in re.findall(r'cy="([\d.]+)"', drawn)]
         assert max(places) <= float(width)
         assert 0 <= min(heights) <= max(heights) <= 250
+
+
+def _page_of(why, folder):
+    sotdd.report(why, folder / "why.html")
+    return (folder / "why.html").read_text(encoding="utf-8")
+
+
+def test_the_columns_that_make_a_distance_come_first(tmp_path, rng):
+    pandas = pytest.importorskip("pandas", reason="needs pandas: pip install '.[inputs]'")
+    frames = [
+        pandas.DataFrame({"age": rng.normal(40, 9, 300), "income": rng.lognormal(10, 1, 300) + moved, "label": 0})
+        for moved in (0, 30_000)
+    ]
+    text = _page_of(sotdd.explain(*frames), tmp_path)
+    cards = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
+    assert cards.index("Which columns it comes from") < cards.index("Which classes it comes from")
+    card = text.split("Which columns it comes from")[1].split("</section>")[0]
+    assert ">income<" in card
+    assert ">age<" not in card
+    assert "Column beyond noise: income." in text
+
+
+def test_pixels_are_a_picture(tmp_path, rng):
+    images = rng.random((2, 200, 6, 6))
+    images[1, :, 2, 3] += 3
+    text = _page_of(sotdd.explain(images[0], images[1]), tmp_path)
+    drawn = re.findall(r'<rect x="(\d+)" y="(\d+)"[^>]*fill-opacity="([0-9.]+)"', text)
+    assert max(drawn, key=lambda square: float(square[2]))[:2] == ("3", "2")

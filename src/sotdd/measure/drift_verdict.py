@@ -114,7 +114,7 @@ def by_chance(test: TwoSampleTest, level: float, n_batches: int) -> Outcome:
     failed = test.rejects(each)
     shared = f" over {counted(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
     drift = f"{'drift' if failed else 'no drift'} at a level of {100 * level:g} %{shared}"
-    most = f", most by {test.strongest}" if failed and test.strongest is not None else ""
+    most = test.most_by if failed else ""
     message = f"{drift} (p = {test.p_value:.3g}{most}): {100 * test.p_value:.3g} % of shuffles are as far apart"
     return Outcome("p_value", test.p_value, each, failed, message)
 

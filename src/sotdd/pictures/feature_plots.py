@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
-from numpy.typing import NDArray
 
 from sotdd.basics.text import counted
 from sotdd.pictures import style
@@ -50,7 +49,7 @@ def _bars(features: FeatureShares, ax: Axes | None) -> Axes:
 
 def _picture(features: FeatureShares, ax: Axes | None) -> Axes:
     ax = style.fresh(ax, 4.8, 4.4, "compressed")
-    pixels = _summed_colours(features)
+    pixels = features.pixels
     most = float(np.abs(pixels).max()) or 1.0
     image = ax.imshow(pixels, cmap=_SHARES, vmin=-most, vmax=most)
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.04, pad=0.02, format=lambda value, _place: f"{value:.1%}")
@@ -62,18 +61,6 @@ def _picture(features: FeatureShares, ax: Axes | None) -> Axes:
     beyond = len(features.beyond_noise)
     style.titled(ax, "Which pixels make the distance", f"{beyond:,} of {counted(len(features), 'pixel')} beyond noise")
     return ax
-
-
-def _summed_colours(features: FeatureShares) -> NDArray[np.float64]:
-    """The shares as rows and columns; those of colours, which come first or last, are added up."""
-    assert features.shape is not None
-    shares = features.raw - features.by_chance if np.isnan(features.shares).any() else features.shares
-    pixels = shares[: int(np.prod(features.shape))].reshape(features.shape)
-    if pixels.ndim == 2:
-        return pixels
-    colours = 0 if pixels.shape[0] <= 4 else 2
-    summed: NDArray[np.float64] = pixels.sum(axis=colours)
-    return summed
 
 
 def _share(one: FeatureShare) -> float:

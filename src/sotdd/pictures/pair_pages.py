@@ -37,7 +37,7 @@ def test_page(
     often = f"{100 * test.p_value:.3g} % of shuffles are as far apart (p = {test.p_value:.3g})"
     if rejected:
         verdict = f"{one} and {other} are not samples of one source."
-        most = f", most by {test.strongest}" if test.strongest is not None else ""
+        most = test.most_by
         details = [f"At a level of 5 %: {often}{most}."]
     else:
         verdict = f"{one} and {other} may be samples of one source."

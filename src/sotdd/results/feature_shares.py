@@ -24,6 +24,9 @@ Doubles = NDArray[np.float64]
 # What chance alone gives this often, or less, is beyond noise.
 LEVEL = 0.05
 
+# Colours of an image, at most.
+_MOST_COLOURS = 4
+
 # Features that are written out.
 _MOST_WRITTEN = 1000
 
@@ -224,6 +227,20 @@ class FeatureShares:
         if self.shape is None:
             raise SotddError("the points of these datasets are no images: read .shares.")
         return self.shares[: int(np.prod(self.shape))].reshape(self.shape)
+
+    @property
+    def pixels(self) -> Doubles:
+        """The shares as rows and columns of an image, those of its colours added up.
+
+        Where nothing is beyond noise, what is beyond chance in place of shares.
+        """
+        image = self.image
+        if np.isnan(image).any():
+            image = (self.raw - self.by_chance)[: image.size].reshape(image.shape)
+        if image.ndim == 2:
+            return image
+        summed: Doubles = image.sum(axis=0 if image.shape[0] <= _MOST_COLOURS else 2)  # which come first or last
+        return summed
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the shares: as a picture where points are images, as bars otherwise; returns matplotlib's axes."""

@@ -87,7 +87,7 @@ def ranking_html(ranking: Ranking) -> str:
 def test_html(test: TwoSampleTest) -> str:
     """The p-value, and the distance beside what chance gives."""
     low, high = test.quantiles((0.05, 0.95)).values()
-    most = f", most by {_text(test.strongest)}" if test.strongest is not None and test.rejects(0.05) else ""
+    most = _text(test.most_by) if test.rejects(0.05) else ""
     draws = f"{counted(len(test.null), 'draw')}, {counted(test.n_projections, 'projection')}"
     return _block(
         f"<b>p = {test.p_value:.3g}</b>{most}: distance {test.distance:.3g}, by chance {low:.3g} to {high:.3g} "

@@ -97,6 +97,13 @@ class TwoSampleTest(Unordered):
         return min(self.aspects, key=lambda name: self.aspects[name]) if len(self.aspects) > 1 else None
 
     @property
+    def most_by(self) -> str:
+        """Words that name the strongest aspect; none where others speak as loudly, so that no wrong cause is named."""
+        name = self.strongest
+        alone = name is not None and list(self.aspects.values()).count(self.aspects[name]) == 1
+        return f", most by {name}" if alone else ""
+
+    @property
     def effect_size(self) -> float:
         """How many standard deviations of chance the statistic lies above its mean; NaN where chance has none."""
         deviation = float(np.std(self.null, ddof=1)) if len(self.null) > 1 else 0.0
@@ -126,7 +133,7 @@ class TwoSampleTest(Unordered):
     def __repr__(self) -> str:
         """The p-value, the distance beside what chance gives, and how many draws it rests on."""
         low, high = self.quantiles((0.05, 0.95)).values()
-        most = f", most by {self.strongest}" if self.strongest is not None and self.rejects(0.05) else ""
+        most = self.most_by if self.rejects(0.05) else ""
         return (
             f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
             f"({counted(len(self.null), 'draw')}, {counted(self.n_projections, 'projection')})"

@@ -241,7 +241,7 @@ def test_the_columns_that_make_a_distance_come_first(tmp_path, rng):
     text = _page_of(sotdd.explain(*frames), tmp_path)
     cards = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
     assert cards.index("Which columns it comes from") < cards.index("Which classes it comes from")
-    card = text.split("Which columns it comes from")[1].split("</section>")[0]
+    card = text.split(">Which columns it comes from<")[1].split("</section>")[0]
     assert ">income<" in card
     assert ">age<" not in card
     assert "Column beyond noise: income." in text

@@ -41,7 +41,7 @@ def test_there_are_pages_and_examples():
     assert len(PAGES) > 30
     assert 8 <= len(EXAMPLES) <= 12
     jobs = {"transfer", "choosing", "synthetic", "drift", "augmentation", "catalog"}
-    jobs |= {"sketch", "cluster", "federated", "flow", "own-law"}
+    jobs |= {"sketch", "cluster", "federated", "flow", "own-law", "tables", "notebook"}
     assert {page.stem for page in (DOCS / "guides").glob("*.md")} == {"index"} | jobs
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -18,11 +19,23 @@ Unit: TypeAlias = Mapping[str, object]
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    """All rows, or none where there is no file."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    """All rows, or none where there is no file; large tables may be packed, under the same name with ".gz"."""
+    packed = path.with_name(f"{path.name}.gz")
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    if packed.exists():
+        with gzip.open(packed, "rt", newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    return []
+
+
+def pack(path: Path) -> None:
+    """Put a large table that is complete into a packed file, the same bytes for the same rows."""
+    packed = path.with_name(f"{path.name}.gz")
+    with packed.open("wb") as file, gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as out:
+        out.write(path.read_bytes())
+    path.unlink()
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:

@@ -17,24 +17,12 @@ from experiments.foretell.transfer import Bench
 from experiments.options import ROOT, Options
 
 _STEPS = ("train", "measure", "report")
-_MORE = ("prepare", "join")
+_MORE = ("prepare", "join", "pack")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Train, measure distances, and write tables and pictures; each step goes on where it stopped."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", choices=design.SIZES, default="cores", help="how much is done")
-    parser.add_argument("--family", choices=design.FAMILIES, nargs="*", default=design.FAMILIES)
-    parser.add_argument("--steps", choices=(*_STEPS, *_MORE), nargs="*", default=_STEPS)
-    parser.add_argument("--seeds", type=int, nargs="*", help="those to train with, instead of all")
-    parser.add_argument("--measures", nargs="*", help="those to take, instead of all")
-    parser.add_argument("--part", help="a name: what is done is a part of the results, to be joined later")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--data", type=Path, default=Options.data, help="folder of the datasets")
-    parser.add_argument("--cache", type=Path, default=ROOT / "build" / "foretell", help="folder of prepared texts")
-    parser.add_argument("--results", type=Path, default=Options.results)
-    parser.add_argument("--threads", type=int, help="of a processor")
-    given = parser.parse_args(arguments)
+    given = _parsed(arguments)
     if given.threads:
         torch.set_num_threads(given.threads)
     size = design.SIZES[given.size]
@@ -49,6 +37,24 @@ def main(arguments: list[str] | None = None) -> None:
             parts.join(given.results, name)
     if "report" in given.steps:
         report.run(given.results, size.resamples)
+    if "pack" in given.steps:
+        parts.pack(given.results, given.family)
+
+
+def _parsed(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", choices=design.SIZES, default="cores", help="how much is done")
+    parser.add_argument("--family", choices=design.FAMILIES, nargs="*", default=design.FAMILIES)
+    parser.add_argument("--steps", choices=(*_STEPS, *_MORE), nargs="*", default=_STEPS)
+    parser.add_argument("--seeds", type=int, nargs="*", help="those to train with, instead of all")
+    parser.add_argument("--measures", nargs="*", help="those to take, instead of all")
+    parser.add_argument("--part", help="a name: what is done is a part of the results, to be joined later")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--data", type=Path, default=Options.data, help="folder of the datasets")
+    parser.add_argument("--cache", type=Path, default=ROOT / "build" / "foretell", help="folder of prepared texts")
+    parser.add_argument("--results", type=Path, default=Options.results)
+    parser.add_argument("--threads", type=int, help="of a processor")
+    return parser.parse_args(arguments)
 
 
 def _do(name: str, size: design.Design, results: Path, given: argparse.Namespace) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from experiments import store
 from experiments.foretell import distances
 from experiments.store import Row, read, write
 
@@ -31,3 +33,10 @@ def join(results: Path, family: str) -> None:
         order = [name for name in ("source", "target", *distances.MEASURES) if name in columns]
         together = zip(*(columns[name] for name in order), strict=True)
         write(results / f"foretell_{family}_distances.csv", [dict(zip(order, row, strict=True)) for row in together])
+
+
+def pack(results: Path, families: Sequence[str]) -> None:
+    """Pack what was trained and measured, the large tables."""
+    for family in families:
+        for part in ("", "_distances"):
+            store.pack(results / f"foretell_{family}{part}.csv")

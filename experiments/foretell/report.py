@@ -105,8 +105,10 @@ def load(results: Path) -> dict[str, Measured]:
     return found
 
 
-def run(results: Path, resamples: int = statistics.RESAMPLES, *, draw: bool = True) -> None:
-    """Write the tables and draw the picture."""
+def run(
+    results: Path, resamples: int = statistics.RESAMPLES, *, draw: bool = True, only: tuple[str, str] | None = None
+) -> None:
+    """Write the tables and draw the picture; only one family and setting, if asked: minutes become seconds."""
     families = load(results)
     summary: list[Row] = []
     differences: list[Row] = []
@@ -114,6 +116,8 @@ def run(results: Path, resamples: int = statistics.RESAMPLES, *, draw: bool = Tr
     weights = {family: _weights(measured) for family, measured in families.items()}
     for family, measured in families.items():
         for setting in measured.settings:
+            if only not in (None, (family, setting)):
+                continue
             table = measured.table(setting)
             scores = measured.scores(setting) | dict(_directed(measured, setting, weights))
             names, stacked = list(scores), np.stack(list(scores.values()))

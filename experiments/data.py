@@ -170,6 +170,14 @@ def _tiny_imagenet(folder: Path, most: int | None, library: Any) -> list[Images]
     ]
 
 
+def tiny_classes(folder: Path) -> list[str]:
+    """What the classes of Tiny-ImageNet show, by label."""
+    path = folder / _TINY[0]
+    if not path.exists():
+        raise FileNotFoundError(f"expected names of classes in {path}, which is not there: put that file there.")
+    return [str(name) for name in np.load(path)["class_names"]]
+
+
 def _decoded(content: bytes) -> NDArray[np.uint8]:
     from PIL import Image
 

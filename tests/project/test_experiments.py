@@ -19,7 +19,6 @@ from experiments import (  # noqa: E402
     jitter,
     methods,
     moments,
-    networks,
     nist_transfer,
     options,
     page,
@@ -185,14 +184,6 @@ def test_training_is_seeded_and_learns(rng):
     assert torch.equal(first, trained(0))
     assert not torch.equal(first, trained(1))
     assert training.scores(first, y)["accuracy"] > 0.95
-
-
-def test_only_the_head_is_transferred():
-    source = networks.LeNet5(3)
-    before = {name: value.clone() for name, value in source.state_dict().items()}
-    task = nist_transfer.Task(*(torch.zeros(8, 28, 28, dtype=torch.uint8), torch.arange(8) % 2) * 2)
-    nist_transfer._transferred(source, task, 1, 0, "test")
-    assert all(torch.equal(value, before[name]) for name, value in source.state_dict().items())
 
 
 def test_colours_change_as_much_as_asked(rng):

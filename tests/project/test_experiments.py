@@ -147,6 +147,18 @@ def test_no_text_is_in_both_parts():
         assert not set(full[0].x) & set(polar[1].x)
 
 
+@needs_data
+@pytest.mark.parametrize("store_of", ["yelp", "amazon"])
+def test_reviews_that_two_sets_would_share_are_taken_apart(store_of):
+    full, polar = (data.texts(f"{store_of}_{kind}", DATA, apart=True) for kind in ("full", "polarity"))
+    written = [{*train.x, *test.x} for train, test in (full, polar)]
+    assert not written[0] & written[1]
+    whole = data.texts(f"{store_of}_full", DATA)[0]
+    assert 0.4 * len(whole.x) < len(full[0].x) < 0.6 * len(whole.x)
+    assert set(full[0].x) <= set(whole.x)
+    assert set(polar[0].y) == {0, 1}
+
+
 # --------------------------------------------------------------------------- methods and training
 
 

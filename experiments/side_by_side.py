@@ -59,7 +59,10 @@ def lenet(classes: int) -> tuple[Layer, ...]:
 
 
 def drawn(layers: Sequence[Layer], seeds: Sequence[int], device: str, gain: float = 1.0) -> Weights:
-    """New weights, one network per seed, by the law that PyTorch draws them by, times a gain; a seed draws the same."""
+    """New weights, one network per seed, by the law that PyTorch draws them by; a seed draws the same.
+
+    Weights before a ReLU are multiplied by the gain.
+    """
     each = []
     for seed in seeds:
         generator = torch.Generator().manual_seed(seed)
@@ -67,7 +70,8 @@ def drawn(layers: Sequence[Layer], seeds: Sequence[int], device: str, gain: floa
         for layer in layers:
             sizes = ((layer.inputs, layer.after), (1, layer.after))
             weight, bias = ((torch.rand(size, generator=generator) * 2 - 1) * layer.inputs**-0.5 for size in sizes)
-            parts.append((weight * gain, bias))
+            last = isinstance(layer, Linear) and layer.last
+            parts.append((weight if last else weight * gain, bias))
         each.append(parts)
     return [
         tuple(torch.stack([parts[place][which] for parts in each]).to(device) for which in (0, 1))  # type: ignore[misc]

@@ -65,7 +65,7 @@ class Choice:
     rho
         Mean over targets of Spearman's ρ between distance and gap among the sources.
     best
-        How often the nearest source was the best one.
+        How often the nearest source was the best one, or one of those; sources that are equally near share.
     regret
         By how much its gap was larger than the best source's.
     blind
@@ -87,8 +87,9 @@ def choice(distances: Mapping[tuple[str, str], float], gaps: Mapping[tuple[str, 
         far = np.array([distances[source, target] for source in sources])
         gap = np.array([gaps[source, target] for source in sources])
         rhos.append(float(_coefficients(far[None], gap[None], ranks=True)[0]))
-        best.append(float(np.argmin(far) == np.argmin(gap)))
-        regret.append(float(gap[np.argmin(far)] - gap.min()))
+        nearest = far == far.min()  # sources that tie share the choice, and any of the best counts as the best
+        best.append(float(np.mean(gap[nearest] == gap.min())))
+        regret.append(float(gap[nearest].mean() - gap.min()))
         blind.append(float(gap.mean() - gap.min()))
     known = [rho for rho in rhos if not np.isnan(rho)]  # gaps that are all the same have no order
     rhos = known or [np.nan]

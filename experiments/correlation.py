@@ -1,4 +1,9 @@
-"""Correlation with OTDD (exact), on random subsets as in the paper and on pairs that differ for real."""
+"""Correlation with OTDD (exact), on random subsets as in the paper and on pairs that differ for real.
+
+All pairs of a dataset are measured in one unit: s-OTDD is scaled by the dataset that pairs are drawn from, since OTDD
+is in pixels throughout; for comparison there is s-OTDD scaled anew for every pair. OTDD between two samples of one
+source is already large in this many dimensions, so methods are compared with OTDD without this sampling floor, too.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,35 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from typing import TypeVar
 
 import numpy as np
 
+import sotdd
 from experiments import figures, pairs
 from experiments.correlate import Correlation, pearson, spearman
-from experiments.methods import CHSW, EXACT, GAUSSIAN, SOTDD, WTE, Dataset, Method, by_projections, measure
+from experiments.methods import (
+    CHSW,
+    DIFFERENCE,
+    EXACT,
+    GAUSSIAN,
+    SOTDD,
+    SQUARES,
+    WTE,
+    Dataset,
+    Method,
+    by_projections,
+    measure,
+)
 from experiments.options import Options, parse
 from experiments.store import Row, Unit, complete, read, write
 
 LINEAR = "s-OTDD (linear)"
+OWN = "s-OTDD (each pair in its own unit)"
+SLICED = (SOTDD, LINEAR, OWN)
+REFERENCES = (EXACT, DIFFERENCE, SQUARES)
+_DIFFERENT_ONLY = (LINEAR, OWN, DIFFERENCE, SQUARES)  # between random subsets nothing is left without the floor
 DATASETS = ("mnist", "cifar10")
 _T = TypeVar("_T")
 
@@ -69,6 +92,8 @@ def run(options: Options, datasets: Sequence[str] | None = None) -> None:
 def measure_pairs(options: Options, sizes: Sizes, name: str) -> None:
     """All pairs of one dataset; the methods on the processor run several at a time."""
     source, others = pairs.sources(name, options.data)
+    unit_of_all = sotdd.Scaler.fit([source.x.reshape(len(source.y), -1)], "pooled")
+    known = methods(name, sizes, unit_of_all)
 
     @cache
     def pair(kind: str, size: int, repeat: int) -> tuple[Dataset, Dataset]:
@@ -77,10 +102,14 @@ def measure_pairs(options: Options, sizes: Sizes, name: str) -> None:
         return pairs.different(source, others, kind, size, seed=repeat)
 
     def work(unit: Unit) -> Sequence[Row]:
-        method = methods(name, sizes)[str(unit["method"])]
+        method = known[str(unit["method"])]
         repeat, size = int(str(unit["repeat"])), int(str(unit["size"]))
-        a, b = pair(str(unit["kind"]), size, repeat)
         began = time.perf_counter()
+        if method.name in (DIFFERENCE, SQUARES):  # two samples of each side, as large as those of the others
+            a, b = pair(str(unit["kind"]), 2 * size, repeat)
+            method = replace(method, max_points=size)
+        else:
+            a, b = pair(str(unit["kind"]), size, repeat)
         if method.name in (SOTDD, CHSW):
             device = options.device if method.name == SOTDD else "cpu"
             # A seed of its own for each pair, as when nothing is seeded.
@@ -91,15 +120,15 @@ def measure_pairs(options: Options, sizes: Sizes, name: str) -> None:
         return [{"projections": count, "distance": far, "seconds": seconds} for count, far in found.items()]
 
     path = options.results / f"correlation_{name}.csv"
-    for turn, workers in (((SOTDD, LINEAR), 1), ((CHSW, WTE, EXACT, GAUSSIAN), options.workers)):
-        known = [method for method in turn if method in methods(name, sizes)]
+    for turn, workers in ((SLICED, 1), ((CHSW, WTE, *REFERENCES, GAUSSIAN), options.workers)):
+        here = [method for method in turn if method in known]
         units = [
             {**one, "method": method}
             for one in _pairs(sizes, name)
-            for method in known
-            if method != LINEAR or one["kind"] != "random"
+            for method in here
+            if method not in _DIFFERENT_ONLY or one["kind"] != "random"
         ]
-        complete(path, units, work, title=f"{name}: {', '.join(known)}", workers=workers)
+        complete(path, units, work, title=f"{name}: {', '.join(here)}", workers=workers)
 
 
 def _pairs(sizes: Sizes, name: str) -> list[dict[str, object]]:
@@ -117,27 +146,29 @@ def _pairs(sizes: Sizes, name: str) -> list[dict[str, object]]:
     return real + random
 
 
-def methods(name: str, sizes: Sizes) -> dict[str, Method]:
+def methods(name: str, sizes: Sizes, unit: sotdd.Scaler) -> dict[str, Method]:
     """Convolution projections for CIFAR-10, as in the paper, and linear ones beside them."""
-    plain = Method(SOTDD, n_projections=max(sizes.projections[name]))
-    found = {other: Method(other, n_projections=plain.n_projections) for other in (EXACT, GAUSSIAN, WTE, CHSW)}
+    count = max(sizes.projections[name])
+    found = {other: Method(other, n_projections=count) for other in (GAUSSIAN, WTE, CHSW, *REFERENCES)}
+    plain = Method(SOTDD, count, scale=unit)
     if name == "mnist":
-        return {SOTDD: plain, **found}
-    return {SOTDD: replace(plain, image_shape=(32, 32, 3)), LINEAR: plain, **found}
+        return {SOTDD: plain, OWN: replace(plain, scale="pooled"), **found}
+    first = replace(plain, image_shape=(32, 32, 3))
+    return {SOTDD: first, LINEAR: plain, OWN: replace(first, scale="pooled"), **found}
 
 
 # --------------------------------------------------------------------------- summary
 
 
 def summarise(options: Options) -> None:
-    """Correlations with OTDD (exact) for every dataset, group of pairs, method and number of projections."""
+    """Correlations with every form of OTDD, for every dataset, group of pairs, method and number of projections."""
     table = []
-    for name in DATASETS:
+    for name, reference in product(DATASETS, REFERENCES):
         rows = read(options.results / f"correlation_{name}.csv")
-        exact = {_place(row): float(row["distance"]) for row in rows if row["method"] == EXACT}
+        exact = {_place(row): float(row["distance"]) for row in rows if row["method"] == reference}
         for group in ("random", "different", *pairs.KINDS):
             for method, count in sorted({(row["method"], int(row["projections"])) for row in rows}):
-                if method == EXACT:
+                if method in (reference, *REFERENCES[1:]):
                     continue
                 far = {
                     _place(row): float(row["distance"])
@@ -147,7 +178,8 @@ def summarise(options: Options) -> None:
                     and _place(row) in exact
                 }
                 if len(far) > 2:
-                    line = {"data": name, "pairs": group, "method": method, "projections": count, "count": len(far)}
+                    line = {"data": name, "pairs": group, "reference": reference, "method": method}
+                    line |= {"projections": count, "count": len(far)}
                     table.append({**line, **_coefficients(far, exact, group)})
     write(options.results / "correlation_summary.csv", table)
 

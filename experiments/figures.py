@@ -176,7 +176,7 @@ def projections(results: Path) -> None:
             axis.plot(counts, [float(row["r"]) for row in chosen], "o-", ms=3, lw=1, color=ink, label=f"{int(size):,}")
         axis.set(xscale="log", xlabel="projections", ylabel="Pearson r with the most", title=f"{name}, {draws[kind]}")
         axis.legend(fontsize=6, frameon=False, title="points", title_fontsize=6)
-    against = read(results / "correlation_summary.csv")
+    against = [row for row in read(results / "correlation_summary.csv") if row["reference"] == "OTDD (exact)"]
     for place, axis in enumerate(axes[2 * len(names) :]):
         name, group = names[place // 2], ("random", "different")[place % 2]
         for method, ink in zip(("s-OTDD", "CHSW"), _INK, strict=False):

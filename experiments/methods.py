@@ -22,6 +22,9 @@ GAUSSIAN = "OTDD (Gaussian)"
 WTE = "WTE"
 CHSW = "CHSW"
 METHODS = (SOTDD, EXACT, GAUSSIAN, WTE, CHSW)
+# OTDD (exact) without its sampling floor.
+DIFFERENCE = "OTDD (debiased)"
+SQUARES = "OTDD (debiased, squares)"
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Method:
     Attributes
     ----------
     name
-        One of METHODS.
+        One of METHODS, DIFFERENCE or SQUARES.
     n_projections, n_moments
         Of the sliced distances, and of s-OTDD.
     image_shape
@@ -39,7 +42,10 @@ class Method:
     clamp
         Where the values of convolution projections are cut; the authors' code cuts them at 5.
     scale
-        Of s-OTDD: "pooled", or what is subtracted from every feature and what it is then divided by.
+        Of s-OTDD: "pooled", for every call anew; or what is subtracted from every feature and what it is then divided
+        by; or a scaler, which is one unit for all calls.
+    max_points
+        Of OTDD without its floor: how many points each of its transports has.
     """
 
     name: str
@@ -47,7 +53,8 @@ class Method:
     n_moments: int = 5
     image_shape: tuple[int, ...] | None = None
     clamp: float | None = 5.0
-    scale: str | tuple[float, float] = "pooled"
+    scale: str | tuple[float, float] | sotdd.Scaler = "pooled"
+    max_points: int | None = None
 
 
 # The mean and the spread of MNIST's pixels, by which the authors' loader scales every *NIST set.
@@ -89,7 +96,7 @@ def _settings(method: Method, n_features: int, seed: int, device: str) -> dict[s
             "n_projections": method.n_projections,
             "label_law": sotdd.Moments(method.n_moments, sotdd.ZeroTruncatedPoisson(rates), cut=None),
             "directions": sotdd.Sphere() if shape is None else sotdd.Convolution(shape, "auto", method.clamp, "last"),
-            "scale": method.scale if isinstance(method.scale, str) else _scaler(n_features, *method.scale),
+            "scale": _scaler(n_features, *method.scale) if isinstance(method.scale, tuple) else method.scale,
             "p": 2.0,
             "estimator": "plain",
             "seed": seed,
@@ -99,6 +106,9 @@ def _settings(method: Method, n_features: int, seed: int, device: str) -> dict[s
         return {"method": "chsw", "n_projections": method.n_projections, "inner": "gaussian", "p": 2.0, "seed": seed}
     if method.name == WTE:
         return {"method": "wte", "inner": "gaussian", "seed": seed}
+    if method.name in (DIFFERENCE, SQUARES):
+        form = "difference" if method.name == DIFFERENCE else "powers"
+        return {"method": "otdd", "p": 2.0, "seed": seed, "debias": form, "max_points": method.max_points}
     inner = {EXACT: "exact", GAUSSIAN: "gaussian"}[method.name]
     return {"method": "otdd", "inner": inner, "outer": "exact", "p": 2.0, "seed": seed}
 

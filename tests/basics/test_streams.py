@@ -24,6 +24,7 @@ def test_numbers_are_distinct_and_stay_what_they_were():
         "HALF_SAMPLES": 7,
         "FLOW_STEPS": 8,
         "STREAM_GROUPS": 9,
+        "DEBIASING_HALVES": 10,
     }
     assert len(Stream.__members__) == len(set(Stream)), "an alias would be a second use of a number"
 

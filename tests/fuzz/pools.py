@@ -386,6 +386,7 @@ POOLS: dict[str, tuple[str, ...]] = {
     # peers
     "inner": ("'exact'", "'gaussian'", "'x'", "None", "[]"),
     "outer": ("'exact'", "'sinkhorn'", "'x'", "None", "[]"),
+    "debias": ("None", "'difference'", "'powers'", "'x'", "True", "[]"),
     "regularisation": ("None", "1.0", *NUMBERS),
     "label_dimensions": ("1", "2", "5", "0", "-1", "2.5", "10**18", "10**30", "True"),
     "bandwidth": ("None", *NUMBERS),

@@ -10,8 +10,8 @@ from sotdd import peers
 from sotdd.peers.methods import METHODS, settings_of
 
 ORDER = [
-    "p", "n_projections", "scale", "seed", "inner", "outer", "regularisation", "bandwidth", "label_dimensions",
-    "n_reference", "reference", "max_points",
+    "p", "n_projections", "scale", "seed", "inner", "outer", "regularisation", "debias", "bandwidth",
+    "label_dimensions", "n_reference", "reference", "max_points",
 ]  # fmt: skip
 A, B = np.arange(12.0).reshape(6, 2), np.arange(16.0).reshape(8, 2) ** 1.5
 

@@ -97,6 +97,16 @@ def test_choosing_the_nearest_source():
     assert found.blind == pytest.approx((0.2 + 0.2) / 2)
 
 
+@pytest.mark.parametrize("order", [("a", "b", "c"), ("c", "b", "a")])
+def test_ties_do_not_depend_on_the_order_of_names(order):
+    gaps = {(name, "t"): gap for name, gap in zip("abc", (0.3, 0.1, 0.1), strict=True)}
+    near = {("a", "t"): 1.0, ("b", "t"): 1.0, ("c", "t"): 2.0}
+    found = correlate.choice(near, {(name, "t"): gaps[name, "t"] for name in order})
+    assert found.best == 0.5  # one of the two that are nearest is one of the two best
+    assert found.regret == pytest.approx(0.1)
+    assert correlate.choice({**near, ("c", "t"): 0.5}, gaps).best == 1
+
+
 # --------------------------------------------------------------------------- data
 
 
@@ -258,7 +268,8 @@ def test_the_page_holds_every_experiment_that_ran(results, tmp_path):
     page.generate(results, tmp_path / "page.md", sections)
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert text.count("\n## ") == len(sections)
-    assert "| paper | here |" in text
+    assert "| experiment | paper | here | |" in text
+    assert text.count("<details>") == text.count("</details>") == 2 * len(sections)
 
 
 def test_the_committed_page_is_what_the_committed_results_give(tmp_path):

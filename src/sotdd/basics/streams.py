@@ -20,6 +20,7 @@ class Stream(IntEnum):
     HALF_SAMPLES = 7  # half of the points of each dataset of an explanation, by sample
     FLOW_STEPS = 8  # seeds of the projections that a step of a flow uses, by step
     STREAM_GROUPS = 9  # groups that points of a stream are dealt to, by how many came before
+    DEBIASING_HALVES = 10  # points of a dataset dealt to two sides, whose distance is a peer's sampling floor
 
 
 def sequence(seed: int, stream: Stream, number: int) -> np.random.SeedSequence:

@@ -45,6 +45,7 @@ class MethodSettings(DrawingSettings, total=False):
     inner: Literal["exact", "gaussian"]
     outer: Literal["exact", "sinkhorn"]
     regularisation: float | None
+    debias: Literal["difference", "powers"] | None
     label_dimensions: int
     n_reference: int
     reference: NDArray[np.floating] | None

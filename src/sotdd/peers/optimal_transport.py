@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from sotdd.basics.checks import check_choice, check_order, check_positive
+from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_count, check_order, check_positive, check_seed
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Report
+from sotdd.basics.text import counted
 from sotdd.inputs.data import LabelledData
 from sotdd.peers.call import Distances, Pairs, peer
+from sotdd.peers.debiasing import Debias, Halves, common_size, debiased
 from sotdd.peers.label_distances import Inner, exact_transport, label_distances
 from sotdd.peers.loading import Loaded
 from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
@@ -36,6 +38,7 @@ def otdd(
     inner: Inner = "exact",
     outer: Literal["exact", "sinkhorn"] = "exact",
     regularisation: float | None = None,
+    debias: Debias | None = None,
     max_points: int | None = None,
 ) -> Distances:
     """OTDD, the optimal transport dataset distance that s-OTDD stands in for.
@@ -63,6 +66,15 @@ def otdd(
         entropic divergence, iterated until it converges; if it does not, a remark says so.
     regularisation
         Strength of the entropy, in units of the cost; None for a twentieth of the mean cost.
+    debias
+        None for the distance between the points at hand, which is large even between two samples of one source:
+        points in many dimensions have no near neighbours. Otherwise this sampling floor is taken off: each dataset
+        is dealt at random to two halves, as large as half of the smaller dataset; halves of different datasets are
+        compared, and the mean distance between the halves of one dataset is subtracted: "difference". "powers"
+        subtracts the p-th powers, squares at p = 2, and takes the root. What would be negative is 0, and a remark
+        says by how much. Cost: four transports of half of the points, about half of the time of one of all of them;
+        with ``max_points``, twice as many points are drawn and each transport has ``max_points`` of them: four times
+        the time. In `sotdd.pairwise` a dataset's halves are compared once. ``label_distances`` is then None.
     max_points
         Take a random sample of at most this many points of each dataset.
 
@@ -76,16 +88,33 @@ def otdd(
     >>> r.label_distances
     array([[ 9., 16.],
            [ 4.,  9.]])
+
+    Two samples of one source, and one that is shifted by 1 in each of 20 directions: OTDD would be √40 = 6.3.
+
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, c = rng.normal(size=(3, 400, 20)) + np.array([0, 0, 1])[:, None, None]
+    >>> sotdd.peers.otdd(a, b), sotdd.peers.otdd(a, c)
+    (5.816 (OTDD, exact labels, p=2), 8.614 (OTDD, exact labels, p=2))
+    >>> sotdd.peers.otdd(a, c, debias="powers")
+    6.332 (OTDD, exact labels, debiased (powers), p=2); halves of 200 points were compared
     """
     p = check_order(p)
     check_choice(outer, "outer", ("exact", "sinkhorn"))
-    loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
     method = f"OTDD, {inner} labels" + (", Sinkhorn" if outer == "sinkhorn" else "")
+
+    def solve(one: Points, other: Points) -> DatasetTransport:
+        return transport_datasets(one, other, inner=inner, outer=outer, regularisation=regularisation, p=p)
+
+    if debias is not None:
+        check_choice(debias, "debias", ("difference", "powers"))
+        key, drawn = check_seed(seed), None if max_points is None else check_count(max_points, "max_points")
+        most = None if drawn is None else min(2 * drawn, LARGEST_COUNT)
+        loaded = Loaded.of(datasets, scale=scale, seed=key, max_points=most)
+        return _without_floors(loaded, pairs, report, solve, key, debias, p, method)
+    loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
     distances = {}
     for done, (i, j) in enumerate(pairs, 1):
-        solution = transport_datasets(
-            loaded.points[i], loaded.points[j], inner=inner, outer=outer, regularisation=regularisation, p=p
-        )
+        solution = solve(loaded.points[i], loaded.points[j])
         distances[i, j] = loaded.distance(
             (i, j),
             solution.total ** (1 / p),
@@ -94,6 +123,51 @@ def otdd(
             label_distances=solution.label_distances,
             remarks=solution.remarks,
         )
+        report(done, len(pairs))
+    return distances
+
+
+def _without_floors(
+    loaded: Loaded,
+    pairs: Pairs,
+    report: Report,
+    solve: Callable[[Points, Points], DatasetTransport],
+    seed: int,
+    debias: Debias,
+    p: float,
+    method: str,
+) -> Distances:
+    """Every pair without its sampling floor; the halves of a dataset are compared once for all of its pairs."""
+    heard: list[str] = []  # what the solver remarked on
+
+    def power(one: Points, other: Points) -> float:
+        solution = solve(one, other)
+        heard.extend(solution.remarks)
+        return solution.total
+
+    floors: dict[tuple[int, int], tuple[Halves, tuple[str, ...]]] = {}
+
+    def halves(place: int, size: int) -> Halves:
+        """Those of a dataset, compared once for every size; what was remarked on them is heard again."""
+        if (place, size) in floors:
+            heard.extend(floors[place, size][1])
+        else:
+            before = len(heard)
+            made = Halves.of(loaded.points[place], size, seed, power)
+            floors[place, size] = made, tuple(heard[before:])
+        return floors[place, size][0]
+
+    distances = {}
+    for done, (i, j) in enumerate(pairs, 1):
+        heard.clear()
+        size = common_size(loaded.points[i], loaded.points[j])
+        value = debiased(halves(i, size), halves(j, size), power, debias, p)
+        remarks = [f"halves of {counted(size, 'point')} were compared"]
+        if value < 0:
+            remarks.append(f"{-value:.4g} below the sampling floor, which counts as 0")
+        remarks += dict.fromkeys(heard)
+        named = f"{method}, debiased ({debias})"
+        distances[i, j] = loaded.distance((i, j), max(0.0, value), named, p=p, remarks=tuple(remarks))
         report(done, len(pairs))
     return distances
 

@@ -51,6 +51,11 @@ class Points:
         features = (self.features - scaler.centre) / scaler.scale
         return Points(self.name, features, self.codes, self.classes)
 
+    def rows(self, rows: NDArray[np.integer]) -> Points:
+        """Some of the points, and the classes that have one among them."""
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
+        return Points(self.name, self.features[rows], codes, tuple(self.classes[code] for code in present))
+
     def __len__(self) -> int:
         """How many points there are."""
         return len(self.features)

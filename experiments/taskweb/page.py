@@ -42,7 +42,7 @@ def _summary(results: Path, setting: str = ALL) -> dict[str, dict[str, str]]:
 def interval(row: Mapping[str, str], name: str = "rho") -> str:
     """A value with its 95 % interval."""
     value, low, high = (float(row[column]) for column in (name, f"{name}_low", f"{name}_high"))
-    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+    return f"{value:.2f} [{low:.2f},\u00a0{high:.2f}]"
 
 
 def _line(name: str, row: Mapping[str, str]) -> list[str]:
@@ -110,7 +110,7 @@ def _differences(results: Path) -> str:
 
 def _signed(row: Mapping[str, str]) -> str:
     value, low, high = (float(row[column]) for column in ("difference", "low", "high"))
-    return f"{value:+.2f} [{low:+.2f}, {high:+.2f}]"
+    return f"{value:+.2f} [{low:+.2f},\u00a0{high:+.2f}]"
 
 
 def _settings(results: Path) -> str:

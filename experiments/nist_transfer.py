@@ -39,7 +39,7 @@ def run(options: Options) -> None:
         measure_distances(options, sizes)
     if "report" in options.steps and options.draw:
         summarise(options)
-        figures.transfer(options.results, "nist", METHODS)
+        figures.transfer(options.results, "nist", (AUTHORS, *METHODS))
 
 
 # --------------------------------------------------------------------------- distances
@@ -78,9 +78,9 @@ def measure_distances(options: Options, sizes: Sizes) -> None:
     seeds = range(min(3, sizes.seeds))
     units: list[Unit] = [
         {"space": space, "method": name, "seed": seed}
-        for seed in seeds
         for space in spaces
         for name in _variants(sizes)
+        for seed in seeds
         if space == "pixels" or name == SOTDD
     ]
     complete(path, units, fast, title="s-OTDD")
@@ -108,8 +108,8 @@ def _variants(sizes: Sizes) -> Mapping[str, tuple[int | None, Method]]:
         SEVEN: (None, replace(plain, n_moments=7)),
         AUTHORS: (None, replace(plain, scale=AUTHORS_SCALE)),
         AUTHORS_SEVEN: (None, replace(plain, scale=AUTHORS_SCALE, n_moments=7)),
-        CONVOLUTION: (sizes.slow, stack),
         UNCUT: (None, replace(stack, clamp=None)),
+        CONVOLUTION: (sizes.cut, stack),
     }
 
 

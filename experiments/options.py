@@ -24,7 +24,8 @@ class Options:
     results
         Folder of the CSV files and pictures.
     size
-        "full"; "gpu", what one H200 does in minutes; "quick", minutes on two cores; or "smallest", which the tests run.
+        "full", what the page is made of; "gpu", the same networks, and distances with more points and projections;
+        "quick", minutes on two cores; or "smallest", which the tests run.
     device
         Where networks are trained and s-OTDD is computed.
     workers

@@ -7,6 +7,7 @@ the tasks are: ``tiny_training``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import permutations
 from pathlib import Path
@@ -18,7 +19,7 @@ from experiments.correlate import choice, mean_by, pearson, spearman
 from experiments.methods import SOTDD, Method, measure
 from experiments.options import Options, parse
 from experiments.store import Row, Unit, complete, read, write
-from experiments.tiny_training import KINDS, RANDOM, SIZES, Sizes, stem
+from experiments.tiny_training import BY_FAMILY, KINDS, RANDOM, SIZES, Sizes, stem
 
 LINEAR = "s-OTDD (linear)"
 UNCUT = "s-OTDD (no clamp)"
@@ -56,6 +57,10 @@ def measure_distances(options: Options, sizes: Sizes, kind: str) -> None:
         UNCUT: (None, Method(SOTDD, sizes.uncut_projections, image_shape=shape, clamp=None)),
         LINEAR: (None, Method(SOTDD, sizes.linear_projections)),
     }
+    few = sizes.family_projections if kind == BY_FAMILY else None
+    if few is not None:
+        quick = {name: method for name, (_, method) in variants.items() if name != SOTDD}
+        variants = {name: (sizes.family_points, replace(method, n_projections=few)) for name, method in quick.items()}
 
     @cache
     def tasks() -> dict[str, data.Images]:
@@ -77,9 +82,12 @@ def measure_distances(options: Options, sizes: Sizes, kind: str) -> None:
     complete(options.results / f"{stem(kind)}_distances.csv", units, work, title=f"s-OTDD, tasks: {kind}")
 
 
-def gains(results: Path, baseline: str, column: str, kind: str = RANDOM) -> dict[tuple[str, str], float]:
-    """Mean over seeds of the gain from (source, target)."""
-    reached = mean_by(read(results / f"{stem(kind)}_training.csv"), ("source", "target"), column)
+def gains(
+    results: Path, baseline: str, column: str, kind: str = RANDOM, seed: str | None = None
+) -> dict[tuple[str, str], float]:
+    """The gain from (source, target) by one seed, or the mean over all."""
+    rows = read(results / f"{stem(kind)}_training.csv")
+    reached = mean_by([row for row in rows if seed in (None, row["seed"])], ("source", "target"), column)
     numbers = sorted({target for _, target in reached})
     return {
         (a, b): reached[a, b] - reached[b if baseline == "trained" else "untrained", b]

@@ -44,10 +44,12 @@ class Sizes:
     most: int | None = None  # pictures of all classes together
     trained_side: int = 112  # pixels that networks see
     batch: int = 160
+    family_points: int | None = None  # of each family, for s-OTDD; None for as many as of a random task
+    family_projections: int | None = None  # None for all that random tasks have; a number leaves the cut out
 
 
 SIZES = {
-    "full": Sizes(10, 20, 224, 3, 12, 60, 300, 2000, 50_000, 10_000),
+    "full": Sizes(10, 20, 224, 3, 50, 200, 300, 2000, 50_000, 10_000, family_points=800, family_projections=2000),
     "gpu": Sizes(10, 20, 224, 3, 50, 200, 300, 2000, 50_000, 10_000),
     "quick": Sizes(4, 5, 64, 1, 3, 20, 200, 500, 500, 500, 16, 8000, 64),
     "smallest": Sizes(3, 2, 32, 1, 1, 2, 40, 64, 64, 64, 4, 2000, 32, 8),

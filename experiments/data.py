@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -97,8 +98,11 @@ def _spread(count: int, most: int | None) -> NDArray[np.int64]:
     return np.linspace(0, count - 1, min(count, most or count)).astype(np.int64)
 
 
-def texts(name: str, folder: Path, library: Any = None) -> tuple[Texts, Texts]:
-    """Train and test part of a set of texts; a set with one part is cut in two, evenly and the same every time."""
+def texts(name: str, folder: Path, library: Any = None, *, apart: bool = False) -> tuple[Texts, Texts]:
+    """Train and test part of a set of texts; a set with one part is cut in two, evenly and the same every time.
+
+    Polarity is made of the stars. With ``apart`` each has half of the reviews, and they share none.
+    """
     full = name.replace("polarity", "full")
     file, repository, columns = _TEXTS[full]
     if (folder / file).exists():
@@ -106,12 +110,20 @@ def texts(name: str, folder: Path, library: Any = None) -> tuple[Texts, Texts]:
     else:
         source = library or import_module("datasets")
         train, test = (from_hugging_face(source.load_dataset(repository, split=part), columns) for part in _PARTS)
+    if apart and full in _STARS:
+        train, test = (_half(part, name.endswith("polarity")) for part in (train, test))
     if name.endswith("polarity"):
         return polarity(train), polarity(test)
     return train, test
 
 
+def _half(part: Texts, second: bool) -> Texts:
+    """Half of the reviews by what is written, so that a review that comes twice stays on one side."""
+    return part.rows(row for row, text in enumerate(part.x) if zlib.crc32(text.encode()) % 2 == second)
+
+
 _PARTS = ("train", "test")
+_STARS = ("amazon_full", "yelp_full")
 
 
 def polarity(stars: Texts) -> Texts:
@@ -168,6 +180,14 @@ def _tiny_imagenet(folder: Path, most: int | None, library: Any) -> list[Images]
         )
         for part in parts
     ]
+
+
+def tiny_classes(folder: Path) -> list[str]:
+    """What the classes of Tiny-ImageNet show, by label."""
+    path = folder / _TINY[0]
+    if not path.exists():
+        raise FileNotFoundError(f"expected names of classes in {path}, which is not there: put that file there.")
+    return [str(name) for name in np.load(path)["class_names"]]
 
 
 def _decoded(content: bytes) -> NDArray[np.uint8]:

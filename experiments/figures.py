@@ -86,6 +86,8 @@ def transfer(results: Path, name: str, methods: Sequence[str]) -> None:
     gap = found()
     pairs = list(gap)
     spaces = list(dict.fromkeys(row.get("space", "") for row in rows))
+    measured = {row["method"] for row in rows}
+    methods = [method for method in methods if method in measured]
     figure, axes = _axes(len(spaces), len(methods), 2.9)
     for place, axis in enumerate(axes):
         space, method = spaces[place // len(methods)], methods[place % len(methods)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments import data, figures, nist_transfer
+from experiments import figures, nist_training, nist_transfer
 from experiments.correlate import choice, pearson, spearman
 from experiments.methods import AUTHORS_SCALE, SOTDD, Method, measure
 from experiments.options import Options, parse
@@ -22,7 +22,7 @@ def main() -> None:
 def run(options: Options) -> None:
     """Measure distances for every k; the gaps are those that the transfer has written."""
     sizes = nist_transfer.SIZES[options.size]
-    sets = {name: data.images(name, options.data, side=28)[0].sample(sizes.points) for name in sizes.sets}
+    sets = {name: nist_training.pictures(name, options, sizes)[0] for name in sizes.sets}
     datasets = {name: (part.x, part.y) for name, part in sets.items()}
 
     def work(unit: Unit) -> Sequence[Row]:
@@ -38,7 +38,7 @@ def run(options: Options) -> None:
     ]
     complete(options.results / "moments_distances.csv", units, work, title="moments")
     if not (options.results / "nist_training.csv").exists():
-        nist_transfer.train(options, sizes)
+        nist_training.train(options)
     if options.draw:
         summarise(options)
         figures.moments(options.results)

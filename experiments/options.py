@@ -9,7 +9,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-SIZES = ("full", "quick", "smallest")
+SIZES = ("full", "gpu", "quick", "smallest")
+STEPS = ("train", "distances", "report")
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,18 @@ class Options:
     results
         Folder of the CSV files and pictures.
     size
-        "full"; "quick", minutes on two cores; or "smallest", which the tests run.
+        "full", what the page is made of; "gpu", the same networks, and distances with more points and projections;
+        "quick", minutes on two cores; or "smallest", which the tests run.
     device
         Where networks are trained and s-OTDD is computed.
     workers
         How many of the slow methods run at a time.
     draw
         Whether pictures are drawn when the measuring is done.
+    steps
+        Which of training, distances and report are done; each goes on where it stopped.
+    cache
+        Folder of trained weights, from which a stopped run goes on; None to keep none.
     """
 
     data: Path = ROOT.parent / "shared" / "data"
@@ -38,6 +44,8 @@ class Options:
     device: str = "cpu"
     workers: int = 1
     draw: bool = True
+    steps: tuple[str, ...] = STEPS
+    cache: Path | None = None
 
 
 def parse(description: str | None, arguments: list[str] | None = None) -> Options:
@@ -45,12 +53,16 @@ def parse(description: str | None, arguments: list[str] | None = None) -> Option
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", type=Path, default=Options.data, help="folder of the datasets")
     parser.add_argument("--results", type=Path, help="folder for CSV files and pictures")
+    parser.add_argument("--cache", type=Path, help="folder for trained weights")
     parser.add_argument("--quick", action="store_true", help="small sizes: minutes on two cores")
     parser.add_argument("--size", choices=SIZES, default="full", help="the same with a name")
+    parser.add_argument("--steps", choices=STEPS, nargs="*", default=STEPS, help="what is done")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="slow methods at a time")
     parser.add_argument("--measure-only", action="store_true", help="write the CSV files and draw nothing")
     given = parser.parse_args(arguments)
     size = "quick" if given.quick else given.size
     results = given.results or (Options.results if size == "full" else Options.results / size)
-    return Options(given.data, results, size, given.device, given.workers, not given.measure_only)
+    draw = not given.measure_only
+    steps = tuple(given.steps)
+    return Options(given.data, results, size, given.device, given.workers, draw, steps, given.cache)

@@ -19,7 +19,6 @@ from experiments import (  # noqa: E402
     jitter,
     methods,
     moments,
-    networks,
     nist_transfer,
     options,
     page,
@@ -158,6 +157,18 @@ def test_no_text_is_in_both_parts():
         assert not set(full[0].x) & set(polar[1].x)
 
 
+@needs_data
+@pytest.mark.parametrize("store_of", ["yelp", "amazon"])
+def test_reviews_that_two_sets_would_share_are_taken_apart(store_of):
+    full, polar = (data.texts(f"{store_of}_{kind}", DATA, apart=True) for kind in ("full", "polarity"))
+    written = [{*train.x, *test.x} for train, test in (full, polar)]
+    assert not written[0] & written[1]
+    whole = data.texts(f"{store_of}_full", DATA)[0]
+    assert 0.4 * len(whole.x) < len(full[0].x) < 0.6 * len(whole.x)
+    assert set(full[0].x) <= set(whole.x)
+    assert set(polar[0].y) == {0, 1}
+
+
 # --------------------------------------------------------------------------- methods and training
 
 
@@ -195,14 +206,6 @@ def test_training_is_seeded_and_learns(rng):
     assert torch.equal(first, trained(0))
     assert not torch.equal(first, trained(1))
     assert training.scores(first, y)["accuracy"] > 0.95
-
-
-def test_only_the_head_is_transferred():
-    source = networks.LeNet5(3)
-    before = {name: value.clone() for name, value in source.state_dict().items()}
-    task = nist_transfer.Task(*(torch.zeros(8, 28, 28, dtype=torch.uint8), torch.arange(8) % 2) * 2)
-    nist_transfer._transferred(source, task, 1, 0, "test")
-    assert all(torch.equal(value, before[name]) for name, value in source.state_dict().items())
 
 
 def test_colours_change_as_much_as_asked(rng):

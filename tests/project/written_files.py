@@ -19,9 +19,9 @@ KINDS = [
     "private counts",
     "csv",
     "report",
-    "vectors",
     "drift reference",
     "gate page",
+    "vectors",
 ]
 _OF_PROJECTIONS = {
     "sketch": sotdd.Sketch,

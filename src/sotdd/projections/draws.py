@@ -17,7 +17,7 @@ from sotdd.basics.streams import Stream, generator
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, Tilted, checked_draw
 from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms
-from sotdd.projections.moments import Moments, Polynomials, moment_terms
+from sotdd.projections.moments import Moments, Polynomials, drawn_from_each, moment_terms
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
@@ -117,7 +117,7 @@ class Laws:
     def _terms(self, stream: Stream, numbers: Sequence[int], count: int) -> LabelTerms:
         generators = [generator(self.seed, stream, number) for number in numbers]
         if type(self.label) is Moments:  # a law of a user's own may draw otherwise
-            return self.label.draw_each(generators, count)
+            return drawn_from_each(self.label, generators, count)
         parts = [self.label.draw(rng, count) for rng in generators]
         for terms in parts:
             if not isinstance(terms, LabelTerms) or len(terms.weights) != count:

@@ -314,23 +314,24 @@ class Moments:
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
         """Draw ψ uniform on the sphere and the orders λ."""
         check_draw(rng, n_projections)
-        return self.draw_each([rng], n_projections)
+        return drawn_from_each(self, [rng], n_projections)
 
-    def draw_each(self, generators: Sequence[np.random.Generator], n_projections: int) -> Polynomials:
-        """As many from each generator, one after another: what `draw` gives, without many small steps."""
-        rows = len(generators) * n_projections
-        psi, uniforms = np.empty((rows, self.n_moments + 1)), np.empty((rows, self.n_moments))
-        for number, rng in enumerate(generators):
-            mine = slice(number * n_projections, (number + 1) * n_projections)
-            rng.standard_normal(out=psi[mine])
-            rng.random(out=uniforms[mine])
-        orders = np.asarray(self.orders.orders(uniforms))
-        if orders.shape != uniforms.shape:
-            raise SotddError(
-                f"the law of orders {type(self.orders).__name__} gave shape {orders.shape}: expected one order per "
-                "uniform number."
-            )
-        return moment_terms(unit_rows(psi), check_orders(orders), self.cut)
+
+def drawn_from_each(law: Moments, generators: Sequence[np.random.Generator], n_projections: int) -> Polynomials:
+    """As many from each generator, one after another: what `Moments.draw` gives, without many small steps."""
+    rows = len(generators) * n_projections
+    psi, uniforms = np.empty((rows, law.n_moments + 1)), np.empty((rows, law.n_moments))
+    for number, rng in enumerate(generators):
+        mine = slice(number * n_projections, (number + 1) * n_projections)
+        rng.standard_normal(out=psi[mine])
+        rng.random(out=uniforms[mine])
+    orders = np.asarray(law.orders.orders(uniforms))
+    if orders.shape != uniforms.shape:
+        raise SotddError(
+            f"the law of orders {type(law.orders).__name__} gave shape {orders.shape}: expected one order per "
+            "uniform number."
+        )
+    return moment_terms(unit_rows(psi), check_orders(orders), law.cut)
 
 
 def check_orders(orders: NDArray[Any]) -> NDArray[np.int64]:

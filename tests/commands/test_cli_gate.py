@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -165,13 +166,13 @@ def test_lines_of_many_writers_do_not_mix(tmp_path):
     path = tmp_path / "log"
     code = (
         "import sys; from pathlib import Path; from sotdd.commands.gate_log import append\n"
-        "for k in range(100): append(Path(sys.argv[1]), [f'{sys.argv[2] * 300} {k}\\n'] * 3)"
+        "for k in range(100): append(Path(sys.argv[1]), [f'2026-01-01T00Z verdict={sys.argv[2] * 300} {k}\\n'] * 3)"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, path, letter]) for letter in "abc"]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     lines = path.read_text().splitlines()
     assert len(lines) == 900
-    assert all(re.fullmatch(r"(a{300}|b{300}|c{300}) \d+", line) for line in lines)
+    assert all(re.fullmatch(r"\S+ verdict=(a{300}|b{300}|c{300}) \d+", line) for line in lines)
 
 
 def test_a_line_that_was_cut_short_is_left_alone(tmp_path):
@@ -210,3 +211,42 @@ def test_clean_batches_pass_and_disasters_do_not(law):
     assert clean.count("drift") <= 5
     assert set(clean) <= {"passed", "drift"}
     assert set(disasters) == {"drift"}
+
+
+def test_a_log_is_never_the_reference_or_a_batch(reference, run):
+    before = {name: Path(name).read_bytes() for name in (reference, "same.csv")}
+    for name, content in before.items():
+        code, _, errors = run("check", reference, "same.csv", "--log", name, *FEW)
+        assert code == 2
+        assert f"--log is {name!r}, in which no line is that of a gate" in " ".join(errors.split())
+        assert Path(name).read_bytes() == content
+
+
+def test_the_history_goes_on_from_another_folder(reference, run, monkeypatch):
+    assert run("check", reference, "same.csv", "--log", "gate.log", *FEW)[0] == 0
+    os.mkdir("sub")
+    monkeypatch.chdir("sub")
+    arguments = ["../train.ref", "../again.csv", "--log", "../gate.log", "--report", "page.html"]
+    assert run("check", *arguments, *FEW)[0] == 0
+    assert "Over time" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_a_batch_of_which_little_is_left_does_not_pass(files, rng, run):
+    for name, size, gaps in [("whole", 300, 6), ("hollow", 200, 180)]:
+        x = rng.normal(size=(size, 2))
+        x[:gaps, 1] = np.nan
+        rows = [f"{a},{'' if np.isnan(b) else b},{int(a > 0)}" for a, b in x]
+        Path(f"{name}.csv").write_text("\n".join(["u,v,kind", *rows]) + "\n")
+    assert run("reference", "whole.csv", "-o", "whole.ref", "--label", "kind", "--missing", "drop")[0] == 0
+    code, out, errors = run("check", "whole.ref", "hollow.csv", *FEW)
+    assert code == 2
+    assert "180 of 200 rows lack a value or a label and were left out" in " ".join((out + errors).split())
+
+
+def test_classes_that_the_reference_does_not_have_are_named(reference, rng, run):
+    x = rng.normal(size=(80, 4))
+    names = np.where(np.arange(80) % 2 == 0, "brand new", (x[:, 0] > 0).astype(float).astype(str))
+    lines = [",".join([*map(str, row), name]) for row, name in zip(x, names, strict=True)]
+    Path("fresh.csv").write_text("\n".join(["u,v,w,z,kind", *lines]) + "\n")
+    out = " ".join("".join(run("check", reference, "fresh.csv", *FEW)[1:]).split())
+    assert "classes that the reference does not have: brand new" in out

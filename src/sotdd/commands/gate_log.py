@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Of a long log, this much of the end is read back.
 _READ = 1 << 20
 _BARE = re.compile(r"[\w./:+@%~-]+")
+_LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\S* verdict=", re.MULTILINE)
 _ENTRY = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)')
 
 
@@ -53,6 +54,7 @@ def append(path: Path, lines: Sequence[str]) -> None:
         handle = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             with _locked(handle):
+                _refuse_other(os.pread(handle, _READ, 0), target)
                 size = os.fstat(handle).st_size
                 if size and os.pread(handle, 1, size - 1) != b"\n":  # a writer was stopped in the middle of a line
                     content = b"\n" + content
@@ -65,8 +67,25 @@ def append(path: Path, lines: Sequence[str]) -> None:
 
 
 def refuse_unwritable_log(path: Path) -> None:
-    """Refuse a log that cannot be added to, before anything is measured; an empty one is begun."""
-    append(path, [])
+    """Refuse a log that cannot be added to, before anything is measured; nothing is written.
+
+    A file that has no line of a gate in it is no log: it may be the reference, or a batch.
+    """
+    target = _refuse_no_file(path)
+    try:
+        with target.open("ab"):
+            pass
+        with target.open("rb") as file:
+            start = file.read(_READ)
+    except OSError as error:
+        raise SotddError(f"cannot write {shown(target)} ({reason(error)}): choose another --log.") from error
+    _refuse_other(start, target)
+
+
+def _refuse_other(start: bytes, target: Path) -> None:
+    """Refuse a file that begins otherwise than a log."""
+    if start and not _LINE.search(start):
+        raise SotddError(f"--log is {shown(target)}, in which no line is that of a gate: choose a new file, or a log.")
 
 
 def read_back(path: Path, reference: str) -> list[dict[str, str]]:
@@ -81,7 +100,8 @@ def read_back(path: Path, reference: str) -> list[dict[str, str]]:
     for line in text.splitlines():
         when, _, rest = line.partition(" ")
         found = {name: _read(value) for name, value in _ENTRY.findall(rest)}
-        if found.get("reference") == reference and found.get("verdict") in ("passed", "drift", "unknown"):
+        same = Path(found.get("reference", "")).name == Path(reference).name  # from whichever folder it was named
+        if same and found.get("verdict") in ("passed", "drift", "unknown"):
             entries.append({"date": when, **found})
     return entries
 

@@ -73,6 +73,8 @@ def in_options(message: str) -> str:
     'labels are floats: pass FILE::bins=10 for ten classes.'
     >>> in_options("transport to the power p=9 overflows: use a smaller p or scale='pooled'.")
     'transport to the power p=9 overflows: use a smaller p or --scale pooled.'
+    >>> in_options("write options as FILE::features=NAME,label=NAME")
+    'write options as FILE::features=NAME,label=NAME'
     """
     for phrase, shorter in _IN_PYTHON_ONLY.items():
         message = message.replace(phrase, shorter)
@@ -86,7 +88,9 @@ def in_options(message: str) -> str:
     )
     message = _REFUSED.sub(lambda match: f"no option {_spelled(match[1])}", message)
     message = _TAKEN.sub(_only_options, message)
-    return _ANYWHERE.sub(_with_value, message)
+    # What follows FILE:: is spelled as sources are.
+    parts = re.split(r"(FILE::\S+)", message)
+    return "".join(part if part.startswith("FILE::") else _ANYWHERE.sub(_with_value, part) for part in parts)
 
 
 def _in_source(setting: str) -> str:

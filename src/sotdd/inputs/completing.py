@@ -41,6 +41,9 @@ def completed(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
     most = None if loaded.sampled else settings.max_points
     drops = settings.drop_missing or settings.missing == "drop"
     rows = labels.wanted_rows(drops, most, settings.seed, name, there)
+    lost = labels.codes < 0 if there is None else (labels.codes < 0) | ~there
+    if lost.any():
+        origin = replace(origin, rows_lost=int(np.count_nonzero(lost)), rows_read=len(lost))
     if isinstance(loaded.features, Items) or (settings.prepares and not loaded.prepared):
         chosen = replace(settings, image_mode=loaded.image_mode or settings.image_mode)
         features, rows = prepare_rows(loaded.features, rows, Preparation(name, chosen), name)

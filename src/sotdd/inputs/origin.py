@@ -56,6 +56,8 @@ class Origin:
         The numbers behind the classes, where these are bins.
     reopened
         Opens the same source again with some columns kept that were taken for ids.
+    rows_lost, rows_read
+        How many rows were left out for a missing value or label, and how many there were; zero where none was.
 
     Examples
     --------
@@ -71,6 +73,8 @@ class Origin:
     remarks: tuple[str, ...] = ()
     target: Target | None = None
     reopened: Callable[[tuple[str, ...]], LabelledData] | None = None
+    rows_lost: int = 0
+    rows_read: int = 0
 
     @property
     def said(self) -> tuple[str, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from sotdd.basics.errors import OutOfRange, SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.text import counted, shown
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.distance import distance
@@ -25,6 +27,10 @@ LEVEL = 0.05
 
 # With fewer points than this there is no telling that nothing has drifted: few would be found to differ.
 FEWEST = 10
+# Nor does one pass that lost more than this share of its rows, since something was missing in them.
+_MOST_LOST = 0.5
+# Classes that a remark names.
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -101,9 +107,24 @@ class Gate:
             test = self._tested(batch, criteria, progress)
             outcomes.append(by_chance(test, criteria.level, criteria.n_batches))
             outcomes += self._stuck(batch, criteria)
-        return BatchVerdict(
-            name, tuple(outcomes), measured, test, batch.n_points, self._too_few(batch.n_points, criteria.fewest)
-        )
+        if isinstance(batch, LabelledData) and measured is not None:
+            measured = replace(measured, remarks=(*measured.remarks, *self._unknown_classes(batch)))
+        why = self._too_few(batch.n_points, criteria.fewest) or _too_incomplete(batch)
+        return BatchVerdict(name, tuple(outcomes), measured, test, batch.n_points, why)
+
+    def _unknown_classes(self, batch: LabelledData) -> list[str]:
+        """A remark on classes that only the batch has: their names do not count unless asked for, but a reader's do."""
+        if self.drift is None or batch.origin.target is not None or len(self.drift.classes) < 2:
+            return []
+        known = {str(label) for label in self.drift.classes}
+        new = {code: str(label) for code, label in enumerate(batch.classes) if str(label) not in known}
+        if not new:
+            return []
+        points = int(np.isin(batch.codes, list(new)).sum())
+        names = ", ".join(shown(label) for label in list(new.values())[:_SHOWN])
+        more = f" and {len(new) - _SHOWN:,} more" if len(new) > _SHOWN else ""
+        count = f"{points:,} of {counted(batch.n_points, 'point')}"
+        return [f"classes that the reference does not have: {names}{more} ({count})"]
 
     def _distance(self, batch: LabelledData | Sketch, progress: bool) -> Distance | None:
         """The distance, with projections and unit from the reference alone; None if it is too far to measure."""
@@ -157,3 +178,11 @@ class Gate:
                     f"{fewest:,} are asked for."
                 )
         return None
+
+
+def _too_incomplete(batch: LabelledData | Sketch) -> str | None:
+    """Why rows that are complete do not speak for a batch, most of whose rows are not; None where they do."""
+    if not isinstance(batch, LabelledData) or batch.origin.rows_lost <= _MOST_LOST * batch.origin.rows_read:
+        return None
+    lost = f"{batch.origin.rows_lost:,} of {counted(batch.origin.rows_read, 'row')}"
+    return f"{lost} lack a value or a label and were left out: too many to say that nothing has drifted."

@@ -115,9 +115,10 @@ def _parts(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explan
     if most == least:
         parts = f"{_share(shares[most])} is due to labels and the rest to features"
         return [f"Of the difference beyond noise between {_pair(matrix, most)}, {parts}."]
+    adds = f"make {_share(shares[least])}" if shares[least] > 0 else "add nothing"
     return [
         f"Labels matter most between {_pair(matrix, most)}, where they make {_share(shares[most])} of the difference "
-        f"beyond noise, and least between {_pair(matrix, least)}, where they make {_share(shares[least])}."
+        f"beyond noise, and least between {_pair(matrix, least)}, where they {adds}."
     ]
 
 

@@ -77,6 +77,8 @@ def parts_in_words(why: Explanation) -> str:
         return _shares_in_words(parts)
     if parts.features_beyond:
         return "features alone differ beyond noise; with labels, which add noise of their own, the whole is within it"
+    if why.by_feature.beyond_noise or why.by_feature.together.beyond_noise:
+        return "the whole is within noise: two samples of one source are often as far apart; but see below"
     return "nothing beyond noise: two samples of one source are often as far apart"
 
 

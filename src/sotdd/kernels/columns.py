@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel, step
+from sotdd.kernels.couplings import power
 
 Sides = NDArray[np.uint8]
 
@@ -27,15 +28,6 @@ def _parted(values: Floats, order: Integers, side: Sides, first: Integers, secon
         second[b] = place
         a += int(where == 0)
         b += int(where == 1)
-
-
-@step
-def _power(gap: float, p: float) -> float:
-    if p == 2.0:
-        return gap * gap
-    if p == 1.0:
-        return abs(gap)
-    return float(abs(gap) ** p)
 
 
 @step
@@ -59,7 +51,7 @@ def _transport(values: Floats, first: Integers, second: Integers, p: float) -> f
         end_left, end_right = (i + 1) * m, (j + 1) * n
         end = min(end_left, end_right)
         gap = np.float64(values[first[i]]) - np.float64(values[second[j]])
-        total += float(end - here) * _power(gap, p)
+        total += float(end - here) * power(gap, p)
         here = end
         if end_left == end:
             i += 1
@@ -165,7 +157,7 @@ def add_slopes(
             end = min(end_left, end_right)
             width = float(end - here) * unit
             gap = np.float64(rows[line, first[i]]) - np.float64(rows[line, second[j]])
-            total += width * _power(gap, p)
+            total += width * power(gap, p)
             slope = np.float32(weight * width * _slope(gap, p))
             slopes[line, first[i]] += slope
             slopes[line, second[j]] -= slope

@@ -11,7 +11,8 @@ from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel, step
 
 
 @step
-def _power(gap: float, p: float) -> float:
+def power(gap: float, p: float) -> float:
+    """|gap|^p."""
     if p == 2.0:
         return gap * gap
     if p == 1.0:
@@ -29,7 +30,7 @@ def _transport(x: Floats, y: Floats, p: float) -> float:
         end_left = (i + 1) * m
         end_right = (j + 1) * n
         end = min(end_left, end_right)
-        total += float(end - here) * _power(np.float64(x[i]) - np.float64(y[j]), p)
+        total += float(end - here) * power(np.float64(x[i]) - np.float64(y[j]), p)
         here = end
         if end_left == end:
             i += 1
@@ -94,7 +95,7 @@ def couple_rows(
             x, y = order_a[line, i], order_b[line, j]
             width = float(end - here) * share
             mass[codes_a[x], codes_b[y]] += width
-            costs[codes_a[x], codes_b[y]] += width * _power(np.float64(a[line, x]) - np.float64(b[line, y]), p)
+            costs[codes_a[x], codes_b[y]] += width * power(np.float64(a[line, x]) - np.float64(b[line, y]), p)
             here = end
             if end_left == end:
                 i += 1

@@ -133,8 +133,10 @@ def texts(results: Path, size: str = "full") -> Section:
         f" Tuned on the target's own train part: {own}."
     )
     claims = [
-        claimed(f"r of {row['method']} with the gap", "text_transfer", row["method"], coefficient(row, "r"))
+        claimed(f"r of {row['method']} with the gap{to}", "text_transfer", row["method"], coefficient(row, name))
+        for name, to in (("r", ""), ("r_authors", " to as few examples without a source"))
         for row in rows
+        if row.get(name)
     ]
     return Section("Text transfer", "text_transfer", sizes, claims, lines, remarks("text_transfer"), "text.png")
 

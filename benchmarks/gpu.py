@@ -119,14 +119,19 @@ def matrices(table: Table, turns: int) -> None:
             table.add(f"`pairwise` of {count} × {n:,} points, {name}", milliseconds(call, turns) / 1e3, goal, "s")
 
 
+def queued(function: Callable[[], object], turns: int, together: int = 10) -> float:
+    """Milliseconds of a call of which the device has several to do, so that it never waits for Python."""
+    return milliseconds(lambda: [function() for _ in range(together)], turns) / together
+
+
 def sorting(table: Table, turns: int) -> None:
     """Rows sorted by the engine and by torch, values per second."""
-    for shape in ((512, 60_000), (6144, 5000)):
+    for shape in ((512, 60_000), (2048, 60_000), (6144, 5000)):
         values = torch.randn(shape, device="cuda")
         rows = values.clone()
-        copying = milliseconds(lambda: rows.copy_(values), turns)  # noqa: B023
-        ours = milliseconds(lambda: engine_verbs.sort(rows.copy_(values)), turns) - copying  # noqa: B023
-        theirs = milliseconds(lambda: torch.sort(values, dim=1), turns)  # noqa: B023
+        copying = queued(lambda: rows.copy_(values), turns)  # noqa: B023
+        ours = queued(lambda: engine_verbs.sort(rows.copy_(values)), turns) - copying  # noqa: B023
+        theirs = queued(lambda: torch.sort(values, dim=1), turns)  # noqa: B023
         by = "own kernel" if keys.sort_in_place(rows.copy_(values)) else "torch"
         size = f"{shape[0]:,} × {shape[1]:,}"
         table.add(f"sort of {size} ({by})", values.numel() / ours / 1e6, 40, "G/s", most=False)

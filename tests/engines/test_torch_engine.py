@@ -13,7 +13,7 @@ from sotdd import LabelledData
 from sotdd.engines import choice
 from sotdd.engines.comparison import compare
 from sotdd.engines.cpu.engine import CpuEngine
-from sotdd.engines.torch import fused, memory
+from sotdd.engines.torch import fused, memory, products
 from sotdd.engines.torch import verbs as torch_verbs
 from sotdd.engines.torch.engine import TorchEngine
 from sotdd.projections import Summaries
@@ -148,16 +148,22 @@ def test_data_are_left_as_they_were_and_kept_for_one_comparison(rng, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("n", [100, 3000, 40_000])
+@pytest.mark.parametrize("n", [100, 1025, 5000, 13_001, 40_000, 60_001, 130_000])  # each is sorted in a way of its own
 def test_rows_are_sorted_whatever_they_hold(device, n):
+    if device == "cpu" and n > 5000:
+        pytest.skip("torch's own sort, whatever the length")
     random = torch.Generator().manual_seed(0)
     normal = torch.randn((16, n), generator=random)
     lumps = torch.randint(0, 5, (16, n), generator=random) * 1e3 + 1e-3 * normal
     ties = torch.randint(0, 3, (16, n), generator=random).float()
     zeros = torch.where(normal > 0.5, normal, torch.zeros(()))
+    hidden = 1e-3 * torch.rand((4, n), generator=random)  # values that a sample at even steps does not see
+    for size in (256, 512, 1024):
+        hidden[:, torch.arange(size) * n // size] = 100 * torch.randn((4, size), generator=random)
     odd = normal.clone()
     odd[0, 3], odd[1, :5], odd[2, ::2], odd[3] = math.nan, -math.inf, math.inf, math.nan
-    rows = torch.cat([normal, lumps, ties, zeros, torch.exp(9 * normal), torch.full((4, n), 2.5), odd]).to(device)
+    rows = torch.cat([normal, lumps, ties, zeros, torch.exp(9 * normal), torch.full((4, n), 2.5), hidden, odd])
+    rows = rows.to(device)
     expected = torch.sort(rows, dim=1).values
     found = torch_verbs.sort(rows.clone())
     assert bool(((found == expected) | (found.isnan() & expected.isnan())).all())
@@ -352,6 +358,49 @@ def test_tensors_on_a_device_stay_there(pair):
 def test_tf32_is_near(pair):
     exact, rough = (sotdd.distance(*pair, device="cuda", precision=how).value for how in ("float32", "tf32"))
     assert rough == pytest.approx(exact, rel=1e-2)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("spread", [1.0, 1e-5, 1e4])  # of directions, which a user may give
+def test_products_of_halves_are_as_exact_as_float32(device, spread):
+    random = torch.Generator(device).manual_seed(0)
+    normal = torch.randn((200, 300), device=device, generator=random)
+    sizes = torch.logspace(-10, 10, 200, device=device)[:, None]
+    theta = spread * torch.nn.functional.normalize(torch.randn((64, 300), device=device, generator=random))
+    for points in (normal, torch.exp(3 * normal), normal * sizes, 1e30 * normal, 1e-30 * normal, 0 * normal):
+        expected = theta.double() @ points.double().T
+        size = theta.double().norm(dim=1)[:, None] * points.double().norm(dim=1) + 1e-300
+        found, plain = products.SplitPoints.of(points).along(theta), theta @ points.T
+        error, usual = (float(((values - expected).abs() / size).max()) for values in (found, plain))
+        assert error <= 2 * usual + 1e-7
+
+
+@needs_gpu
+@pytest.mark.parametrize("p", [1, 2])
+def test_products_of_halves_take_over_where_they_are_worth_it(monkeypatch, pair, p):
+    _, whole = both(pair, "cuda", p, directions=sotdd.Sphere())
+    made = []
+    of = products.SplitPoints.of
+    monkeypatch.setattr(products, "_WORTH_IT", 0)
+    monkeypatch.setattr(products.SplitPoints, "of", lambda points: made.append(len(points)) or of(points))
+    ours, halves = both(pair, "cuda", p, chunk=64, directions=sotdd.Sphere())
+    assert made == [1300, 900]  # once, for all chunks
+    np.testing.assert_allclose(halves, whole, rtol=1e-5)
+    np.testing.assert_allclose(halves, ours, rtol=1e-4)
+
+
+def test_draws_that_were_expected_are_used_once(monkeypatch, pair):
+    projections, drawn = sotdd.Projections.fit(pair, n_projections=200), []
+    draw = sotdd.Projections.draw
+    monkeypatch.setattr(
+        sotdd.Projections, "draw", lambda self, start, stop: drawn.append((start, stop)) or draw(self, start, stop)
+    )
+    with TorchEngine("cpu") as engine:
+        engine.expect(projections)
+        engine.expect(projections)
+        for _ in range(2):
+            assert [view.part for view in engine.views(pair, projections)] == [slice(0, 200)]
+    assert drawn == [(0, 200)] * 2
 
 
 @needs_gpu

@@ -174,8 +174,10 @@ class Controls:
         """Find what can be controlled of datasets."""
         plan, lengths = Plan.of(projections), None
         controls = cls(projections, plan.degree, plan.label, None)
+        # Draws go on beside what is found of the points: of projections first, which are needed first.
+        engine.expect(projections)
         if plan.label:
-            controls._begin(0, 1, engine)  # beside what is found of the points
+            controls._begin(0, 2, engine)
         if plan.dimensions is not None:
             sums = engine.point_sums(datasets, projections.scaler)
             lengths = [

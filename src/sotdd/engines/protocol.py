@@ -133,6 +133,9 @@ class Engine(Protocol):
         hold class after class, each sorted on its own.
         """
 
+    def expect(self, projections: Projections) -> None:
+        """Views through these projections are asked for soon: an engine that draws ahead may begin."""
+
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
         """Sums over the scaled points of each dataset, in float64."""
 

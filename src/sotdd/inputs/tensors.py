@@ -17,7 +17,7 @@ from sotdd.basics.errors import SotddError, require
 _HOST = 1
 
 # This many values on a device are widened to float64 at a time.
-_VALUES = 1 << 25
+_VALUES = 1 << 26
 # Deviations smaller than this are not divided by, so that their inverse stays in float64.
 _SMALLEST = 1e-300
 
@@ -110,9 +110,8 @@ class DeviceFeatures:
         def gaps(start: int) -> Any:  # noqa: ANN401  # a tensor
             return flat[start : start + rows].double() - origin
 
-        reach = origin.new_zeros(len(origin))
-        for start in starts:
-            reach = reach.maximum(gaps(start).abs_().amax(0))
+        lowest, highest = (end.double() for end in flat.aminmax(dim=0))  # the same as of all gaps, in one pass
+        reach = (highest - origin).maximum(origin - lowest)
         reach = reach.where(reach > 0, reach.new_ones(())).clamp_min(_SMALLEST)
         mean = sum(gaps(start).div_(reach).sum(0) for start in starts) / len(flat)
         squares, lengths = reach.new_zeros(len(reach)), reach.new_empty(len(flat))

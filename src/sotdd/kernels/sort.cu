@@ -1,21 +1,22 @@
 // Sorts rows of float32 ascending, keys only, one block of threads to a row at a time.
 //
 // A sample of the row gives the edges of 64 segments that hold about as many values each; every segment is cut into cells
-// of equal width, and one cell for values equal to its edge. Values are counted by cell, scattered to their cells, and
-// sorted by warps, some cells at a time. A cell with more values than a warp takes is merged by the whole block, unless
-// all of them are equal. Bits of floats order like unsigned integers once negative ones are inverted and the sign of the
-// others is set; so NaN is sorted to the ends.
+// of equal width, and one cell for values equal to its edge. Values are counted by cell, scattered to their cells in
+// shared memory, and sorted by warps, some cells at a time. A row that does not fit there is taken in parts of whole
+// cells, one after another. A cell with more values than a warp takes is merged by the whole block, unless all of them
+// are equal. Bits of floats order like unsigned integers once negative ones are inverted and the sign of the others is
+// set; so NaN is sorted to the ends.
+//
+// What suits rows of one length is slow for others, so these numbers come from whoever compiles this (keys.py): THREADS
+// of a block, how many blocks are RESIDENT on a processor, SAMPLE, CELLS of a segment, values PER_LANE that a warp sorts.
 
 typedef unsigned int u32;
-
-#ifndef THREADS
-#define THREADS 1024
-#endif
+typedef unsigned short u16;
 
 constexpr int kThreads = THREADS, kWarps = kThreads / 32;
-constexpr int kSample = 1024, kSegments = 64, kCells = 32, kAllCells = kSegments * kCells;
-constexpr int kPerLane = 8, kTaken = 32 * kPerLane;  // values that a warp sorts
-constexpr int kBatch = 4;  // values that a thread has at work at a time
+constexpr int kSample = SAMPLE, kSegments = 64, kCells = CELLS, kAllCells = kSegments * kCells;
+constexpr int kPerLane = PER_LANE, kTaken = 32 * kPerLane;  // values that a warp sorts
+constexpr int kBatch = 8;  // values that a thread has at work at a time
 constexpr u32 kSign = 0x80000000u, kLast = 0xffffffffu;
 
 __device__ __forceinline__ u32 key_of(u32 bits) { return bits ^ ((u32)((int)bits >> 31) | kSign); }
@@ -36,13 +37,20 @@ struct Shared {
   };
 };
 
+// The edges that every search begins with, in registers: every eighth.
+struct Top {
+  u32 edges[7];
+};
+
 // Which cell a value belongs to; cells are in the order of keys.
-__device__ __forceinline__ int cell_of(const Shared& s, u32 bits) {
+__device__ __forceinline__ int cell_of(const Shared& s, const Top& top, u32 bits) {
   const u32 key = key_of(bits);
   const float x = __uint_as_float(bits);
-  int segment = 0;
+  const bool a = top.edges[3] <= key, b = (a ? top.edges[5] : top.edges[1]) <= key;
+  const bool c = (a ? (b ? top.edges[6] : top.edges[4]) : (b ? top.edges[2] : top.edges[0])) <= key;
+  int segment = kSegments / 8 * (4 * a + 2 * b + c);
 #pragma unroll
-  for (int step = kSegments / 2; step; step /= 2)
+  for (int step = kSegments / 16; step; step /= 2)
     if (s.edges[segment + step] <= key) segment += step;
   const float low = s.lows[segment];
   int cell;
@@ -159,12 +167,35 @@ __device__ void sum_up(Shared& s) {
   __syncthreads();
 }
 
-// Where a cell begins, once counts are the ends of cells.
+// Where a cell begins, once counts are the ends of it and of those before.
 __device__ __forceinline__ int begin_of(const Shared& s, int cell) { return cell ? s.counts[cell - 1] : 0; }
 
-// The first cell that begins at ``place`` or later.
-__device__ __forceinline__ int first_from(const Shared& s, int place) {
-  int low = 0, high = kAllCells;
+// Some consecutive cells of a row, and how many values come before them.
+struct Part {
+  int first, last, begin, end;
+};
+
+// As many cells from ``first`` on as hold no more values than ``most``; counts are still where cells begin.
+__device__ Part part_from(const Shared& s, int first, int n, int most) {
+  const int begin = s.counts[first];
+  int low = first, high = kAllCells;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if ((middle < kAllCells ? (int)s.counts[middle] : n) - begin <= most) low = middle; else high = middle - 1;
+  }
+  return {first, low, begin, low < kAllCells ? (int)s.counts[low] : n};
+}
+
+// The next part, of no more values than ``capacity``. The last one need not be copied, so others are kept small.
+__device__ Part next_part(const Shared& s, int first, int n, int capacity) {
+  const int left = n - (int)s.counts[first], others = (left - 1) / capacity;
+  const Part small = part_from(s, first, n, left - others * capacity + (others ? capacity / 32 : 0));
+  return small.last > first && small.end - small.begin <= capacity ? small : part_from(s, first, n, capacity);
+}
+
+// The first cell of a part that begins at ``place`` or later.
+__device__ __forceinline__ int first_from(const Shared& s, const Part& part, int place) {
+  int low = part.first, high = part.last;
   while (low < high) {
     const int middle = (low + high) / 2;
     if (begin_of(s, middle) < place) low = middle + 1; else high = middle;
@@ -172,13 +203,16 @@ __device__ __forceinline__ int first_from(const Shared& s, int place) {
   return low;
 }
 
-__device__ void sort_cells(Shared& s, u32* row, const u32* spare, int n) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int last = warp == kWarps - 1 ? kAllCells : first_from(s, (int)((long long)(warp + 1) * n / kWarps));
-  int cell = first_from(s, (int)((long long)warp * n / kWarps));
+// Sorts the cells of a part, which are in ``held``, into their places in ``out``.
+__device__ void sort_cells(Shared& s, const Part& part, const u32* held, u32* out) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, size_of_part = part.end - part.begin;
+  const int place = part.begin + (int)((long long)warp * size_of_part / kWarps);
+  const int next = part.begin + (int)((long long)(warp + 1) * size_of_part / kWarps);
+  const int last = warp == kWarps - 1 ? part.last : first_from(s, part, next);
+  int cell = first_from(s, part, place);
   while (cell < last) {
     const int begin = begin_of(s, cell);
-    if (begin == n) break;
+    if (begin == part.end) break;
     if ((int)s.counts[cell] - begin > kTaken) {
       if (lane == 0) s.large = 1;
       ++cell;
@@ -190,20 +224,20 @@ __device__ void sort_cells(Shared& s, u32* row, const u32* spare, int n) {
       if ((int)s.counts[middle - 1] - begin <= kTaken) low = middle; else high = middle - 1;
     }
     const int size = (int)s.counts[low - 1] - begin;
-    if (size) sort_some(spare + begin, row + begin, size, s.stage[warp], lane, true);
+    if (size) sort_some(held + begin - part.begin, out + begin, size, s.stage[warp], lane, true);
     cell = low;
   }
 }
 
-// Merges runs of keys, each twice as long as before; what is in ``spare`` ends as floats in ``row``.
-__device__ void merge_cell(Shared& s, u32* row, u32* spare, int size) {
+// Merges runs of keys, each twice as long as before; what is in ``held`` ends as floats in ``out``.
+__device__ void merge_cell(Shared& s, u32* held, u32* out, int size) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int same = 1;
-  for (int i = threadIdx.x; i < size; i += kThreads) same &= spare[i] == spare[0];
-  u32 *from = spare, *to = row;
+  for (int i = threadIdx.x; i < size; i += kThreads) same &= held[i] == held[0];
+  u32 *from = held, *to = out;
   if (!__syncthreads_and(same)) {
     for (int first = warp * kTaken; first < size; first += kWarps * kTaken)
-      sort_some(spare + first, spare + first, min(kTaken, size - first), s.stage[warp], lane, false);
+      sort_some(held + first, held + first, min(kTaken, size - first), s.stage[warp], lane, false);
     __syncthreads();
     for (int width = kTaken; width < size; width *= 2) {
       for (int i = threadIdx.x; i < size; i += kThreads) {
@@ -224,64 +258,95 @@ __device__ void merge_cell(Shared& s, u32* row, u32* spare, int size) {
       to = other;
     }
   }
-  for (int i = threadIdx.x; i < size; i += kThreads) row[i] = bits_of(from[i]);
+  for (int i = threadIdx.x; i < size; i += kThreads) out[i] = bits_of(from[i]);
   __syncthreads();
 }
 
-// Counts the values of a row by cell.
-__device__ void count_cells(Shared& s, const u32* row, int n) {
+// Counts the values of a row by cell, and notes the cell of each.
+__device__ void count_cells(Shared& s, const u32* row, u16* cells, int n) {
+  Top top;
+#pragma unroll
+  for (int k = 0; k < 7; ++k) top.edges[k] = s.edges[kSegments / 8 * (k + 1)];
   for (int first = threadIdx.x; first < n; first += kBatch * kThreads) {
-    int cells[kBatch];
+    int found[kBatch];
 #pragma unroll
     for (int k = 0; k < kBatch; ++k) {
       const int i = first + k * kThreads;
-      cells[k] = i < n ? cell_of(s, row[i]) : -1;
+      found[k] = i < n ? cell_of(s, top, row[i]) : -1;
+      if (i < n) cells[i] = (u16)found[k];
     }
 #pragma unroll
     for (int k = 0; k < kBatch; ++k)
-      if (cells[k] >= 0) atomicAdd(&s.counts[cells[k]], 1u);
+      if (found[k] >= 0) atomicAdd(&s.counts[found[k]], 1u);
   }
 }
 
-// Writes keys to their cells; what was the begin of a cell becomes its end.
-__device__ void scatter(Shared& s, const u32* row, u32* spare, int n) {
+// Writes the keys of a part to their cells in ``held``; what was the begin of a cell becomes its end.
+__device__ void scatter(Shared& s, const Part& part, const u32* row, const u16* cells, u32* held, int n) {
   for (int first = threadIdx.x; first < n; first += kBatch * kThreads) {
     u32 keys[kBatch];
-    int cells[kBatch];
+    int found[kBatch];
 #pragma unroll
     for (int k = 0; k < kBatch; ++k) {
       const int i = first + k * kThreads;
-      const u32 bits = i < n ? __ldcs(row + i) : 0;
-      cells[k] = i < n ? cell_of(s, bits) : -1;
-      keys[k] = key_of(bits);
+      const int cell = i < n ? cells[i] : -1;
+      const bool mine = cell >= part.first && cell < part.last;
+      found[k] = mine ? cell : -1;
+      if (mine) keys[k] = key_of(row[i]);
     }
 #pragma unroll
     for (int k = 0; k < kBatch; ++k)
-      if (cells[k] >= 0) spare[atomicAdd(&s.counts[cells[k]], 1u)] = keys[k];
+      if (found[k] >= 0) held[(int)atomicAdd(&s.counts[found[k]], 1u) - part.begin] = keys[k];
   }
 }
 
-// Every block takes one row after another. What it scatters to, one row of ``spares``, is always the same memory and
-// stays in the cache, where single values can be written to; few blocks are at work for that.
-extern "C" __global__ void __launch_bounds__(kThreads) sort_rows(u32* rows, u32* spares, int count, int n) {
+// Sorts one part of a row into its places in ``out``.
+__device__ void sort_part(Shared& s, const Part& part, const u32* row, const u16* cells, u32* held, u32* out, int n) {
+  scatter(s, part, row, cells, held, n);
+  __syncthreads();
+  sort_cells(s, part, held, out);
+  __syncthreads();
+  for (int cell = part.first; s.large && cell < part.last; ++cell) {
+    const int begin = begin_of(s, cell), size = (int)s.counts[cell] - begin;
+    if (size > kTaken) merge_cell(s, held + begin - part.begin, out + begin, size);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) s.large = 0;
+  __syncthreads();
+}
+
+// Every block takes one row after another. Shared memory holds ``capacity`` values and, with ``inside``, the cells of all;
+// otherwise these are in ``spares``. There, too, are the parts that are sorted until the row has been read for the last
+// time; or all of its values, where a single cell is beyond the capacity.
+extern "C" __global__ void __launch_bounds__(kThreads, RESIDENT)
+    sort_rows(u32* rows, u32* spares, int count, int n, int capacity, int inside) {
   __shared__ Shared s;
-  u32* const spare = spares + (long long)blockIdx.x * n;
+  extern __shared__ u32 held[];
+  u32* const spare = spares + (long long)blockIdx.x * (n + (n + 1) / 2);
+  u16* const cells = (u16*)(inside ? held + capacity : spare + n);
   for (int line = blockIdx.x; line < count; line += gridDim.x) {
     u32* const row = rows + (long long)line * n;
     for (int i = threadIdx.x; i < kAllCells; i += kThreads) s.counts[i] = 0;
     if (threadIdx.x == 0) s.large = 0;
     find_edges(s, row, n);
-    count_cells(s, row, n);
+    count_cells(s, row, cells, n);
     __syncthreads();
+    int beyond = 0;
+    for (int i = threadIdx.x; i < kAllCells; i += kThreads) beyond |= (int)s.counts[i] > capacity;
+    beyond = __syncthreads_or(beyond);
     sum_up(s);
-    scatter(s, row, spare, n);
-    __syncthreads();
-    sort_cells(s, row, spare, n);
-    __syncthreads();
-    for (int cell = 0; s.large && cell < kAllCells; ++cell) {
-      const int begin = begin_of(s, cell), size = (int)s.counts[cell] - begin;
-      if (size > kTaken) merge_cell(s, row + begin, spare + begin, size);
+    if (beyond) {
+      sort_part(s, {0, kAllCells, 0, n}, row, cells, spare, row, n);
+      continue;
     }
+    Part part = {0, 0, 0, 0};
+    while (part.last < kAllCells) {
+      part = next_part(s, part.last, n, capacity);
+      __syncthreads();
+      sort_part(s, part, row, cells, held, part.end == n ? row : spare, n);
+      if (part.end == n) break;
+    }
+    for (int i = threadIdx.x; i < part.begin; i += kThreads) row[i] = spare[i];
     __syncthreads();
   }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -357,7 +358,18 @@ def _sampled(data: LabelledData, scaler: Scaler | None, count: int) -> NDArray[n
     if isinstance(data.features, SparseRows):
         count = max(_FEWEST, min(count, _SPARSE_VALUES // data.n_features))
     points = data.rows(slice(0, data.n_points, max(1, -(-data.n_points // count)))).astype(np.float64)
-    return points if scaler is None else (points - scaler.centre) / scaler.scale
+    if scaler is not None:
+        points -= scaler.centre
+        points /= scaler.scale
+    return points
+
+
+@lru_cache(maxsize=2)
+def _first_basis(n_features: int, count: int) -> NDArray[np.float64]:
+    """Random orthonormal columns (d, k) that the iteration begins with, always the same."""
+    basis: NDArray[np.float64] = np.linalg.qr(np.random.default_rng(0).standard_normal((n_features, count)))[0]
+    basis.flags.writeable = False
+    return basis
 
 
 def _principal(wide: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -365,8 +377,7 @@ def _principal(wide: NDArray[np.float64], count: int) -> tuple[NDArray[np.float6
     points = (wide / (np.abs(wide).max() or 1.0)).astype(np.float32)
     count = min(count, *points.shape)
     total = float(np.einsum("ij,ij->", points, points)) or 1.0
-    start = np.random.default_rng(0).standard_normal((points.shape[1], min(count + 4, points.shape[1])))
-    basis, _ = np.linalg.qr(start)
+    basis = _first_basis(points.shape[1], min(count + 4, points.shape[1]))
     for _ in range(_STEPS):
         # In float64, for rows of the basis that are orthonormal to the last digit.
         basis, _ = np.linalg.qr((points.T @ (points @ basis.astype(np.float32))).astype(np.float64))

@@ -133,6 +133,9 @@ class CpuEngine:
             moments = [ClassMoments(*(part[: len(block)] for part in parts)) for parts in by_dataset]
             yield View(slice(start, start + len(block)), rows, block, terms, moments)
 
+    def expect(self, projections: Projections) -> None:
+        """Nothing: draws take little beside what this engine does."""
+
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
         """Sums over the scaled points of each dataset: all threads on a large one, one to each of the small ones."""
         shares = [_shares_of(data) for data in datasets]

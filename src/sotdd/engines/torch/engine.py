@@ -25,7 +25,7 @@ from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.faults import LARGEST_TERM
 from sotdd.engines.protocol import ClassMoments, PointSums, Precision, View
 from sotdd.engines.splits import Ways
-from sotdd.engines.torch import fused, memory, verbs
+from sotdd.engines.torch import fused, memory, products, verbs
 from sotdd.engines.torch.moments import label_gaps, label_places, summarise
 from sotdd.engines.torch.sorted_chunks import SortedChunk, SortedRows
 from sotdd.engines.torch.splits import FeatureProjections, Pool, split_costs
@@ -43,7 +43,8 @@ from sotdd.projections.scaler import Scaler
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_FIRST_CHUNK = 4 * BLOCK
+# Few, so that work begins soon; but a thousand keep the device busy for as long as Python takes to ask for them.
+_FIRST_CHUNK = 16 * BLOCK
 _LARGE_TURN = 64 * BLOCK
 _DRAWING_THREADS = 2
 # Blocks that one of them draws at a time.
@@ -90,6 +91,8 @@ class TorchEngine:
         self._before = ""
         self._steps: dict[tuple[int, int], fused.Steps] = {}
         self._kept: tuple[list[LabelledData], Scaler | None, list[Layout]] | None = None
+        self._split: dict[Layout, products.SplitPoints] = {}
+        self._begun: tuple[Projections, list[Future[Block]]] | None = None
 
     def __enter__(self) -> TorchEngine:
         """Start the threads that draw; choose the precision of products."""
@@ -102,7 +105,8 @@ class TorchEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave torch's settings as they were, and nothing on the device."""
-        self._kept = None
+        self._kept = self._begun = None
+        self._split = {}
         torch.set_float32_matmul_precision(self._before)
         self._workers.__exit__(kind, error, trace)
 
@@ -121,8 +125,10 @@ class TorchEngine:
         Rows of a view are the sorted data point projections (B, n), or those of class after class, each sorted
         on its own. Before that ``before_sorting`` is called with the chunk's feature projections.
         """
+        self.expect(projections)
+        assert self._begun is not None
+        (_, begun), self._begun = self._begun, None
         first = _first_chunk(projections, self._chunk)
-        begun = self._begin_draws(projections, slice(0, min(first, projections.n_projections)))
         layouts = self._layouts(datasets, projections.scaler)
         chunk = self._chunk or memory.fitting_chunk(datasets, self.device, projections.turn_size)
         size = chunk  # what is worked on at a time: halved when memory runs out
@@ -148,6 +154,12 @@ class TorchEngine:
                     unchecked.popleft().check()
         for chunk_at_work in unchecked:
             chunk_at_work.check()
+
+    def expect(self, projections: Projections) -> None:
+        """Begin to draw the first chunk of these projections."""
+        if self._begun is None or self._begun[0] is not projections:
+            part = slice(0, min(_first_chunk(projections, self._chunk), projections.n_projections))
+            self._begun = projections, self._begin_draws(projections, part)
 
     @torch.no_grad()
     def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
@@ -258,7 +270,7 @@ class TorchEngine:
             same = len(before) == len(datasets) and all(a is b for a, b in zip(before, datasets, strict=True))
             if same and scale is scaler:
                 return layouts
-        self._kept = None  # what it takes is free for the next
+        self._kept, self._split = None, {}  # what they take is free for the next
         layouts = laid_out(datasets, scaler, self.device)
         self._kept = list(datasets), scaler, layouts
         return layouts
@@ -341,7 +353,8 @@ class TorchEngine:
     def _projected(self, layout: Layout, drawn: Drawn, theta: Along | None, count: int) -> Rows:
         """Feature projections (B, n) of grouped points."""
         if layout.points is not None:
-            rows = verbs.project(layout.points, theta, drawn)
+            rows = self._split_product(layout, theta)
+            rows = verbs.project(layout.points, theta, drawn) if rows is None else rows
         else:
             rows = torch.empty((count, layout.data.n_points), device=self.device)
             for block in verbs.row_blocks(layout.data):
@@ -350,6 +363,17 @@ class TorchEngine:
         if isinstance(drawn, Directions) and drawn.clamp is not None:
             rows.clamp_(-drawn.clamp, drawn.clamp)
         return rows
+
+    def _split_product(self, layout: Layout, theta: Along | None) -> Rows | None:
+        """Products by points as halves, which are kept for the next chunk; None where that is not worth it."""
+        points = layout.points
+        if points is None or not isinstance(theta, torch.Tensor) or self._tf32 or not products.worth_it(theta, points):
+            return None
+        if layout not in self._split:
+            if not memory.can_double(points):
+                return None
+            self._split[layout] = products.SplitPoints.of(points)
+        return self._split[layout].along(theta)
 
 
 def _first_chunk(projections: Projections, chunk: int | None) -> int:

@@ -49,6 +49,11 @@ def can_stay(datasets: Sequence[LabelledData], device: torch.device) -> bool:
     return device.type == "cuda" and 2 * needed <= _RESIDENT_SHARE * free_bytes(device)
 
 
+def can_double(points: torch.Tensor) -> bool:
+    """Whether some more copies of points would leave most of what is free to the work on them."""
+    return 10 * points.numel() * points.element_size() <= free_bytes(points.device)
+
+
 def halved(size: int, device: torch.device, error: torch.OutOfMemoryError) -> int:
     """Half as many rows, after memory ran out, or an error where there is a single one."""
     if size <= 1:

@@ -23,6 +23,10 @@ from sotdd.projections.turns import TurnedDirections
 
 # Directions up to this size are pinned, so that their copy goes on beside other work.
 _PINNED_BYTES = 32 << 20
+# Blocks of points that are on the device already whose sums are taken at once: every step is Python's time.
+_BLOCKS_AT_ONCE = 4
+# Up to this many classes are summed by a product.
+_FEW_CLASSES = 64
 _TORCH_TYPES = {np.float32: torch.float32, np.float64: torch.float64, np.int64: torch.int64}
 
 
@@ -137,16 +141,21 @@ def point_sums(layout: Layout, device: torch.device) -> PointSums:
     total = torch.zeros(data.n_features, dtype=torch.float64, device=device)
     between = torch.zeros((), dtype=torch.float64, device=device)
     counts = layout.edges.diff()
+    blocks = verbs.row_blocks(data, 1 if layout.points is None else _BLOCKS_AT_ONCE)
+    few = torch.arange(len(data.classes), device=device)[:, None] if len(data.classes) <= _FEW_CLASSES else None
     for part in data.feature_parts():
         shape = len(data.classes), part.stop - part.start
         by_class = torch.zeros(shape, dtype=torch.float64, device=device)
-        for block in verbs.row_blocks(data):
+        for block in blocks:
             if layout.points is None:
                 points = scaled_points(data, block, layout.affine, device).double()
                 codes = copied(data.codes[block], np.int64, device)
             else:
                 points, codes = layout.points[block].double(), layout.codes[block]
-            by_class.index_add_(0, codes, points[:, part])
+            if few is None:
+                by_class.index_add_(0, codes, points[:, part])
+            else:  # a product is faster, and adds in the same order every time
+                by_class.addmm_((few == codes).double(), points[:, part])
             if part.start == 0:  # lengths of points are summed once
                 squares = points.square_().sum(dim=1)
                 lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])

@@ -177,9 +177,9 @@ def _powered(gaps: torch.Tensor, p: float) -> torch.Tensor:
     return wide if p == 1 else wide.square_() if p == 2 else wide.pow_(p)
 
 
-def row_blocks(data: LabelledData) -> list[slice]:
-    """Rows that travel to the device at a time: about 64 MB of float32."""
-    count = max(1, (16 << 20) // data.n_features)
+def row_blocks(data: LabelledData, together: int = 1) -> list[slice]:
+    """Rows that travel to the device at a time: about 64 MB of float32, or some times as much."""
+    count = max(1, together * (16 << 20) // data.n_features)
     return [slice(start, start + count) for start in range(0, data.n_points, count)]
 
 

@@ -23,11 +23,11 @@ class Sizes:
     projections: Mapping[str, tuple[int, ...]]  # the last is what the others are compared with
 
 
-_MNIST = (1000, 2000, 5000, 10_000, 20_000, 50_000)
+_COUNTS = (1000, 2000, 5000, 10_000, 20_000, 50_000)
 SIZES = {
     "full": Sizes(
-        {"mnist": (1000, 5000, 10_000, 15_000, 20_000), "cifar10": (500,)},
-        10, {"mnist": _MNIST, "cifar10": _MNIST[:-1]},
+        {"mnist": (1000, 5000, 10_000, 15_000, 20_000), "cifar10": (1000, 4000, 8000)},
+        10, dict.fromkeys(("mnist", "cifar10"), _COUNTS),
     ),
     "quick": Sizes(
         {"mnist": (200, 1000), "cifar10": (200, 500)}, 6, dict.fromkeys(("mnist", "cifar10"), (100, 200, 500, 1000))

@@ -92,6 +92,15 @@ def test_the_words_are_about_these_numbers(matrix, datasets):
     assert "128 projections" in said[-1]
 
 
+def test_samples_of_one_source_are_not_called_far():
+    rng = np.random.default_rng(1)
+    sets = {name: (rng.normal(size=(60, 3)), rng.integers(0, 2, 60)) for name in "abc"}
+    matrix = sotdd.pairwise(sets, n_projections=128, noise_floor=True)
+    said = page_data(matrix, {}, "")["summary"]
+    assert said[0].startswith("No two are clearly apart: the largest distance, ")
+    assert not any(sentence.startswith("Farthest") for sentence in said)
+
+
 def test_explanations_can_be_chosen_or_given(matrix, datasets, tmp_path):
     _, data = read(sotdd.report(matrix, tmp_path / "r.html"))
     assert data["explanations"] == {}

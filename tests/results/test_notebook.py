@@ -78,6 +78,7 @@ def test_distances_format_sort_and_compare(results):
     matrix, distance = results["matrix"], results["distance"]
     assert f"{distance:.3f}" == f"{distance.value:.3f}"
     assert f"{distance}" == repr(distance)
+    assert round(distance, 2) == round(distance.value, 2)
     values = [one.value for one in sorted(matrix.distances.values())]
     assert values == sorted(values)
     other = matrix["b", "c"]

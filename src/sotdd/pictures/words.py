@@ -77,6 +77,9 @@ def _extremes(matrix: DistanceMatrix) -> list[str]:
     apart = f"{_pair(matrix, near)} are {with_error(nearest.value, nearest.stderr)} apart"
     if len(order) == 1:
         return [f"{apart}."]
+    if farthest.within_noise:
+        largest = f"{with_error(farthest.value, farthest.stderr)} between {_pair(matrix, far)}"
+        return [f"No two are clearly apart: the largest distance, {largest}, is within noise."]
     times = f", {_times(farthest.value / nearest.value)} as far" if nearest.value > 0 else ""
     return [
         f"Nearest: {apart}.",

@@ -184,6 +184,10 @@ class Distance:
         """The value."""
         return self.value
 
+    def __round__(self, digits: int = 0) -> float:
+        """The value with so many digits after the point."""
+        return round(self.value, digits)
+
     def __format__(self, spec: str) -> str:
         """The value in a format for numbers, such as ``f"{r:.3f}"``; without one, value and error in words."""
         return format(self.value, spec) if spec else repr(self)

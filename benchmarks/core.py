@@ -247,7 +247,7 @@ data = [(rng.standard_normal(({n}, {d}), dtype=np.float32), rng.integers(0, 10, 
 sotdd.distance((data[0][0][:2000], data[0][1][:2000]), (data[1][0][:1500], data[1][1][:1500]), n_projections=64)
 open("/proc/self/clear_refs", "w").write("5")  # the peak begins anew
 before = peak()
-r = sotdd.distance(*data, n_projections={count}, device="cpu")  # on "auto" a long call also loads torch, to ask for a GPU
+r = sotdd.distance(*data, n_projections={count}, device="cpu")  # "auto" may load torch, to ask for a GPU
 print(peak() - before)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

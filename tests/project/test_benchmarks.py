@@ -29,7 +29,6 @@ from benchmarks import (
 
 import reference
 import sotdd
-from conftest import SHARED
 from sotdd.peers.methods import METHODS
 
 
@@ -125,8 +124,8 @@ def test_structured_directions_are_compared_with_the_sphere(rng):
     assert {"one-hot rows", "along axes", "rows of H itself"} <= set(names)
 
 
-def test_the_benchmark_of_label_terms_measures_the_distance(real_data):
-    real_data("usps")  # skips where the pictures are not there
+@pytest.mark.usefixtures("small_data_by_default")
+def test_the_benchmark_of_label_terms_measures_the_distance():
     trial = labels.Trial(3, 64)
     laws = {
         name: labels.LAWS[name]
@@ -204,9 +203,8 @@ def test_the_benchmark_of_large_catalogs_runs_at_a_small_size(tmp_path, monkeypa
         assert next(line for line in lines if "numbers in a vector" in line.what).kept
 
 
-def test_the_errors_of_vectors_are_measured_on_real_data(real_data):
-    real_data("mnist")  # skips where there is none
-    assert catalog.vector_errors(SHARED / "data", 100, 16).count("%") == 9
+def test_the_errors_of_vectors_are_measured_on_real_data(data_folder):
+    assert catalog.vector_errors(data_folder, 100, 16).count("%") == 9
 
 
 def test_the_benchmark_of_explanations_runs_at_a_small_size():
@@ -259,8 +257,8 @@ def test_label_terms_are_judged_on_tables():
     assert widths == {len(label_choice.TERMS) + 2}
 
 
-def test_every_family_makes_pairs_in_scale(real_data):
-    real_data("usps")  # skips where the pictures are not there
+@pytest.mark.usefixtures("small_data_by_default")
+def test_every_family_makes_pairs_in_scale():
     for name, family in label_families.FAMILIES.items():
         (first, second), rng = next(iter(family.pairs(1))), np.random.default_rng(0)
         both = np.concatenate([first[0], second[0]])

@@ -126,7 +126,7 @@ def test_structured_directions_are_compared_with_the_sphere(rng):
 
 @pytest.mark.usefixtures("small_data_by_default")
 def test_the_benchmark_of_label_terms_measures_the_distance():
-    trial = labels.Trial(3, 64)
+    trial = labels.Trial(3, 64, n_points=8)
     laws = {
         name: labels.LAWS[name]
         for name in (labels.PAPER, "no labels (sliced Wasserstein)", "quantiles, 16 levels", "cosines, weight 2")

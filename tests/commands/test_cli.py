@@ -387,6 +387,7 @@ def on_terminal(*arguments, **environment):
     return shown.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar_and_no_color_is_respected(files):
     command = ["distance", "a.npz", "b.npz", "--n-projections", "20000"]
     colour = re.compile(r"\x1b\[[0-9;]*3[0-7]")

@@ -216,6 +216,7 @@ def test_the_first_failure_is_raised_and_nothing_hangs():
     assert threading.active_count() == before
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(rng):
     """Much less than projections × points (here 800 MB) is held, and features are not copied whole."""
     images = rng.integers(0, 256, size=(20_000, 784), dtype=np.uint8)
@@ -242,6 +243,7 @@ def test_tiles_shrink_for_large_data():
     assert cpu._fitting_tile([points(10**9)], narrow) == 64
 
 
+@pytest.mark.slow
 def test_without_a_place_to_cache_kernels_are_compiled_in_the_process():
     """A read-only installation with no home still works."""
     code = """

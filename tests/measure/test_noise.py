@@ -26,6 +26,7 @@ def pair(rng):
     return sample(rng, 90), sample(rng, 70)
 
 
+@pytest.mark.slow
 def test_the_floor_is_the_distance_of_actual_splits(pair):
     """Through the public call alone: each split as a pair of datasets of its own."""
     projections = sotdd.Projections.fit(list(pair), n_projections=100)
@@ -66,6 +67,7 @@ def test_the_same_floor_for_any_chunk_thread_and_engine(pair):
     np.testing.assert_allclose(by_torch.noise.distances, floors[0].noise.distances, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m"), [(60, 60), (150, 40)])
 def test_independent_samples_are_at_their_floor(n, m):
     found = [
@@ -190,6 +192,7 @@ def one_law(name, rng, n, m):
     return draw(n), draw(m)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t3", "log-normal", "imbalanced", "50 classes", "one feature"])
 @pytest.mark.parametrize("sizes", [(80, 80), (150, 30)])
 def test_samples_of_one_law_are_called_farther_at_the_stated_rate(name, sizes):

@@ -45,6 +45,7 @@ def test_the_plain_reading_agrees(rng, m):
     np.testing.assert_allclose(ours.per_projection, theirs.numpy(), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_peers_runs_at_a_small_size():
     assert {method for method, _ in peers.METHODS.values()} == {"sotdd", *METHODS}
     found = peers.measure("otdd", {"max_points": 50}, 100, patience=120)
@@ -78,6 +79,7 @@ def test_the_benchmark_of_sketches_runs_at_a_small_size():
     assert fine < min(others)
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_privacy_runs_at_a_small_size(rng):
     def images(shift, n=900):
         return rng.normal(shift, 1, size=(n, 6)), rng.integers(3, size=n)
@@ -92,6 +94,7 @@ def test_the_benchmark_of_privacy_runs_at_a_small_size(rng):
     assert privacy.by_size(data, 2, (500, 900)).count("\n") == 4
 
 
+@pytest.mark.slow
 def test_every_benchmark_runs_at_a_small_size():
     small = {"n": 200, "d": 8, "count": 64}
     lines = [
@@ -124,6 +127,7 @@ def test_structured_directions_are_compared_with_the_sphere(rng):
     assert {"one-hot rows", "along axes", "rows of H itself"} <= set(names)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_data_by_default")
 def test_the_benchmark_of_label_terms_measures_the_distance():
     trial = labels.Trial(3, 64, n_points=8)
@@ -144,6 +148,7 @@ def test_the_benchmark_of_label_terms_measures_the_distance():
     assert labels.cost(labels.Moments(), n=200, n_projections=64, repeats=1) > 0
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_decisions_runs_at_a_small_size(monkeypatch):
     """One simulation of everything; shares that must hold at any size do."""
     few = ("nothing", "one class moved", "two names swapped")
@@ -180,6 +185,7 @@ def test_the_power_that_is_measured_is_that_of_the_public_test(rng):
     assert found["names matched"] == sotdd.test(*pair, device="cpu", label_names="match", **settings).p_value
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):
     pytest.importorskip("lancedb")
     small = {"n_projections": 64, "n_quantiles": 32}
@@ -189,6 +195,7 @@ def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_large_catalogs_runs_at_a_small_size(tmp_path, monkeypatch):
     pytest.importorskip("lancedb")
     from benchmarks.catalog_search import large
@@ -218,6 +225,7 @@ def test_the_benchmark_of_causes_names_a_column_that_moved():
     assert len(list(feature_causes.settings(False))) > len(list(feature_causes.settings(True)))
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_large_data_runs_at_a_small_size(tmp_path):
     paths = scale.write(tmp_path, 5, rows=2000)
     lines = [

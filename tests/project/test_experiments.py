@@ -234,6 +234,7 @@ EXPERIMENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs(name, results, data_folder, monkeypatch):
     if name == "text":
@@ -249,6 +250,7 @@ def test_every_experiment_runs(name, results, data_folder, monkeypatch):
     module.run(options.Options(data_folder, results, size="smallest", draw=False))
 
 
+@pytest.mark.slow
 def test_the_page_holds_every_experiment_that_ran(results, tmp_path):
     sections = [section(results, "smallest") for section in reports.SECTIONS if section is not reports.texts]
     page.generate(results, tmp_path / "page.md", sections)

@@ -38,6 +38,7 @@ def _plain(weights, place, classes):
     return model
 
 
+@pytest.mark.slow
 def test_networks_trained_side_by_side_are_those_trained_alone(rng):
     classes, sizes, batch, epochs = (10, 4), (40, 26), 16, 4
     layers = side_by_side.lenet(10)

@@ -62,6 +62,7 @@ def test_a_sources_mean_on_other_targets(rng):
         assert table.on_others()[source, target] == pytest.approx(np.mean(others))
 
 
+@pytest.mark.slow
 def test_chance_is_told_from_skill(rng):
     """Under the null, p is spread over its range: no more than a few of many methods are below a twentieth."""
     table = _table(rng, sources=22, targets=21)
@@ -125,6 +126,7 @@ def _write(path, rows):
         writer.writerows(rows)
 
 
+@pytest.mark.slow
 def test_all_of_it_runs_at_its_smallest(tmp_path, rng, monkeypatch):
     """On texts and transfers made up here, with embeddings that need no encoder."""
     words = [f"word{place}" for place in range(60)]

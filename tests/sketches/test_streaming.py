@@ -31,6 +31,7 @@ def projections(data):
 # ------------------------------------------------------------------ builders
 
 
+@pytest.mark.slow
 def test_streams_agree_with_sorted_data(data, projections, rng):
     other = labelled(rng, 15_000, classes=3)
     exact = sotdd.distance(data, other, projections=projections).value

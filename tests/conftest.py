@@ -4,6 +4,12 @@ import os
 import sys
 from pathlib import Path
 
+# Tests run in several processes, which share the cores; each has two threads at least, since some tests count on them.
+if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
+    threads = str(max(2, (os.cpu_count() or 1) // workers))
+    for library in ("NUMBA", "OMP", "OPENBLAS", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", threads)
+
 import numpy as np
 import pytest
 from hypothesis import settings

@@ -257,6 +257,7 @@ def test_every_technique_measures_the_same_distance(rng):
 SMALL = label_choice.Sizes(pairs=3, points=40, projections=64, repeats=1, covered=1, controlled=1, batches=4, batch=40)
 
 
+@pytest.mark.slow
 def test_label_terms_are_judged_on_tables():
     judged = {name: label_choice.judge(label_families.FAMILIES[name], SMALL) for name in ("tables", "8-pixel digits")}
     found = list(label_choice.tables(judged))
@@ -265,6 +266,7 @@ def test_label_terms_are_judged_on_tables():
     assert widths == {len(label_choice.TERMS) + 2}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_data_by_default")
 def test_every_family_makes_pairs_in_scale():
     for name, family in label_families.FAMILIES.items():

@@ -86,7 +86,7 @@ KILLED = """
 """
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])])
 def test_a_killed_writer_leaves_a_whole_file(tmp_path, kind):
     path = tmp_path / "file"
     made(0)[kind](path)
@@ -185,6 +185,7 @@ def test_a_read_only_disk_leaves_the_old_file(folder):
     check_one_line(mounted(folder, mount), "(read-only file system)", sorted(KINDS))
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_user_is_left_alone(folder):
     if os.getuid():
         pytest.skip("only root can become another user")
@@ -208,6 +209,7 @@ WRITERS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sketch", "report"])
 def test_two_writers_at_once_leave_a_whole_file(tmp_path, kind):
     path = tmp_path / "file"

@@ -82,6 +82,7 @@ ADDING = """
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_in_the_middle_of_adding_loses_nothing(tmp_path, rng):
     place = tmp_path / "catalog"
     told = set()
@@ -105,6 +106,7 @@ def test_a_process_killed_in_the_middle_of_adding_loses_nothing(tmp_path, rng):
     catalog.tidy()
 
 
+@pytest.mark.slow
 def test_processes_adding_at_once_lose_nothing(tmp_path):
     place = tmp_path / "catalog"
     several = [child(ADDING, place, word, 12) for word in ("one", "two", "three")]
@@ -137,6 +139,7 @@ RACING = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "said"), [((0, 0), "there is an entry 'same'"), ((0, 1), "different projections")])
 def test_of_two_that_add_the_same_at_once_one_is_told(tmp_path, seeds, said):
     two = [child(RACING, tmp_path / "catalog", seed) for seed in seeds]

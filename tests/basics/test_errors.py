@@ -60,6 +60,7 @@ def test_loading_a_library_leaves_random_numbers_as_they_were():
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_a_progress_bar_and_a_table_leave_them_too():
     code = (
         "import random, numpy as np, sotdd\n"

@@ -83,6 +83,7 @@ def test_one_projection_has_no_interval(files, run):
     assert "interval" not in run("distance", "a.npz", "b.npz", "--n-projections", "1")[1]
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode(files):
     done = process("distance", "a.npz", "b.npz", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")

@@ -61,6 +61,7 @@ def test_the_benchmark_of_the_gate_counts_verdicts():
     assert len(gate.alarms(1, ((2, 10),))) == 1 + len(gate.LAWS)
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_sizes_measures_errors_and_files(tmp_path):
     pair = sketch_sizes.pairs(tmp_path / "none", 60)["one feature, Student's t"]
     true = sotdd.distance(*pair, n_projections=512).value
@@ -70,6 +71,7 @@ def test_the_benchmark_of_sizes_measures_errors_and_files(tmp_path):
     assert 0 < found[2][1] < found[1][1]
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_sketches_runs_at_a_small_size():
     assert len(sketches.speed(1, n=300, d=8, count=64)) == 2
     assert len(sketches.files(n=600, d=8, count=64)) == 3

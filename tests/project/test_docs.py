@@ -71,7 +71,7 @@ class Nearly(doctest.OutputChecker):
 
 
 SESSIONS = [
-    pytest.param(page, marks=pytest.mark.slow) if page.stem == "drift" else page  # watches many batches
+    pytest.param(page, marks=pytest.mark.slow) if page.stem in ("drift", "sketch", "tables") else page
     for page in PAGES
     if blocks(page, "pycon")
 ]

@@ -148,6 +148,7 @@ def folder(tmp_path):
     return place
 
 
+@pytest.mark.slow
 def test_a_file_beyond_the_limit_leaves_the_old_one(folder):
     """A limit on the size of files ends a write in the middle, as a full disk does."""
     fault = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))"
@@ -180,6 +181,7 @@ def test_a_full_disk_leaves_the_old_file(folder):
     check_one_line(mounted(folder, mount), "(no space left on device)", [*sorted(KINDS), "zzz"])
 
 
+@pytest.mark.slow
 def test_a_read_only_disk_leaves_the_old_file(folder):
     mount = "mount --bind place place && mount -o remount,bind,ro place"
     check_one_line(mounted(folder, mount), "(read-only file system)", sorted(KINDS))

@@ -176,6 +176,7 @@ def in_a_mount(tmp_path, mount, code):
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
     said = in_a_mount(
         tmp_path,
@@ -202,6 +203,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
     assert said[2] == f"{kept} True"
 
 
+@pytest.mark.slow
 def test_a_read_only_catalog_is_read_and_not_written(tmp_path, rng):
     projections = sotdd.Projections.fit([np.eye(4)], n_projections=64)
     made = sotdd.sketch(rng.normal(size=(100, 4)), projections)

@@ -4,11 +4,11 @@ import os
 import sys
 from pathlib import Path
 
-# Tests run in several processes, which share the cores; each has two threads at least, since some tests count on them.
-if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
-    threads = str(max(2, (os.cpu_count() or 1) // workers))
-    for library in ("NUMBA", "OMP", "OPENBLAS", "MKL"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", threads)
+# Tests run in several processes, which share the cores: threads of torch that wait for each other would take as long again.
+# Products have two, since some tests count them.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 
 import numpy as np
 import pytest

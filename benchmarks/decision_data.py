@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
+from experiments.files import DATASETS, default_folder
 from numpy.typing import NDArray
 
 from benchmarks.ordinary import Dataset, Doubles, Pair, counts, table
 
 Labels = NDArray[np.int64]
 
-TEXTS = Path(__file__).parents[2] / "shared" / "data" / "ag_news.csv.gz"
 
 CHANGES = (
     "nothing",
@@ -112,7 +111,8 @@ def breast_cancer() -> Dataset:
 
 def news(n: int = 4000, d: int = 50) -> Dataset | None:
     """News in four classes as latent semantic vectors of their words; None where the texts are not at hand."""
-    if not TEXTS.is_file():
+    path = default_folder() / DATASETS["ag_news"].file
+    if not path.is_file():
         return None
     import csv
     import gzip
@@ -120,7 +120,7 @@ def news(n: int = 4000, d: int = 50) -> Dataset | None:
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    with gzip.open(TEXTS, "rt", encoding="utf-8", newline="") as lines:
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
         rows = [row for row, _ in zip(csv.DictReader(lines), range(n), strict=False)]
     found = TfidfVectorizer(stop_words="english", min_df=3).fit_transform([row["text"] for row in rows])
     labels = np.unique([row["label"] for row in rows], return_inverse=True)[1]

@@ -1,8 +1,8 @@
 """What is decided by a distance, measured: python -m benchmarks.decisions [--quick] [--only NAME] [--markdown FILE].
 
 How often are two samples of one law called different, what does the test find beside others, does a drift gate keep its
-promise, is the same law nearest? Shares are in per cent with one standard error. Texts come from the folder
-../shared/data beside the checkout; without it their lines are left out.
+promise, is the same law nearest? Shares are in per cent with one standard error. Texts are those of AG News
+(`python -m experiments.files ag_news`): without them their lines are left out.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Run with the folder of datasets and what to measure, from the root of the repository::
 
-    OPENBLAS_NUM_THREADS=1 python -m benchmarks.estimators ../shared/data --replicates 100 --coverage 300
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.estimators DATA --replicates 100 --coverage 300
 
 Times are processor times of whole calls in one process with one thread, so other work on the machine
 does not enter.

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments.files import default_folder
 from scipy.special import stdtrit
 from scipy.stats import kendalltau
 
@@ -27,7 +28,6 @@ import sotdd
 from benchmarks import estimators
 from benchmarks.core import machine
 from benchmarks.label_families import CHANGES, FAMILIES, Family, samples
-from benchmarks.label_pairs import SHARED
 from benchmarks.label_trial import Doubles, rank_correlation
 from benchmarks.labels import gain
 from benchmarks.ordinary import Pair, ordinary_pairs, standardised
@@ -244,8 +244,8 @@ CUTS = {"no cut": None, "cut at 10": 10.0, "cut at 5": 5.0, "cut at 4": 4.0}
 def known_pairs(n_points: int) -> dict[str, estimators.Pair]:
     """Pictures, and a table in raw units and standardised."""
     wanted = ("MNIST, Fashion-MNIST", "MNIST, KMNIST", "MNIST, USPS")
-    found = {name: pair for name, pair in estimators.pairs(SHARED, n_points) if name in wanted}
-    found["CIFAR-10, halves"] = estimators.colour_halves(SHARED, n_points // 2)
+    found = {name: pair for name, pair in estimators.pairs(default_folder(), n_points) if name in wanted}
+    found["CIFAR-10, halves"] = estimators.colour_halves(default_folder(), n_points // 2)
     for name in ("one law", "income moved"):
         pair = ordinary_pairs()[f"customers, {name}"]
         found |= {f"customers, {name}, raw units": pair, f"customers, {name}, standardised": standardised(pair)}

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from experiments.files import at_hand, default_folder
 from numpy.typing import NDArray
 
 from benchmarks import label_pairs
 from benchmarks.ordinary import Dataset, Doubles, Pair, flipped, table
 
-TEXTS = ("ag_news", "amazon_review_full", "dbpedia14", "imdb_train2000", "yelp_review_full")
+TEXTS = ("ag_news", "amazon_full", "dbpedia", "imdb", "yelp_full")
 TABLES = ("breast_cancer", "wine", "iris")
 
 Change = Callable[[Dataset, float, np.random.Generator], Dataset]
@@ -140,7 +141,7 @@ def texts(most: int = 2500) -> tuple[list[str], NDArray[np.int64], NDArray[np.in
     """News and reviews, which source each is from, and its label there."""
     found, sources, labels = [], [], []
     for place, name in enumerate(TEXTS):
-        with gzip.open(label_pairs.SHARED / f"{name}.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        with gzip.open(at_hand(name, default_folder()), "rt", encoding="utf-8", newline="") as file:
             for _, row in zip(range(most), csv.DictReader(file), strict=False):
                 found.append(f"{row['title']} {row['text']}"[:1500])
                 sources.append(place)

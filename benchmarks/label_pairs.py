@@ -1,7 +1,6 @@
 """Pairs of real datasets that label terms are judged on.
 
-Pictures of digits, letters and clothes at 28 × 28 pixels, read from a folder of `.npz` files with
-arrays X_train, y_train, X_test and y_test.
+Pictures of digits, letters and clothes at 28 × 28 pixels, from the data folder of the experiments.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from experiments.files import at_hand, default_folder
 from numpy.typing import NDArray
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 SOURCES = ("mnist", "usps", "emnist_letters", "kmnist", "fashion_mnist")
 CHANGES = ("turned", "blurred", "noisy", "inverted", "moved")
 SIDE = 28
@@ -45,12 +44,16 @@ class Subset:
         return Subset(f"{self.name}, permuted", self.features, np.random.default_rng(seed).permutation(self.labels))
 
 
-@cache
-def source(name: str, folder: Path = SHARED) -> tuple[Pictures, NDArray[np.int64]]:
+def source(name: str) -> tuple[Pictures, NDArray[np.int64]]:
     """All pictures of a source at one size, and their labels."""
+    return _source(at_hand(name, default_folder()))
+
+
+@cache
+def _source(path: Path) -> tuple[Pictures, NDArray[np.int64]]:
     from scipy.ndimage import zoom
 
-    with np.load(folder / f"{name}.npz") as file:
+    with np.load(path) as file:
         pictures, labels = (np.concatenate([file[f"{part}_test"], file[f"{part}_train"]]) for part in "Xy")
     pictures, labels = pictures[:20_000].astype(np.float32) / 255, labels[:20_000].astype(np.int64)
     if pictures.shape[1] != SIDE:

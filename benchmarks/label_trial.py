@@ -118,8 +118,9 @@ class Measured:
 class Trial:
     """The datasets of all measures, and what OTDD says of them."""
 
-    def __init__(self, count: int, n_projections: int) -> None:
-        real, whole, same = real_pairs(count), transfer_pairs(400), halves()
+    def __init__(self, count: int, n_projections: int, n_points: int = 400) -> None:
+        real, whole = real_pairs(count, n_points), transfer_pairs(n_points)
+        same = halves(n_points=n_points)
         self.n_projections = n_projections
         self.exact_real, self.exact_whole = (
             np.array([sotdd.peers.otdd(a.pair, b.pair).value for a, b in pairs]) for pairs in (real, whole)

@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from experiments.files import default_folder
 
 import sotdd
 from benchmarks.core import Labelled
@@ -107,7 +108,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer draws, smaller data")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of mnist.npz and others")
+    parser.add_argument("--data", type=Path, default=default_folder(), help="folder of mnist.npz and others")
     options = parser.parse_args()
     seeds = 3 if options.quick else 8
     data = sets(options.data, 4000 if options.quick else 70_000)

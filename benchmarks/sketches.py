@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments.files import default_folder
 from numpy.typing import NDArray
 
 import sotdd
@@ -259,7 +260,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer turns, smaller data")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of mnist.npz and others")
+    parser.add_argument("--data", type=Path, default=default_folder(), help="folder of mnist.npz and others")
     options = parser.parse_args()
     print(machine(), end="\n\n")
     print(table([*speed(3 if options.quick else 9), *files()]), end="\n\n")

@@ -2,7 +2,7 @@
 
 Run with the folder of datasets, from the root of the repository::
 
-    python -m benchmarks.structured ../shared/data --markdown structured.md
+    python -m benchmarks.structured DATA --markdown structured.md
 
 The mean of W_2² by `sotdd.Hadamard`, plain and controlled, is compared with that by `sotdd.Sphere`, controlled. Rows of
 a turn are not independent, so errors of structured means are those between turns. A line holds where the difference is

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments.files import default_folder
 from numpy.typing import NDArray
 
 import sotdd
 from benchmarks import estimators
 from benchmarks.core import machine
-from benchmarks.label_pairs import SHARED
 from benchmarks.ordinary import ordinary_pairs
 
 Doubles = NDArray[np.float64]
@@ -114,13 +114,13 @@ def all_pairs(pictures: bool = True) -> Iterator[tuple[str, estimators.Pair]]:
     """The ordinary pairs, and three of pictures."""
     yield from ordinary_pairs().items()
     if pictures:
-        yield from ((name, pair) for name, pair in estimators.pairs(SHARED, 1000) if name in PICTURES)
+        yield from ((name, pair) for name, pair in estimators.pairs(default_folder(), 1000) if name in PICTURES)
 
 
 def more_pictures(seeds: int) -> Iterator[str]:
     """Lines of a table of the other pairs of pictures."""
     yield f"\n**More pictures, {seeds} seeds**\n\n{DEFAULT_HEADER}"
-    for name, pair in estimators.pairs(SHARED, 1000):
+    for name, pair in estimators.pairs(default_folder(), 1000):
         if name not in PICTURES:
             yield default_row(name, Both.of(pair, seeds))
 

@@ -1,4 +1,4 @@
-"""The datasets, from files at hand or as torchvision and Hugging Face download them, behind one loader."""
+"""The datasets behind one loader. What is not in the data folder is downloaded into it (`experiments.files`)."""
 
 from __future__ import annotations
 
@@ -8,37 +8,15 @@ import io
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.files import at_hand
+
 NIST = ("mnist", "fashion_mnist", "emnist_letters", "kmnist", "usps")
 TEXTS = ("ag_news", "dbpedia", "amazon_full", "amazon_polarity", "yelp_full", "yelp_polarity", "imdb")
-
-# File, then the class of torchvision.datasets and its arguments, train part first.
-_IMAGES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
-    "mnist": ("mnist.npz", "MNIST", {"train": True}, {"train": False}),
-    "fashion_mnist": ("fashion_mnist.npz", "FashionMNIST", {"train": True}, {"train": False}),
-    "kmnist": ("kmnist.npz", "KMNIST", {"train": True}, {"train": False}),
-    "emnist_letters": (
-        "emnist_letters.npz", "EMNIST", {"split": "letters", "train": True}, {"split": "letters", "train": False}
-    ),
-    "usps": ("usps.npz", "USPS", {"train": True}, {"train": False}),
-    "cifar10": ("cifar10.npz", "CIFAR10", {"train": True}, {"train": False}),
-}  # fmt: skip
-_TINY = ("tiny_imagenet_subset.npz", "zh-plus/tiny-imagenet", "valid")
-
-# File, then the repository and its columns of text; polarity is made of the stars.
-_TEXTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "ag_news": ("ag_news.csv.gz", "fancyzhx/ag_news", ("text",)),
-    "dbpedia": ("dbpedia14.csv.gz", "fancyzhx/dbpedia_14", ("title", "content")),
-    "amazon_full": ("amazon_review_full.csv.gz", "mteb/AmazonReviewsClassification", ("text",)),
-    "yelp_full": ("yelp_review_full.csv.gz", "Yelp/yelp_review_full", ("text",)),
-    "imdb": ("imdb_train2000.csv.gz", "stanfordnlp/imdb", ("text",)),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,21 +51,10 @@ class Texts:
         return Texts([self.x[row] for row in chosen], self.y[chosen])
 
 
-def images(
-    name: str, folder: Path, side: int | None = None, most: int | None = None, library: Any = None
-) -> tuple[Images, Images]:
+def images(name: str, folder: Path, side: int | None = None, most: int | None = None) -> tuple[Images, Images]:
     """Train and test part of a set of pictures: at ``side`` pixels, and at most this many of each, if asked."""
-    if name == "tiny_imagenet":
-        parts = _tiny_imagenet(folder, most, library)
-    else:
-        file, kind, *wanted = _IMAGES[name]
-        if (folder / file).exists():
-            parts = _archived(folder / file)
-        else:
-            source = getattr(library or import_module("torchvision.datasets"), kind)
-            parts = [from_torchvision(source(str(folder), download=True, **part)) for part in wanted]
-        if name == "emnist_letters":
-            parts = [Images(part.x, part.y - part.y.min()) for part in parts]
+    path = at_hand(name, folder)
+    parts = _tiny_imagenet(path, most) if name == "tiny_imagenet" else _archived(path)
     chosen = [part.rows(_spread(len(part.y), most)) for part in parts] if most else parts
     train, test = (part if side is None else Images(resized(part.x, side), part.y) for part in chosen)
     return train, test
@@ -98,18 +65,13 @@ def _spread(count: int, most: int | None) -> NDArray[np.int64]:
     return np.linspace(0, count - 1, min(count, most or count)).astype(np.int64)
 
 
-def texts(name: str, folder: Path, library: Any = None, *, apart: bool = False) -> tuple[Texts, Texts]:
+def texts(name: str, folder: Path, *, apart: bool = False) -> tuple[Texts, Texts]:
     """Train and test part of a set of texts; a set with one part is cut in two, evenly and the same every time.
 
     Polarity is made of the stars. With ``apart`` each has half of the reviews, and they share none.
     """
     full = name.replace("polarity", "full")
-    file, repository, columns = _TEXTS[full]
-    if (folder / file).exists():
-        train, test = _tabulated(folder / file)
-    else:
-        source = library or import_module("datasets")
-        train, test = (from_hugging_face(source.load_dataset(repository, split=part), columns) for part in _PARTS)
+    train, test = _tabulated(at_hand(full, folder))
     if apart and full in _STARS:
         train, test = (_half(part, name.endswith("polarity")) for part in (train, test))
     if name.endswith("polarity"):
@@ -132,20 +94,6 @@ def polarity(stars: Texts) -> Texts:
     return Texts(kept.x, (kept.y > 2).astype(np.int64))
 
 
-def from_torchvision(dataset: Any) -> Images:
-    """Anything with ``data`` and ``targets``, arrays or tensors."""
-    x, y = np.asarray(dataset.data), np.asarray(dataset.targets)
-    if type(dataset).__name__ == "EMNIST":  # torchvision keeps these letters lying on their side
-        x = x.transpose(0, 2, 1)
-    return Images(np.ascontiguousarray(x, np.uint8), y.astype(np.int64))
-
-
-def from_hugging_face(dataset: Any, columns: Sequence[str]) -> Texts:
-    """Anything whose columns are read by name."""
-    parts = [list(dataset[column]) for column in columns]
-    return Texts([" ".join(row) for row in zip(*parts, strict=True)], np.asarray(dataset["label"], np.int64))
-
-
 def resized(x: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     """Pictures at another size, bilinear."""
     from PIL import Image
@@ -160,34 +108,20 @@ def _archived(path: Path) -> list[Images]:
     return [Images(arrays[f"X_{part}"], arrays[f"y_{part}"].astype(np.int64)) for part in _PARTS]
 
 
-def _tiny_imagenet(folder: Path, most: int | None, library: Any) -> list[Images]:
-    file, repository, second = _TINY
-    if (folder / file).exists():
-        arrays = np.load(folder / file)
-        found = []
-        for part in _PARTS:
-            content, edges = arrays[f"jpeg_{part}"], arrays[f"offsets_{part}"]
-            rows = _spread(len(edges) - 1, most)  # chosen before they are decoded, which takes longest
-            pictures = [_decoded(content[edges[row] : edges[row + 1]].tobytes()) for row in rows]
-            found.append(Images(np.stack(pictures), arrays[f"y_{part}"].astype(np.int64)[rows]))
-        return found
-    source = library or import_module("datasets")
-    parts = [source.load_dataset(repository, split=part) for part in ("train", second)]
-    return [
-        Images(
-            np.stack([np.asarray(picture.convert("RGB")) for picture in part["image"]]),
-            np.asarray(part["label"], np.int64),
-        )
-        for part in parts
-    ]
+def _tiny_imagenet(path: Path, most: int | None) -> list[Images]:
+    arrays = np.load(path)
+    found = []
+    for part in _PARTS:
+        content, edges = arrays[f"jpeg_{part}"], arrays[f"offsets_{part}"]
+        rows = _spread(len(edges) - 1, most)  # chosen before they are decoded, which takes longest
+        pictures = [_decoded(content[edges[row] : edges[row + 1]].tobytes()) for row in rows]
+        found.append(Images(np.stack(pictures), arrays[f"y_{part}"].astype(np.int64)[rows]))
+    return found
 
 
 def tiny_classes(folder: Path) -> list[str]:
     """What the classes of Tiny-ImageNet show, by label."""
-    path = folder / _TINY[0]
-    if not path.exists():
-        raise FileNotFoundError(f"expected names of classes in {path}, which is not there: put that file there.")
-    return [str(name) for name in np.load(path)["class_names"]]
+    return [str(name) for name in np.load(at_hand("tiny_imagenet", folder))["class_names"]]
 
 
 def _decoded(content: bytes) -> NDArray[np.uint8]:

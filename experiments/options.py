@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from experiments.files import default_folder
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -38,7 +40,7 @@ class Options:
         Folder of trained weights, from which a stopped run goes on; None to keep none.
     """
 
-    data: Path = ROOT.parent / "shared" / "data"
+    data: Path = field(default_factory=default_folder)
     results: Path = HERE / "results"
     size: str = "full"
     device: str = "cpu"
@@ -51,7 +53,7 @@ class Options:
 def parse(description: str | None, arguments: list[str] | None = None) -> Options:
     """Read the command line; small runs keep away from the committed results."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, default=Options.data, help="folder of the datasets")
+    parser.add_argument("--data", type=Path, default=default_folder(), help="folder of the datasets")
     parser.add_argument("--results", type=Path, help="folder for CSV files and pictures")
     parser.add_argument("--cache", type=Path, help="folder for trained weights")
     parser.add_argument("--quick", action="store_true", help="small sizes: minutes on two cores")

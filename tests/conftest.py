@@ -4,6 +4,12 @@ import os
 import sys
 from pathlib import Path
 
+# Tests run in several processes, which share the cores: threads of torch that wait for each other would take as long again.
+# Products have two, since some tests count them.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -15,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 settings.register_profile("sotdd", derandomize="SOTDD_FUZZ" not in os.environ, deadline=None)
 settings.load_profile("sotdd")
 
-SHARED = Path(__file__).parents[2] / "shared"
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 @pytest.fixture
@@ -43,23 +49,26 @@ def run(capsys, monkeypatch):
 @pytest.fixture
 def authors():
     """Load inputs with the outputs of the authors' own code."""
-    return lambda name: dict(np.load(_shared("fixtures") / f"{name}.npz"))
+    return lambda name: dict(np.load(FIXTURES / "authors" / f"{name}.npz"))
 
 
 @pytest.fixture
-def real_data():
-    """Load a real dataset by name; flat features of the test and train parts."""
-    return lambda name: dict(np.load(_shared("data") / f"{name}.npz"))
+def pictures():
+    """Load a small sample of a real dataset by name: mnist, fashion_mnist, kmnist or emnist_letters."""
+    return lambda name: dict(np.load(FIXTURES / "pictures" / f"{name}.npz"))
+
+
+@pytest.fixture(scope="session")
+def data_folder(tmp_path_factory):
+    """The datasets of the experiments, small."""
+    import small_data
+
+    folder = tmp_path_factory.mktemp("data")
+    small_data.write(folder)
+    return folder
 
 
 @pytest.fixture
-def real_files():
-    """Find a file of real data by name."""
-    return lambda name: _shared("data") / name
-
-
-def _shared(folder):
-    path = SHARED / folder
-    if not path.is_dir():
-        pytest.skip(f"needs the folder shared/{folder} beside the checkout, which is not there")
-    return path
+def small_data_by_default(data_folder, monkeypatch):
+    """Let experiments and benchmarks that are not told otherwise read the small datasets."""
+    monkeypatch.setenv("SOTDD_DATA", str(data_folder))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from experiments.files import default_folder
 from experiments.foretell import design, distances, parts, pools, report, texts
 from experiments.foretell.transfer import Bench
 from experiments.options import ROOT, Options
@@ -50,7 +51,7 @@ def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--measures", nargs="*", help="those to take, instead of all")
     parser.add_argument("--part", help="a name: what is done is a part of the results, to be joined later")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--data", type=Path, default=Options.data, help="folder of the datasets")
+    parser.add_argument("--data", type=Path, default=default_folder(), help="folder of the datasets")
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "foretell", help="folder of prepared texts")
     parser.add_argument("--results", type=Path, default=Options.results)
     parser.add_argument("--threads", type=int, help="of a processor")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from experiments.files import default_folder
 from experiments.options import ROOT, Options
 from experiments.taskweb import features, measures, page, report, tasks
 
@@ -16,7 +17,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices=measures.SIZES, default="full", help="how much is done")
     parser.add_argument("--steps", choices=_STEPS, nargs="*", default=_STEPS)
-    parser.add_argument("--data", type=Path, default=Options.data, help="folder of the datasets")
+    parser.add_argument("--data", type=Path, default=default_folder(), help="folder of the datasets")
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "taskweb", help="folder of embeddings")
     parser.add_argument("--results", type=Path, default=Options.results)
     parser.add_argument("--output", type=Path, default=page.PAGE, help="the page")

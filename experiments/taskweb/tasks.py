@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.files import at_hand
+
 Floats = NDArray[np.float64]
 
-TEXTS = "taskweb_texts.csv.gz"
-TRANSFERS = "taskweb_transfer.csv.gz"
+TEXTS, TRANSFERS = "taskweb_texts", "taskweb_transfer"
 # What a reader would call alike: as the authors group them, but for the two tasks that read a passage.
 KINDS: dict[str, tuple[str, ...]] = {
     "inference": ("anli_r3", "cb", "qnli", "rte", "scitail", "snli"),
@@ -68,7 +69,7 @@ def with_option(task: str, text: str, right: int, rng: np.random.Generator) -> t
 def load(folder: Path, most: int, seed: int = 0) -> dict[str, Task]:
     """At most so many examples of each task, drawn at random."""
     rows: dict[str, list[dict[str, str]]] = {task: [] for task in SOURCES}
-    with gzip.open(folder / TEXTS, "rt", encoding="utf-8", newline="") as file:
+    with gzip.open(at_hand(TEXTS, folder), "rt", encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             rows[row["task"]].append(row)
     found = {}
@@ -93,7 +94,7 @@ def _made(task: str, rows: Sequence[Mapping[str, str]], rng: np.random.Generator
 
 def transfers(folder: Path) -> dict[str, Floats]:
     """By model setting: scores (seeds, sources, targets); NaN for a task with itself and for runs without a score."""
-    with gzip.open(folder / TRANSFERS, "rt", encoding="utf-8", newline="") as file:
+    with gzip.open(at_hand(TRANSFERS, folder), "rt", encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["main"] == "1" and row["kind"] == "transfer"]
     seeds = sorted({row["seed"] for row in rows})
     found: dict[str, Floats] = {}

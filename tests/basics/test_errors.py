@@ -47,6 +47,7 @@ def test_too_little_memory_is_called_that(tmp_path, monkeypatch):
     assert "too little memory to load it" in said(tmp_path, monkeypatch, "raise MemoryError")
 
 
+@pytest.mark.slow
 def test_loading_a_library_leaves_random_numbers_as_they_were():
     """POT and rich draw one when they are imported, so `random.seed(0)` meant something else after a call."""
     code = (
@@ -59,6 +60,7 @@ def test_loading_a_library_leaves_random_numbers_as_they_were():
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_a_progress_bar_and_a_table_leave_them_too():
     code = (
         "import random, numpy as np, sotdd\n"
@@ -70,6 +72,7 @@ def test_a_progress_bar_and_a_table_leave_them_too():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_threads_that_load_a_library_together_all_get_it_whole():
     code = (
         "import random; from concurrent.futures import ThreadPoolExecutor; from sotdd.basics.errors import require\n"

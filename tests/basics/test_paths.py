@@ -2,7 +2,6 @@
 
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -174,11 +173,10 @@ def test_names_that_are_no_text_do_not_stop_a_file(tmp_path):
     ],
     ids=lambda words: "-".join(ascii(word)[:9] for word in words),
 )
-def test_odd_paths_on_the_command_line(words, here):
+def test_odd_paths_on_the_command_line(words, here, run):
     np.savez(here / "a.npz", X=X, y=Y)
-    done = subprocess.run([sys.executable, "-m", "sotdd", *words], capture_output=True, check=False, cwd=here)
-    said = done.stderr.decode()
-    assert done.returncode == 2, said
+    code, _, said = run(*map(os.fsdecode, words))
+    assert code == 2, said
     assert said.startswith("sotdd: ")
     assert said[:-1].isprintable()
     assert len(said) <= 1000

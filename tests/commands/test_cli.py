@@ -83,6 +83,7 @@ def test_one_projection_has_no_interval(files, run):
     assert "interval" not in run("distance", "a.npz", "b.npz", "--n-projections", "1")[1]
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode(files):
     done = process("distance", "a.npz", "b.npz", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
@@ -387,6 +388,7 @@ def on_terminal(*arguments, **environment):
     return shown.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar_and_no_color_is_respected(files):
     command = ["distance", "a.npz", "b.npz", "--n-projections", "20000"]
     colour = re.compile(r"\x1b\[[0-9;]*3[0-7]")

@@ -177,6 +177,7 @@ def test_every_help_has_an_example(run, command):
     assert f"sotdd {' '.join(command)}" in said.split("Show this message")[1]
 
 
+@pytest.mark.slow
 def test_as_a_program(files):
     """A whole process, in which no warning is printed."""
     done = subprocess.run(

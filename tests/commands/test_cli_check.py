@@ -116,6 +116,7 @@ def test_a_disaster_in_one_feature_never_passes(rng, tmp_path, monkeypatch, run,
     assert code == 1
 
 
+@pytest.mark.slow
 def test_clean_batches_alarm_at_the_stated_rate(rng, tmp_path, monkeypatch, run):
     """20 clean batches gave 4 alarms; at 5 % five or more have a chance of 0.3 %."""
     monkeypatch.chdir(tmp_path)

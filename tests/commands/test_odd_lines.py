@@ -62,6 +62,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @fuzz
 @given(lines, contents)
 def test_the_command_line(files, run, arguments, content):

@@ -43,6 +43,7 @@ def test_sums_over_points_agree(pair, scale, at_a_time, monkeypatch):
         assert one.between == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_many_classes_of_many_features_take_little_memory():
     """One class to a point: sums of each class over all features would be as large as the data in float64."""
     run = """

@@ -156,6 +156,7 @@ def test_coefficients_are_never_fitted_to_the_costs_they_correct(rng):
 # ------------------------------------------------------------------ the whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_it_agrees_with_very_many_plain_projections(pair, p):
     plain = sotdd.distance(*pair, p=p, n_projections=60_000, seed=1, estimator="plain")
@@ -164,6 +165,7 @@ def test_it_agrees_with_very_many_plain_projections(pair, p):
     assert abs(plain.value - controlled.value) < 4 * math.hypot(plain.stderr, controlled.stderr)
 
 
+@pytest.mark.slow
 def test_means_over_seeds_are_unbiased_and_intervals_cover(pair):
     truth = sotdd.distance(*pair, n_projections=100_000, seed=999)
     found = [sotdd.distance(*pair, n_projections=512, seed=seed) for seed in range(200)]

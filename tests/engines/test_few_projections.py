@@ -6,6 +6,7 @@ import pytest
 import sotdd
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["quantiles", "moments"])
 @pytest.mark.parametrize("count", [64, 200])
 def test_few_projections_are_no_worse_controlled_than_plain(rng, law, count):

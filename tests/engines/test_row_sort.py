@@ -153,6 +153,7 @@ print(sotdd.sketch((x, y), sotdd.Projections.fit([x]).evenly()).quantiles.tobyte
 """
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_choice():
     runs = [
         subprocess.run([sys.executable, "-c", _RUN, str(limit)], env=os.environ, capture_output=True, check=True).stdout

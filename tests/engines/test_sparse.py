@@ -207,6 +207,7 @@ for n, d, per_point in ((100_000, 20_000, 20), (2000, 1_000_000, 30)):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read as Linux has it")
 def test_what_would_be_gigabytes_takes_memory_of_a_few_blocks():
     """Dense, the first datasets take 8 and 4 GB, the second 8 and 4 GB again."""

@@ -30,6 +30,7 @@ def clouds(n, seed=0):
 # ------------------------------------------------------------------ arriving
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [{}, {"p": 1}, {"p": 3}, {"fresh": False}, {"scale": None}, {"labels": "move"}, {"shared_directions": False}],
@@ -63,6 +64,7 @@ def test_classes_arrive_whole():
     assert {len(set(right[flow.labels == name])) for name in ("upper", "lower")} == {1}
 
 
+@pytest.mark.slow
 def test_moving_labels_mend_class_shares():
     x, _ = ring(100)
     uneven = x, np.where(np.arange(100) < 20, "few", "many")
@@ -212,6 +214,7 @@ def test_without_torch_the_install_command_is_told(monkeypatch):
 # ------------------------------------------------------------------ the examples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), [("flow_shapes", "--points=40"), ("flow_digits", "--images=12")])
 def test_the_examples_draw(name, size, tmp_path):
     pytest.importorskip("matplotlib", reason="the examples draw with matplotlib")

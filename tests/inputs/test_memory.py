@@ -71,27 +71,33 @@ def sources(tmp_path_factory):
     return folder
 
 
+CALLS = {
+    "npz": "sotdd.open_dataset('big.npz')",
+    "image-size": "sotdd.open_dataset('big_images', image_size=side)",
+    "frame": "sotdd.open_dataset(frame)",
+    "npy-labels": "sotdd.open_dataset('big.npy', label='big_labels.npy')",
+    "image": "sotdd.open_dataset('big_images')",
+    "image-skip": "sotdd.open_dataset('big_images', broken='skip')",
+    "array-size": "sotdd.open_dataset((pictures, labels(len(pictures))), image_size=side)",
+    "points": "sotdd.open_dataset(Points(rows))",
+    "transform": "sotdd.open_dataset((np.zeros((500, 2)), labels(500)), transform=wide)",
+    "encoder": "sotdd.open_dataset((['text'] * 500, labels(500)), encoder=wide)",
+    "bins": "sotdd.open_dataset((x, codes), bins=2)",
+}
+QUICK = ("npz", "image-size", "frame")
+
+
 @pytest.mark.parametrize(
-    "call",
-    [
-        "sotdd.open_dataset('big.npz')",
-        "sotdd.open_dataset('big.npy', label='big_labels.npy')",
-        "sotdd.open_dataset('big_images')",
-        "sotdd.open_dataset('big_images', image_size=side)",
-        "sotdd.open_dataset('big_images', broken='skip')",
-        "sotdd.open_dataset((pictures, labels(len(pictures))), image_size=side)",
-        "sotdd.open_dataset(Points(rows))",
-        "sotdd.open_dataset((np.zeros((500, 2)), labels(500)), transform=wide)",
-        "sotdd.open_dataset((['text'] * 500, labels(500)), encoder=wide)",
-        "sotdd.open_dataset((x, codes), bins=2)",
-        "sotdd.open_dataset(frame)",
-    ],
-    ids=["npz", "npy-labels", "image", "image-size", "image-skip", "array-size", "points", "transform",
-         "encoder", "bins", "frame"],
-)  # fmt: skip
-def test_what_does_not_fit_is_said_in_one_line(sources, call):
+    "kind", [*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in CALLS if kind not in QUICK)]
+)
+def test_what_does_not_fit_is_said_in_one_line(sources, kind):
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, call], cwd=sources, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", CHILD, CALLS[kind]],
+        cwd=sources,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -126,6 +132,7 @@ def test_blocks_that_do_not_fit_are_said_in_one_line(sources):
     assert "does not fit into memory" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "megabytes"),
     [(["distance", "big.npz", "big.npz"], 150), (["distance", "big.npz", "big.npz"], 700), (["demo"], 300)],

@@ -106,6 +106,7 @@ def test_source_texts_that_cannot_be_read(folder, text, said):
     assert said in refusal(text)
 
 
+@pytest.mark.slow
 def test_the_command_line_says_one_line(folder):
     np.savez("good.npz", X=np.eye(3), y=[0, 1, 2])
     (folder / "bad.parquet").write_bytes(b"PAR1")

@@ -41,6 +41,7 @@ BEYOND = """
 """
 
 
+@pytest.mark.slow
 def test_bounds_checks_are_in_force_where_they_are_asked_for(tmp_path):
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     (tmp_path / "beyond.py").write_text(textwrap.dedent(BEYOND))  # a file, since the cache wants one

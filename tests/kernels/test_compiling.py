@@ -27,6 +27,7 @@ print(hashlib.sha256(streamed.quantiles.tobytes() + streamed.lost.tobytes()).hex
 """
 
 
+@pytest.mark.slow
 def test_the_first_run_gives_the_bits_of_later_ones(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     runs = [

@@ -43,6 +43,7 @@ def test_every_projection_is_what_brute_force_says(name):
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-6 * expected.max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_default_is_unbiased_and_says_its_error(name):
     """Three seeds against 16,000 plain projections; errors below 5 % at 1,000 projections."""
@@ -125,6 +126,7 @@ def test_heavy_tails_have_a_number_that_means_something():
     assert moved.reliable
 
 
+@pytest.mark.slow
 def test_intervals_of_heavy_tails_cover():
     """95 % intervals once covered 11 to 70 % on heavy tails, and the value was 0 in 1 to 5 % of seeds."""
     truth = long_plain_run("log-normal, 3 features")

@@ -65,7 +65,7 @@ def test_brute_force_in_float64(datasets, p, seed, separate):
 def test_brute_force_where_rows_are_sorted_by_digits(rng, n, m):
     a = rng.normal(size=(n, 6)), rng.integers(0, 7, size=n)
     b = rng.normal(0.3, 2, size=(m, 6)), rng.integers(3, 9, size=m)
-    drawn = reference.draw(rng, 6, 6)
+    drawn = reference.draw(rng, 2, 6)
     result = sotdd.distance(a, b, projections=sotdd.Projections.from_arrays(**drawn))
     np.testing.assert_allclose(result.per_projection, reference.per_projection(a, b, p=2, **drawn), rtol=1e-4)
 

@@ -54,6 +54,7 @@ def laws(name):
     }[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t3", "log-normal", "imbalanced", "50 classes"])
 @pytest.mark.parametrize(("n", "m"), [(120, 60), (120, 30)])
 def test_the_level_is_kept_for_large_batches_of_any_law(name, n, m):
@@ -150,6 +151,7 @@ def test_run_lengths_are_those_of_the_textbook():
     assert np.mean(lengths) == pytest.approx(50, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_series_without_drift_is_quiet_and_a_small_drift_adds_up(rng):
     reference = sotdd.DriftReference.fit(sample(rng, 800), n_projections=64)
     monitor = reference.monitor(run_length=200)

@@ -210,6 +210,7 @@ def test_labels_can_bring_datasets_nearer():
     assert why.raw_labels < 0
 
 
+@pytest.mark.slow
 def test_the_error_of_a_share_is_what_repeating_it_shows(rng, centres):
     a, b = blobs(rng, 120, centres, list("abcd")), blobs(rng, 120, centres + 0.5, list("abcd"))
     again = [sotdd.explain(a, b, n_projections=256, seed=seed) for seed in range(40)]

@@ -144,6 +144,7 @@ def test_a_few_far_values_are_a_difference(rng):
     assert features[0].beyond_noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["normal", "cauchy", "rare"])
 def test_where_nothing_differs_hardly_anything_is_named(law):
     draws = {

@@ -40,6 +40,7 @@ def test_where_nothing_differs_nothing_is_named(d):
     assert all(0 < line["share_by_chance"] < 1 for line in told["classes"][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "n"), [(2, 20), (2, 100), (20, 20), (500, 60)])
 def test_a_missing_class_is_named_at_any_dimension(d, n):
     named = []
@@ -51,6 +52,7 @@ def test_a_missing_class_is_named_at_any_dimension(d, n):
     assert sum(named) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 20, 500])
 def test_a_class_that_moves_a_little_is_named_and_keeps_its_counterpart(d):
     """Another class may be named beside it by chance, as the level of 5 % allows; at times it seems to have left."""

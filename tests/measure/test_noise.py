@@ -26,6 +26,7 @@ def pair(rng):
     return sample(rng, 90), sample(rng, 70)
 
 
+@pytest.mark.slow
 def test_the_floor_is_the_distance_of_actual_splits(pair):
     """Through the public call alone: each split as a pair of datasets of its own."""
     projections = sotdd.Projections.fit(list(pair), n_projections=100)
@@ -66,6 +67,7 @@ def test_the_same_floor_for_any_chunk_thread_and_engine(pair):
     np.testing.assert_allclose(by_torch.noise.distances, floors[0].noise.distances, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m"), [(60, 60), (150, 40)])
 def test_independent_samples_are_at_their_floor(n, m):
     found = [
@@ -85,15 +87,17 @@ def test_a_difference_is_beyond_noise(rng):
     assert found.value > 2 * found.noise_floor
 
 
-def test_real_halves_are_at_their_floor(real_data):
+def test_real_halves_are_at_their_floor(pictures):
     found = []
-    for name in ("mnist", "fashion_mnist", "usps"):
-        images, labels = (real_data(name)[key] for key in ("X_test", "y_test"))
-        order = np.random.default_rng(0).permutation(len(images))[:1200]
-        halves = [(images[half], labels[half]) for half in np.split(order, 2)]
-        found.append(sotdd.distance(*halves, n_projections=200, noise_floor=True))
+    for name in ("mnist", "fashion_mnist", "kmnist"):
+        arrays = pictures(name)
+        images, labels = (np.concatenate([arrays[f"{key}_{part}"] for part in ("train", "test")]) for key in "Xy")
+        for seed in range(4):
+            halves = np.split(np.random.default_rng(seed).permutation(len(images)), 2)
+            pair = [(images[half], labels[half]) for half in halves]
+            found.append(sotdd.distance(*pair, n_projections=200, noise_floor=True))
     assert np.mean([r.value / r.noise_floor for r in found]) == pytest.approx(1, abs=0.1)
-    assert all(r.within_noise for r in found)
+    assert sum(r.within_noise for r in found) >= 9  # of 12; other halves of the same pictures are not independent
 
 
 def test_what_is_printed(pair, rng):
@@ -188,6 +192,7 @@ def one_law(name, rng, n, m):
     return draw(n), draw(m)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t3", "log-normal", "imbalanced", "50 classes", "one feature"])
 @pytest.mark.parametrize("sizes", [(80, 80), (150, 30)])
 def test_samples_of_one_law_are_called_farther_at_the_stated_rate(name, sizes):

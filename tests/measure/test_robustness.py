@@ -74,6 +74,7 @@ for i in range(1000):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LINUX, reason="reads the memory of a process from /proc")
 def test_a_thousand_distances_leave_memory_flat():
     """A leak of one result each, about 20 kB with its data, would be 16 MB."""
@@ -111,12 +112,17 @@ LONG = "3000000"  # projections: many minutes, if nothing stopped it
     "arguments",
     [
         ("distance", "a.npz", "b.npz", "--n-projections", LONG),
-        ("matrix", "a.npz", "b.npz", "--n-projections", LONG, "--report", "page.html"),
-        ("rank", "a.npz", "b.npz", "--n-projections", LONG),
-        ("check", "a.npz", "b.npz", "--fail-above", "1", "--n-projections", LONG),
-        ("explain", "a.npz", "b.npz", "--n-projections", LONG),
         ("sketch", "a.npz", "-o", "a.sotdd", "--n-projections", LONG, "--n-quantiles", "2"),
-        ("test", "a.npz", "b.npz", "--n-projections", "50000"),  # of each of a thousand splits
+        *(
+            pytest.param(arguments, marks=pytest.mark.slow)
+            for arguments in (
+                ("matrix", "a.npz", "b.npz", "--n-projections", LONG, "--report", "page.html"),
+                ("rank", "a.npz", "b.npz", "--n-projections", LONG),
+                ("check", "a.npz", "b.npz", "--fail-above", "1", "--n-projections", LONG),
+                ("explain", "a.npz", "b.npz", "--n-projections", LONG),
+                ("test", "a.npz", "b.npz", "--n-projections", "50000"),  # of each of a thousand splits
+            )
+        ),
     ],
     ids=lambda arguments: arguments[0],
 )

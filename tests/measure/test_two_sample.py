@@ -99,6 +99,7 @@ def test_identical_datasets_are_never_told_apart(rng):
 # ------------------------------------------------------------------ level and power
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", ["balanced", "distance"])
 def test_the_level_is_kept(statistic):
     """300 simulations at 5 %: 15 rejections expected; fewer than 5 or more than 28 have a chance of 0.2 %."""

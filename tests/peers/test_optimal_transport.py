@@ -46,6 +46,7 @@ def test_otdd_sees_permuted_labels(pair, rng):
     assert peers.otdd((x, y), (x, np.array(["u", "v", "w"])[y])).value == pytest.approx(0, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_sinkhorn_approaches_exact_transport(pair):
     exact = peers.otdd(*pair).value
     near = [peers.otdd(*pair, outer="sinkhorn", regularisation=strength).value for strength in (10.0, 1.0, 0.1)]
@@ -55,6 +56,7 @@ def test_sinkhorn_approaches_exact_transport(pair):
     assert peers.otdd(*pair, outer="sinkhorn", regularisation=0.1).remarks == ()
 
 
+@pytest.mark.slow
 def test_the_two_ways_of_sinkhorn_agree(pair, monkeypatch):
     module = import_module("sotdd.peers.optimal_transport")
     plain = peers.otdd(*pair, outer="sinkhorn", regularisation=2.0).value

@@ -16,7 +16,10 @@ SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 HOSTILE = "<script>document.title='taken'</script>"
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs chromium at {CHROMIUM}: apt-get install chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs chromium at {CHROMIUM}: apt-get install chromium"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,10 @@ import pytest
 from pictures.test_report_browser import CHROMIUM, browser, contrast, keep  # noqa: F401  # a fixture
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs chromium at {CHROMIUM}: apt-get install chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs chromium at {CHROMIUM}: apt-get install chromium"),
+]
 
 LONG = "a_batch_of_customers_from_the_northern_region_with_a_name_that_has_well_over_ninety_characters.csv"
 KINDS = ("gate", "saved", "unknown", "test", "explain")

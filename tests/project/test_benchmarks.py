@@ -29,7 +29,6 @@ from benchmarks import (
 
 import reference
 import sotdd
-from conftest import SHARED
 from sotdd.peers.methods import METHODS
 
 
@@ -46,6 +45,7 @@ def test_the_plain_reading_agrees(rng, m):
     np.testing.assert_allclose(ours.per_projection, theirs.numpy(), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_peers_runs_at_a_small_size():
     assert {method for method, _ in peers.METHODS.values()} == {"sotdd", *METHODS}
     found = peers.measure("otdd", {"max_points": 50}, 100, patience=120)
@@ -61,6 +61,7 @@ def test_the_benchmark_of_the_gate_counts_verdicts():
     assert len(gate.alarms(1, ((2, 10),))) == 1 + len(gate.LAWS)
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_sizes_measures_errors_and_files(tmp_path):
     pair = sketch_sizes.pairs(tmp_path / "none", 60)["one feature, Student's t"]
     true = sotdd.distance(*pair, n_projections=512).value
@@ -70,6 +71,7 @@ def test_the_benchmark_of_sizes_measures_errors_and_files(tmp_path):
     assert 0 < found[2][1] < found[1][1]
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_sketches_runs_at_a_small_size():
     assert len(sketches.speed(1, n=300, d=8, count=64)) == 2
     assert len(sketches.files(n=600, d=8, count=64)) == 3
@@ -79,6 +81,7 @@ def test_the_benchmark_of_sketches_runs_at_a_small_size():
     assert fine < min(others)
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_privacy_runs_at_a_small_size(rng):
     def images(shift, n=900):
         return rng.normal(shift, 1, size=(n, 6)), rng.integers(3, size=n)
@@ -93,6 +96,7 @@ def test_the_benchmark_of_privacy_runs_at_a_small_size(rng):
     assert privacy.by_size(data, 2, (500, 900)).count("\n") == 4
 
 
+@pytest.mark.slow
 def test_every_benchmark_runs_at_a_small_size():
     small = {"n": 200, "d": 8, "count": 64}
     lines = [
@@ -125,9 +129,10 @@ def test_structured_directions_are_compared_with_the_sphere(rng):
     assert {"one-hot rows", "along axes", "rows of H itself"} <= set(names)
 
 
-def test_the_benchmark_of_label_terms_measures_the_distance(real_data):
-    real_data("usps")  # skips where the pictures are not there
-    trial = labels.Trial(3, 64)
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_data_by_default")
+def test_the_benchmark_of_label_terms_measures_the_distance():
+    trial = labels.Trial(3, 64, n_points=8)
     laws = {
         name: labels.LAWS[name]
         for name in (labels.PAPER, "no labels (sliced Wasserstein)", "quantiles, 16 levels", "cosines, weight 2")
@@ -145,6 +150,7 @@ def test_the_benchmark_of_label_terms_measures_the_distance(real_data):
     assert labels.cost(labels.Moments(), n=200, n_projections=64, repeats=1) > 0
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_decisions_runs_at_a_small_size(monkeypatch):
     """One simulation of everything; shares that must hold at any size do."""
     few = ("nothing", "one class moved", "two names swapped")
@@ -181,6 +187,7 @@ def test_the_power_that_is_measured_is_that_of_the_public_test(rng):
     assert found["names matched"] == sotdd.test(*pair, device="cpu", label_names="match", **settings).p_value
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):
     pytest.importorskip("lancedb")
     small = {"n_projections": 64, "n_quantiles": 32}
@@ -190,6 +197,7 @@ def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):
     assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_large_catalogs_runs_at_a_small_size(tmp_path, monkeypatch):
     pytest.importorskip("lancedb")
     from benchmarks.catalog_search import large
@@ -204,9 +212,8 @@ def test_the_benchmark_of_large_catalogs_runs_at_a_small_size(tmp_path, monkeypa
         assert next(line for line in lines if "numbers in a vector" in line.what).kept
 
 
-def test_the_errors_of_vectors_are_measured_on_real_data(real_data):
-    real_data("mnist")  # skips where there is none
-    assert catalog.vector_errors(SHARED / "data", 100, 16).count("%") == 9
+def test_the_errors_of_vectors_are_measured_on_real_data(data_folder):
+    assert catalog.vector_errors(data_folder, 100, 16).count("%") == 9
 
 
 def test_the_benchmark_of_explanations_runs_at_a_small_size():
@@ -220,6 +227,7 @@ def test_the_benchmark_of_causes_names_a_column_that_moved():
     assert len(list(feature_causes.settings(False))) > len(list(feature_causes.settings(True)))
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_large_data_runs_at_a_small_size(tmp_path):
     paths = scale.write(tmp_path, 5, rows=2000)
     lines = [
@@ -251,6 +259,7 @@ def test_every_technique_measures_the_same_distance(rng):
 SMALL = label_choice.Sizes(pairs=3, points=40, projections=64, repeats=1, covered=1, controlled=1, batches=4, batch=40)
 
 
+@pytest.mark.slow
 def test_label_terms_are_judged_on_tables():
     judged = {name: label_choice.judge(label_families.FAMILIES[name], SMALL) for name in ("tables", "8-pixel digits")}
     found = list(label_choice.tables(judged))
@@ -259,8 +268,9 @@ def test_label_terms_are_judged_on_tables():
     assert widths == {len(label_choice.TERMS) + 2}
 
 
-def test_every_family_makes_pairs_in_scale(real_data):
-    real_data("usps")  # skips where the pictures are not there
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_data_by_default")
+def test_every_family_makes_pairs_in_scale():
     for name, family in label_families.FAMILIES.items():
         (first, second), rng = next(iter(family.pairs(1))), np.random.default_rng(0)
         both = np.concatenate([first[0], second[0]])

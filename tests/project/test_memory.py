@@ -66,6 +66,7 @@ print(json.dumps(said))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
 def test_memory_that_runs_out_is_one_line_with_what_would_fit():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", CHILD], capture_output=True, text=True, check=False)

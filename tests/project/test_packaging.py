@@ -81,6 +81,7 @@ def test_the_sdist_holds_the_tests_and_the_pages(built):
     assert names >= {"pyproject.toml", "README.md", "LICENSE", "tests/project/test_packaging.py", "docs/conf.py"}
 
 
+@pytest.mark.slow
 @needs("build", "hatchling", "pip")
 def test_the_wheel_runs_where_it_is_installed(installed, tmp_path):
     place = Path(call(installed, "-c", "import sotdd; print(sotdd.__file__)", cwd=tmp_path).strip())
@@ -115,6 +116,7 @@ why: sotdd.Explanation = sotdd.explain(sotdd.open_dataset(x), x)
 """
 
 
+@pytest.mark.slow
 @needs("build", "hatchling", "pip", "mypy")
 def test_a_users_program_is_type_checked(installed, tmp_path):
     """Strictly, against what is installed; and a mistake in it is found, so the hints are really read."""

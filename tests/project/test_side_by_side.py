@@ -19,10 +19,6 @@ from experiments import (  # noqa: E402
     tiny_training,
 )
 
-needs_data = pytest.mark.skipif(
-    not options.Options.data.is_dir(), reason="needs the folder shared/data beside the checkout"
-)
-
 
 def _plain(weights, place, classes):
     """Network number ``place`` as an ordinary module: channels first, where the stack has them last."""
@@ -42,6 +38,7 @@ def _plain(weights, place, classes):
     return model
 
 
+@pytest.mark.slow
 def test_networks_trained_side_by_side_are_those_trained_alone(rng):
     classes, sizes, batch, epochs = (10, 4), (40, 26), 16, 4
     layers = side_by_side.lenet(10)
@@ -132,10 +129,9 @@ def test_dropout_leaves_the_mean_and_the_last_layer_alone():
 # --------------------------------------------------------------------------- *NIST
 
 
-@needs_data
-def test_nist_networks_resume_from_the_cache_and_leave_the_sources_alone(tmp_path):
+def test_nist_networks_resume_from_the_cache_and_leave_the_sources_alone(tmp_path, data_folder):
     sizes = dataclasses.replace(nist_training.SIZES["smallest"], sets=("mnist", "usps"))
-    given = options.Options(results=tmp_path, size="smallest", cache=tmp_path / "cache")
+    given = options.Options(data_folder, tmp_path, size="smallest", cache=tmp_path / "cache")
     bench = nist_training.Bench(given, sizes)
     before = side_by_side.chosen(bench.alone(few=False)["usps"], slice(None))
     rows = bench.transfers({"points": "all", "target": "mnist"})
@@ -147,9 +143,8 @@ def test_nist_networks_resume_from_the_cache_and_leave_the_sources_alone(tmp_pat
     assert again.transfers({"points": "all", "target": "mnist"}) == rows
 
 
-@needs_data
-def test_letters_lie_on_their_side_as_the_authors_load_them():
-    given, sizes = options.Options(), nist_training.SIZES["smallest"]
+def test_letters_lie_on_their_side_as_the_authors_load_them(data_folder):
+    given, sizes = options.Options(data_folder), nist_training.SIZES["smallest"]
     upright, lying = (
         data.images("emnist_letters", given.data)[1],
         nist_training.pictures("emnist_letters", given, sizes),
@@ -162,14 +157,13 @@ def test_letters_lie_on_their_side_as_the_authors_load_them():
 # --------------------------------------------------------------------------- Tiny-ImageNet
 
 
-@needs_data
-def test_families_hold_every_class_once():
+def test_families_hold_every_class_once(data_folder):
     names = [name for family in families.FAMILIES.values() for name in family]
-    assert sorted(names) == sorted(data.tiny_classes(options.Options.data))
+    assert sorted(names) == sorted(data.tiny_classes(data_folder))
     assert {len(family) for family in families.FAMILIES.values()} == {20}
     sizes = tiny_training.SIZES["gpu"]
     for kind in tiny_training.KINDS:
-        tasks = tiny_training.classes_of(kind, options.Options.data, sizes)
+        tasks = tiny_training.classes_of(kind, data_folder, sizes)
         assert sorted(label for task in tasks for label in task) == list(range(200))
 
 

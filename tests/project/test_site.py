@@ -9,6 +9,7 @@ pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install
 SITE = Path(__file__).parents[2] / "build" / "docs"
 CHROMIUM = Path("/usr/bin/chromium")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs chromium at {CHROMIUM}: apt-get install chromium"),
     pytest.mark.skipif(
         not (SITE / "index.html").exists(), reason="needs the site: pip install '.[docs]', sphinx-build docs build/docs"

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +12,11 @@ from scipy import stats
 pytest.importorskip("ot", reason="the comparison has OTDD: needs POT")
 pytest.importorskip("sklearn", reason="the comparison fits heads: needs scikit-learn")
 
-from experiments.options import Options
+from experiments.files import default_folder
 from experiments.taskweb import features, measures, page, report, statistics, tasks
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "experiments" / "results"
-needs_data = pytest.mark.skipif(
-    not (Options.data / tasks.TRANSFERS).exists(), reason="needs the folder shared/data beside the checkout"
-)
-
 # --------------------------------------------------------------------------- statistics
 
 
@@ -65,6 +62,7 @@ def test_a_sources_mean_on_other_targets(rng):
         assert table.on_others()[source, target] == pytest.approx(np.mean(others))
 
 
+@pytest.mark.slow
 def test_chance_is_told_from_skill(rng):
     """Under the null, p is spread over its range: no more than a few of many methods are below a twentieth."""
     table = _table(rng, sources=22, targets=21)
@@ -128,6 +126,7 @@ def _write(path, rows):
         writer.writerows(rows)
 
 
+@pytest.mark.slow
 def test_all_of_it_runs_at_its_smallest(tmp_path, rng, monkeypatch):
     """On texts and transfers made up here, with embeddings that need no encoder."""
     words = [f"word{place}" for place in range(60)]
@@ -142,8 +141,8 @@ def test_all_of_it_runs_at_its_smallest(tmp_path, rng, monkeypatch):
                 row = {"setting": setting, "source": task, "target": target, "seed": seed, "score": rng.random()}
                 transfers.append({**row, "main": 1, "kind": "transfer"})
     transfers[5]["score"] = ""
-    _write(tmp_path / tasks.TEXTS, texts)
-    _write(tmp_path / tasks.TRANSFERS, transfers)
+    _write(tmp_path / "taskweb_texts.csv.gz", texts)
+    _write(tmp_path / "taskweb_transfer.csv.gz", transfers)
     monkeypatch.setattr(features, "_encoded", lambda part, length: rng.normal(size=(len(part), 8)).astype(np.float32))
     monkeypatch.setattr(features, "_NUMBERS", 8)
     from experiments.taskweb.__main__ import main
@@ -169,10 +168,13 @@ def test_the_committed_page_is_what_the_committed_tables_give(tmp_path):
     assert fresh == committed
 
 
-@needs_data
+@pytest.mark.skipif(
+    "SOTDD_DATA" not in os.environ,
+    reason="TaskWeb's scores may not be shipped: name a folder of them in SOTDD_DATA",
+)
 def test_the_committed_tables_are_what_the_distances_and_the_transfers_give():
     """The values that no resampling enters, for the headline."""
-    table = report.tables(Options.data, RESULTS)[report.ALL]
+    table = report.tables(default_folder(), RESULTS)[report.ALL]
     scores = {**report.methods(RESULTS), report.ON_OTHERS: table.on_others()}
     with (RESULTS / "taskweb_summary.csv").open(encoding="utf-8") as file:
         rows = {row["method"]: row for row in csv.DictReader(file) if row["setting"] == report.ALL}

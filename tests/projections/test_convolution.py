@@ -53,11 +53,9 @@ def test_projected_values_are_cut_at_5_by_default(rng):
     assert sotdd.Convolution((28, 28), clamp=None).draw(rng, 4, 784).clamp is None
 
 
-def test_digits_by_convolutions_are_a_sane_distance_apart(real_data):
+def test_digits_by_convolutions_are_a_sane_distance_apart(pictures):
     """Without the cut this was 1.1e8: one projection in a thousand made the number."""
-    mnist, kmnist = (
-        (known["X_train"][:1000], known["y_train"][:1000]) for known in map(real_data, ("mnist", "kmnist"))
-    )
+    mnist, kmnist = ((known["X_train"][:300], known["y_train"][:300]) for known in map(pictures, ("mnist", "kmnist")))
     found = [sotdd.distance(mnist, kmnist, directions=sotdd.Convolution((1, 28, 28)), seed=s) for s in range(4)]
     assert np.mean([float(one) for one in found]) == pytest.approx(0.63, abs=0.08)
     assert all(one.stderr < 0.15 * one.value for one in found)

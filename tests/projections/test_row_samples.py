@@ -20,10 +20,13 @@ def of_normal_law():
     return math.sqrt(square)
 
 
+NORMAL = of_normal_law()
+
+
 def expected_spread(column):
     """The definition, in plain NumPy."""
     low, high = np.quantile(column, [0.05, 0.95], method="inverted_cdf")
-    spread = np.std(np.clip(column, low, high)) / of_normal_law()
+    spread = np.std(np.clip(column, low, high)) / NORMAL
     return spread or np.std(column) or 1.0
 
 

@@ -187,6 +187,7 @@ def test_one_recipe(catalog, rng, sketches):
     assert catalog.projections.n_projections == 64
 
 
+@pytest.mark.slow
 def test_finer_and_whole_sketches_fit_coarser_ones_do_not(catalog, rng, projections):
     data = labelled(rng, 700)
     for name, count in {"finer": 64, "whole": None, "small": 32}.items():

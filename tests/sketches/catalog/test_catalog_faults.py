@@ -82,6 +82,7 @@ ADDING = """
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_in_the_middle_of_adding_loses_nothing(tmp_path, rng):
     place = tmp_path / "catalog"
     told = set()
@@ -105,6 +106,7 @@ def test_a_process_killed_in_the_middle_of_adding_loses_nothing(tmp_path, rng):
     catalog.tidy()
 
 
+@pytest.mark.slow
 def test_processes_adding_at_once_lose_nothing(tmp_path):
     place = tmp_path / "catalog"
     several = [child(ADDING, place, word, 12) for word in ("one", "two", "three")]
@@ -137,6 +139,7 @@ RACING = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "said"), [((0, 0), "there is an entry 'same'"), ((0, 1), "different projections")])
 def test_of_two_that_add_the_same_at_once_one_is_told(tmp_path, seeds, said):
     two = [child(RACING, tmp_path / "catalog", seed) for seed in seeds]
@@ -173,6 +176,7 @@ def in_a_mount(tmp_path, mount, code):
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
     said = in_a_mount(
         tmp_path,
@@ -199,6 +203,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
     assert said[2] == f"{kept} True"
 
 
+@pytest.mark.slow
 def test_a_read_only_catalog_is_read_and_not_written(tmp_path, rng):
     projections = sotdd.Projections.fit([np.eye(4)], n_projections=64)
     made = sotdd.sketch(rng.normal(size=(100, 4)), projections)

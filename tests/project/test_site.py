@@ -11,7 +11,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 pytestmark = [
     pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs chromium at {CHROMIUM}: apt-get install chromium"),
     pytest.mark.skipif(
-        not (SITE / "index.html").exists(), reason="needs the site: pip install --group docs, sphinx-build docs build/docs"
+        not (SITE / "index.html").exists(), reason="needs the site: see CONTRIBUTING.md, sphinx-build docs build/docs"
     ),
 ]
 PAGES = (

@@ -1,4 +1,4 @@
-"""The CPU engine against its promises: python -m benchmarks.core [--quick] [--markdown FILE].
+"""The CPU engine against its promises: python -m benchmarks.core [--quick] [--markdown FILE] [--history].
 
 Every line compares two things measured in the same run, turn by turn, since machines are noisy.
 """
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks import plain_torch
+from benchmarks.history import Run
 from sotdd import LabelledData
 from sotdd.engines.comparison import compare
 from sotdd.engines.cpu.engine import CpuEngine
@@ -287,6 +288,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer turns, smaller memory test")
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
+    parser.add_argument("--history", action="store_true", help="also keep the run: see benchmarks/history.py")
     options = parser.parse_args()
     turns = 3 if options.quick else 9
     print(machine())
@@ -314,6 +316,8 @@ def main() -> None:
     if options.markdown:
         heading = f"# Benchmarks\n\nMeasured on {machine()}; `python -m benchmarks.core`."
         options.markdown.write_text(f"{heading}\n\n{table(lines)}\n", encoding="utf-8")
+    if options.history:
+        Run.of(lines, machine()).append()
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ _LABELS = (0, 1, 2, -1, 1.0, 0.5, nan, inf, True, False, None, "a", "b", "", "é
         10**400,
            Decimal(1), Decimal("sNaN"), Fraction(1, 3), datetime.date(2020, 1, 1), float32(2), int8(1),
         frozenset([1]), [],
-           pd.NA, pd.NaT, np.datetime64("NaT"), 1j, "a" * 300)  # fmt: skip
+           pd.NA, pd.NaT, np.datetime64("NaT", "s"), 1j, "a" * 300)  # fmt: skip
 
 
 def odd_labels(n, seed):

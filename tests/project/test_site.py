@@ -12,7 +12,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs chromium at {CHROMIUM}: apt-get install chromium"),
     pytest.mark.skipif(
-        not (SITE / "index.html").exists(), reason="needs the site: pip install '.[docs]', sphinx-build docs build/docs"
+        not (SITE / "index.html").exists(), reason="needs the site: see CONTRIBUTING.md, sphinx-build docs build/docs"
     ),
 ]
 PAGES = (

@@ -33,4 +33,4 @@ class kept_property(cached_property[_T]):  # noqa: N801  # used as a decorator
 
     def __init__(self, function: Callable[[Any], _T]) -> None:
         super().__init__(function)
-        self.lock = nullcontext()  # in place of the lock; from Python 3.12 on, nobody looks for it
+        self.lock: nullcontext[None] = nullcontext()  # in place of the lock; from Python 3.12 on, nobody looks for it

@@ -21,7 +21,7 @@ def main() -> None:
         except ModuleNotFoundError:  # a broken installation, which a traceback tells best
             raise
         except (ImportError, MemoryError) as error:
-            _give_up(f"cannot begin, perhaps for want of memory ({error or 'MemoryError'})", 2)
+            _give_up(f"cannot begin, perhaps for want of memory ({str(error) or type(error).__name__})", 2)
         run()
 
 

@@ -35,7 +35,7 @@ from sotdd.commands.terminal import complain
 _FEWER = "take samples by adding ::max_points=10000 to the sources, or use fewer projections or coarser labels"
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="sotdd",
     help="How far apart are labelled datasets? The sliced optimal transport dataset distance.",
     epilog="Start with: sotdd demo",

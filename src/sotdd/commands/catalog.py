@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sotdd.sketches.catalog.catalog import Catalog
     from sotdd.sketches.sketch import Sketch
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="catalog",
     help="Keep named sketches in a folder, and search them for the datasets nearest to yours.",
     epilog="Start with: sotdd catalog add my_catalog train train.npz",

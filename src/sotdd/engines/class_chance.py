@@ -27,8 +27,9 @@ class ClassHalves:
         self._engine, self._p = engine, p
         self._done = 0
         self._members = [class_members(data) for data in datasets]
-        self.sizes = datasets[0].counts, datasets[1].counts
-        self.sums = [np.zeros((len(data.classes), HALVINGS)) for data in datasets]  # of W_p^p, of each halving
+        self.sizes: tuple[NDArray[np.int64], NDArray[np.int64]] = datasets[0].counts, datasets[1].counts
+        # (C, H) of each dataset: W_p^p of each halving of each class.
+        self.sums: list[NDArray[np.float64]] = [np.zeros((len(data.classes), HALVINGS)) for data in datasets]
 
     def seen(self, projected: FeatureProjections) -> None:
         """Halve the classes under those of these projections that count."""

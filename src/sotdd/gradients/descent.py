@@ -57,7 +57,7 @@ class Descent:
         labels_move: bool,
         device: str | torch.device,
     ) -> None:
-        self.device = checked_device(device)
+        self.device: torch.device = checked_device(device)
         self._source, self._scaler, self._p = source, projections.scaler, p
         self._yardstick = replace(projections, scaler=None)  # points are scaled already
         self._points, self._target = (self._scaled(data).to(self.device) for data in (source, target))  # (n, d), (m, d)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -16,7 +16,7 @@ from sotdd.projections.scaler import Scaler
 if TYPE_CHECKING:
     from torch import Tensor
 
-    Labels = Tensor | ArrayLike | Sequence[Hashable]
+    Labels: TypeAlias = Tensor | ArrayLike | Sequence[Hashable]
 
 # How far a row of probabilities may be from summing to one.
 _SUM_TOLERANCE = 1e-4

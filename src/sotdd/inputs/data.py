@@ -31,10 +31,10 @@ class Indexed(Protocol):
 
 # What `distance` and its relatives take for a dataset: all that `sotdd.open_dataset` opens. That is
 # (features, labels), features alone, a frame, a path, a torch or Hugging Face dataset.
-Dataset: TypeAlias = (
-    "tuple[ArrayLike, ArrayLike | Sequence[Hashable]] | ArrayLike | LabelledData | PathLike[str] | Indexed | "
-    "Iterable[object]"
-)
+Dataset: TypeAlias = """
+    tuple[ArrayLike, ArrayLike | Sequence[Hashable]] | ArrayLike | LabelledData | PathLike[str] | Indexed |
+    Iterable[object]
+"""
 
 # Where features are: an array in memory, a tensor on a device, or something that is read in blocks.
 Features: TypeAlias = NDArray[Any] | DeviceFeatures | StreamedFeatures

@@ -55,7 +55,9 @@ class SparseRows(StreamedFeatures):
         self, name: str, values: NDArray[Any], columns: NDArray[Any], edges: NDArray[Any], n_features: int
     ) -> None:
         super().__init__(name, (len(edges) - 1, n_features), values.dtype, finite=True)
-        self.values, self.columns, self.edges = values, columns, edges
+        self.values: NDArray[Any] = values
+        self.columns: NDArray[Any] = columns
+        self.edges: NDArray[Any] = edges
 
     @classmethod
     def of(cls, matrix: Any, name: str) -> SparseRows:  # noqa: ANN401  # of whatever library

@@ -46,10 +46,10 @@ class StreamedFeatures(ABC):
     def __init__(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, *, finite: bool = False) -> None:
         self.name = name
         self.shape = shape
-        self.ndim = len(shape)
-        self.size = int(np.prod(shape, dtype=np.int64))
+        self.ndim: int = len(shape)
+        self.size: int = int(np.prod(shape, dtype=np.int64))
         self.dtype: np.dtype[Any] = np.dtype(dtype)
-        self.finite = finite or self.dtype.kind != "f"
+        self.finite: bool = finite or self.dtype.kind != "f"
 
     @abstractmethod
     def read(self, start: int, stop: int) -> NDArray[Any]:

@@ -77,8 +77,8 @@ class DeviceFeatures:
     def __init__(self, tensor: Any) -> None:  # noqa: ANN401
         self.tensor = tensor
         self.shape: tuple[int, ...] = tuple(tensor.shape)
-        self.ndim = len(self.shape)
-        self.size = int(np.prod(self.shape, dtype=np.int64))
+        self.ndim: int = len(self.shape)
+        self.size: int = int(np.prod(self.shape, dtype=np.int64))
         self.dtype: np.dtype[Any] = tensor.new_empty(0).cpu().numpy().dtype
 
     def __len__(self) -> int:

@@ -132,6 +132,7 @@ def _shuffled(builder: Any, a: Any, b: Any, mask: list[int]) -> Any:  # noqa: AN
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), mask))
 
 
-multiply, add_multiple, copy, transpose = (
-    _instruction(function) for function in (_multiply, _add_multiple, _copy, _transpose)
-)
+multiply: Callable[..., None] = _instruction(_multiply)
+add_multiple: Callable[..., None] = _instruction(_add_multiple)
+copy: Callable[..., None] = _instruction(_copy)
+transpose: Callable[..., None] = _instruction(_transpose)

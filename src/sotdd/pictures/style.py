@@ -21,7 +21,7 @@ WARM = "#c05a12"
 # One hue from dark (near) to light (far). Lightness alone carries the value, so the scale also works for
 # colour-blind readers and in grey print.
 NEAR_TO_FAR = ("#0b2f57", "#1f5f99", "#5b98c9", "#a8cbe6", "#dce9f4", "#f6f9fc")
-NEAR_IS_DARK = LinearSegmentedColormap.from_list("sotdd_near_is_dark", NEAR_TO_FAR)
+NEAR_IS_DARK: LinearSegmentedColormap = LinearSegmentedColormap.from_list("sotdd_near_is_dark", NEAR_TO_FAR)
 
 
 def fresh(

@@ -26,7 +26,7 @@ from sotdd.sketches.counting import (
     refuse_not_finite,
 )
 from sotdd.sketches.groups import GroupCounts
-from sotdd.sketches.levels import QUANTILES, checked_levels
+from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
 from sotdd.sketches.memory import memory_for
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassStatistics, counts_of, opened_batch, refuse_beyond_memory, refuse_unlike
@@ -76,13 +76,13 @@ class SketchBuilder:
     def __init__(
         self, projections: Projections, statistics: ClassStatistics | None = None, *, n_quantiles: int = QUANTILES
     ) -> None:
-        self.levels = checked_levels(n_quantiles)
-        self.statistics = ClassStatistics(projections)
+        self.levels: Levels = checked_levels(n_quantiles)
+        self.statistics: ClassStatistics = ClassStatistics(projections)
         self.first_pass = statistics
         # The label law may keep the very histograms that one pass needs.
-        self.shares_histograms = statistics is None and self.statistics.counts_features
+        self.shares_histograms: bool = statistics is None and self.statistics.counts_features
         self.histograms: dict[Hashable, Histograms] = self.statistics.histograms if self.shares_histograms else {}
-        self.groups = GroupCounts(projections)
+        self.groups: GroupCounts = GroupCounts(projections)
         self._half_counted = False  # whether an error interrupted a batch
         if statistics is not None:
             self.statistics.powers.drop()  # the first pass has them

@@ -54,11 +54,11 @@ class GroupCounts:
     def __init__(self, projections: Projections) -> None:
         self.projections = projections
         first = projections.draw(0, BLOCK)
-        self.n_rows = len(first)
-        self.kept = isinstance(first.terms, Polynomials) and first.label_features is None
+        self.n_rows: int = len(first)
+        self.kept: bool = isinstance(first.terms, Polynomials) and first.label_features is None
         self.histograms: dict[Hashable, list[Histograms]] = {}
         self.sums: dict[Hashable, Doubles] = {}
-        self.n_dealt = 0
+        self.n_dealt: int = 0
 
     def drop(self) -> None:
         """Keep nothing from here on."""

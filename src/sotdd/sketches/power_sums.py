@@ -46,13 +46,13 @@ class PowerSums:
     """
 
     def __init__(self, projections: Projections) -> None:
-        self.plan = Plan.of(projections)
+        self.plan: Plan = Plan.of(projections)
         self.projections = projections
-        self.kept = self.plan.degree > 0
+        self.kept: bool = self.plan.degree > 0
         self.powers: dict[Hashable, Doubles] = {}
         self.totals: dict[Hashable, Doubles] = {}
-        self.even = np.zeros((projections.n_projections if self.kept else 0, 3))
-        self.lengths = np.zeros(3)
+        self.even: Doubles = np.zeros((projections.n_projections if self.kept else 0, 3))
+        self.lengths: Doubles = np.zeros(3)
 
     def drop(self) -> None:
         """Keep nothing from here on."""

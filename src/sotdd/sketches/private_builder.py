@@ -82,9 +82,9 @@ class PrivateBuilder:
         seed: int | None = None,
     ) -> None:
         self._projections = checked_terms(projections)
-        self.budget = Budget(epsilon, delta)
-        self.bounds = Bounds.of(projections, max_norm, reach, max_label)
-        self.classes = _checked_classes(classes)
+        self.budget: Budget = Budget(epsilon, delta)
+        self.bounds: Bounds = Bounds.of(projections, max_norm, reach, max_label)
+        self.classes: tuple[Hashable, ...] = _checked_classes(classes)
         self._n_bins = check_count(n_bins, "n_bins", _MOST_BINS)
         self._noise = Noise(self.budget, None if seed is None else check_seed(seed))
         self._exact: ExactCounts | None = ExactCounts(projections, self.classes, self.bounds)

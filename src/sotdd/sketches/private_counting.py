@@ -146,7 +146,9 @@ class ExactCounts:
     """
 
     def __init__(self, projections: Projections, classes: Sequence[Hashable], bounds: Bounds) -> None:
-        self.projections, self.classes, self.bounds = projections, tuple(classes), bounds
+        self.projections: Projections = projections
+        self.classes: tuple[Hashable, ...] = tuple(classes)
+        self.bounds: Bounds = bounds
         shape = len(self.classes), projections.n_projections
         if 8 * FINE * shape[0] * shape[1] > _MOST_BYTES:
             raise SotddError(
@@ -154,10 +156,10 @@ class ExactCounts:
                 f"{_MOST_BYTES >> 20} MB: use fewer projections, which noise needs anyway."
             )
         _refuse_beyond_float64(projections, bounds.reach)
-        self.spreads = spreads(projections, bounds.reach)
-        self.sizes = np.zeros(shape[0], np.int64)
-        self.sums = np.zeros(shape)
-        self.fine = np.zeros((*shape, FINE), np.int64)
+        self.spreads: Doubles = spreads(projections, bounds.reach)
+        self.sizes: NDArray[np.int64] = np.zeros(shape[0], np.int64)
+        self.sums: Doubles = np.zeros(shape)
+        self.fine: NDArray[np.int64] = np.zeros((*shape, FINE), np.int64)
         self._total, self._squares = np.zeros(projections.n_features), 0.0
         self._number = {label: number for number, label in enumerate(self.classes)}
 

@@ -59,13 +59,13 @@ class ClassStatistics:
     """
 
     def __init__(self, projections: Projections) -> None:
-        self.terms_kind = _kind_of_terms(projections)
+        self.terms_kind: type = _kind_of_terms(projections)
         self.projections = projections
         self.counts: dict[Hashable, int] = {}
         self.sums: dict[Hashable, NDArray[np.float64]] = {}  # (L,) of each class, for polynomials
         self.histograms: dict[Hashable, Histograms] = {}  # of each class, for quantiles
-        self.powers = PowerSums(projections)
-        self.by_position = False  # whether columns could not be matched by name
+        self.powers: PowerSums = PowerSums(projections)
+        self.by_position: bool = False  # whether columns could not be matched by name
 
     def __repr__(self) -> str:
         """Sizes, for people."""

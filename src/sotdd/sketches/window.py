@@ -14,7 +14,7 @@ from sotdd.basics.text import counted, quoted
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
-from sotdd.sketches.levels import QUANTILES, checked_levels
+from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
 from sotdd.sketches.memory import memory_for
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import opened_batch, refuse_beyond_memory
@@ -50,7 +50,7 @@ class SketchWindow:
     """
 
     def __init__(self, projections: Projections, *, n_quantiles: int = QUANTILES) -> None:
-        self.levels = checked_levels(n_quantiles)
+        self.levels: Levels = checked_levels(n_quantiles)
         SketchBuilder(projections)  # refuses what cannot be merged
         self.projections = projections
         self.parts: dict[str, SketchBuilder] = {}

@@ -46,7 +46,7 @@ class RowSort:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self.limit = SHORT_ROW  # until both ways were timed
+        self.limit: int = SHORT_ROW  # until both ways were timed
         self._folder = folder
         self._left = _ENOUGH
         self._settling = threading.Lock()
@@ -125,4 +125,4 @@ def _cache_folder() -> Path | None:
     return None if folder is None else Path(folder)
 
 
-sort_rows = RowSort(_cache_folder())
+sort_rows: RowSort = RowSort(_cache_folder())

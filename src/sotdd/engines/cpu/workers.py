@@ -126,9 +126,9 @@ class Workers:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = None if threads is None else check_count(threads, "threads")
+        self.threads: int | None = None if threads is None else check_count(threads, "threads")
         self._pool: ThreadPoolExecutor | None = None
-        self.count = 0  # threads at work
+        self.count: int = 0  # threads at work
 
     def __enter__(self) -> Workers:
         """Start the threads."""

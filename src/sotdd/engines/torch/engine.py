@@ -79,7 +79,7 @@ class TorchEngine:
         precision: Precision = "float32",
         chunk: int | None = None,
     ) -> None:
-        self.device = verbs.checked_device(device)
+        self.device: torch.device = verbs.checked_device(device)
         check_choice(precision, "precision", get_args(Precision))
         if chunk is not None and (chunk < BLOCK or chunk % BLOCK):
             raise SotddError(f"chunk is {chunk!r}: expected a multiple of {BLOCK}.")

@@ -34,7 +34,9 @@ class SortedChunk:
     """
 
     def __init__(self, part: slice, datasets: list[SortedRows], block: Block) -> None:
-        self.part, self.datasets, self._terms = part, datasets, block.terms
+        self.part: slice = part
+        self.datasets: list[SortedRows] = datasets
+        self._terms = block.terms
         self._on_device = datasets[0].rows.is_cuda
         self._fits = torch.empty((len(datasets), 2, len(block)), dtype=torch.bool, pin_memory=self._on_device)
         for seen, host in zip(datasets, self._fits, strict=True):

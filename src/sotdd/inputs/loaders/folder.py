@@ -64,7 +64,7 @@ class FolderImages(Items):
         self._paths = paths
         self._size, self._mode = size, mode
         self._skip = skip
-        self.broken = broken
+        self.broken: int = broken
 
     def __len__(self) -> int:
         """How many images there are."""

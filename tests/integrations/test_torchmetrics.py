@@ -81,6 +81,21 @@ def test_reset_forgets(alone):
     assert metric.result.value == alone.value
 
 
+def test_real_data_are_counted_once_for_all_epochs(alone):
+    metric = fed(SlicedOTDatasetDistance(PROJECTIONS, reset_real_features=False))
+    metric.reset()
+    with pytest.raises(sotdd.SotddError, match="or none"):
+        metric.update(FAKE[0], real=False)
+    metric.update(*FAKE, real=False)
+    metric.compute()
+    assert metric.result.value == pytest.approx(alone.value, rel=1e-9)
+
+
+def test_one_batch_has_no_distance():
+    with pytest.raises(sotdd.SotddError, match="call update, later compute"):
+        SlicedOTDatasetDistance(PROJECTIONS)(*REAL, real=True)
+
+
 def test_a_collection_keeps_metrics_with_other_projections_apart(alone):
     others = sotdd.Projections.fit([REAL], n_projections=64, seed=1)
     together = MetricCollection(

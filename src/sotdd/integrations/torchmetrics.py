@@ -47,6 +47,8 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
     encoder
         A torch module that makes feature vectors of what `update` is given, such as images; None for features as
         they are. It runs without gradients, in the mode that it is in.
+    reset_real_features
+        Whether `reset` forgets the real data too. With False they are counted once, for all epochs.
     **kwargs
         Settings of `torchmetrics.Metric`, such as ``sync_on_compute``.
 
@@ -86,6 +88,7 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
         *,
         p: float = ORDER,
         encoder: torch.nn.Module | None = None,
+        reset_real_features: bool = True,
         **kwargs: Any,  # noqa: ANN401  # as Metric takes them
     ) -> None:
         super().__init__(**kwargs)
@@ -95,11 +98,11 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
         self.projections = projections
         self.p = check_order(p)
         self.encoder = encoder
+        self.reset_real_features = check_flag(reset_real_features, "reset_real_features")
         self.result: Distance | None = None
         self._labelled: bool | None = None  # whether batches come with labels, once there is one
-        for side in ("real", "synthetic"):
-            for part in ("counts", "features", "labels"):
-                self.add_state(f"{side}_{part}", [], dist_reduce_fx=None)
+        for name in (*_parts_of("real"), *_parts_of("synthetic")):
+            self.add_state(name, [], dist_reduce_fx=None)
         # A MetricCollection lets metrics share a state that looks the same, which other projections must not.
         seen_through = torch.tensor(list(bytes.fromhex(projections.fingerprint)), dtype=torch.float32)
         self.add_state("seen_through", seen_through, dist_reduce_fx="max")
@@ -137,10 +140,19 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
         self.result = real.distance(synthetic, self.p)
         return torch.tensor(self.result.value, device=self.device)
 
+    def forward(self, *_: Any, **__: Any) -> Tensor:  # noqa: ANN401  # as Metric takes them
+        """Refuse to give the value of one batch, which is of one side and has none."""
+        raise SotddError("a batch is of one side, real or synthetic, and has no distance: call update, later compute.")
+
     def reset(self) -> None:
-        """Forget all batches."""
+        """Forget all batches, or all synthetic ones; see ``reset_real_features``."""
+        kept = {} if self.reset_real_features else {name: list(getattr(self, name)) for name in _parts_of("real")}
         super().reset()
-        self.result = self._labelled = None
+        for name, parts in kept.items():
+            setattr(self, name, parts)
+        self.result = None
+        if not any(kept.values()):
+            self._labelled = None
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:  # noqa: ANN401  # as torchmetrics has it
         """Draw one value, or several over time, by torchmetrics; returns a figure and its axes."""
@@ -200,3 +212,8 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
             raise SotddError(f"labels has shape {tuple(labels.shape)}: expected ({n_points},), one label per row.")
         self._labelled = True
         return labels.detach().to(torch.int64)
+
+
+def _parts_of(side: Side) -> tuple[str, str, str]:
+    """The names of what is kept of one side: counts as bytes, and batches that wait to be counted."""
+    return f"{side}_counts", f"{side}_features", f"{side}_labels"

@@ -12,6 +12,7 @@ ACCENT = "#1f5f99"
 WIDTH, HEIGHT = 1.5, 0.62  # of a box
 HOLDS = {
     "commands": "parse, call, print",
+    "integrations": "doors to other libraries",
     "pictures": "plots, page, report",
     "measure": "the verbs",
     "sketches": "data seen once",

@@ -30,6 +30,7 @@ def test_numbers_are_distinct_and_stay_what_they_were():
         "FEATURE_SPLITS": 22,
         "FEATURE_HALVES": 23,
         "FEATURE_TIES": 24,
+        "REFERENCE_KEYS": 30,
     }
     assert len(Stream.__members__) == len(set(Stream)), "an alias would be a second use of a number"
 

@@ -20,7 +20,7 @@ PAGES = sorted(
     + [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 )
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -109,6 +109,7 @@ def test_every_public_name_is_on_the_api_page():
     listed = set(re.findall(r"^   ([A-Za-z_.]+)$", text, re.MULTILINE))
     rooms = {"cluster", "peers", "projections", "torch"}
     wanted = set(sotdd.__all__) - rooms - {"__version__"}
+    rooms |= {f"integrations.{library}" for library in ("mlflow", "sklearn", "torchmetrics")}
     for room in rooms:
         wanted |= {f"{room}.{name}" for name in import_module(f"sotdd.{room}").__all__}
     at_the_top = {f"projections.{name}" for name in sotdd.projections.__all__ if name in sotdd.__all__}

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -78,11 +79,18 @@ def test_every_name_of_projections_is_described(name):
     assert getattr(sotdd.projections, name).__doc__
 
 
+@pytest.mark.parametrize("library", ["mlflow", "sklearn", "torchmetrics"])
+def test_every_integration_has_an_example_that_runs(library):
+    door = import_module(f"sotdd.integrations.{library}")
+    assert door.__all__
+    assert all(">>>" in getattr(door, name).__doc__ for name in door.__all__)
+
+
 def test_importing_is_light():
     heavy = (
         "numba", "scipy", "torch", "pandas", "rich", "typer", "matplotlib", "sotdd.torch", "sotdd.peers",
         "sotdd.cluster", "pyarrow", "narwhals", "PIL", "datasets", "polars", "sentence_transformers", "dask",
-        "lancedb", "plotly",
+        "lancedb", "plotly", "sotdd.integrations", "mlflow", "sklearn", "torchmetrics",
     )  # fmt: skip
     code = f"import sys, sotdd; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

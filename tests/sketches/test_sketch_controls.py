@@ -187,8 +187,9 @@ def test_a_builder_file_keeps_what_controls_are_made_of(rng, tmp_path):
     )
     first.save(tmp_path / "first")
     second.save(tmp_path / "second")
-    loaded = [sotdd.SketchBuilder.load(tmp_path / name) for name in ("second", "first")]
-    made = loaded[0].merge(loaded[1]).finish()
+    sotdd.SketchBuilder(projections).save(tmp_path / "empty")  # of a party without data
+    loaded = [sotdd.SketchBuilder.load(tmp_path / name) for name in ("empty", "second", "first")]
+    made = loaded[0].merge(loaded[1]).merge(loaded[2]).finish()
     same(made.controls, sotdd.sketch(a, projections).controls)
     assert made.halves.shape == (2, 7)
     statistics = sotdd.ClassStatistics(projections).add(*a)

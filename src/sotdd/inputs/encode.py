@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described
+from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import write_whole
 from sotdd.basics.text import counted
@@ -34,12 +34,12 @@ _FORMAT = "sotdd-encoded-1"
 
 
 class Encoder:
-    """A callable, an object with ``encode``, or the name of a sentence-transformers model.
+    """A callable, an object with ``encode`` or ``transform``, or the name of a sentence-transformers model.
 
     Parameters
     ----------
     encoder
-        The callable, the object or the name.
+        The callable, the object or the name. What has ``transform`` is fitted, such as a pipeline of scikit-learn.
     name
         A name for this encoder and no other, under which its vectors are cached. By default the
         encoder's ``cache_key``, or the name of the model if it was passed by name.
@@ -63,10 +63,12 @@ class Encoder:
             self._call = _encoding(encoder)
         elif callable(encoder) and not isinstance(encoder, type):
             self._call = encoder
+        elif hasattr(encoder, "transform") and not isinstance(encoder, type):
+            self._call = _transforming(encoder)
         else:
             raise SotddError(
-                f"encoder is {described(encoder)}: expected a function of a batch, an object with encode, or the name "
-                "of a sentence-transformers model."
+                f"encoder is {described(encoder)}: expected a function of a batch, an object with encode or transform, "
+                "or the name of a sentence-transformers model."
             )
         self._from_cache = 0
         self._encoded_anew = 0
@@ -131,6 +133,21 @@ def _encoding(model: Any) -> Callable[[Any], Any]:  # noqa: ANN401  # of whateve
     if type(model).__module__.split(".")[0] == "sentence_transformers":
         return lambda batch: model.encode(list(batch), show_progress_bar=False, convert_to_numpy=True)
     encode: Callable[[Any], Any] = model.encode
+    return encode
+
+
+def _transforming(model: Any) -> Callable[[Any], Any]:  # noqa: ANN401  # of scikit-learn, or like it
+    """The ``transform`` of a fitted transformer, which takes rows of numbers, or texts; what it makes becomes dense."""
+
+    def encode(batch: Any) -> Any:  # noqa: ANN401  # as above
+        rows = batch.reshape(len(batch), -1) if isinstance(batch, np.ndarray) else batch
+        try:
+            made = model.transform(rows)
+        except (ValueError, TypeError, AttributeError) as error:
+            name = type(model).__name__
+            raise SotddError(f"the encoder, a {name}, cannot transform a batch: {first_line(error)}.") from error
+        return made.toarray() if hasattr(made, "toarray") else np.asarray(made)
+
     return encode
 
 

@@ -60,17 +60,29 @@ def read_statistics(path: str | PathLike[str], projections: Projections | None) 
     return _take_statistics(checked.within("seen"), "seen", projections_in(checked, projections, path))
 
 
-@memory_for("the file of a builder", "use fewer projections, or two passes")
 def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
     """Write everything that a builder has counted."""
+    write_whole(path, builder_to_bytes(builder))
+
+
+def read_builder(path: str | PathLike[str], projections: Projections | None) -> SketchBuilder:
+    """Read what `write_builder` wrote."""
+    return builder_from_bytes(content_of(path, _BUILDER), path, projections)
+
+
+@memory_for("the file of a builder", "use fewer projections, or two passes")
+def builder_to_bytes(builder: SketchBuilder) -> bytes:
+    """The content of a file."""
     header, arrays = packed_projections(builder.projections)
-    write_whole(path, packed(_BUILDER, header | _put_builder(builder, arrays, ""), arrays))
+    return packed(_BUILDER, header | _put_builder(builder, arrays, ""), arrays)
 
 
 @memory_for("the file of a builder", "open it where there is more memory")
-def read_builder(path: str | PathLike[str], projections: Projections | None) -> SketchBuilder:
-    """Read what `write_builder` wrote."""
-    checked = _opened(_BUILDER, path)
+def builder_from_bytes(
+    content: bytes, path: str | PathLike[str], projections: Projections | None = None
+) -> SketchBuilder:
+    """A builder from the content of a file; messages call it by its path."""
+    checked = _checked(_BUILDER, content, path)
     return _take_builder(checked, projections_in(checked, projections, path), "")
 
 
@@ -124,8 +136,13 @@ def _take_builder(checked: Checked, drawn: Projections, before: str) -> SketchBu
 
 
 def _opened(kind: str, path: str | PathLike[str]) -> Checked:
-    """The content of a file, or an error where its counts are not in the bins of today."""
-    checked = unpacked(kind, content_of(path, kind), str(path))
+    """The content of a file."""
+    return _checked(kind, content_of(path, kind), path)
+
+
+def _checked(kind: str, content: bytes, path: str | PathLike[str]) -> Checked:
+    """What a file holds, or an error where its counts are not in the bins of today."""
+    checked = unpacked(kind, content, str(path))
     if checked.counts_values and not (checked.has("bins") and checked.text("bins") == _BINS):
         raise SotddError(f"{shown(path)} counts values in other bins than this sotdd: go over the data again.")
     return checked
@@ -188,6 +205,8 @@ def _take_statistics(checked: Checked, name: str, projections: Projections) -> C
 def _take_powers(checked: Checked, name: str, statistics: ClassStatistics) -> None:
     """What controls are made of; files of older versions do not have it, and others may not either."""
     powers, classes = statistics.powers, list(statistics.counts)
+    if not classes:  # nothing is counted yet, and nothing is lost
+        return
     powers.expect(classes)
     if not (powers.kept and checked.holds(f"{name} powers")):
         powers.drop()
@@ -215,6 +234,8 @@ def _put_groups(groups: GroupCounts, classes: list[Hashable], arrays: Arrays, na
 def _take_groups(checked: Checked, builder: SketchBuilder, name: str) -> None:
     """The groups of each class, where a file has them, in the order of the classes seen."""
     groups, classes = builder.groups, list(builder.statistics.counts)
+    if not classes:
+        return
     if not checked.holds(f"{name} sums") or not groups.kept:
         groups.drop()
         return

@@ -1,0 +1,253 @@
+"""Drift detection as an estimator of scikit-learn: fit it on a reference, then ask whether batches of rows drifted."""
+
+# ruff: noqa: N803  # X is scikit-learn's name
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sotdd.basics.checks import check_count, check_level
+from sotdd.basics.errors import SotddError, require
+from sotdd.integrations.growing_reference import GrowingReference
+from sotdd.measure.drift import DriftReference
+from sotdd.measure.drift_monitor import score
+from sotdd.results.two_sample import TwoSampleTest
+
+require("sklearn", "sotdd.integrations.sklearn", "'sotdd[sklearn]'")
+
+from sklearn.base import BaseEstimator, OutlierMixin  # noqa: E402
+from sklearn.utils import check_random_state, column_or_1d  # noqa: E402
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data  # noqa: E402
+
+__all__ = ["DriftDetector"]
+
+Numbers = NDArray[np.float64]
+
+
+class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # classes of a library that is optional
+    """Says whether batches of rows have drifted from the data that it was fitted on.
+
+    Drift is a property of many rows, not of one. So rows are judged batch by batch, by the permutation test of
+    `sotdd.DriftReference`, and every row gets the verdict of its batch. All rows of a call are one batch, unless
+    ``batch_size`` cuts them in their order, or ``batches`` says which row is in which.
+
+    Parameters
+    ----------
+    level
+        How often a batch without drift may be called drifted.
+    batch_size
+        Cut the rows of a call into batches of this many; a shorter rest joins the last. None for one batch.
+    n_projections, n_permutations, p, scale, label_names, max_points
+        As in `sotdd.DriftReference`. There are at least as many permutations as ``level`` needs.
+    random_state
+        Of projections, shuffles and samples: an integer, a RandomState, or None for other numbers each time.
+
+    Attributes
+    ----------
+    reference_
+        The `sotdd.DriftReference` of all rows fitted so far. Its ``monitor()`` watches a series of batches.
+    offset_
+        The score below which a batch has drifted.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.decomposition import PCA
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sotdd.integrations.sklearn import DriftDetector
+    >>> rng = np.random.default_rng(0)
+    >>> train, same, moved = rng.normal(size=(1000, 8)), rng.normal(size=(100, 8)), rng.normal(0.5, 1, size=(100, 8))
+    >>> watch = make_pipeline(PCA(4), DriftDetector(batch_size=50)).fit(train)
+    >>> watch.predict(np.concatenate([same, moved]))[::50]
+    array([ 1,  1, -1, -1])
+    """
+
+    _grown: GrowingReference
+
+    def __init__(
+        self,
+        *,
+        level: float = 0.05,
+        batch_size: int | None = None,
+        n_projections: int = 128,
+        n_permutations: int = 499,
+        p: float = 2.0,
+        scale: Any = "auto",  # noqa: ANN401  # as DriftReference takes it
+        label_names: Literal["ignore", "match"] = "ignore",
+        max_points: int | None = 20_000,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.level = level
+        self.batch_size = batch_size
+        self.n_projections = n_projections
+        self.n_permutations = n_permutations
+        self.p = p
+        self.scale = scale
+        self.label_names = label_names
+        self.max_points = max_points
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Take these rows as the reference.
+
+        Parameters
+        ----------
+        X
+            (n, d) features, an array, a frame or a sparse matrix.
+        y
+            (n,) labels; then batches may have labels too, and what labels and features have to do with each other
+            counts. None for features alone.
+        """
+        self._begin(*self._checked(X, y, reset=True))
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Add rows to the reference; the first call decides on projections and scale.
+
+        At most ``max_points`` rows are kept, of all calls together, every row as likely as any other.
+        """
+        first = not hasattr(self, "_grown")
+        data = self._checked(X, y, reset=first)
+        if first:
+            self._begin(*data)
+        else:
+            self._grown = self._grown.after(data[0] if data[1] is None else data)
+        return self
+
+    @property
+    def reference_(self) -> DriftReference:
+        """What batches are tested against."""
+        if not hasattr(self, "_grown"):
+            raise AttributeError("reference_ is there once the detector is fitted")
+        return self._grown.reference
+
+    def score_samples(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        batches: ArrayLike | None = None,
+    ) -> Numbers:
+        """How usual the batch of each row is: the normal score of its test, with its sign turned.
+
+        Around 0 where nothing has drifted; -3 is a batch three standard deviations of chance away.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        y
+            (n,) labels, if they are known and the detector was fitted with labels; None to compare features alone.
+        batches
+            (n,) which batch each row is in, such as its day; None for ``batch_size``.
+        """
+        check_is_fitted(self)
+        features, labels = self._checked(X, y, reset=False)
+        reference = self._reference_for(labels)
+        scores = np.empty(features.shape[0])
+        for rows in self._cut(features.shape[0], batches):
+            batch = features[rows] if labels is None else (features[rows], labels[rows])
+            scores[rows] = -score(reference.test(batch, n_permutations=self._shuffles))
+        return scores
+
+    def decision_function(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        batches: ArrayLike | None = None,
+    ) -> Numbers:
+        """The scores less ``offset_``: negative for rows of batches that have drifted."""
+        return self.score_samples(X, y, batches) - self.offset_
+
+    def predict(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        batches: ArrayLike | None = None,
+    ) -> NDArray[np.int64]:
+        """-1 for rows of batches that have drifted, 1 for others; parameters as in `score_samples`."""
+        return np.where(self.decision_function(X, y, batches) >= 0, 1, -1)
+
+    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
+        """The mean of the scores; labels count only if the detector was fitted with some."""
+        check_is_fitted(self)
+        return float(self.score_samples(X, y if self._labelled else None).mean())
+
+    def test(self, X: ArrayLike, y: ArrayLike | None = None) -> TwoSampleTest:
+        """The test of all these rows as one batch: p-value, distance, and which aspect stands out."""
+        check_is_fitted(self)
+        features, labels = self._checked(X, y, reset=False)
+        return self._reference_for(labels).test(
+            features if labels is None else (features, labels), n_permutations=self._shuffles
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_grown")
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401  # scikit-learn's
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def _labelled(self) -> bool:
+        return bool(self._grown.reference.reading.labelled)
+
+    @property
+    def _shuffles(self) -> int:
+        """How many shuffles a test takes: as many as asked for, and enough for a p-value at the level."""
+        return max(check_count(self.n_permutations, "n_permutations"), math.ceil(1 / check_level(self.level, 0.05)) - 1)
+
+    def _begin(self, features: Any, labels: NDArray[Any] | None) -> None:  # noqa: ANN401  # an array, or sparse
+        from scipy.special import ndtri
+
+        level = check_level(self.level, 0.05)
+        if self.batch_size is not None:
+            check_count(self.batch_size, "batch_size")
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = int(check_random_state(seed).randint(2**31))
+        self._grown = GrowingReference.begin(
+            features if labels is None else (features, labels),
+            self.max_points,
+            p=self.p,
+            n_projections=self.n_projections,
+            scale=self.scale,
+            label_names=self.label_names,
+            seed=int(seed),
+        )
+        # A p-value that equals the level rejects, so its score must lie below.
+        self.offset_ = float(np.nextafter(-ndtri(1 - level), np.inf))
+
+    def _reference_for(self, labels: NDArray[Any] | None) -> DriftReference:
+        """The reference with its labels where a batch has some, and without them where it has none."""
+        if labels is not None and not self._labelled:
+            raise SotddError("the batch has labels but the detector was fitted without any: fit it with y too.")
+        return self._grown.reference if labels is not None else self._grown.without_labels()
+
+    def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any] | None]:  # noqa: ANN401
+        """Features and labels by scikit-learn's own checks."""
+        features = validate_data(self, X, accept_sparse="csr", reset=reset)
+        if y is None:
+            return features, None
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(features, labels)
+        return features, labels
+
+    def _cut(self, n_rows: int, batches: Any) -> Iterator[NDArray[np.intp]]:  # noqa: ANN401  # ids of whatever type
+        """The rows of each batch."""
+        if batches is not None:
+            names = column_or_1d(batches)
+            if len(names) != n_rows:
+                raise SotddError(f"batches has {len(names):,} entries but X has {n_rows:,} rows: pass one per row.")
+            _, places, counts = np.unique(names, return_inverse=True, return_counts=True)
+            yield from np.split(np.argsort(places, kind="stable"), np.cumsum(counts)[:-1])
+            return
+        size = n_rows if self.batch_size is None else check_count(self.batch_size, "batch_size")
+        yield from np.array_split(np.arange(n_rows), size * np.arange(1, max(1, n_rows // size)))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from benchmarks import (
     catalog,
+    cluster_growth,
     core,
     decision_power,
     decisions,
@@ -225,6 +226,18 @@ def test_the_benchmark_of_causes_names_a_column_that_moved():
     found = feature_causes.hits("normal", "moved", 200, 3, 2)
     assert found["marginals"] == found["plan"] == found["ours"] == found["named"] == 1
     assert len(list(feature_causes.settings(False))) > len(list(feature_causes.settings(True)))
+
+
+@pytest.mark.slow
+def test_a_cluster_of_processes_loses_no_row_with_a_worker():
+    """The benchmark itself compares the counts of all classes with those that were drawn."""
+    hit = cluster_growth.run(6000, kills=1, features=3, count=16, size=500)
+    assert (hit.rows, hit.killed, hit.batches) == (6000, 1, 12)
+    assert hit.sketch.n_points == 6000
+    assert hit.processor > 0
+    assert hit.peak > 50
+    assert hit.line().count("|") == cluster_growth.HEAD.splitlines()[0].count("|")
+    assert all(cost > 0 for cost in cluster_growth.costs(3, rows=2000)[::2])
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from sotdd.commands import (
     demo,
     distance,
     explain,
+    hub,
     matrix,
     rank,
     reference,
@@ -78,6 +79,7 @@ app.command("reference", epilog=reference.EXAMPLES, rich_help_panel=_DECIDE)(ref
 app.command("check", epilog=check.EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
 app.command("sketch", epilog=sketch.EXAMPLES, rich_help_panel=_KEEP)(sketch.sketch_command)
 app.command("update", epilog=sketch.UPDATE_EXAMPLES, rich_help_panel=_KEEP)(sketch.update_command)
+catalog.app.command("add-hub", epilog=hub.EXAMPLES)(hub.add_hub_command)
 app.add_typer(catalog.app, rich_help_panel=_KEEP)
 app.command("demo", epilog=demo.EXAMPLES, rich_help_panel=_SEE)(demo.demo_command)
 

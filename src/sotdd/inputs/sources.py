@@ -86,6 +86,10 @@ def _open(path: str, name: str, settings: Settings) -> Loaded:  # noqa: PLR0911 
 
     if is_remote(path):
         return _open_remote(path, name, settings)
+    if path.startswith("hub:"):
+        from sotdd.inputs.loaders.hub import open_hub
+
+        return open_hub(path, name, settings)
     if path.startswith("hf:"):
         folder = Path(path.removeprefix("hf:"))
         refuse_missing(folder)

@@ -100,7 +100,10 @@ def _columns(features: Any, name: str, settings: Settings, contents: ArrowConten
     coded = [column for column, kind in features.items() if type(kind).__name__ == "ClassLabel"]
     if len(coded) == 1 and settings.label_is_auto:
         settings = replace(settings, label=coded[0])
-    return Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name, contents)
+    columns = Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name, contents)
+    if columns.kind == "image":
+        require("PIL.Image", f"reading the images of {name}", "'sotdd[inputs]'")
+    return columns
 
 
 def _kind(feature: Any) -> Kind:  # noqa: ANN401

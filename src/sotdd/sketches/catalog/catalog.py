@@ -42,7 +42,8 @@ class Catalog:
         A folder, made when the first sketch is added, or the URL of one in an object store
         (``s3://``, ``gs://``, ``az://``).
     storage_options
-        LanceDB's ``storage_options`` for the object store, such as keys and a region.
+        LanceDB's ``storage_options`` for the object store, such as keys, a region and an endpoint. What is not there
+        is taken from the environment, such as ``AWS_ACCESS_KEY_ID`` and ``AWS_ENDPOINT_URL``.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import shown
 from sotdd.basics.memory import beyond_memory, is_out_of_memory
+from sotdd.sketches.catalog.object_store import fault_of_store, is_remote
 
 # LanceDB appends where in its own sources it stopped.
 _SOURCE = re.compile(r",? \S*\.rs:\d+(:\d+)?.*$")
@@ -30,7 +31,9 @@ def one_line_errors(doing: str, location: str) -> Iterator[None]:
     except (RuntimeError, ValueError, OSError, MemoryError) as error:
         if is_out_of_memory(error):
             raise beyond_memory(f"what is read of the catalog {shown(location)}", error, "free memory first") from error
-        raise SotddError(f"cannot {doing} the catalog {shown(location)} ({cause(error)}): {_advice(error)}.") from error
+        of_store = fault_of_store(str(error)) if is_remote(location) else None
+        told, advice = of_store or (cause(error), _advice(error))
+        raise SotddError(f"cannot {doing} the catalog {shown(location)} ({told}): {advice}.") from error
 
 
 def cause(error: BaseException) -> str:

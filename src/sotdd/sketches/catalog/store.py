@@ -2,7 +2,9 @@
 
 The table ``recipe`` has one row, written by the process that adds first. The table ``sketches`` has a row per entry:
 its name, sizes and metadata, its vector, and its sketch as a blob beside the table, which a search by vectors does not
-read. A change is one commit: readers see the table before it or after it, even if the process dies in between.
+read. A change is one commit: readers see the table before it or after it, even if the process dies in between. LanceDB
+commits by writing the list of a version's files under the next number, on condition that there is none: of two
+processes one succeeds, and the other does its change again on top. No lock is held, on a disk or in an object store.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from sotdd.basics.files import shown
 from sotdd.basics.kept import kept_property
 from sotdd.sketches.catalog.entries import Row, arrow_type, quoted, to_arrow
 from sotdd.sketches.catalog.faults import cause, is_conflict, one_line_errors
+from sotdd.sketches.catalog.object_store import connection_options, is_remote
 from sotdd.sketches.catalog.recipe import CatalogRecipe
 from sotdd.sketches.catalog.snapshot import Snapshot
 from sotdd.sketches.sketch import Sketch
@@ -72,7 +75,7 @@ class Store:
     def stamp(self) -> tuple[int, int] | None:
         """Tells a folder from another that took its place; None in an object store."""
         try:
-            status = None if self._is_remote else (Path(self.location) / f"{_RECIPE}.lance").stat()
+            status = None if is_remote(self.location) else (Path(self.location) / f"{_RECIPE}.lance").stat()
         except OSError:
             return None
         return None if status is None else (status.st_ino, status.st_mtime_ns)
@@ -200,7 +203,7 @@ class Store:
     def open(self, name: str) -> Any:  # noqa: ANN401
         """A table as it is now; None where there is none."""
         with one_line_errors("read", self.location):
-            if not self._is_remote and not Path(self.location).is_dir():
+            if not is_remote(self.location) and not Path(self.location).is_dir():
                 return None
             try:
                 return self.connection.open_table(name)
@@ -263,15 +266,11 @@ class Store:
     def connection(self) -> Any:  # noqa: ANN401
         """The connection of LanceDB."""
         lance = require("lancedb", "a catalog", "'sotdd[catalog]'")
-        return lance.connect(self.location, storage_options=None if self.options is None else dict(self.options))
+        return lance.connect(self.location, storage_options=connection_options(self.location, self.options))
 
     def __getstate__(self) -> dict[str, object]:
         """Without the connection: another process makes its own."""
         return {"location": self.location, "options": self.options}
-
-    @property
-    def _is_remote(self) -> bool:
-        return "://" in self.location
 
 
 def _other_kind(key: str, one: str, other: str) -> str:

@@ -1,0 +1,234 @@
+"""Datasets of the Hub by name: samples that fetch little, catalogs of them, and one line for what cannot be had."""
+
+import io
+import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from PIL import Image
+from pyarrow import parquet
+
+from inputs.local_hub import command, local_hub, opened, prepare
+
+pytest.importorskip("datasets")
+
+ROWS, GROUP, FEATURES = 60_000, 1000, 5
+
+
+def columns(rows, seed, *, shift=0.0):
+    """Rows in the order of their labels, as many a dataset has them."""
+    rng = np.random.default_rng(seed)
+    labels = np.sort(rng.integers(3, size=rows))
+    named = {f"x{k}": rng.normal(shift, 1, size=rows) + labels for k in range(FEATURES)}
+    return {**named, "label": np.array(["ant", "bee", "cat"])[labels], "note": ["-" * 40] * rows}
+
+
+def as_parquet(content, group=GROUP):
+    file = io.BytesIO()
+    parquet.write_table(content if isinstance(content, pa.Table) else pa.table(content), file, row_group_size=group)
+    return file.getvalue()
+
+
+def images():
+    """Images the way the Hub keeps them: files in bytes, with a word in the schema on what they are."""
+    import datasets
+
+    rng = np.random.default_rng(0)
+    contents = []
+    for _ in range(120):
+        file = io.BytesIO()
+        Image.fromarray(rng.integers(256, size=(6, 6)).astype(np.uint8)).save(file, "png")
+        contents.append({"bytes": file.getvalue(), "path": None})
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])})
+    table = pa.table({"image": contents, "label": np.arange(120) % 2})
+    return table.cast(features.arrow_schema)
+
+
+@pytest.fixture(scope="module")
+def hub():
+    configs = (
+        "---\nconfigs:\n- config_name: a\n  data_files: a/*.parquet\n- config_name: b\n  data_files: b/*.parquet\n---\n"
+    )
+    small = as_parquet(columns(400, 5), 100)
+    lines = "\n".join(json.dumps({"x": n / 7, "y": n % 2}) for n in range(300))
+    with local_hub(
+        {
+            "org/large": {
+                "README.md": b"# large\n",
+                "data/train-00000-of-00002.parquet": as_parquet(columns(ROWS // 2, 0)),
+                "data/train-00001-of-00002.parquet": as_parquet(columns(ROWS // 2, 1)),
+                "data/test-00000-of-00001.parquet": small,
+            },
+            "org/near": {"README.md": b"# near\n", "data/train-00000-of-00001.parquet": as_parquet(columns(3000, 7))},
+            "org/far": {
+                "README.md": b"#\n",
+                "data/train-00000-of-00001.parquet": as_parquet(columns(3000, 8, shift=4)),
+            },
+            "org/configs": {"README.md": configs.encode(), "a/x.parquet": small, "b/x.parquet": small},
+            "org/images": {"README.md": b"# images\n", "data/train-00000-of-00001.parquet": as_parquet(images(), 20)},
+            "org/script": {"README.md": b"# script\n", "script.py": b"1"},
+            "org/empty": {"README.md": b"# empty\n"},
+            "org/lines": {"README.md": b"# lines\n", "train.jsonl": lines.encode()},
+            "org/bare": {"README.md": b"# bare\n", "data/train-0.parquet": as_parquet({"x": np.arange(50) / 3.0})},
+            "org/gated": {"README.md": b"# gated\n"},
+        }
+    ) as one:
+        one.gated.add("org/gated")
+        yield one
+
+
+@pytest.fixture(scope="module")
+def process(hub, tmp_path_factory):
+    """A process of its own that knows this Hub only."""
+    environment = {
+        "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path_factory.mktemp("home")), "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_DOWNLOAD_TIMEOUT": "5", "NO_COLOR": "1",
+    }  # fmt: skip
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context, initializer=prepare, initargs=(environment,)) as pool:
+        yield pool
+
+
+@pytest.fixture
+def asked(process):
+    return lambda source, **settings: process.submit(opened, source, settings).result(timeout=200)
+
+
+@pytest.fixture
+def run(process):
+    return lambda *arguments, **more: process.submit(command, list(map(str, arguments)), **more).result(timeout=200)
+
+
+def size_of(hub, name):
+    return sum(len(content) for content in hub.datasets[name].values())
+
+
+def test_a_sample_fetches_little_and_is_not_the_beginning(hub, asked):
+    hub.served.clear()
+    classes, counts, shape, names, _ = asked("hub:org/large", max_points=6000)
+    fetched = sum(hub.served.values())
+    assert (shape, sum(counts)) == ((6000, FEATURES), 6000)
+    assert classes == ("ant", "bee", "cat")  # the first 6,000 rows are all ants
+    assert min(counts) > 500
+    assert names == tuple(f"x{k}" for k in range(FEATURES))
+    # A tenth of the rows, and the footers of two files.
+    assert fetched < 0.2 * size_of(hub, "org/large")
+
+
+def test_columns_that_are_named_are_all_that_is_fetched(hub, asked):
+    hub.served.clear()
+    asked("hub:org/large", max_points=6000, label="label")
+    whole = sum(hub.served.values())
+    hub.served.clear()
+    _, _, shape, names, _ = asked("hub:org/large::features=x1,label=label,max_points=6000")
+    assert (shape, names) == ((6000, 1), ("x1",))
+    footers = 2 * 65_536
+    assert sum(hub.served.values()) - footers < 0.4 * (whole - footers)
+
+
+def test_the_seed_decides_which_rows(asked):
+    one, again, other = (asked("hub:org/large", max_points=500, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one[-1], again[-1])
+    assert (one[-1] != other[-1]).any()
+
+
+def test_splits_configurations_images_and_other_files(asked):
+    assert sum(asked("hub:org/large::split=test,max_points=1000")[1]) == 400
+    assert sum(asked("hub:org/configs:b", max_points=1000)[1]) == 400
+    classes, counts, shape, *_ = asked("hub:org/images", max_points=100, image_size=(4, 4))
+    assert (classes, sum(counts), shape) == (("cat", "dog"), 100, (100, 4, 4))
+    classes, counts, shape, *_ = asked("hub:org/lines", max_points=50)
+    assert (classes, counts, shape) == ((0, 1), [25, 25], (50, 1))
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("hub:org/none::max_points=9", "there is no dataset 'org/none' on the Hub, or it is private"),
+        ("hub:org/gated::max_points=9", "dataset 'org/gated' is given only to who asked for it"),
+        ("hub:org/large", "may be of any size: pass max_points="),
+        ("hub:org/large::max_points=9,split=dev", "has the splits 'train', 'test' and no 'dev'"),
+        ("hub:org/configs::max_points=9", "has the configurations 'a', 'b': name one, as in org/configs:CONFIG"),
+        ("hub:org/configs:c::max_points=9", "has the configurations 'a', 'b'"),
+        ("hub:org/script::max_points=9", "is made by a script, which is not run"),
+        ("hub:org/empty::max_points=9", "has no files that datasets can read"),
+        ("hub:what is this::max_points=9", "is no name of a dataset on the Hub"),
+        ("hub:org/large::max_points=9,label=kind", "kind"),
+    ],
+)
+def test_what_cannot_be_had_is_one_line(asked, source, said):
+    told = asked(source)
+    assert isinstance(told, str), told
+    assert said in told
+    assert len(told.splitlines()) == 1
+
+
+def test_a_folder_of_the_same_name_is_not_taken_for_it(tmp_path, monkeypatch):
+    import sotdd
+
+    (tmp_path / "mnist").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(sotdd.SotddError, match="there is 'mnist' in this folder"):
+        sotdd.open_dataset("hub:mnist", max_points=5)
+
+
+# ------------------------------------------------------------------ catalogs
+
+
+def test_a_catalog_of_the_hub_is_made_resumed_and_searched(hub, run, tmp_path):
+    place = tmp_path / "catalog"
+    names = ["org/large", "org/near", "org/none", "org/bare", "org/far"]
+    code, out, errors = run("catalog", "add-hub", place, *names, "--limit", 1500)
+    assert code == 1, errors
+    assert "added 'org/near'" in out
+    assert "3 added, 0 there already, 2 skipped, of 5 datasets" in out
+    assert "skipped org/none: there is no dataset 'org/none' on the Hub" in errors
+    assert "skipped org/bare: org/bare has the columns 'x' (numbers), of which none is named label" in errors, errors
+    hub.served.clear()
+    code, out, errors = run("catalog", "add-hub", place, *names[:2], "org/far", "--json")
+    assert (code, errors) == (0, "")
+    assert json.loads(out) == {
+        "catalog": str(place), "added": [], "there": ["org/large", "org/near", "org/far"], "skipped": {},
+    }  # fmt: skip
+    assert not hub.served  # what is there is not even looked at
+    code, out, _ = run("catalog", "add-hub", place, "org/large", "--split", "test", "--json")
+    assert json.loads(out)["added"] == ["org/large::split=test"]
+    code, out, _ = run("catalog", "add-hub", place, "org/near", "--overwrite", "--limit", 700, "--json")
+    assert json.loads(out)["added"] == ["org/near"]
+    code, out, _ = run("catalog", "list", place, "--json")
+    listed = {entry["name"]: entry for entry in json.loads(out)["entries"]}
+    assert listed["org/near"]["n_points"] == 700
+    assert listed["org/large"]["metadata"] == {"hub": "org/large", "config": None, "split": "train"}
+    code, out, _ = run("catalog", "search", place, "--entry", "org/near", "--json")
+    assert [hit["name"] for hit in json.loads(out)["hits"]][-1] == "org/far"
+
+
+def test_nothing_that_can_be_used_is_exit_code_2(run, tmp_path):
+    code, out, errors = run("catalog", "add-hub", tmp_path / "catalog", "org/none", "--quiet")
+    assert (code, out) == (2, ""), errors
+    assert len(errors.splitlines()) == 1
+    assert not (tmp_path / "catalog").exists()
+
+
+def test_images_without_pillow_are_one_line(run, tmp_path):
+    arguments = ("catalog", "add-hub", tmp_path / "catalog", "org/images", "--limit", 50, "--quiet")
+    code, _, errors = run(*arguments, without=("PIL", "PIL.Image"))
+    assert code == 2, errors
+    assert "needs PIL.Image, which is not installed" in errors
+    assert "pip install" in errors
+    assert len(errors.splitlines()) == 1, errors
+
+
+def test_a_connection_that_breaks_is_one_line_and_leaves_nothing(hub, run, tmp_path):
+    hub.breaks_after = 0
+    try:
+        code, _, errors = run("catalog", "add-hub", tmp_path / "catalog", "org/large")
+    finally:
+        hub.breaks_after = None
+    assert code == 2, errors
+    assert "cannot read dataset 'org/large' from the Hub" in errors
+    assert len(errors.splitlines()) == 1, errors
+    assert not (tmp_path / "catalog").exists()

@@ -1,0 +1,188 @@
+"""The GitHub Action and the hooks of pre-commit, run as their runners would: on files, by bash and by pre-commit."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}
+BASH = shutil.which("bash")
+# As the runner of GitHub starts it.
+SHELL = ["--noprofile", "--norc", "-eo", "pipefail", "-c"]
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    for name, shift in {"train": 0, "same": 0, "moved day": 3}.items():
+        rows = np.column_stack([rng.normal(shift, 1, size=(150, 2)), rng.integers(2, size=150)])
+        np.savetxt(f"{name}.csv", rows, "%.5f", ",", header="a,b,kind", comments="")
+    Path("broken.csv").write_bytes(b'a,b,kind\n1,2,"open')
+    return tmp_path
+
+
+def filled(text, inputs, outputs):
+    """A text with the values of its expressions put in: the first that is not empty, where there are several."""
+
+    def value(match):
+        names = [name.split(".") for name in match[1].split(" || ")]
+        found = [
+            inputs[path[1]] if path[0] == "inputs" else outputs.get(path[1], {}).get(path[3], "") for path in names
+        ]
+        return next(filter(None, found), "")
+
+    return re.sub(r"\$\{\{ (.*?) \}\}", value, text)
+
+
+def run_action(folder, **given):
+    """All steps one after another: exit code, outputs, what was said, and the summary."""
+    given = {name.replace("_", "-"): value for name, value in given.items()}
+    assert set(given) <= set(ACTION["inputs"])
+    for name, described in ACTION["inputs"].items():
+        assert name in given or not described.get("required"), name
+    inputs = {name: given.get(name, described.get("default", "")) for name, described in ACTION["inputs"].items()}
+    summary, written = folder / "summary", folder / "output"
+    summary.write_text("")
+    around = {**os.environ, "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_OUTPUT": str(written), "NO_COLOR": "1"}
+    around |= {"RUNNER_TEMP": str(folder / "temp"), "GITHUB_ACTION_PATH": str(ROOT)}
+    code, said, outputs = 0, "", {}
+    for step in ACTION["runs"]["steps"]:
+        if "if" in step:
+            name, compared, value = re.fullmatch(r"inputs\.(\w+) (==|!=) '(.*)'", step["if"]).groups()
+            if (inputs[name] == value) != (compared == "=="):
+                continue
+        assert step["shell"] == "bash"
+        own = {key: filled(text, inputs, outputs) for key, text in step.get("env", {}).items()}
+        written.write_text("")
+        done = subprocess.run(
+            [BASH, *SHELL, step["run"]], env={**around, **own}, capture_output=True, text=True, check=False, cwd=folder
+        )
+        outputs[step.get("id", "")] = dict(line.split("=", 1) for line in written.read_text().splitlines())
+        code, said = done.returncode, said + done.stdout + done.stderr
+        if code:
+            break
+    given = {name: filled(described["value"], inputs, outputs) for name, described in ACTION["outputs"].items()}
+    return code, given, said, summary.read_text()
+
+
+@pytest.mark.skipif(BASH is None, reason="this system has no bash")
+def test_the_action_says_passed_drift_or_unknown(data):
+    ours = {"python": sys.executable, "reference": "train.ref", "label": "kind", "report": "gate report.html"}
+    code, outputs, said, summary = run_action(data, batches="same.csv\n", train="train.csv", **ours)
+    assert (code, outputs) == (0, {"verdict": "passed", "report": "gate report.html", "exit-code": "0"}), said
+    assert "train.ref: 150 points in 2 classes" in said
+    assert "<html" in (data / "gate report.html").read_text(encoding="utf-8")
+    assert "sotdd check: passed" in summary
+    Path("gate report.html").unlink()
+    before = Path("train.ref").stat().st_mtime_ns
+    code, outputs, said, summary = run_action(
+        data,
+        batches="same.csv\nmoved day.csv",
+        train="train.csv",
+        log="gate.log",
+        options="--quiet\n--min-points=20\n",
+        **ours,
+    )
+    assert (code, outputs) == (1, {"verdict": "drift", "report": "gate report.html", "exit-code": "1"}), said
+    assert Path("train.ref").stat().st_mtime_ns == before  # it was there already
+    assert "FAILED" in summary
+    assert "moved day.csv" in summary
+    assert len(Path("gate.log").read_text(encoding="utf-8").splitlines()) == 2
+    code, outputs, said, _ = run_action(data, batches="broken.csv", fail_above="0.5", **ours)
+    assert (code, outputs["verdict"], outputs["exit-code"]) == (2, "unknown", "2"), said
+    assert "broken.csv" in said
+
+
+@pytest.mark.skipif(BASH is None, reason="this system has no bash")
+def test_inputs_of_the_action_are_never_run(data):
+    harm = '$(touch harm)"; touch harm; `touch harm`'
+    code, outputs, said, _ = run_action(
+        data, python=sys.executable, reference="train.csv", batches=harm, label=harm, options=harm
+    )
+    assert (code, outputs["verdict"]) == (2, "unknown"), said
+    assert not Path("harm").exists()
+
+
+def test_no_script_of_the_action_holds_an_expression():
+    for step in ACTION["runs"]["steps"]:
+        assert "${{" not in step["run"]
+
+
+@pytest.mark.skipif(BASH is None, reason="this system has no bash")
+def test_the_action_installs_a_package_of_its_own(data, monkeypatch):
+    """A wheel that only says what it was called with stands for ours, which would have to be fetched."""
+    wheel = data / "sotdd-9.9-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("sotdd.py", "import sys\nprint('called with', sys.argv[1:])\n")
+        file.writestr("sotdd-9.9.dist-info/METADATA", "Metadata-Version: 2.1\nName: sotdd\nVersion: 9.9\n")
+        file.writestr("sotdd-9.9.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr("sotdd-9.9.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    code, outputs, said, _ = run_action(data, reference="train.csv", batches="same.csv", package=str(wheel))
+    assert (code, outputs["verdict"]) == (0, "passed"), said
+    assert "called with ['check', '--report', 'sotdd-report.html', '--', 'train.csv', 'same.csv']" in said
+
+
+# ------------------------------------------------------------------ hooks
+
+
+def as_module(entry):
+    """The entry of a hook, by the Python of the tests."""
+    program, *rest = shlex.split(entry)
+    assert program == "sotdd"
+    return [sys.executable, "-m", "sotdd", *rest]
+
+
+def test_entries_of_hooks_are_commands(data):
+    def run(hook, *arguments):
+        return subprocess.run(
+            [*as_module(HOOKS[hook]["entry"]), *arguments], check=False, capture_output=True
+        ).returncode
+
+    assert run("sotdd-reference", "train.csv", "-o", "train.ref", "--label", "kind") == 0
+    assert run("sotdd-check", "train.ref", "same.csv", "moved day.csv") == 1
+    for hook in HOOKS.values():
+        assert re.search(hook["files"], "data/march.csv")
+        assert re.search(hook["files"], "data/march.csv.gz")
+        assert not re.search(hook["files"], "march.csv.py")
+
+
+def test_pre_commit_runs_the_hooks(data):
+    pytest.importorskip("pre_commit", reason="pre-commit is not installed")
+    from pre_commit.clientlib import load_manifest
+
+    assert {hook["id"] for hook in load_manifest(ROOT / ".pre-commit-hooks.yaml")} == set(HOOKS)
+    own = {"language": "system", "additional_dependencies": []}
+    check, make = (
+        {**HOOKS[name], **own, "entry": shlex.join(as_module(HOOKS[name]["entry"]))}
+        for name in ("sotdd-check", "sotdd-reference")
+    )
+    hooks = [{**make, "args": ["train.csv", "-o", "train.ref", "--label", "kind"], "files": "train.csv"}]
+    hooks.append({**check, "args": ["train.ref"], "exclude": "train.csv|broken"})
+    Path(".pre-commit-config.yaml").write_text(yaml.safe_dump({"repos": [{"repo": "local", "hooks": hooks}]}))
+    around = {**os.environ, "PRE_COMMIT_HOME": str(data / "home"), "GIT_CONFIG_GLOBAL": os.devnull}
+
+    def run(*files):
+        call = [sys.executable, "-m", "pre_commit", "run", "--files", *files]
+        return subprocess.run(call, env=around, check=False, capture_output=True, text=True)
+
+    subprocess.run(["git", "init", "-q"], check=True, env=around)
+    subprocess.run(["git", "add", ".pre-commit-config.yaml", "train.csv"], check=True, env=around)
+    assert run("train.csv").returncode == 0
+    assert Path("train.ref").exists()
+    drifted = run("same.csv", "moved day.csv")
+    assert drifted.returncode == 1
+    assert "2 batches: 1 passed, 1 drifted" in drifted.stdout

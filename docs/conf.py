@@ -6,6 +6,8 @@ import sys
 import warnings
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
 import sotdd
 
 HERE = Path(__file__).parent
@@ -53,6 +55,7 @@ python_display_short_literal_types = True
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+ADDED_BY_SKLEARN = ("set_decision_function_request", "set_predict_request")
 
 # ------------------------------------------------------------------ pictures
 
@@ -106,3 +109,8 @@ html_theme_options = {
     "pygments_dark_style": "monokai",
 }
 html_sidebars = {"index": [], "start": [], "inputs": [], "command-line": []}
+
+
+def setup(app: Sphinx) -> None:
+    """Leave out methods that scikit-learn adds to every estimator, whose text points into its own pages."""
+    app.connect("autodoc-skip-member", lambda *seen: True if seen[2] in ADDED_BY_SKLEARN else None)

@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-# Tests run in several processes, which share the cores: threads of torch that wait for each other would take as long again.
-# Products have two, since some tests count them.
+# Tests run in several processes, which share the cores: torch's threads would only wait for each other. Products of
+# matrices have two threads, since some tests count them.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")

@@ -30,6 +30,10 @@ Every run of `python -m benchmarks.core --history` adds a line to `benchmarks/hi
 by `python -m benchmarks.history`. Numbers with × are ratios of one run, and bear comparison; seconds and memory do so
 on one machine only. [Benchmarks](benchmarks.md) has the newest run in full.
 
+The first four runs, up to `df27d20`, were not recorded that way: they were copied from earlier versions of that page.
+Their date and commit are those of the page, so the code that was measured may be a little older, and nobody noted how
+busy the machine was.
+
 ```{eval-rst}
 .. plot:: history.py
    :alt: For every promise that is a ratio, what was measured in each run, as a share of what is promised

@@ -2,13 +2,12 @@
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
-# Tests run in several processes, which share the cores: torch's threads would only wait for each other. Products of
-# matrices have two threads, since some tests count them.
+# Tests run in several processes, which share the cores: torch's threads must not keep one busy while they wait.
 if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numpy as np
 import pytest
@@ -22,6 +21,18 @@ settings.register_profile("sotdd", derandomize="SOTDD_FUZZ" not in os.environ, d
 settings.load_profile("sotdd")
 
 FIXTURES = Path(__file__).parent / "fixtures"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test with many cases, `@pytest.mark.first(n)` leaves all but the first n to the slow run."""
+    seen = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("first"):
+            name = item.nodeid.partition("[")[0]
+            seen[name] += 1
+            if seen[name] > mark.args[0]:
+                item.add_marker("slow")
 
 
 @pytest.fixture

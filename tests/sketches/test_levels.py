@@ -81,6 +81,7 @@ def test_parts_are_finer_towards_both_ends_and_nested():
     )
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
 @pytest.mark.parametrize("levels", LEVELS)
 def test_functions_are_compared_as_they_are(rng, levels, p):

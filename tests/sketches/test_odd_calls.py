@@ -167,6 +167,7 @@ LITTLE = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory as Linux has them")
 def test_little_memory_is_one_line(tmp_path):
     pytest.importorskip("lancedb")

@@ -60,6 +60,7 @@ def test_a_distance_of_sketches_is_that_of_the_data(rng, kind):
     assert plain == pytest.approx(sotdd.distance(a, b, projections=projections, estimator="plain").value, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_error_is_that_of_distances(rng, kind):
     """At most 1.3 times, over seeds, with a quarter of the usual quantiles and projections."""
     a, b = kind(rng), kind(rng, 0.5)
@@ -212,6 +213,7 @@ def test_sketches_of_older_versions_stay_plain(rng, tmp_path):
 # ------------------------------------------------------------------ noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streamed", [False, True])
 def test_two_samples_of_one_source_are_rarely_beyond_noise(streamed):
     """About one in twenty: 2 in 40 are expected, and 8 or more happen once in a thousand times."""

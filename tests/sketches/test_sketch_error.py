@@ -58,6 +58,7 @@ def sketched(data, projections, way, n_quantiles):
     return (builder.add(*data) if isinstance(data, tuple) else builder.add(data)).finish()
 
 
+@pytest.mark.first(8)
 @pytest.mark.parametrize("label", ["moments", "quantiles"])
 @pytest.mark.parametrize(
     "ways", [("whole", "whole"), ("stream", "stream"), ("stream", "whole"), ("two passes", "stream")]

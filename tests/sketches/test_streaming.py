@@ -74,6 +74,7 @@ def tailed(kind, rng, n=20_000, d=3):
     return x, labels
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("label", ["moments", "quantiles"])
 @pytest.mark.parametrize("d", [1, 3])
 @pytest.mark.parametrize("kind", ["one outlier", "fifty outliers", "cauchy", "lognormal", "counts"])

@@ -34,6 +34,7 @@ def test_data_are_sketched_through_the_catalog(catalog, rng, projections):
     assert (first.name, first.distance.value) == ("data", 0)
 
 
+@pytest.mark.slow
 def test_long_sketches_are_searched_by_projected_vectors(tmp_path, rng):
     """Clusters of datasets, so that the nearest are told apart, and vectors of 1,024 instead of 8,192 numbers."""
     centres = rng.normal(size=(40, 4))

@@ -95,6 +95,7 @@ def test_a_worker_with_one_thread_uses_one_core(processes):
     assert set(processes.run(threads).values()) == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("passes", [1, 2])
 def test_a_worker_that_is_killed_costs_a_retry(
     processes, projections, batches, streamed, passes, tmp_path, monkeypatch

@@ -123,6 +123,7 @@ def test_a_worker_that_comes_late_is_waited_for(tmp_path, batches, projections):
     assert made.n_points == 1200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 3])
 def test_a_scheduler_that_is_lost_is_one_line(tmp_path, batches, projections, after):
     """It is killed before anything was computed, or in the middle of it."""

@@ -38,14 +38,17 @@ def test_every_parameter_has_a_pool():
 
 
 def test_every_name_of_the_reference_is_called():
-    """docs/api.rst lists what is public; protocols and the error itself have nothing to call."""
+    """docs/api.rst lists what is public; protocols and the error itself have nothing to call.
+
+    What is for another library raises that library's errors, and is left to the tests of integrations.
+    """
     text = (TESTS.parent / "docs" / "api.rst").read_text(encoding="utf-8")
     listed = set(re.findall(r"^   ([\w.]+)$", text, re.MULTILINE))
     assert len(listed) > 50
     called = {target.name for target in surface.targets()}
     called |= {name.partition(".")[0] for name in called} | surface.RESULTS
     protocols = {"DirectionLaw", "LabelLaw", "MomentLaw", "ClassSummary", "PointMap"}
-    for name in listed - {"SotddError"}:
+    for name in {name for name in listed if not name.startswith("integrations.")} - {"SotddError"}:
         short = name.removeprefix("projections.")
         assert short in called or short.removeprefix("peers.") in called or short in protocols, name
 

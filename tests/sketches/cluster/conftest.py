@@ -24,12 +24,17 @@ def threads():
 
 @pytest.fixture(scope="module")
 def processes():
-    """Two workers in processes of their own."""
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as made,
-        Client(made, set_as_default=False) as client,
-    ):
-        yield client
+    """Two workers in processes of their own, with as many threads as Dask gives them, whatever the tests have."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+            environment.delenv(name, raising=False)
+        with (
+            LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+            ) as made,
+            Client(made, set_as_default=False) as client,
+        ):
+            yield client
 
 
 @pytest.fixture(scope="module")

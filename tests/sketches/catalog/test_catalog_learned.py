@@ -17,6 +17,7 @@ from sotdd.sketches.catalog import learned, search
 from sotdd.sketches.catalog.recipe import CatalogRecipe
 
 pytest.importorskip("lancedb")
+pytestmark = pytest.mark.slow  # a catalog that is large enough to learn from takes a while
 
 ENTRIES, FEW, FAMILIES = 2000, 300, 80
 
@@ -84,7 +85,6 @@ def is_searched_in_memory(catalog):
     return catalog._learning.resident(catalog._snapshot(), catalog._settled()) is not None
 
 
-@pytest.mark.slow
 def test_the_nearest_are_those_of_brute_force(tmp_path, many, through):
     catalog = sotdd.Catalog(tmp_path / "catalog")
     catalog.add_many(many)
@@ -127,7 +127,6 @@ def test_conditions_and_large_k(catalog, made, through):
     assert (stopped.compared, len(stopped)) == (4, 3)
 
 
-@pytest.mark.slow
 def test_what_changes_after_learning_is_found(catalog, made, through):
     """One by one, many at once, renamed, replaced and removed, before and after the codes follow."""
     queries = asked(through, 4, rank=1)
@@ -162,7 +161,6 @@ def test_what_changes_after_learning_is_found(catalog, made, through):
             assert list(catalog.nearest(query).names) == exact(query, now)
 
 
-@pytest.mark.slow
 def test_single_additions_get_their_codes_after_a_while(catalog, through):
     for i in range(64):
         catalog.add(f"late {i}", sotdd.sketch(table(i, 7), through, n_quantiles=32))
@@ -170,7 +168,6 @@ def test_single_additions_get_their_codes_after_a_while(catalog, through):
     assert len(of_all.made_here.vectors) < 64
 
 
-@pytest.mark.slow
 def test_a_basis_is_found_anew_once_the_catalog_has_grown(tmp_path, many):
     catalog, names = sotdd.Catalog(tmp_path / "catalog"), list(many)
     catalog.add_many({name: many[name] for name in names[: FEW - 1]})
@@ -211,7 +208,6 @@ LAWS = {
 }
 
 
-@pytest.mark.first(3)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("n_quantiles", [24, 384])
 def test_codes_bound_distances_whatever_the_basis(rng, law, n_quantiles):
@@ -303,7 +299,6 @@ def tidying(place, times):
     )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_a_process_killed_while_it_learns_loses_nothing(catalog, made, through, rng):
     queries = asked(through, 3)
     for _ in range(3):
@@ -320,7 +315,6 @@ def test_a_process_killed_while_it_learns_loses_nothing(catalog, made, through, 
     assert len(catalog) == FEW
 
 
-@pytest.mark.slow
 def test_adding_and_searching_while_another_process_learns(catalog, made, through):
     one, now = tidying(catalog.path, 3), dict(made)
     one.stdout.readline()

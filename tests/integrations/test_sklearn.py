@@ -28,6 +28,7 @@ INAPPLICABLE = {
 
 
 @pytest.mark.filterwarnings("default")  # scikit-learn's checks warn on purpose
+@pytest.mark.slow
 def test_it_passes_the_checks_of_scikit_learn():
     results = check_estimator(
         DriftDetector(n_permutations=19, n_projections=16), expected_failed_checks=INAPPLICABLE, on_skip=None

@@ -171,6 +171,7 @@ def in_a_process(rank, address, projections, results):
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_answer_of_one(alone, tmp_path):
     """The first has no synthetic batches at all, and still there is no waiting for each other without end."""
     context = torch.multiprocessing.get_context("spawn")

@@ -14,6 +14,8 @@ import pytest
 
 yaml = pytest.importorskip("yaml")
 
+pytestmark = pytest.mark.slow  # environments and command lines, one after another
+
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}

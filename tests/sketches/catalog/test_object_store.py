@@ -16,6 +16,7 @@ import pytest
 import sotdd
 
 pytest.importorskip("lancedb")
+pytestmark = pytest.mark.slow  # a server, and writers in processes of their own
 for needed in ("moto", "flask", "flask_cors"):
     pytest.importorskip(needed, reason="the local object store needs moto[s3], flask and flask-cors")
 

@@ -135,6 +135,7 @@ def test_the_seed_decides_which_rows(asked):
     assert (one[-1] != other[-1]).any()
 
 
+@pytest.mark.slow
 def test_splits_configurations_images_and_other_files(asked):
     assert sum(asked("hub:org/large::split=test,max_points=1000")[1]) == 400
     assert sum(asked("hub:org/configs:b", max_points=1000)[1]) == 400
@@ -178,6 +179,7 @@ def test_a_folder_of_the_same_name_is_not_taken_for_it(tmp_path, monkeypatch):
 # ------------------------------------------------------------------ catalogs
 
 
+@pytest.mark.slow
 def test_a_catalog_of_the_hub_is_made_resumed_and_searched(hub, run, tmp_path):
     place = tmp_path / "catalog"
     names = ["org/large", "org/near", "org/none", "org/bare", "org/far"]

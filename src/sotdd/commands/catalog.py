@@ -46,9 +46,7 @@ Where = Annotated[
     ),
 )
 def add_command(
-    path: Annotated[
-        str, typer.Argument(metavar="CATALOG", help="The folder of the catalog; created if there is none.")
-    ],
+    path: o.NewCatalog,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new entry.")],
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)],
     meta: Annotated[

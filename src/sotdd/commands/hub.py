@@ -24,9 +24,7 @@ EXAMPLES = o.examples(
 
 
 def add_hub_command(
-    path: Annotated[
-        str, typer.Argument(metavar="CATALOG", help="The folder of the catalog; created if there is none.")
-    ],
+    path: o.NewCatalog,
     names: Annotated[
         list[str],
         typer.Argument(

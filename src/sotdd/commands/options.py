@@ -42,6 +42,9 @@ Features = Annotated[
         help="Array or column that holds the features, in every source; several columns as a+b, or a pattern: 'x_*'.",
     ),
 ]
+NewCatalog = Annotated[
+    str, typer.Argument(metavar="CATALOG", help="The folder of the catalog, or its URL; created if there is none.")
+]
 Label = Annotated[
     str | None,
     _option(_READING, help="Array or column that holds the labels, in every source; '' puts all points in one class."),

@@ -173,3 +173,8 @@ def test_quotes_are_followed_across_every_cut(rng):
             except SotddError as error:
                 found = int(re.search(r"line (\d+)", str(error))[1])
             assert found == following(text), (text, size)
+
+
+def test_a_header_without_rows_is_told_as_such(folder):
+    folder.joinpath("h.csv").write_text("age,income,label\n")
+    assert "'age' (empty), 'income' (empty)" in refusal("h.csv::label=label")

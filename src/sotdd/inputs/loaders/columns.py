@@ -133,10 +133,10 @@ class _Choice:
             self.features = [column for column, why in self.left_out.items() if why == ID]
             self.left_out = {column: why for column, why in self.left_out.items() if why != ID}
         if not self.features:
+            why = {column: self.left_out.get(column, self._kinds[column]) for column in self._wanted}
             raise SotddError(
-                f"{self._name} has no column of numbers for features, only "
-                f"{_listed({column: self._kinds[column] for column in self._wanted})}: expected columns of numbers, or "
-                "pass one_hot=20 for categories, dates=True for dates, or encoder= for a text."
+                f"{self._name} has no column of numbers for features, only {_listed(why)}: expected columns of "
+                "numbers, or pass one_hot=20 for categories, dates=True for dates, or encoder= for a text."
             )
         dates = tuple(column for column in self.features if self._kinds[column] == "date")
         return Columns(
@@ -275,7 +275,7 @@ def is_index(column: str) -> bool:
     return column.startswith(_INDEX)
 
 
-def _listed(kinds: Mapping[str, Kind]) -> str:
+def _listed(kinds: Mapping[str, str]) -> str:
     shown = [f"{column!r} ({kind})" for column, kind in list(kinds.items())[:_SHOWN]]
     more = len(kinds) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "") or "none"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from sotdd.basics.checks import described, first_line
-from sotdd.basics.drafts import draft_name, drafted
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import quoted
 
@@ -28,21 +28,29 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
     ...     path.read_bytes(), [file.name for file in pathlib.Path(folder).iterdir()]
     (b'123', ['numbers'])
     """
-    with _writing(path) as target, drafted(target) as (file, draft):
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-        if os.name == "nt":
-            file.close()  # Windows moves no open file; elsewhere the lock is kept until the draft has its name
-        draft.replace(target)
+    with _writing(path) as target:
+        draft = _name_draft(target)
+        try:
+            with draft.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def refuse_unwritable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that cannot be written to, before doing the work whose result goes there."""
     with _writing(path) as target:
-        draft = target.with_name(draft_name())
+        draft = _name_draft(target)
         draft.touch(exist_ok=False)
         draft.unlink(missing_ok=True)
+
+
+def _name_draft(target: Path) -> Path:
+    """A new name beside a file, however long the name of the file is."""
+    return target.with_name(f".sotdd-{secrets.token_hex(8)}.part")
 
 
 def read_whole(path: str | os.PathLike[str], expected: str) -> bytes:

@@ -15,8 +15,8 @@ import sotdd
 ROOT = Path(__file__).parents[2]
 SHIPPED = {
     "sotdd/py.typed",
-    "sotdd/commands/demonstration/digits.npz",
-    "sotdd/commands/demonstration/LICENSE-digits.txt",
+    "sotdd/demo/digits.npz",
+    "sotdd/demo/LICENSE-digits.txt",
     *(f"sotdd/pictures/page_parts/{name}" for name in ("page.html", "page.css", "page.js", "charts.js")),
 }
 

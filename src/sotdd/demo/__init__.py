@@ -1,4 +1,4 @@
-"""The demonstration: handwritten digits, variants of them, and stripes. Public as `sotdd.demo`."""
+"""The datasets of the demonstration: handwritten digits, variants of them, and stripes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from sotdd.basics.checks import check_seed, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import with_error
 from sotdd.results.matrix import DistanceMatrix
+
+__all__ = ["STORY", "datasets", "digits", "reading"]
 
 _Labelled = tuple[NDArray[Any], NDArray[Any]]
 

@@ -8,11 +8,11 @@ from itertools import pairwise as neighbours
 
 import numpy as np
 from numpy.typing import NDArray
+from sotdd.engines.cpu.row_sort import sort_rows
 
 import sotdd
 from benchmarks.label_pairs import Subset, halves, real_pairs, transfer_pairs
 from sotdd.engines.cpu import engine as cpu
-from sotdd.engines.cpu.row_sort import sort_rows
 from sotdd.kernels.rows import shift_rows, transport_rows
 from sotdd.peers.features_only import FeaturesOnly
 from sotdd.projections import LabelLaw

@@ -5,10 +5,10 @@ from itertools import pairwise as neighbours
 import numpy as np
 import pytest
 import torch
+from sotdd.engines.cpu.class_terms import sort_classes
 
 import reference
 import sotdd
-from sotdd.engines.cpu.class_terms import sort_classes
 from sotdd.engines.cpu.engine import CpuEngine, class_terms
 from sotdd.engines.torch.engine import TorchEngine
 from sotdd.projections import Directions, Quantiles, bin_means

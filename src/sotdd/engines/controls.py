@@ -141,7 +141,7 @@ class Plan:
         if isinstance(terms, Polynomials):
             degree = min(_HIGHEST_DEGREE, max(_LOWEST_DEGREE, terms.coefficients.shape[1] - 1))
         label, tilt = isinstance(terms, Polynomials), projections.tilt
-        dimensions = None if tilt is None else tilt.ambient or projections.n_features
+        dimensions = None if tilt is None else projections.n_features
         return cls(-(-degree // 4) * 4 if label or tilt is not None else 0, label, dimensions)
 
 

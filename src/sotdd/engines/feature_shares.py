@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sotdd.basics.streams import Stream, generator
 from sotdd.engines.cpu.workers import Workers
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.orthogonal import Orthogonal
+from sotdd.projections.directions import Orthogonal
 from sotdd.projections.scaler import Scaler
 
 Doubles = NDArray[np.float64]
@@ -75,7 +75,7 @@ class FeaturePool:
     @classmethod
     def of(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers) -> FeaturePool:
         """Scale a random sample of each dataset, or all of it where it is small."""
-        from sotdd.engines.cpu.engine import scaled
+        from sotdd.engines.cpu.verbs import scaled
 
         rows = [_sampled(data, generator(seed, Stream.FEATURE_ROWS, number)) for number, data in enumerate(datasets)]
         summary = np.stack([_summary(part) for part in rows])

@@ -11,9 +11,11 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import Block
+from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
@@ -200,3 +202,34 @@ class Engine(Protocol):
 
     def collect(self, parts: Sequence[Any]) -> NDArray[np.float64]:
         """Put what one of these gave for one chunk after another together, as an array."""
+
+
+# ------------------------------------------------------------------ why a projection came out unusable
+
+# Class terms must fit float32 with room for the feature that is added.
+LARGEST_TERM = 1e38
+
+
+def too_large(name: str, projection: int) -> SotddError:
+    """Features that float32 products cannot hold."""
+    return OutOfRange(
+        f"features of dataset {name!r} are too large for float32 products (projection {projection:,} is not finite): "
+        "divide the features by their spread, or use scale='pooled'."
+    )
+
+
+def unusable_term(name: str, largest: float, terms: LabelTerms, line: int, projection: int) -> SotddError:
+    """A label term that is not finite or too large, at ``line`` of ``terms``; ``largest`` is the largest |t|."""
+    if not np.isfinite(largest) or isinstance(terms, Quantiles):  # quantiles are means of values: these are at fault
+        return too_large(name, projection)
+    if isinstance(terms, Summaries):
+        return SotddError(
+            f"the label law's summary of dataset {name!r} is not finite in projection {projection:,}: check its "
+            "summary function."
+        )
+    order = int(terms.degrees[line])
+    return OutOfRange(
+        f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "
+        f"(projection {projection:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
+        "moments=sotdd.UniformOrders(4)."
+    )

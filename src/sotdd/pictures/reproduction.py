@@ -60,9 +60,8 @@ def _fitted(projections: Projections) -> list[str]:
     }
     if not tilted:
         settings["directions"] = code_of(laws.directions)
-    elif laws.directions.ambient is not None or laws.directions.structured:  # type: ignore[attr-defined]  # tilted
-        law = "Hadamard" if laws.directions.structured else "Sphere"  # type: ignore[attr-defined]
-        settings["directions"] = f"sotdd.{law}({laws.directions.ambient or ''})"  # type: ignore[attr-defined]
+    elif laws.directions.structured:  # type: ignore[attr-defined]  # tilted
+        settings["directions"] = "sotdd.Hadamard()"
     if not laws.shared_directions:
         settings["shared_directions"] = "False"
     if projections.scaler is None:

@@ -11,13 +11,10 @@ import numpy as np
 
 from sotdd.basics.checks import check_count, check_flag, check_law, check_seed, described
 from sotdd.basics.errors import SotddError, UnknownSetting
-from sotdd.basics.renamed import renamed
 from sotdd.inputs.data import LabelledData, same_features
-from sotdd.projections.class_quantiles import ClassQuantiles
-from sotdd.projections.directions import DirectionLaw, Sphere, Tilted
+from sotdd.projections.directions import DirectionLaw, Hadamard, Sphere, Tilted
 from sotdd.projections.draws import Laws
-from sotdd.projections.hadamard import Hadamard
-from sotdd.projections.labels import LabelLaw
+from sotdd.projections.labels import ClassQuantiles, LabelLaw
 from sotdd.projections.moments import CUT, MomentLaw, Moments, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale, scaler_for
@@ -81,12 +78,11 @@ class Drawing:
 
     def but(self, settings: Mapping[str, Any]) -> Drawing:
         """These settings, but for those that a caller gave."""
-        known = renamed(settings, "label", "label_law") if "label" in settings else dict(settings)
         names = {field.name for field in fields(self)}
-        unknown = [name for name in known if name not in names]
+        unknown = [name for name in settings if name not in names]
         if unknown:
             raise UnknownSetting(f"s-OTDD has no setting {', '.join(unknown)}: check the spelling, or name a method.")
-        return replace(self, **known)
+        return replace(self, **settings)
 
     def fit(self, data: Sequence[LabelledData], *, tilt: bool = False) -> Projections:
         """Draw projections for these datasets, which the scaler is learnt from."""

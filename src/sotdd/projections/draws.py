@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.kept import kept_property
 from sotdd.basics.streams import Stream, generator
-from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, Tilted, checked_draw
-from sotdd.projections.hadamard import Hadamard
+from sotdd.projections.directions import DirectionLaw, Directions, Drawn, Hadamard, PointMap, Tilted, checked_draw
 from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms
 from sotdd.projections.moments import Moments, Polynomials, drawn_from_each, moment_terms
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size

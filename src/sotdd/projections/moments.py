@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar, Protocol, Self, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from sotdd.basics.checks import as_array, check_count, check_draw, check_law, ch
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.projections.directions import unit_rows
-from sotdd.projections.restorable import Settings, restored_law
 
 # Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials
 # beyond float64.
@@ -58,7 +57,6 @@ class ZeroTruncatedPoisson:
     [[1, 3], [3, 4]]
     """
 
-    law: ClassVar[str] = "zero-truncated Poisson"
     rates: Sequence[float] | None = None
     max_order: int | None = None
 
@@ -80,12 +78,7 @@ class ZeroTruncatedPoisson:
         """Name the law, its rates, and its highest order where there is one."""
         check_count(n_moments, "n_moments")
         highest = {} if self.max_order is None else {"max_order": int(self.max_order)}
-        return {"law": self.law, "rates": list(self._rates(n_moments)), **highest}
-
-    @classmethod
-    def restore(cls, settings: Settings) -> Self:
-        """Make the law again from its description."""
-        return cls(settings["rates"], settings.get("max_order"))
+        return {"law": "zero-truncated Poisson", "rates": list(self._rates(n_moments)), **highest}
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
@@ -135,7 +128,6 @@ class UniformOrders:
     [[1, 2, 4]]
     """
 
-    law: ClassVar[str] = "uniform orders"
     max_order: int
 
     def __post_init__(self) -> None:
@@ -145,12 +137,7 @@ class UniformOrders:
     def describe(self, n_moments: int) -> Mapping[str, object]:
         """Name the law, its highest order, and how many are drawn."""
         count = check_count(n_moments, "n_moments")
-        return {"law": self.law, "max_order": int(self.max_order), "n_moments": count}
-
-    @classmethod
-    def restore(cls, settings: Settings) -> Self:
-        """Make the law again from its description."""
-        return cls(settings["max_order"])
+        return {"law": "uniform orders", "max_order": int(self.max_order), "n_moments": count}
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Cut the unit interval into equal parts."""
@@ -167,12 +154,6 @@ def _checked_uniforms(uniforms: object) -> NDArray[np.float64]:
     if not ((numbers >= 0) & (numbers < 1)).all():
         raise SotddError("uniforms hold numbers that are not uniform on [0, 1): expected at least 0 and below 1.")
     return numbers.astype(np.float64)
-
-
-def restored_orders(settings: Settings) -> MomentLaw:
-    """The law of orders with this description."""
-    law: MomentLaw = restored_law(settings, ZeroTruncatedPoisson, UniformOrders)
-    return law
 
 
 # ------------------------------------------------------------------ what they make
@@ -280,7 +261,6 @@ class Moments:
     (2,)
     """
 
-    law: ClassVar[str] = "moments"
     n_moments: int = 5
     orders: MomentLaw = field(default_factory=ZeroTruncatedPoisson)
     cut: float | None = CUT
@@ -300,16 +280,11 @@ class Moments:
     def describe(self) -> Mapping[str, object]:
         """Name the law, and the law of its orders."""
         return {
-            "law": self.law,
+            "law": "moments",
             "n_moments": int(self.n_moments),
             "orders": dict(self.orders.describe(self.n_moments)),
             "cut": self.cut,
         }
-
-    @classmethod
-    def restore(cls, settings: Settings) -> Self:
-        """Make the law again from its description."""
-        return cls(settings["n_moments"], restored_orders(settings["orders"]), settings.get("cut"))
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
         """Draw ψ uniform on the sphere and the orders λ."""

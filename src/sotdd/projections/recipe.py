@@ -19,9 +19,8 @@ from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.column_names import Names, in_order
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.projections.directions import Directions, Drawn, Sphere, Tilted
+from sotdd.projections.directions import Directions, Drawn, Hadamard, Sphere, Tilted
 from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source
-from sotdd.projections.hadamard import Hadamard
 from sotdd.projections.moments import check_orders
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
@@ -250,8 +249,8 @@ class Projections:
         laws = self.source
         if not isinstance(laws, Laws) or not isinstance(laws.directions, Tilted):
             return self
-        law = Hadamard if laws.directions.structured else Sphere
-        return replace(self, source=replace(laws, directions=law(laws.directions.ambient)))
+        law = Hadamard() if laws.directions.structured else Sphere()
+        return replace(self, source=replace(laws, directions=law))
 
     def recipe(self) -> dict[str, object]:
         """Every setting in JSON values."""

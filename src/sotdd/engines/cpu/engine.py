@@ -18,14 +18,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError
-from sotdd.engines.cpu.class_terms import other_terms, sort_classes
-from sotdd.engines.cpu.row_sort import sort_rows
 from sotdd.engines.cpu.sparse import multiplies_stored, project_stored, sums_of_stored
 from sotdd.engines.cpu.splits import FeatureProjections, Pool, split_costs
+from sotdd.engines.cpu.verbs import Doubles, Rows, class_terms, group, project, scaled, sort_classes, sort_rows
 from sotdd.engines.cpu.workers import Workers
-from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
-from sotdd.engines.protocol import ClassMoments, PointSums, View
+from sotdd.engines.protocol import LARGEST_TERM, ClassMoments, PointSums, View, too_large, unusable_term
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
@@ -38,10 +35,6 @@ from sotdd.projections.labels import LabelTerms
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.projections.turns import TurnedDirections
-
-Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
-Doubles = NDArray[np.float64]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -87,8 +80,6 @@ class CpuEngine:
     """
 
     def __init__(self, threads: int | None = None, chunk: int | None = None) -> None:
-        if chunk is not None and (chunk < BLOCK or chunk % BLOCK):
-            raise SotddError(f"chunk is {chunk!r}: expected a multiple of {BLOCK}.")
         self._chunk = chunk
         self._workers = Workers(threads)
 
@@ -224,7 +215,7 @@ class CpuEngine:
 
     def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
-        return split_costs(pool, splits, orders, self._workers, class_terms)
+        return split_costs(pool, splits, orders, self._workers)
 
     def ends(self, rows: Rows) -> Doubles:
         """The smallest and the largest value (B, 2) of each sorted row."""
@@ -347,32 +338,6 @@ def _point_sums(
     return PointSums(lengths, total, between)
 
 
-def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
-    """Points (m, d) as float32, centred and scaled."""
-    if scaler is not None:
-        result = np.empty(rows.shape, np.float32)
-        kernels.standardise(rows, scaler.centre, scaler.inverse, result)
-        return result
-    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
-        result = rows.astype(np.float32, copy=False)
-    if result is not rows and rows.any() and not result.any():
-        raise SotddError(f"features of dataset {name!r} are too small for float32 products: use scale='pooled'.")
-    return result
-
-
-def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
-    """Write the feature projections (B, m) of points (m, d)."""
-    with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
-        if isinstance(drawn, TurnedDirections):
-            drawn.write(features, out)
-            return
-        if not isinstance(drawn, Directions):
-            out[...] = drawn(features)
-            return
-        for start in range(0, len(out), tile):
-            np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
-
-
 def label_draws(drawn: Polynomials, more: Polynomials) -> tuple[Doubles, Doubles]:
     """Weights (B, 1 + J) and coefficients (B, 1 + J, D) of label terms, and of J further draws for each."""
     count = len(drawn.weights)
@@ -382,31 +347,6 @@ def label_draws(drawn: Polynomials, more: Polynomials) -> tuple[Doubles, Doubles
     coefficients[:, 0, : drawn.coefficients.shape[1]] = drawn.coefficients
     coefficients[:, 1:, : more.coefficients.shape[1]] = more.coefficients.reshape(count, weights.shape[1] - 1, -1)
     return weights, coefficients
-
-
-def group(rows: Rows, position: NDArray[np.integer] | None, drawn: Drawn) -> None:
-    """Clamp values where the directions ask for it, and bring the points of each class together."""
-    if isinstance(drawn, Directions) and drawn.clamp is not None:
-        kernels.clamp_rows(rows, drawn.clamp)
-    if position is not None:
-        kernels.group_rows(rows, position)
-
-
-def class_sums(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
-    """Sums (B, C) of each row's polynomial over each class; they add up over parts of a dataset."""
-    sums = np.empty((len(rows), len(offsets) - 1))
-    kernels.class_sums(rows, offsets, terms.coefficients, terms.degrees, terms.limit, sums)
-    return sums
-
-
-def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Doubles:
-    """The label term (B, C) of every class in every projection; may reorder the values within a class."""
-    if isinstance(terms, Polynomials):
-        return class_sums(rows, offsets, terms) / np.diff(offsets)
-    return other_terms(rows, offsets, terms)
-
-
-# ------------------------------------------------------------------ parts of a chunk
 
 
 def _laid_out(data: LabelledData, chunk: int, degree: int, projections: Projections) -> _Layout:

@@ -1,4 +1,4 @@
-"""What travels to a torch device: projections as they are drawn, and points, scaled and grouped by class."""
+"""What travels to a torch device, projections as drawn and points scaled and grouped by class, and what fits there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from sotdd.engines.protocol import PointSums
-from sotdd.engines.torch import memory, turns, verbs
+from sotdd.engines.torch import turns, verbs
 from sotdd.engines.torch.verbs import Affine, Along, Layout
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.draws import Block
+from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.labels import Summaries
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.scaler import Scaler
@@ -28,6 +28,17 @@ _BLOCKS_AT_ONCE = 4
 # Up to this many classes are summed by a product.
 _FEW_CLASSES = 64
 _TORCH_TYPES = {np.float32: torch.float32, np.float64: torch.float64, np.int64: torch.int64}
+
+# Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
+_RESIDENT_SHARE = 0.4
+_CHUNK_SHARE = 0.5
+# On the processor the engine takes this much memory for a chunk.
+_HOST_BYTES = 256 << 20
+# Bytes per value of the dataset at work: projections, their sort, and the indices that torch sorts along.
+_WORK_BYTES = 24
+_LARGEST_CHUNK = 32 * BLOCK
+# Directions that are drawn ahead may take this much of the processor's memory.
+_DRAWN_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +125,7 @@ def scaled_points(data: LabelledData, block: slice, affine: Affine, device: torc
 
 def laid_out(datasets: Sequence[LabelledData], scaler: Scaler | None, device: torch.device) -> list[Layout]:
     """The datasets' classes on the device, and their points too where all of them fit."""
-    stays, affine = memory.can_stay(datasets, device), _uploaded_scaler(scaler, device)
+    stays, affine = can_stay(datasets, device), _uploaded_scaler(scaler, device)
     return [_layout(data, affine, device, stays) for data in datasets]
 
 
@@ -130,7 +141,7 @@ def _layout(data: LabelledData, affine: Affine, device: torch.device, stays: boo
                 points = torch.empty_like(points).index_copy_(0, position, points)
             return Layout(data, offsets, edges, codes, None, points, grouped_at, affine)
         except torch.OutOfMemoryError:
-            memory.give_back(device)
+            give_back(device)
     return Layout(data, offsets, edges, codes, position, None, grouped_at, affine)
 
 
@@ -163,3 +174,39 @@ def point_sums(layout: Layout, device: torch.device) -> PointSums:
         between += (by_class.square().sum(dim=1) / counts).sum()
     host = torch.cat([lengths, between[None], total]).cpu().numpy()  # at once: every copy is waited for
     return PointSums(host[:3], host[4:], float(host[3]))
+
+
+# ------------------------------------------------------------------ memory
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that a chunk may take, what torch holds without using it included."""
+    if device.type != "cuda":
+        return _HOST_BYTES
+    free, _ = torch.cuda.mem_get_info(device)
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(free) + int(unused)
+
+
+def fitting_chunk(datasets: Sequence[LabelledData], device: torch.device, turn_size: int | None = None) -> int:
+    """How many projections of all datasets fit in memory at a time: a multiple of 64, or a power of two of a turn."""
+    sizes = [data.n_points for data in datasets]
+    per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
+    fitting = int(_CHUNK_SHARE * free_bytes(device)) // per_projection
+    if turn_size is not None:  # projections of a turn share most of their work
+        largest = max(_LARGEST_CHUNK, turn_size)
+        return min(largest, 1 << max(BLOCK, fitting).bit_length() - 1)
+    fitting = min(fitting, _DRAWN_BYTES // (3 * 4 * datasets[0].n_features))
+    return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
+
+
+def can_stay(datasets: Sequence[LabelledData], device: torch.device) -> bool:
+    """Whether the points of all datasets fit on the device for the whole comparison."""
+    needed = 4 * sum(data.n_points * data.n_features for data in datasets)
+    return device.type == "cuda" and 2 * needed <= _RESIDENT_SHARE * free_bytes(device)
+
+
+def give_back(device: torch.device) -> None:
+    """Give memory that torch holds without using it back to the device."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

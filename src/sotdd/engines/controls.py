@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sotdd.basics.kept import kept_property
 from sotdd.engines.protocol import Engine, PointSums, View
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.draws import BLOCK, Later, Laws
+from sotdd.projections.draws import BLOCK, Laws
 from sotdd.projections.labels import LabelTerms
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
@@ -132,8 +132,7 @@ class Plan:
     @classmethod
     def of(cls, projections: Projections) -> Plan:
         """Draw from the laws, and see."""
-        source = projections.source
-        laws = source.source if isinstance(source, Later) else source
+        laws = projections.source
         if not isinstance(laws, Laws) or not laws.shared_directions:
             return cls(0, False, None)
         terms = laws.more_terms(0, 1, DRAWS * BLOCK)
@@ -232,7 +231,7 @@ class Controls:
     def _begin(self, first: int, last: int, engine: Engine) -> None:
         """Begin to draw these portions, of as many blocks as the engine takes together, where they are wanted."""
         source, together = self.projections.source, engine.drawn_together
-        assert isinstance(source, (Laws, Later))
+        assert isinstance(source, Laws)
         blocks = -(-self.projections.n_projections // BLOCK)
 
         def more(portion: int) -> LabelTerms:

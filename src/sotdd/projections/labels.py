@@ -155,6 +155,9 @@ def join_terms(parts: Sequence[LabelTerms]) -> LabelTerms:
     """Put the terms of consecutive blocks together, which must be of one kind."""
     if len(parts) == 1:
         return parts[0]
+    polynomials = [part for part in parts if isinstance(part, Polynomials)]
+    if len(polynomials) == len(parts) and len({part.cut for part in polynomials}) == 1:
+        return Polynomials.joined(polynomials)
     quantiles = [part for part in parts if isinstance(part, Quantiles)]
     summaries = [part for part in parts if isinstance(part, Summaries)]
     same_summary = len(summaries) == len(parts) and all(part.summary == summaries[0].summary for part in summaries)

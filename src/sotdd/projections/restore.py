@@ -8,7 +8,7 @@ from typing import Any
 from sotdd.basics.errors import SotddError
 from sotdd.projections.convolution import Convolution
 from sotdd.projections.directions import DirectionLaw, Hadamard, Orthogonal, Sphere, Tilted
-from sotdd.projections.draws import Later, Laws
+from sotdd.projections.draws import Laws
 from sotdd.projections.labels import ClassQuantiles, LabelLaw
 from sotdd.projections.moments import MomentLaw, Moments, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
@@ -35,10 +35,10 @@ def restored(recipe: Settings, scaler: Scaler | None, fingerprint: str, tilt: Ti
     tilted = tilt is not None and dict(tilt.describe()) == dict(recipe["directions"])
     directions = tilt if tilted and tilt is not None else _directions(recipe["directions"])
     label = _label_law(recipe["label"])
-    laws = Laws(recipe["n_features"], directions, label, recipe["shared_directions"], recipe["seed"])
-    source = Later(laws, recipe["first_block"]) if "first_block" in recipe else laws
+    first_block = recipe.get("first_block", 0)
+    laws = Laws(recipe["n_features"], directions, label, recipe["shared_directions"], recipe["seed"], first_block)
     columns = tuple(recipe["columns"]) if "columns" in recipe else None
-    projections = Projections(recipe["n_features"], recipe["n_projections"], source, scaler, columns)
+    projections = Projections(recipe["n_features"], recipe["n_projections"], laws, scaler, columns)
     if projections.fingerprint != fingerprint:
         raise SotddError("its projections come out differently when drawn with the libraries installed here")
     return projections

@@ -18,8 +18,7 @@ from sotdd.basics.text import counted
 from sotdd.inputs import labelled, named
 from sotdd.inputs.column_names import Names, places_of
 from sotdd.inputs.data import Dataset, LabelledData, same_features
-from sotdd.projections.row_samples import Doubles, spreads
-from sotdd.projections.scale_statistics import FeatureMoments, ScaleStatistics
+from sotdd.projections.scale_statistics import Doubles, FeatureMoments, ScaleStatistics, spreads
 
 Kind: TypeAlias = Literal["auto", "features", "pooled"]
 # What calls take as ``scale``.

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import OutOfRange, SotddError, require
-from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
-from sotdd.projections.moments import Polynomials
-from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scaler
+
+if TYPE_CHECKING:
+    from sotdd.engines.cpu.engine import CpuEngine
+    from sotdd.engines.torch.engine import TorchEngine
 
 # Of products on a GPU: full, or faster and rougher.
 Precision: TypeAlias = Literal["float32", "tf32"]
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,108 +100,8 @@ class Projected(Protocol):
         """The points of some datasets together, for ``split_costs``, in a form of the engine's own."""
 
 
-class Engine(Protocol):
-    """Works for the time of a ``with`` block. Rows are (B, n) in a form of the engine's own.
-
-    Attributes
-    ----------
-    drawn_together
-        Of how many blocks further draws of label terms are made in one piece of work.
-    """
-
-    drawn_together: int
-
-    def __enter__(self) -> Self:
-        """Begin."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End, and leave the process's settings as they were."""
-
-    def views(
-        self,
-        datasets: Sequence[LabelledData],
-        projections: Projections,
-        *,
-        degree: int = 0,
-        before_sorting: Callable[[Any], None] | None = None,
-        by_class: bool = False,
-    ) -> Iterator[View]:
-        """See every dataset through one chunk of projections after another.
-
-        Class moments are taken up to ``degree``, a multiple of four; 0 for none. Before each chunk is
-        handed out, ``before_sorting`` is called with its feature projections, a `Projected`. With ``by_class`` rows
-        hold class after class, each sorted on its own.
-        """
-
-    def expect(self, projections: Projections) -> None:
-        """Views through these projections are asked for soon: an engine that draws ahead may begin."""
-
-    def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
-        """Sums over the scaled points of each dataset, in float64."""
-
-    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-        """Do one piece of work per item on the engine's threads."""
-
-    def begin(self, function: Callable[[_Item], _Result], item: _Item) -> Future[_Result]:
-        """Begin one piece of work on the engine's threads."""
-
-    def quantiles(self, rows: Any, edges: NDArray[np.float64]) -> NDArray[np.float32]:  # noqa: ANN401
-        """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,), as an array."""
-
-    def losses(
-        self,
-        rows: Any,  # noqa: ANN401
-        means: NDArray[np.float32],
-        edges: NDArray[np.float64],
-        smooth: bool,
-    ) -> NDArray[np.float64]:
-        """How far each sorted row is from the function of such means: the mean and the root mean square, (B, 2)."""
-
-    def transport(self, a: Any, b: Any, p: float) -> Any:  # noqa: ANN401
-        """W_p^p (B,) between each sorted row of a and of b, in a form of the engine's own."""
-
-    def transports(self, rows: Sequence[Any], pairs: Sequence[tuple[int, int]], p: float) -> Any:  # noqa: ANN401
-        """W_p^p (B, P) of every pair of datasets, from their sorted rows, in a form of the engine's own."""
-
-    def label_places(
-        self, moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials]
-    ) -> list[Any]:
-        """Of each dataset, mean and standard deviation of its projected points, (B, 1 + J, 2).
-
-        Under the label terms drawn, and under J further draws for each projection, which come in portions of
-        projections. In a form of the engine's own.
-        """
-
-    def label_controls(
-        self,
-        moments: Sequence[ClassMoments],
-        drawn: Polynomials,
-        more: Sequence[Polynomials],
-        pairs: Sequence[tuple[int, int]],
-        p: float,
-    ) -> Any:  # noqa: ANN401
-        """The Gaussian cost of every pair and its parts, less their means over further draws of label terms, (B, P, 3).
-
-        ``more`` holds as many further draws for each projection, in portions of projections. In a form of the
-        engine's own.
-        """
-
-    def direction_values(self, moments: ClassMoments) -> Any:  # noqa: ANN401
-        """What direction controls are made of, (B, 5), in a form of the engine's own.
-
-        The mean of t, the mean square of class means, and the even moments.
-        """
-
-    def split_costs(self, pool: Any, splits: Ways, orders: Sequence[float]) -> Any:  # noqa: ANN401
-        """W_p^p (B, S, orders) between the two sides of each split of a pool, in a form of the engine's own."""
-
-    def ends(self, rows: Any) -> Any:  # noqa: ANN401
-        """The smallest and the largest value (B, 2) of each sorted row, in a form of the engine's own."""
-
-    def collect(self, parts: Sequence[Any]) -> NDArray[np.float64]:
-        """Put what one of these gave for one chunk after another together, as an array."""
+# Both have the same verbs, each in rows (B, n) of a form of its own, for the time of a ``with`` block.
+Engine: TypeAlias = "CpuEngine | TorchEngine"
 
 
 # ------------------------------------------------------------------ why a projection came out unusable

@@ -88,7 +88,8 @@ class CpuEngine:
         self._workers.__enter__()
         return self
 
-    drawn_together = 1  # every thread takes a block
+    # Of how many blocks further draws of label terms are made in one piece of work: every thread takes a block.
+    drawn_together = 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -105,9 +106,11 @@ class CpuEngine:
         before_sorting: Callable[[FeatureProjections], None] | None = None,
         by_class: bool = False,
     ) -> Iterator[View]:
-        """See every dataset through one chunk of projections after another, as `Engine.views` says.
+        """See every dataset through one chunk of projections after another.
 
-        Rows stay valid until the next view, and what ``before_sorting`` is called with until it returns.
+        Class moments are taken up to ``degree``, a multiple of four; 0 for none. Before each chunk is handed out,
+        ``before_sorting`` is called with its feature projections. With ``by_class`` rows hold class after class, each
+        sorted on its own. Rows stay valid until the next view, and feature projections until the call returns.
         """
         tile = _fitting_tile(datasets, projections)
         usual = max(_TILES * tile, _fitting_turn(datasets, projections))

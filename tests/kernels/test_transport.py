@@ -59,9 +59,3 @@ def test_equal_sizes_by_both_routes(rng):
         np.testing.assert_allclose(
             transport_rows(a, b, p, None), transport_rows(a, b, p, Overlaps.of(300, 300)), rtol=1e-12
         )
-
-
-def test_orders_are_checked():
-    assert check_order(np.float32(1.5)) == 1.5
-    with pytest.raises(sotdd.SotddError, match=r"p is 0\.5: expected a finite number of at least 1"):
-        check_order(0.5)

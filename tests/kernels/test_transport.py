@@ -16,7 +16,7 @@ sizes = st.integers(1, 60)
 
 
 @given(n=sizes, m=sizes)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_overlaps_are_exact(n, m):
     """Every overlap is found, none twice, and together they cover the unit interval."""
     found = Overlaps.of(n, m)
@@ -45,7 +45,7 @@ def test_overlaps_of_large_coprime_sizes():
     b=st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=30),
     p=st.sampled_from([1, 1.25, 2, 3, 7]),
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_against_repeated_points(a, b, p):
     rows = [np.sort(np.float32([values])) for values in (a, b)]
     overlaps = None if len(a) == len(b) else Overlaps.of(len(a), len(b))

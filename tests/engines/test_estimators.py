@@ -9,7 +9,7 @@ import pytest
 
 import sotdd
 from laws import Medians
-from sotdd.engines.comparison import compare, to_tolerance
+from sotdd.engines.comparison import compare
 from sotdd.engines.controls import Controls, _mean_power
 from sotdd.engines.cpu.engine import CpuEngine
 from sotdd.inputs import labelled_pair
@@ -226,17 +226,6 @@ def test_what_is_not_reached_is_said(pair):
     assert "max_projections=1,000 did not reach rel_tol=1e-06" in repr(r)
 
 
-def test_the_number_drawn_does_not_depend_on_chunks(pair):
-    data = labelled_pair(*pair)
-    recipe = sotdd.Projections.fit(data, n_projections=512, tilt=True)
-    found = [
-        to_tolerance(data, recipe, 2, 0.006, 50_000, engine=CpuEngine(threads, chunk))
-        for threads, chunk in ((1, 64), (2, 512))
-    ]
-    assert found[0].n_projections == found[1].n_projections > 512
-    assert found[0].value == found[1].value
-
-
 def test_given_projections_have_no_more_to_draw(pair):
     recipe = sotdd.Projections.fit(labelled_pair(*pair), n_projections=64)
     with pytest.raises(sotdd.SotddError, match="rel_tol is given together with projections"):
@@ -254,17 +243,6 @@ def test_weights_are_left_out_where_a_mean_is_not_taken(rng):
     assert not even.weighted
     assert even.fingerprint == sotdd.Projections.fit([(x, y)], n_projections=64, tilt=False).fingerprint
     assert sotdd.test((x, y), (x, y), projections=tilted, n_permutations=9).fingerprint == even.fingerprint
-    assert sotdd.DriftReference.fit((x, y), projections=tilted).projections.fingerprint == even.fingerprint
-    why = sotdd.explain((x, y), (x + 1, y), projections=tilted)  # which takes weighted means throughout
-    assert why.distance.value == sotdd.distance((x, y), (x + 1, y), projections=tilted).value
-
-
-def test_a_tolerance_and_a_noise_floor_go_together(rng):
-    x, y = rng.normal(size=(300, 4)), rng.integers(2, size=300)
-    found = sotdd.distance((x[:150], y[:150]), (x[150:], y[150:]), rel_tol=0.02, noise_floor=True)
-    assert found.stderr <= 0.02 * found.value
-    assert found.within_noise
-    assert 0.5 < found.noise_floor / found.value < 2
 
 
 def test_the_same_points_under_other_labels_do_not_hang_on_last_bits(rng):

@@ -173,21 +173,18 @@ def words(n, d, per_point, seed):
 
 small = words(30, 1000, 5, 0)
 sotdd.distance(small, small, n_projections=64)  # loads and compiles
-for n, d, per_point in ((100_000, 20_000, 20), (2000, 1_000_000, 30)):
-    a, b = words(n, d, per_point, 1), words(n // 2, d, per_point, 2)
-    before = peak()
-    print(sotdd.distance(a, b, n_projections=64).value, peak() - before)
+a, b = words(100_000, 20_000, 20, 1), words(50_000, 20_000, 20, 2)
+before = peak()
+print(sotdd.distance(a, b, n_projections=64).value, peak() - before)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read as Linux has it")
 def test_what_would_be_gigabytes_takes_memory_of_a_few_blocks():
-    """Dense, the first datasets take 8 and 4 GB, the second 8 and 4 GB again."""
+    """Dense, the datasets take 8 and 4 GB."""
     done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    (value, grown), (of_wide, by_wide) = (map(float, line.split()) for line in done.stdout.splitlines())
+    value, grown = map(float, done.stdout.split())
     assert value > 0
-    assert of_wide > 0
     assert grown < 500  # MB
-    assert by_wide < 1000  # where what is learnt of a million features takes most

@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
-import sotdd
-from sotdd.basics.checks import check_order
 from sotdd.kernels.rows import Overlaps, transport_rows
 
 sizes = st.integers(1, 60)

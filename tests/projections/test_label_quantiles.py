@@ -85,26 +85,6 @@ def test_classes_are_sorted_and_summarised(rng, sizes):
     np.testing.assert_array_equal(rows, np.concatenate(classes, axis=1))
 
 
-@pytest.mark.parametrize("n_classes", [1, 32, 33, 1000])
-def test_many_classes_on_both_engines(rng, n_classes):
-    a = rng.normal(size=(3000, 5)), np.arange(3000) % n_classes
-    b = rng.normal(size=(2000, 5)), rng.integers(0, n_classes, size=2000)
-    found = [
-        sotdd.distance(a, b, label_law="quantiles", n_projections=64, device=device) for device in ("cpu", "cpu:0")
-    ]
-    np.testing.assert_allclose(found[0].per_projection, found[1].per_projection, rtol=2e-3, atol=1e-6)
-
-
-def test_chunks_and_threads_do_not_matter_bit_for_bit(rng):
-    data = [sotdd.LabelledData.of(blobs(rng, n, 30), str(n)) for n in (3000, 500)]
-    projections = sotdd.Projections.fit(data, n_projections=300, label_law="quantiles")
-    first, second = (
-        compare(data, [(0, 1)], projections, 2, engine=CpuEngine(threads, chunk))[0, 1]
-        for threads, chunk in ((1, 64), (2, 256))
-    )
-    np.testing.assert_array_equal(first.per_projection, second.per_projection)
-
-
 def test_values_beyond_float32_are_told():
     huge = np.array([[1e39], [2e39]]), [0, 1]
     for device in ("cpu", "cpu:0"):
@@ -141,16 +121,6 @@ def test_it_is_a_metric_for_fixed_projections(rng, law, p):
     assert np.all(values[~np.eye(3, dtype=bool)] > 0.01)
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         assert values[i, j] <= values[i, k] + values[k, j] + 1e-6
-
-
-def test_quantiles_scale_as_features_do(rng):
-    """As OTDD does, and moments of higher orders do not."""
-    a, b = blobs(rng, 50, 3), blobs(rng, 60, 4)
-    once, tenfold = (
-        sotdd.distance(*((factor * x, y) for x, y in (a, b)), label_law="quantiles", scale=None).value
-        for factor in (1.0, 10.0)
-    )
-    np.testing.assert_allclose(tenfold, 10 * once, rtol=1e-4)
 
 
 def test_without_weight_it_is_sliced_wasserstein(rng):

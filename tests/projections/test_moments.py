@@ -9,22 +9,7 @@ from scipy import stats
 import sotdd
 
 
-@pytest.mark.parametrize("rate", [0.3, 3.0, 20.0])
-def test_zero_truncated_poisson_frequencies(rng, rate):
-    orders = sotdd.ZeroTruncatedPoisson([rate]).orders(rng.random((200_000, 1)))[:, 0]
-    assert orders.min() >= 1
-    highest = int(stats.poisson.ppf(1 - 1e-4, rate)) + 1
-    probabilities = stats.poisson.pmf(np.arange(1, highest + 1), rate) / -math.expm1(-rate)
-    observed = np.bincount(np.minimum(orders, highest), minlength=highest + 1)[1:]
-    probabilities[-1] = 1 - probabilities[:-1].sum()
-    kept = probabilities * len(orders) > 5
-    assert (
-        stats.chisquare(observed[kept], probabilities[kept] / probabilities[kept].sum() * observed[kept].sum()).pvalue
-        > 1e-3
-    )
-
-
-@pytest.mark.parametrize(("rate", "max_order"), [(1.0, 1), (1.0, 3), (5.0, 4), (5.0, 170)])
+@pytest.mark.parametrize(("rate", "max_order"), [(0.3, 170), (1.0, 1), (1.0, 3), (5.0, 4), (5.0, 170)])
 def test_orders_up_to_the_highest_keep_their_odds(rng, rate, max_order):
     orders = sotdd.ZeroTruncatedPoisson([rate], max_order).orders(rng.random((200_000, 1)))[:, 0]
     assert orders.min() == 1

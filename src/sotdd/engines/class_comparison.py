@@ -74,7 +74,11 @@ def compare_classes(
     from sotdd.engines.cpu.engine import CpuEngine
 
     sizes = len(a.classes), len(b.classes)
-    _refuse_many_classes(sizes)
+    if are_too_many(*sizes):
+        raise SotddError(
+            f"the datasets have {sizes[0]:,} and {sizes[1]:,} classes, too many to compare each with each: use coarser "
+            "labels."
+        )
     sides = [_Side(a), _Side(b)]
     slots = [_Slot(sizes) for _ in range(_SLOTS)]
     batch = max(1, _ORDER_VALUES // (a.n_points + b.n_points))
@@ -101,31 +105,16 @@ def are_too_many(first: int, second: int) -> bool:
     return 8 * _SLOTS * (4 * first * second + 2 * first**2 + 2 * second**2) > _MOST_BYTES
 
 
-def _refuse_many_classes(sizes: tuple[int, int]) -> None:
-    first, second = sizes
-    if are_too_many(first, second):
-        raise SotddError(
-            f"the datasets have {first:,} and {second:,} classes, too many to compare each with each: use coarser "
-            "labels."
-        )
-
-
 def _summed(slots: Sequence[_Slot], count: int, p: float, halves: ClassHalves) -> ClassComparison:
     distances, stderr = _rooted(np.sum([slot.between for slot in slots], axis=0), count, p)
     first, second = (_symmetric(np.sum([slot.within[side][0] for slot in slots], axis=0) / count, p) for side in (0, 1))
     costs, mass = (np.sum([getattr(slot, name) for slot in slots], axis=0) for name in ("costs", "mass"))
     if not (np.isfinite(costs).all() and np.isfinite(distances).all()):
         raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
-    return ClassComparison(
-        _frozen(distances),
-        _frozen(stderr),
-        (_frozen(first), _frozen(second)),
-        _frozen(mass / mass.sum()),
-        _frozen(costs / (float(costs.sum()) or 1.0)),
-        halves.sizes,
-        *chance_units(halves, p),
-        p,
-    )
+    mass, costs = mass / mass.sum(), costs / (float(costs.sum()) or 1.0)
+    for array in (distances, stderr, first, second, mass, costs):
+        array.flags.writeable = False
+    return ClassComparison(distances, stderr, (first, second), mass, costs, halves.sizes, *chance_units(halves, p), p)
 
 
 def _rooted(sums: Doubles, count: int, p: float) -> tuple[Doubles, Doubles]:
@@ -146,11 +135,6 @@ def _symmetric(upper: Doubles, p: float) -> Doubles:
     np.fill_diagonal(square, np.inf)
     distances: Doubles = square ** (1 / p)
     return distances
-
-
-def _frozen(array: Doubles) -> Doubles:
-    array.flags.writeable = False
-    return array
 
 
 # ------------------------------------------------------------------ noise floors of classes

@@ -199,7 +199,9 @@ class Controls:
         Both in a form of the engine's own, to be collected; None and nothing where they are not controlled.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-            label = self._label_controls(view, pairs, p, engine) if self.label else None
+            label = None
+            if self.label:
+                label = engine.label_controls(view.moments, *self._draws(view, engine), pairs, p)
             values = [] if self.lengths is None else [engine.direction_values(moments) for moments in view.moments]
         return label, values
 
@@ -213,10 +215,6 @@ class Controls:
             if not self.label:
                 return [], values
             return engine.label_places(view.moments, *self._draws(view, engine)), values
-
-    def _label_controls(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> Any:  # noqa: ANN401
-        """Of each pair, the Gaussian cost and its parts less their means over the label law, (B, P, 3)."""
-        return engine.label_controls(view.moments, *self._draws(view, engine), pairs, p)
 
     def _draws(self, view: View, engine: Engine) -> tuple[Polynomials, list[Polynomials]]:
         """The label terms of a view, and further draws for each of its projections."""

@@ -325,20 +325,20 @@ def checked_draw(drawn: object, law: DirectionLaw, n_projections: int, n_feature
     """Hold a law, perhaps a user's own, to what it promised."""
     if isinstance(drawn, TurnedDirections):
         return drawn
+    name = f"the direction law {type(law).__name__}"
     if isinstance(drawn, Directions):
         expected = (n_projections, n_features)
         if drawn.theta.shape != expected:
             raise SotddError(
-                f"{_name(law)} drew directions of shape {drawn.theta.shape}: expected {expected}, "
-                "one row per projection."
+                f"{name} drew directions of shape {drawn.theta.shape}: expected {expected}, one row per projection."
             )
         if not np.isfinite(drawn.theta).all():
-            raise SotddError(f"{_name(law)} drew directions that are not finite: check its draw method.")
+            raise SotddError(f"{name} drew directions that are not finite: check its draw method.")
         return drawn
     if callable(drawn):
-        return _CheckedMap(drawn, _name(law), n_projections)
+        return _CheckedMap(drawn, name, n_projections)
     raise SotddError(
-        f"{_name(law)} drew a {type(drawn).__name__}: expected Directions, or a callable that maps points to values."
+        f"{name} drew a {type(drawn).__name__}: expected Directions, or a callable that maps points to values."
     )
 
 
@@ -361,10 +361,6 @@ class _CheckedMap:
                 f"expected real numbers of shape {expected}, one row per projection."
             )
         return values
-
-
-def _name(law: object) -> str:
-    return f"the direction law {type(law).__name__}"
 
 
 # ------------------------------------------------------------------ the principal directions of data

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,7 @@ class ZeroTruncatedPoisson:
     def __post_init__(self) -> None:
         """Check the rates and the highest order."""
         if self.max_order is not None:
-            _check_max_order(self.max_order)
+            check_count(self.max_order, "max_order", HIGHEST_ORDER)
         if self.rates is None:
             return
         try:
@@ -82,14 +82,11 @@ class ZeroTruncatedPoisson:
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
-        from sotdd.kernels.moments import orders_of
-
         numbers = _checked_uniforms(uniforms)
         rates = self._rates(numbers.shape[1])
-        cumulative = np.stack([cumulative_poisson(rate, self.max_order) for rate in rates])
-        orders = np.empty(numbers.shape, np.int64)
-        orders_of(np.ascontiguousarray(numbers), cumulative, self.max_order or HIGHEST_ORDER, orders)
-        return orders
+        cumulative = [cumulative_poisson(rate, self.max_order) for rate in rates]
+        reached = [np.searchsorted(known, column, "right") for known, column in zip(cumulative, numbers.T, strict=True)]
+        return np.minimum(np.stack(reached, axis=1) + 1, self.max_order or HIGHEST_ORDER)
 
     def _rates(self, n_moments: int) -> Sequence[float]:
         if self.rates is None:
@@ -111,12 +108,6 @@ def cumulative_poisson(rate: float, max_order: int | None = None) -> NDArray[np.
     return whole if max_order is None else whole[:max_order] / whole[max_order - 1]
 
 
-def _check_max_order(max_order: object) -> None:
-    whole = isinstance(max_order, (int, np.integer)) and not isinstance(max_order, bool)
-    if not whole or not 1 <= cast("int", max_order) <= HIGHEST_ORDER:
-        raise SotddError(f"max_order is {described(max_order)}: expected an integer from 1 to {HIGHEST_ORDER}.")
-
-
 @dataclass(frozen=True)
 class UniformOrders:
     """Orders uniform on 1, …, max_order: the paper's law when the set of moments is finite.
@@ -132,7 +123,7 @@ class UniformOrders:
 
     def __post_init__(self) -> None:
         """Check the highest order."""
-        _check_max_order(self.max_order)
+        check_count(self.max_order, "max_order", HIGHEST_ORDER)
 
     def describe(self, n_moments: int) -> Mapping[str, object]:
         """Name the law, its highest order, and how many are drawn."""
@@ -146,13 +137,12 @@ class UniformOrders:
 
 def _checked_uniforms(uniforms: object) -> NDArray[np.float64]:
     numbers = as_array(uniforms, "uniforms")
-    if numbers.ndim != 2 or numbers.size == 0 or numbers.dtype.kind not in "iuf":
+    matrix = numbers.ndim == 2 and numbers.size > 0 and numbers.dtype.kind in "iuf"
+    if not matrix or not ((numbers >= 0) & (numbers < 1)).all():
         raise SotddError(
-            f"uniforms have shape {numbers.shape} and dtype {numbers.dtype}: expected a matrix of numbers, one column "
-            "per moment."
+            f"uniforms have shape {numbers.shape} and dtype {numbers.dtype}: expected a matrix of numbers of at least 0 "
+            "and below 1, one column per moment."
         )
-    if not ((numbers >= 0) & (numbers < 1)).all():
-        raise SotddError("uniforms hold numbers that are not uniform on [0, 1): expected at least 0 and below 1.")
     return numbers.astype(np.float64)
 
 

@@ -87,7 +87,8 @@ class FeatureMoments:
         rows = data.rows(block)
         reach, mean, squares = np.ones(len(pivot)), np.empty(len(pivot)), np.empty(len(pivot))
         if rows.dtype == np.float64:  # squares of what is narrower stay in float64 as they are
-            kernels.block_reach(rows, pivot, reach)
+            with np.errstate(over="ignore"):
+                reach = np.abs(rows - pivot).max(axis=0)
             refuse_beyond_float64(reach)
             reach = np.maximum(np.where(reach > 0, reach, 1.0), _SMALLEST)
         row = kernels.block_moments(rows, pivot, reach, mean, squares)

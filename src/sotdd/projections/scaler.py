@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, check_positive, described
+from sotdd.basics.checks import as_array, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.kept import kept_property
 from sotdd.basics.text import counted
@@ -218,21 +218,16 @@ def _names(parts: Sequence[LabelledData | ScaleStatistics]) -> Names | None:
 
 def _checked_scale(scale: object, n_features: int) -> float | NDArray[np.float64]:
     """One positive number, or one per feature."""
-    if as_array(scale, "a Scaler's scale").ndim == 0:
-        one = check_positive(scale, "a Scaler's scale")
-        with np.errstate(over="ignore"):
-            usable = bool(np.isfinite(1 / np.float64(one)))
-        if not usable:
-            raise SotddError(f"a Scaler's scale is {one}: expected a number that can be divided by.")
-        return one
     each = as_array(scale, "a Scaler's scale")
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         usable = each.dtype.kind in "iuf" and bool((np.isfinite(1 / each) & np.isfinite(each) & (each > 0)).all())
-    if each.shape != (n_features,) or not usable:
+    if each.shape not in ((), (n_features,)) or not usable:
         raise SotddError(
-            f"a Scaler's scale has shape {each.shape} and dtype {each.dtype}: expected one positive number, or one for "
-            f"each of {counted(n_features, 'feature')}."
+            f"a Scaler's scale is {described(scale)} of shape {each.shape}: expected one positive number that can be "
+            f"divided by, or one for each of {counted(n_features, 'feature')}."
         )
+    if each.ndim == 0:
+        return float(each)
     each = each.astype(np.float64)
     each.flags.writeable = False
     return each

@@ -13,12 +13,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.engines.cpu.sparse import multiplies_stored, project_stored, sums_of_stored
+from sotdd.engines.cpu.sparse import multiplies_stored, point_sums, project_stored
 from sotdd.engines.cpu.splits import FeatureProjections, Pool, split_costs
 from sotdd.engines.cpu.verbs import Doubles, Rows, class_terms, group, project, scaled, sort_classes, sort_rows
 from sotdd.engines.cpu.workers import Workers
@@ -134,11 +134,11 @@ class CpuEngine:
         """Sums over the scaled points of each dataset: all threads on a large one, one to each of the small ones."""
         shares = [_shares_of(data) for data in datasets]
         small = [number for number, parts in enumerate(shares) if len(parts) == 1]
-        of_small = self._workers.each(lambda number: _point_sums(datasets[number], scaler, shares[number], map), small)
+        of_small = self._workers.each(lambda number: point_sums(datasets[number], scaler, shares[number], map), small)
         sums = dict(zip(small, of_small, strict=True))
         for number, data in enumerate(datasets):
             if number not in sums:
-                sums[number] = _point_sums(data, scaler, shares[number], self._workers.each)
+                sums[number] = point_sums(data, scaler, shares[number], self._workers.each)
         return [sums[number] for number in range(len(datasets))]
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
@@ -300,56 +300,18 @@ def _places_of_block(
     sizes = [len(terms.weights) for terms in more]
     first, last = np.cumsum([0, *sizes])[number : number + 2] * len(drawn.weights) // sum(sizes)
     here = slice(first, last)
-    weights, coefficients = label_draws(drawn.part(here), more[number])
+    own, further, count = drawn.part(here), more[number], last - first
+    weights = np.column_stack([own.weights, further.weights.reshape(count, -1)])  # (B, 1 + J)
+    columns = max(own.coefficients.shape[1], further.coefficients.shape[1])
+    coefficients = np.zeros((*weights.shape, columns))  # (B, 1 + J, D)
+    coefficients[:, 0, : own.coefficients.shape[1]] = own.coefficients
+    coefficients[:, 1:, : further.coefficients.shape[1]] = further.coefficients.reshape(count, weights.shape[1] - 1, -1)
     places = []
     for of_data in moments:
         places.append(np.empty((*weights.shape, 2)))
         parts = (of_data.mean[here], of_data.covariance[here], of_data.even[here])
         moment_kernels.gaussian_places(*parts, weights, coefficients, places[-1])
     return here, places
-
-
-def _point_sums(
-    data: LabelledData,
-    scaler: Scaler | None,
-    shares: Sequence[Sequence[slice]],
-    each: Callable[[Callable[[Sequence[slice]], tuple[Doubles, Doubles]], Iterable[Sequence[slice]]], Iterable[Any]],
-) -> PointSums:
-    """Sums over the points of a dataset, whose blocks are shared out; they are added up in the order of the shares."""
-    stored = sums_of_stored(data, scaler, shares, each) if isinstance(data.features, SparseRows) else None
-    if stored is not None:
-        return stored
-    lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
-    for part in data.feature_parts():
-
-        def sums_of(blocks: Sequence[slice], part: slice = part) -> tuple[Doubles, Doubles]:
-            by_class = np.zeros((len(data.classes), part.stop - part.start))
-            powers = np.zeros(3 if part.start == 0 else 0)  # lengths of points are summed once
-            for block in blocks:
-                points = scaled(data.rows(block), scaler, data.name)
-                moment_kernels.norm_sums(points, data.codes[block], powers, part.start, by_class)
-            return powers, by_class
-
-        by_class = np.zeros((len(data.classes), part.stop - part.start))
-        parts = list(each(sums_of, shares))
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
-            for powers, of_share in parts:
-                by_class += of_share
-                lengths[: len(powers)] += powers
-            total[part] = by_class.sum(axis=0)
-            between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
-    return PointSums(lengths, total, between)
-
-
-def label_draws(drawn: Polynomials, more: Polynomials) -> tuple[Doubles, Doubles]:
-    """Weights (B, 1 + J) and coefficients (B, 1 + J, D) of label terms, and of J further draws for each."""
-    count = len(drawn.weights)
-    columns = max(drawn.coefficients.shape[1], more.coefficients.shape[1])
-    weights = np.column_stack([drawn.weights, more.weights.reshape(count, -1)])
-    coefficients = np.zeros((*weights.shape, columns))
-    coefficients[:, 0, : drawn.coefficients.shape[1]] = drawn.coefficients
-    coefficients[:, 1:, : more.coefficients.shape[1]] = more.coefficients.reshape(count, weights.shape[1] - 1, -1)
-    return weights, coefficients
 
 
 def _laid_out(data: LabelledData, chunk: int, degree: int, projections: Projections) -> _Layout:

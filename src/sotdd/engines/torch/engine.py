@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.protocol import (
     LARGEST_TERM,
@@ -144,7 +143,6 @@ class TorchEngine:
         chunk: int | None = None,
     ) -> None:
         self.device: torch.device = verbs.checked_device(device)
-        check_choice(precision, "precision", get_args(Precision))
         self._tf32 = precision == "tf32"
         self._chunk = chunk
         # Draws are made on the processor for every engine. More threads would only compete for
@@ -286,11 +284,7 @@ class TorchEngine:
     @torch.no_grad()
     def quantiles(self, rows: Rows, edges: NDArray[np.float64]) -> NDArray[np.float32]:
         """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,), on the host."""
-        try:
-            return verbs.part_means(rows, edges).cpu().numpy()
-        except torch.OutOfMemoryError as error:
-            middle = _halved(len(rows), self.device, error)
-            return np.concatenate([self.quantiles(half, edges) for half in (rows[:middle], rows[middle:])])
+        return verbs.part_means(rows, edges).cpu().numpy()
 
     def losses(
         self, rows: Rows, means: NDArray[np.float32], edges: NDArray[np.float64], smooth: bool

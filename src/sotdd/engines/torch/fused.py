@@ -19,7 +19,7 @@ _WIDTH = 1024  # values that one program takes at a time
 _NARROW = 256  # the same, where it keeps several sums of each
 _MOST_PROGRAMS = 65_535  # along the second axis of a grid
 _SPLITS = 8  # programs that share the transport of a row
-_LARGEST_TURN = 1 << 14  # dimensions of a turn that one program can hold
+LARGEST_TURN = 1 << 14  # dimensions of a turn that one program can hold
 _TURN_VALUES = 1 << 14  # values that it works on
 
 Steps: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -91,11 +91,6 @@ def transport_pairs(rows: Sequence[torch.Tensor], pairs: Sequence[tuple[int, int
                 POWER=int(p) if p in (1, 2) else 0, WIDTH=_WIDTH,
             )  # fmt: skip
     return costs
-
-
-def turns_of(size: int) -> bool:
-    """Whether turns of this many dimensions fit in the registers of one program."""
-    return size <= _LARGEST_TURN
 
 
 def project_turn(

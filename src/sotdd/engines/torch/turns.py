@@ -46,7 +46,7 @@ class UploadedTurn:
     def write(self, points: torch.Tensor, out: torch.Tensor) -> None:
         """Write the projections (B, m) of points (m, d)."""
         along = self.basis @ points.T  # (r, m)
-        if fused.available(points) and fused.turns_of(self.signs.shape[1]):
+        if fused.available(points) and self.signs.shape[1] <= fused.LARGEST_TURN:
             fused.project_turn(points, self.signs, along, self.lean, self.scales, self.first, out)
             return
         for block in _blocks(len(points), self.signs):

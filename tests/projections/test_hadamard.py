@@ -33,7 +33,7 @@ def pair(rng):
 def test_directions_are_rows_of_the_product_that_defines_them(rng, d):
     turn = drawn_turn(rng, d)
     size = turn_size(d)
-    assert (size & (size - 1), turn.size) == (0, size)
+    assert (size & (size - 1), turn.signs.shape[1]) == (0, size)
     assert size >= d
     product = np.eye(size)
     for signs in np.sign(turn.signs).astype(np.float64):

@@ -107,7 +107,9 @@ def are_too_many(first: int, second: int) -> bool:
 
 def _summed(slots: Sequence[_Slot], count: int, p: float, halves: ClassHalves) -> ClassComparison:
     distances, stderr = _rooted(np.sum([slot.between for slot in slots], axis=0), count, p)
-    first, second = (_symmetric(np.sum([slot.within[side][0] for slot in slots], axis=0) / count, p) for side in (0, 1))
+    first, second = (np.sum([slot.within[side][0] for slot in slots], axis=0) / count for side in (0, 1))
+    # Of each class to each other; infinite on the diagonal.
+    first, second = ((upper + upper.T + np.diag(np.full(len(upper), np.inf))) ** (1 / p) for upper in (first, second))
     costs, mass = (np.sum([getattr(slot, name) for slot in slots], axis=0) for name in ("costs", "mass"))
     if not (np.isfinite(costs).all() and np.isfinite(distances).all()):
         raise SotddError(f"transport to the power p={p:g} overflows: use a smaller p or scale='pooled'.")
@@ -127,14 +129,6 @@ def _rooted(sums: Doubles, count: int, p: float) -> tuple[Doubles, Doubles]:
         variance = np.maximum(sums[1] / count - mean**2, 0.0) / (count - 1)
         stderr = np.where(mean > 0, np.sqrt(variance) * distances / (p * mean), 0.0)
     return distances, stderr
-
-
-def _symmetric(upper: Doubles, p: float) -> Doubles:
-    """Distances (C, C) of each class to each other, from W_p^p above the diagonal; infinite on it."""
-    square = upper + upper.T
-    np.fill_diagonal(square, np.inf)
-    distances: Doubles = square ** (1 / p)
-    return distances
 
 
 # ------------------------------------------------------------------ noise floors of classes

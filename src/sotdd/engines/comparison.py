@@ -15,7 +15,7 @@ from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.kept import kept_property
 from sotdd.basics.memory import available_bytes
 from sotdd.basics.progress import Progress, Report, reporting
-from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, pooled_floor, seed_of
+from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, seed_of
 from sotdd.engines.protocol import Engine, Precision, engine_for
 from sotdd.inputs.column_names import by_position
 from sotdd.inputs.data import LabelledData
@@ -296,7 +296,13 @@ def _concluded(
     )
     if not table.pools:
         return result
-    return replace(result, noise=_pooled(table, pair, number, result), sampling=_by_halves(table, pair, result))
+    dealt = [costs for pool, costs in zip(table.pools, table.dealt, strict=True) if pool.members == pair]
+    noise = None
+    if dealt:
+        weights = table.importance[: len(dealt[0])]
+        noise = NoiseFloor.of(dealt[0] * weights[:, None], costs[: len(weights)] * weights, p, result.value)
+    of_halves = [table.halves[side] for side in pair if side in table.halves]
+    return replace(result, noise=noise, sampling=floor_of_halves(of_halves, result.n_points, p, result.value))
 
 
 def remarks_on_features(sides: Sequence[LabelledData], projections: Projections) -> tuple[str, ...]:
@@ -323,20 +329,6 @@ def pools_of(
     pools = [Pool.of_pair(datasets, pair, n_splits, seed) for pair in pairs] if n_splits else []
     halved = [Pool.of_halves(datasets, number, seed) for number in range(len(datasets))] if halves else []
     return pools + [pool for pool in halved if pool is not None]
-
-
-def _pooled(table: CostTable, pair: tuple[int, int], number: int, result: Distance) -> NoiseFloor | None:
-    """What splits of a pair's pooled points give, measured as the distance is."""
-    for pool, costs in zip(table.pools, table.dealt, strict=True):
-        if pool.members == pair:
-            return pooled_floor(costs, table.costs[number], table.importance, result.p, result.value)
-    return None
-
-
-def _by_halves(table: CostTable, pair: tuple[int, int], result: Distance) -> NoiseFloor | None:
-    """What halves of each dataset of a pair give, brought to the sizes of the two."""
-    of_halves = [table.halves[side] for side in pair if side in table.halves]
-    return floor_of_halves(of_halves, result.n_points, result.p, result.value)
 
 
 def _columns(table: CostTable, pair: tuple[int, int], number: int) -> NDArray[np.float64] | None:
@@ -400,7 +392,6 @@ def to_tolerance(
     estimator: Estimator = "controlled",
     device: str = "auto",
     precision: Precision = "float32",
-    engine: Engine | None = None,
     n_splits: int = 0,
 ) -> Distance:
     """Draw whole blocks until the standard error is at most ``rel_tol`` of the value and reliable, or none are left.
@@ -411,8 +402,7 @@ def to_tolerance(
     p, wanted = check_order(p), check_positive(rel_tol, "rel_tol")
     most = check_count(max_projections, "max_projections")
     total = _next_total(0, min(projections.n_projections, FIRST), most)
-    chosen = engine or engine_for(device, datasets, total, precision)
-    with reporting(progress, "Projecting") as report, chosen as active:
+    with reporting(progress, "Projecting") as report, engine_for(device, datasets, total, precision) as active:
         pools = pools_of(datasets, [(0, 1)], projections, n_splits)
         drawn = projections.from_block(0, total)
         controls = controls_for(drawn, datasets, active, estimator)

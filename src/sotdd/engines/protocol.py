@@ -174,16 +174,12 @@ def _torch_engine(device: str, precision: Precision) -> Engine:
 
 def _has_gpu() -> bool:
     """Whether torch could use a GPU; it is loaded to ask only where there is a driver for one."""
-    if find_spec("torch") is None or not _has_driver():
-        return False
-    import torch
-
-    return bool(torch.cuda.is_available())
-
-
-def _has_driver() -> bool:
     try:
         ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
     except OSError:
         return False
-    return True
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())

@@ -126,11 +126,14 @@ class Splits:
             chosen = generator(self.seed, Stream.SPLITS, split).permutation(len(left))[: self.sizes[0]]
             left[chosen] = True
         counts = np.add.reduceat(left, self.edges[:-1], dtype=np.int64)
-        return self._side(left, counts), self._side(~left, np.diff(self.edges) - counts)
+        others = np.diff(self.edges) - counts
+        return _side(self.grouped[left], counts), _side(self.grouped[~left], others)
 
-    def _side(self, taken: NDArray[np.bool_], counts: NDArray[np.int64]) -> Side:
-        present = np.flatnonzero(counts)
-        return Side(self.grouped[taken], np.concatenate([[0], np.cumsum(counts[present])]).astype(np.int64), present)
+
+def _side(index: Indices, counts: Indices) -> Side:
+    """The side of points that lie class by class, so many of each class."""
+    present = np.flatnonzero(counts)
+    return Side(index, np.concatenate([[0], np.cumsum(counts[present])]).astype(np.int64), present)
 
 
 def pooled_codes(datasets: Sequence[Any]) -> NDArray[np.int64]:
@@ -214,9 +217,7 @@ class HalfSamples:
 
     def _side(self, index: Indices) -> Side:
         grouped = index[np.argsort(self.codes[index], kind="stable")]
-        counts = np.bincount(self.codes[grouped])
-        present = np.flatnonzero(counts)
-        return Side(grouped, np.concatenate([[0], np.cumsum(counts[present])]).astype(np.int64), present)
+        return _side(grouped, np.bincount(self.codes[grouped]))
 
 
 def deal_out(

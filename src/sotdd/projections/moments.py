@@ -86,7 +86,8 @@ class ZeroTruncatedPoisson:
         rates = self._rates(numbers.shape[1])
         cumulative = [cumulative_poisson(rate, self.max_order) for rate in rates]
         reached = [np.searchsorted(known, column, "right") for known, column in zip(cumulative, numbers.T, strict=True)]
-        return np.minimum(np.stack(reached, axis=1) + 1, self.max_order or HIGHEST_ORDER)
+        orders: NDArray[np.int64] = np.stack(reached, axis=1) + 1
+        return np.minimum(orders, self.max_order or HIGHEST_ORDER)
 
     def _rates(self, n_moments: int) -> Sequence[float]:
         if self.rates is None:
@@ -140,8 +141,8 @@ def _checked_uniforms(uniforms: object) -> NDArray[np.float64]:
     matrix = numbers.ndim == 2 and numbers.size > 0 and numbers.dtype.kind in "iuf"
     if not matrix or not ((numbers >= 0) & (numbers < 1)).all():
         raise SotddError(
-            f"uniforms have shape {numbers.shape} and dtype {numbers.dtype}: expected a matrix of numbers of at least 0 "
-            "and below 1, one column per moment."
+            f"uniforms have shape {numbers.shape} and dtype {numbers.dtype}: expected a matrix of numbers from 0 to "
+            "below 1, one column per moment."
         )
     return numbers.astype(np.float64)
 

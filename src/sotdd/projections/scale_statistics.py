@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from statistics import NormalDist
@@ -75,7 +75,12 @@ class FeatureMoments:
             reach, mean, squares, row = data.features.moments(pivot)
             farthest = data.rows(slice(row, row + 1))[0].astype(np.float64)
             return cls(data.n_points, pivot, reach, mean, squares, farthest, _row_name(row, data))
-        parts = list(_side_by_side(lambda block: cls._of_block(data, block, pivot), data.blocks()))
+        blocks = data.blocks()
+        if len(blocks) < _FEW_BLOCKS:
+            parts = [cls._of_block(data, block, pivot) for block in blocks]
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as threads:  # the loops do not hold Python's lock
+                parts = list(threads.map(lambda block: cls._of_block(data, block, pivot), blocks))
         while len(parts) > 1:  # as many together as are worth a call, and the same for any number of threads
             parts = [cls.pooled(parts[start : start + _POOLED]) for start in range(0, len(parts), _POOLED)]
         return parts[0]
@@ -159,14 +164,6 @@ class FeatureMoments:
         return self.squares * (self.reach / self._unit) ** 2
 
 
-def _side_by_side(work: Callable[[slice], FeatureMoments], blocks: Sequence[slice]) -> Iterable[FeatureMoments]:
-    """Blocks on all cores, where there are more than a few; the loops do not hold Python's lock."""
-    if len(blocks) < _FEW_BLOCKS:
-        return map(work, blocks)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
-        return list(threads.map(work, blocks))
-
-
 def _sum(parts: Sequence[Doubles]) -> Doubles:
     """Add up in an order that does not depend on that of the parts."""
     total: Doubles = np.sort(np.stack(parts), axis=0).sum(axis=0)
@@ -246,23 +243,16 @@ class RowSample:
 def spreads(samples: Sequence[RowSample], means: Doubles, deviations: Doubles) -> tuple[Doubles, Doubles]:
     """Centre and robust spread (d,) of every feature; 0 for constant ones.
 
-    Features that are nearly always the same, such as rare flags and sparse counts, have their plain means and
-    standard deviations.
-    """
-    centre, spread = winsorised(samples)
-    rare = spread == 0
-    return np.where(rare, means, centre), np.where(rare, deviations, spread)
-
-
-def winsorised(samples: Sequence[RowSample]) -> tuple[Doubles, Doubles]:
-    """Mean and standard deviation (d,) of features whose tails are brought in to the pooled 5 % and 95 % quantiles.
-
-    The standard deviation is divided by what a standard normal law gives, so that normal features come out at
-    theirs. Features of which nine in ten values are the same, or more, have none.
+    Mean and standard deviation of features whose tails are brought in to the pooled 5 % and 95 % quantiles. The
+    standard deviation is divided by what a standard normal law gives, so that normal features come out at theirs.
+    Features of which nine in ten values are the same, or more, such as rare flags and sparse counts, have their plain
+    means and standard deviations.
     """
     ordered = sorted(samples, key=lambda part: (part.n_points, _digest(part.rows)))  # in whatever order they are given
     parts = [_of_columns(ordered, columns) for columns in _columns(ordered)]
-    return np.concatenate([mean for mean, _ in parts]), np.concatenate([spread for _, spread in parts])
+    centre, spread = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rare = spread == 0
+    return np.where(rare, means, centre), np.where(rare, deviations, spread)
 
 
 def _of_columns(samples: Sequence[RowSample], columns: slice) -> tuple[Doubles, Doubles]:

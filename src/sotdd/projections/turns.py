@@ -59,11 +59,6 @@ class Turn:
     scales: Floats
     importance: NDArray[np.float64] | None
 
-    @property
-    def size(self) -> int:
-        """How many directions there are, D."""
-        return int(self.signs.shape[1])
-
     def write(self, points: Floats, first: int, out: Floats) -> None:
         """Write the projections (B, m) of points (m, d) by B directions from ``first`` on."""
         from sotdd.kernels.directions import project_rows
@@ -213,7 +208,7 @@ def drawn_turn(
 
 def _lengths(turn: Turn, n_features: int, whole: float) -> NDArray[np.float64]:
     """(D,) the length of each row in the first coordinates, where a whole row counts as one."""
-    size = turn.size
+    size = turn.signs.shape[1]
     if size > _MEASURED or size == n_features:
         return np.full(size, np.sqrt(n_features / size))
     fewer = range(n_features) if 2 * n_features <= size else range(n_features, size)

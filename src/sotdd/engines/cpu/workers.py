@@ -32,10 +32,6 @@ def _libraries() -> list[threadpoolctl.LibController]:
     return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class _SerialBlas:
     """Holds BLAS to one thread while anyone is inside, and restores it when the last one leaves.
 
@@ -59,7 +55,8 @@ class _SerialBlas:
                 for library in _libraries():
                     _set_threads(library, 1)
             self._inside += 1
-            return max(1, min([_cores(), *self._before]) // self._inside)
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            return max(1, min([cores, *self._before]) // self._inside)
 
     def leave(self) -> None:
         """Go out; the last one restores what was found."""

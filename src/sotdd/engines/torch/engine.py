@@ -335,7 +335,9 @@ class TorchEngine:
         if n == m:
             return None
         if (n, m) not in self._steps:
-            self._steps = {(n, m): verbs.steps_of(Overlaps.of(n, m), self.device)}
+            overlaps = Overlaps.of(n, m)
+            left, right = (torch.from_numpy(index).long().to(self.device) for index in (overlaps.left, overlaps.right))
+            self._steps = {(n, m): (left, right, torch.from_numpy(overlaps.width).to(self.device))}
         return self._steps[n, m]
 
     # ------------------------------------------------------------------ one chunk

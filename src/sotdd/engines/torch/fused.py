@@ -141,15 +141,6 @@ class _Way:
     cells: int
     per_lane: int
 
-    @property
-    def macros(self) -> str:
-        """What the kernel is compiled with."""
-        named = {
-            "THREADS": self.threads, "RESIDENT": self.resident, "SAMPLE": self.sample, "CELLS": self.cells,
-            "PER_LANE": self.per_lane,
-        }  # fmt: skip
-        return "".join(f"#define {name} {value}\n" for name, value in named.items())
-
 
 # Rows are read once for each of their parts: beyond this many it is faster to scatter them outside of shared memory.
 _MOST_PARTS = 2
@@ -200,7 +191,9 @@ def _sorter(device: int, way: _Way) -> Callable[[torch.Tensor], None] | None:
         at_work.set_current()
         options = ProgramOptions(arch=f"sm_{at_work.arch}", std="c++17")
         source = files("sotdd.kernels").joinpath("sort.cu").read_text(encoding="utf-8")
-        program = Program(way.macros + source, "c++", options)
+        macros = {"THREADS": way.threads, "RESIDENT": way.resident, "SAMPLE": way.sample, "CELLS": way.cells}
+        lines = [f"#define {name} {value}\n" for name, value in {**macros, "PER_LANE": way.per_lane}.items()]
+        program = Program("".join([*lines, source]), "c++", options)
         kernel: Any = program.compile("cubin", cache=FileStreamProgramCache()).get_kernel("sort_rows")
         processors = torch.cuda.get_device_properties(device).multi_processor_count
         # What is left of shared memory beside what the kernel needs itself.

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from sotdd.engines.torch import fused
-from sotdd.projections.turns import Turn, TurnedDirections
+from sotdd.projections.turns import Turn
 
 # Rows of the small matrices, at most.
 _SMALL = 32
@@ -69,11 +69,6 @@ class UploadedTurn:
         folded = (chosen @ z.view(size // whole, -1)).view(whole, -1)
         skipped = self.first - row * whole
         return _transformed(folded)[skipped : skipped + count]
-
-
-def uploaded(drawn: TurnedDirections, device: torch.device) -> list[UploadedTurn]:
-    """The turns of drawn directions, on the device."""
-    return [UploadedTurn.of(turn, first, stop, device) for turn, first, stop in drawn.parts]
 
 
 def project(points: torch.Tensor, turns: list[UploadedTurn]) -> torch.Tensor:

@@ -62,7 +62,7 @@ class Uploaded:
 
 def _along(drawn: Drawn | None, device: torch.device) -> Along | None:
     if isinstance(drawn, TurnedDirections):
-        return turns.uploaded(drawn, device)
+        return [turns.UploadedTurn.of(turn, first, stop, device) for turn, first, stop in drawn.parts]
     return copied(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
 
 
@@ -101,14 +101,6 @@ def uploaded_draws(
     return weights, coefficients
 
 
-def _uploaded_scaler(scaler: Scaler | None, device: torch.device) -> Affine:
-    """The centre and the inverse of the scale on the device; None where nothing is scaled."""
-    if scaler is None:
-        return None
-    both = copied(np.stack(np.broadcast_arrays(scaler.centre, scaler.inverse)), np.float64, device)
-    return both[0], both[1]
-
-
 def scaled_points(data: LabelledData, block: slice, affine: Affine, device: torch.device) -> torch.Tensor:
     """Some points (m, d) on the device, float32, centred and scaled in float64."""
     if isinstance(data.features, DeviceFeatures):
@@ -125,7 +117,12 @@ def scaled_points(data: LabelledData, block: slice, affine: Affine, device: torc
 
 def laid_out(datasets: Sequence[LabelledData], scaler: Scaler | None, device: torch.device) -> list[Layout]:
     """The datasets' classes on the device, and their points too where all of them fit."""
-    stays, affine = can_stay(datasets, device), _uploaded_scaler(scaler, device)
+    needed = 4 * sum(data.n_points * data.n_features for data in datasets)
+    stays = device.type == "cuda" and 2 * needed <= _RESIDENT_SHARE * free_bytes(device)
+    affine = None
+    if scaler is not None:
+        centre, inverse = np.broadcast_arrays(scaler.centre, scaler.inverse)
+        affine = tuple(copied(np.stack([centre, inverse]), np.float64, device))
     return [_layout(data, affine, device, stays) for data in datasets]
 
 
@@ -198,12 +195,6 @@ def fitting_chunk(datasets: Sequence[LabelledData], device: torch.device, turn_s
         return min(largest, 1 << max(BLOCK, fitting).bit_length() - 1)
     fitting = min(fitting, _DRAWN_BYTES // (3 * 4 * datasets[0].n_features))
     return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
-
-
-def can_stay(datasets: Sequence[LabelledData], device: torch.device) -> bool:
-    """Whether the points of all datasets fit on the device for the whole comparison."""
-    needed = 4 * sum(data.n_points * data.n_features for data in datasets)
-    return device.type == "cuda" and 2 * needed <= _RESIDENT_SHARE * free_bytes(device)
 
 
 def give_back(device: torch.device) -> None:

@@ -18,7 +18,6 @@ from sotdd.basics.text import counted
 from sotdd.engines.protocol import ClassMoments
 from sotdd.engines.torch import fused, turns
 from sotdd.inputs.data import LabelledData
-from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
 from sotdd.projections.moments import Polynomials
@@ -173,12 +172,6 @@ def transport_rows(a: Rows, b: Rows, p: float, steps: fused.Steps | None) -> tor
         return _powered((a - b).abs_(), p).mean(dim=1)
     left, right, width = steps
     return _powered((a[:, left] - b[:, right]).abs_(), p) @ width
-
-
-def steps_of(overlaps: Overlaps, device: torch.device) -> fused.Steps:
-    """Overlaps as tensors on a device: left, right and width."""
-    left, right = (torch.from_numpy(index).long().to(device) for index in (overlaps.left, overlaps.right))
-    return left, right, torch.from_numpy(overlaps.width).to(device)
 
 
 def _powered(gaps: torch.Tensor, p: float) -> torch.Tensor:

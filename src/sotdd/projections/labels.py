@@ -49,11 +49,6 @@ class Quantiles:
         """How many bins, K."""
         return int(self.coefficients.shape[1])
 
-    def terms(self, bins: NDArray[np.floating]) -> NDArray[np.float64]:
-        """The terms (B, C) of classes whose bin means (B, C, K) are given."""
-        terms: NDArray[np.float64] = np.einsum("bck,bk->bc", bins.astype(np.float64), self.coefficients)
-        return terms
-
     limit: ClassVar[float] = math.inf
 
     def part(self, rows: slice) -> Quantiles:
@@ -97,23 +92,24 @@ class Summaries:
         """What was drawn beside the weights."""
         return self.parameters
 
-    def of_class(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
-        """The terms (B,) of a class with these projected points (B, m), which the function sees read-only."""
-        shown = values.view()
-        shown.flags.writeable = False
-        result = np.asarray(self.summary(shown, self.parameters))
-        if result.shape != (len(values),) or result.dtype.kind not in "iuf":
-            raise SotddError(
-                f"the label law's summary returned {result.dtype} of shape {result.shape}: expected real numbers of "
-                f"shape {(len(values),)}, one per projection."
-            )
-        return result.astype(np.float64)
-
     limit: ClassVar[float] = math.inf
 
     def part(self, rows: slice) -> Summaries:
         """Some consecutive projections."""
         return Summaries(self.weights[rows], self.parameters[rows], self.summary)
+
+
+def summarise_class(terms: Summaries, values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The terms (B,) of a class with these projected points (B, m), which the function sees read-only."""
+    shown = values.view()
+    shown.flags.writeable = False
+    result = np.asarray(terms.summary(shown, terms.parameters))
+    if result.shape != (len(values),) or result.dtype.kind not in "iuf":
+        raise SotddError(
+            f"the label law's summary returned {result.dtype} of shape {result.shape}: expected real numbers of "
+            f"shape {(len(values),)}, one per projection."
+        )
+    return result.astype(np.float64)
 
 
 LabelTerms: TypeAlias = Polynomials | Quantiles | Summaries

@@ -218,7 +218,9 @@ class ClassStatistics:
         levels = Levels(terms.levels, "even")
         unchanged = np.ones(count), np.zeros((count, 1))  # weights and shifts of the values
         means = [quantiles_of([self.histograms[label]], part, *unchanged, levels)[0] for label in self.classes]
-        return terms.terms(np.stack(means, axis=1))
+        wide = np.stack(means, axis=1).astype(np.float64)  # (B, C, K)
+        by_class: NDArray[np.float64] = np.einsum("bck,bk->bc", wide, terms.coefficients)
+        return by_class
 
 
 def opened_batch(

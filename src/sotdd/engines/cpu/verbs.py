@@ -11,7 +11,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.kernels import rows as kernels
 from sotdd.kernels.rows import SHORT_ROW
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.labels import LabelTerms, Quantiles
+from sotdd.projections.labels import LabelTerms, Quantiles, summarise_class
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
@@ -70,7 +70,7 @@ def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Do
         sort_classes(rows, offsets)
         kernels.quantile_terms(rows, offsets, terms.coefficients, result)
         return result
-    return np.stack([terms.of_class(rows[:, first:last]) for first, last in neighbours(offsets)], axis=1)
+    return np.stack([summarise_class(terms, rows[:, first:last]) for first, last in neighbours(offsets)], axis=1)
 
 
 def sort_rows(rows: Rows) -> None:

@@ -19,7 +19,7 @@ from sotdd.engines.protocol import ClassMoments
 from sotdd.engines.torch import fused, turns
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
+from sotdd.projections.labels import LabelTerms, Quantiles, Summaries, summarise_class
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.turns import TurnedDirections
 
@@ -79,7 +79,7 @@ def class_terms(rows: Rows, layout: Layout, terms: LabelTerms, coefficients: tor
         return class_sums(rows, layout.edges, coefficients, terms.limit) / layout.edges.diff()
     assert isinstance(terms, Summaries)
     host = rows.cpu().numpy()
-    columns = [terms.of_class(host[:, first:last]) for first, last in neighbours(layout.offsets)]
+    columns = [summarise_class(terms, host[:, first:last]) for first, last in neighbours(layout.offsets)]
     return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.label_pairs import Subset, halves, real_pairs, transfer_pairs
-from sotdd.engines.cpu import engine as cpu
-from sotdd.engines.cpu.row_sort import sort_rows
+from sotdd.engines.cpu import verbs as cpu
+from sotdd.kernels.quantiles import part_means
 from sotdd.kernels.rows import shift_rows, transport_rows
 from sotdd.peers.features_only import FeaturesOnly
 from sotdd.projections import LabelLaw
@@ -60,7 +60,7 @@ class View:
         rows = self.rows[index].copy()
         shifts = cpu.class_terms(rows, self.offsets[index], terms)
         shift_rows(rows, self.offsets[index], terms.weights, shifts)
-        sort_rows(rows)
+        cpu.sort_rows(rows)
         return rows
 
     def transported(self, pairs: Sequence[tuple[int, int]], terms: LabelTerms) -> Doubles:
@@ -94,7 +94,15 @@ def _quantile_functions(rows: Rows, offsets: NDArray[np.int64], levels: int = 64
     """Every class as its quantile function at many levels (L, levels)."""
     classes = rows.copy()
     cpu.sort_classes(classes, offsets)
-    return [sotdd.projections.bin_means(classes[:, first:last], levels) for first, last in neighbours(offsets)]
+    return [_bin_means(classes[:, first:last], levels) for first, last in neighbours(offsets)]
+
+
+def _bin_means(values: Rows, levels: int) -> Doubles:
+    """Means (L, levels) of sorted values (L, m) over bins of equal probability."""
+    count = values.shape[1]
+    means = np.empty((len(values), levels), np.float32)
+    part_means(values, np.arange(count + 1) / count, np.arange(levels + 1) / levels, means)
+    return means.astype(np.float64)
 
 
 def rank_correlation(a: Doubles, b: Doubles) -> float:

@@ -1,4 +1,4 @@
-"""A law that several test files use: one that a user might write."""
+"""Laws that several test files use: such as a user might write."""
 
 import numpy as np
 
@@ -18,3 +18,17 @@ class Medians:
     @staticmethod
     def summary(values, parameters):
         return parameters[:, 0] * np.median(values, axis=1)
+
+
+class Circles:
+    """A law that is not linear: distances from random centres (a spherical Radon transform)."""
+
+    def __init__(self, spread=1.0):
+        self.spread = spread
+
+    def describe(self):
+        return {"law": "circles", "spread": self.spread}
+
+    def draw(self, rng, n_projections, n_features):
+        centres = rng.normal(0, self.spread, size=(n_projections, n_features))
+        return lambda points: np.linalg.norm(points[None] - centres[:, None], axis=2)

@@ -105,3 +105,14 @@ def _transported(x, y, p):
     middles = edges - np.diff(edges, prepend=0) / 2
     gaps = np.abs(x[(middles * len(x)).astype(int)] - y[(middles * len(y)).astype(int)])
     return float(np.sum(np.diff(edges, prepend=0) * gaps**p))
+
+
+def bin_means(values, levels, masses=None):
+    """Means of quantile functions (..., m) over bins of equal probability: differences of their integral."""
+    values = np.asarray(values, np.float64)
+    shares = np.ones(values.shape[-1]) if masses is None else np.asarray(masses, np.float64)
+    shares = shares / shares.sum()
+    ends, edges = np.cumsum([0, *shares]), np.arange(levels + 1) / levels
+    return levels * np.apply_along_axis(
+        lambda row: np.diff(np.interp(edges, ends, np.cumsum([0, *(row * shares)]))), -1, values
+    )

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     )
     from sotdd.projections.scale_statistics import ScaleStatistics
     from sotdd.projections.scaler import Scaler
-    from sotdd.projections.span import Span, onto_span
     from sotdd.results.distance import Distance
     from sotdd.results.explanation import Explanation
     from sotdd.results.flow import Flow
@@ -89,7 +88,6 @@ __all__ = [
     "SketchBuilder",
     "SketchWindow",
     "SotddError",
-    "Span",
     "Sphere",
     "TwoSampleTest",
     "UniformOrders",
@@ -99,7 +97,6 @@ __all__ = [
     "distance",
     "explain",
     "flow",
-    "onto_span",
     "open_dataset",
     "pairwise",
     "paper",
@@ -139,8 +136,6 @@ _HOMES = {
     "ZeroTruncatedPoisson": "sotdd.projections",
     "ScaleStatistics": "sotdd.projections.scale_statistics",
     "Scaler": "sotdd.projections.scaler",
-    "Span": "sotdd.projections.span",
-    "onto_span": "sotdd.projections.span",
     "Distance": "sotdd.results.distance",
     "Explanation": "sotdd.results.explanation",
     "Flow": "sotdd.results.flow",

@@ -79,7 +79,7 @@ def test_every_option_with_two_words_is_known():
 
 # What a user of the command line never meets: made by Python alone.
 _IN_PYTHON = (
-    "gradients/", "integrations/", "sketches/private", "sketches/cluster", "pictures/report.py", "projections/span.py",
+    "gradients/", "integrations/", "sketches/private", "sketches/cluster", "pictures/report.py",
 )  # fmt: skip
 _PYTHON_ONLY = {
     "asynchronous", "classes", "datasets", "debias", "dim", "kernels", "max_norm", "moments", "outer", "p",

@@ -18,8 +18,8 @@ from hypothesis.extra import numpy as hnp
 import sotdd
 from sotdd import LabelledData
 from sotdd.engines.comparison import compare
-from sotdd.engines.cpu import engine as cpu
 from sotdd.engines.cpu.engine import CpuEngine
+from sotdd.engines.cpu.verbs import class_terms, sort_rows
 from sotdd.engines.cpu.workers import Workers, _libraries
 from sotdd.kernels import rows as kernels
 from sotdd.projections.moments import Polynomials
@@ -32,8 +32,8 @@ def blas_threads():
 # ------------------------------------------------------------------ the same numbers
 
 
-@pytest.mark.parametrize(("n", "m", "d"), [(1501, 1000, 784), (700, 1500, 17), (50, 60, 64), (7, 5, 3), (1, 1, 1)])
-@pytest.mark.parametrize(("shared", "count"), [(True, 500), (False, 500), (True, 513), (True, 577), (True, 65)])
+@pytest.mark.parametrize(("n", "m", "d"), [(1501, 1000, 784), (700, 1500, 17), (50, 60, 64), (1, 1, 1)])
+@pytest.mark.parametrize(("shared", "count"), [(True, 513), (False, 500), (True, 65)])
 def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, shared, count):
     datasets = [
         LabelledData.of((rng.normal(size=(size, d)), rng.integers(0, 5, size=size)), name)
@@ -49,18 +49,6 @@ def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, shared, 
         np.testing.assert_array_equal(per_projection(threads, chunk), expected)
 
 
-def test_more_projections_begin_with_the_same_ones(rng):
-    a, b = rng.normal(size=(2, 300, 20))
-    few, many = (sotdd.distance(a, b, n_projections=count).per_projection for count in (512, 1300))
-    np.testing.assert_allclose(few, many[:512], rtol=1e-6)
-
-
-def test_chunks_are_blocks():
-    for bad in (0, 63, 100, -64):
-        with pytest.raises(sotdd.SotddError, match="multiple of 64"):
-            CpuEngine(chunk=bad)
-
-
 # ------------------------------------------------------------------ kernels against NumPy
 
 
@@ -69,7 +57,7 @@ def test_chunks_are_blocks():
         np.float32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=40), elements=st.floats(width=32, allow_nan=False)
     )
 )
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_radix_sort(rows):
     """Any floats there are: zeros of both signs, subnormals, infinities."""
     ours = rows.copy()
@@ -77,31 +65,26 @@ def test_radix_sort(rows):
     np.testing.assert_array_equal(ours, np.sort(rows, axis=1))
 
 
-@pytest.mark.parametrize("n", [1, 100, 5000, 70_000])
-def test_radix_sort_of_long_rows(rng, n):
-    rows = rng.standard_cauchy(size=(3, n)).astype(np.float32)
+@pytest.mark.parametrize("n", [1, 1023, 1024, 70_000])
+def test_rows_are_sorted_whichever_way_their_length_takes(rng, n):
+    rows = rng.standard_cauchy(size=(3, n)).astype(np.float32).round(1)
     ours = rows.copy()
-    kernels.radix_sort_rows(ours)
+    sort_rows(ours)
     np.testing.assert_array_equal(ours, np.sort(rows, axis=1))
 
 
-@pytest.mark.parametrize("degree", range(12))
+@pytest.mark.parametrize("degree", [0, 1, 3, 4, 5, 11])
 def test_class_means_of_polynomials(rng, degree):
     rows = rng.normal(size=(3, 2500)).astype(np.float32)
     coefficients = rng.normal(size=(3, degree + 3))
     coefficients[:, degree + 1 :] = 0
     coefficients[:, degree] = 1
     offsets = np.array([0, 1, 700, 2500])
-    means = cpu.class_terms(rows, offsets, Polynomials(np.ones(3), coefficients))
+    means = class_terms(rows, offsets, Polynomials(np.ones(3), coefficients))
     for line in range(3):
         values = np.polynomial.polynomial.polyval(rows[line].astype(np.float64), coefficients[line])
         expected = [values[first:last].mean() for first, last in neighbours(offsets)]
         np.testing.assert_allclose(means[line], expected, rtol=1e-10)
-
-
-def test_degrees():
-    drawn = Polynomials(np.ones(4), np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]]))
-    assert drawn.degrees.tolist() == [0, 0, 1, 2]
 
 
 # ------------------------------------------------------------------ manners
@@ -136,16 +119,6 @@ def two_blas_threads():
         yield blas_threads()
 
 
-def test_workers_hold_blas_to_one_thread_and_share_the_hold(two_blas_threads):
-    with Workers(2) as outer:
-        assert set(outer.each(lambda _: max(blas_threads()), range(5))) == {1}
-        with Workers(2) as inner:
-            assert set(inner.each(lambda _: max(blas_threads()), range(5))) == {1}
-        assert set(outer.each(lambda _: max(blas_threads()), range(5))) == {1}
-        assert outer.each(lambda x: x * x, range(5)) == [0, 1, 4, 9, 16]
-    assert blas_threads() == two_blas_threads
-
-
 def test_the_hold_works_from_any_thread_and_ends_with_the_last(two_blas_threads):
     """Whoever comes first and whoever leaves last: one thread inside, restored outside."""
     entered, may_leave = threading.Event(), threading.Event()
@@ -171,26 +144,6 @@ def test_the_hold_works_from_any_thread_and_ends_with_the_last(two_blas_threads)
     alone.start()
     alone.join()
     assert seen == [1] * 6
-    assert blas_threads() == two_blas_threads
-
-
-def test_a_second_thread_gets_the_same_bits(rng):
-    a, b = rng.normal(size=(2, 1500, 400))
-    here = sotdd.distance(a, b, n_projections=300).per_projection
-    with ThreadPoolExecutor(1) as pool:
-        there = pool.submit(sotdd.distance, a, b, n_projections=300).result().per_projection
-    np.testing.assert_array_equal(here, there)
-
-
-def test_workers_are_checked(two_blas_threads):
-    for bad in (0, -1, 1.5):
-        with pytest.raises(sotdd.SotddError, match="threads"):
-            Workers(bad)
-    workers = Workers(1)
-    with pytest.raises(sotdd.SotddError, match="not at work"):
-        workers.each(len, [])
-    with workers, pytest.raises(sotdd.SotddError, match="at work already"):
-        workers.__enter__()
     assert blas_threads() == two_blas_threads
 
 
@@ -228,19 +181,6 @@ def test_memory_is_bounded(rng):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 120e6  # rows of a whole turn of 1,024 directions are 82 MB
-
-
-def test_tiles_shrink_for_large_data():
-    wide = sotdd.Projections.fit([np.zeros((1, 100_000), np.uint8)], scale=None)
-    narrow = sotdd.Projections.fit([np.zeros((1, 2), np.uint8)], scale=None)
-
-    def points(n):
-        return LabelledData("x", np.broadcast_to(np.uint8(0), (n, 2)), ("all",), np.broadcast_to(np.int32(0), n))
-
-    assert cpu._fitting_tile([points(10)], narrow) == 256
-    assert cpu._fitting_tile([points(10)], wide) == 64
-    assert cpu._fitting_tile([points(10**6)], narrow) == 64
-    assert cpu._fitting_tile([points(10**9)], narrow) == 64
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import pytest
 
 import reference
 import sotdd
+from laws import Circles, Medians
 from sotdd.engines.cpu.engine import CpuEngine
 from sotdd.engines.splits import Splits, pooled_codes
 from sotdd.engines.torch.engine import TorchEngine
@@ -74,28 +75,8 @@ def test_the_datasets_themselves_are_the_first_split(pair, name):
 
 
 def test_any_label_law_and_any_law_of_directions(rng, pair):
-    class Spreads:
-        def describe(self):
-            return {"law": "spreads"}
-
-        def draw(self, rng, n_projections):
-            angle = rng.uniform(0, 2 * np.pi, n_projections)
-            return sotdd.projections.Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
-
-        @staticmethod
-        def summary(values, parameters):
-            return parameters[:, 0] * np.ptp(values, axis=1)
-
-    class Radii:
-        def describe(self):
-            return {"law": "radii"}
-
-        def draw(self, rng, n_projections, n_features):
-            centres = rng.normal(size=(n_projections, n_features))
-            return lambda points: np.linalg.norm(points[None] - centres[:, None], axis=2)
-
     data = labelled_pair(*pair)
-    projections = sotdd.Projections.fit(data, n_projections=70, label_law=Spreads(), directions=Radii(), scale=None)
+    projections = sotdd.Projections.fit(data, n_projections=70, label_law=Medians(), directions=Circles(), scale=None)
     splits = Splits.of(data, (23, 17), 4, 0)
     block = projections.draw(0, 70)
     x, y = np.concatenate([pair[0][0], pair[1][0]]), np.array([*pair[0][1], *pair[1][1]])
@@ -103,7 +84,7 @@ def test_any_label_law_and_any_law_of_directions(rng, pair):
 
     def place(line, index):
         values, labels = t[line, index], y[index]
-        shift = {label: block.terms.parameters[line, 0] * np.ptp(values[labels == label]) for label in set(labels)}
+        shift = {label: block.terms.parameters[line, 0] * np.median(values[labels == label]) for label in set(labels)}
         return block.terms.weights[line] * values + np.array([shift[label] for label in labels])
 
     expected = [
@@ -146,14 +127,6 @@ def test_sides_hold_every_point_once_grouped_by_class(pair):
     assert len(splits.part(40, 99)) == 10
 
 
-def test_every_point_goes_left_as_often(pair):
-    splits = Splits.of(labelled_pair(*pair), (10, 30), 4000, 0)
-    left = np.bincount(np.concatenate([splits.draw(number)[0].index for number in range(4000)]), minlength=40)
-    assert left.sum() == 40_000
-    # Of 4,000 draws with chance 1/4: a standard deviation of 27.
-    assert np.abs(left - 1000).max() < 5 * 27
-
-
 def test_labels_are_pooled_by_value():
     def data(labels):
         return LabelledData.of((np.zeros((len(labels), 1)), labels))
@@ -163,8 +136,3 @@ def test_labels_are_pooled_by_value():
     assert pooled_codes([data([0, 1]), data(["0", "1"])]).tolist() == [0, 1, 2, 3]
     assert pooled_codes([data([False, True]), data([0, 1])]).tolist() == [0, 1, 0, 1]
     assert pooled_codes([LabelledData.of(np.zeros((2, 1))), LabelledData.of(np.ones((1, 1)))]).tolist() == [0, 0, 0]
-
-
-def test_sizes_must_add_up(pair):
-    with pytest.raises(sotdd.SotddError, match="40 points cannot be dealt out as 40 and 0"):
-        Splits.of(labelled_pair(*pair), (40, 0), 3, 0)

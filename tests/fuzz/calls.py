@@ -153,7 +153,7 @@ _WARM = (
     "built().merge(built(seed=1))", "built().finish()", "counted().merge(counted(seed=1))", "a_matrix().plot()",
     "sotdd.report(a_matrix(), 'page')", "a_distance(device='cpu', label_law='quantiles', shared_directions=False)",
     "a_distance(p=1.5)", "sotdd.distance(torch.zeros(3, 2), torch.ones(3, 2), n_projections=4)",
-    "sotdd.onto_span([points(4, 30)])", "a_catalog().nearest(in_sketch())", "a_test(statistic='balanced')",
+    "a_catalog().nearest(in_sketch())", "a_test(statistic='balanced')",
 )  # fmt: skip
 
 

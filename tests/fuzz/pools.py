@@ -100,9 +100,6 @@ FILES = (
 )
 AXES = ("None", "Figure().subplots()", "Figure().subplots(2)", "[]", "5")
 GENERATORS = ("np.random.default_rng(0)", "np.random.default_rng(SEED)", "np.random.RandomState(0)", "None", "0")
-SETTINGS = (
-    "{}", "{'law': 'sphere'}", "{'law': 'x', 'ambient': 3, 'levels': 4, 'weight': 1.0, 'max_order': 4, 'rates': [1.0]}",
-)
 MATRICES = (
     "points(4, 2)", "points(4, 3)", "ones((4, 2))", "points(4).tolist()", "[[1.0]]", "[[1, 2], [3]]", "zeros((0, 2))",
     "points(4) * nan", "points(4).astype(complex)", "points(4).astype(object)", "points(4) * 1e200", "[['a']]", "5",
@@ -348,7 +345,6 @@ POOLS: dict[str, tuple[str, ...]] = {
     "clamp": ("None", *NUMBERS),
     "cut": ("None", *NUMBERS),
     "channels": ("'first'", "'last'", "'x'", "None", "[]"),
-    "ambient": ("None", *COUNTS),
     "max_order": ("1", "4", "170", "171", "0", "2.5", "True", "None", "'4'"),
     "rates": (
         "None", "(1.0, 2.0)", "[]", "[0]", "[nan]", "5", "'x'", "[1e300]", "['1']", "[Decimal(1)]", "iter([1])",
@@ -374,8 +370,6 @@ POOLS: dict[str, tuple[str, ...]] = {
     "summary": ("Medians.summary", "5", "None"),
     "values": ("np.sort(points(4, 1)[:, 0])", "np.sort(points(3, 5))", *VECTORS, "'x'", "zeros((2, 0))"),
     "masses": ("None", *VECTORS),
-    "bin_means.levels": COUNTS,
-    "Quantiles.terms.bins": ("ones((4, 3, 2))", "ones((4, 3))", "None", "'x'", "ones((4, 3, 5))", "5"),
     "kernel": ("(2, 2)", "(1, 3)", "5", "None", "(0, 1)", "'ab'"),
     "stride": ("(1, 1)", "(2, 1)", "5", "None", "(0, 1)"),
     "start": (
@@ -412,6 +406,4 @@ POOLS: dict[str, tuple[str, ...]] = {
     "what": ("'this'",),
     "point_shape": ("(2,)", "(2, 1)", "(4, 4)"),
     "Convolution.check_points.name": ("'a'",),
-    "Orthogonal.restore._settings": SETTINGS,
-    "restore.settings": SETTINGS,
 }

@@ -98,7 +98,6 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
     "Sketch": ("in_sketch()", "in_sketch(1, label_law='quantiles')", "in_sketch(5, scale=None)"),
     "SketchBuilder": ("built()", "sotdd.SketchBuilder(seen_through())"),
     "SketchWindow": ("a_window()", "sotdd.SketchWindow(seen_through())"),
-    "Span": ("sotdd.onto_span([points(4, 30)])",),
     "Hadamard": ("sotdd.Hadamard()", "sotdd.Hadamard(207)"),
     "Sphere": ("sotdd.Sphere()", "sotdd.Sphere(7)"),
     "TurnedDirections": ("sotdd.Hadamard().draw(np.random.default_rng(0), 4, 200)",),
@@ -121,32 +120,27 @@ RESULTS = {
     "Distance", "DistanceMatrix", "DriftMonitor", "DriftReference", "Explanation", "Flow", "LabelledData",
         "NoiseFloor",
     "ParquetBatches", "PrivateCounts", "PrivateStatistics",
-    "Projections", "Ranked", "Ranking", "Sketch", "Span", "TaskEmbeddings", "TwoSampleTest",
+    "Projections", "Ranked", "Ranking", "Sketch", "TaskEmbeddings", "TwoSampleTest",
 }  # fmt: skip
 
 # Methods by which the rooms of the package hand opened data and drawn numbers on to each other; no page mentions them.
 # They trust what they get, so they are called as the package calls them.
 BETWEEN_ROOMS = {
-    "ClassQuantiles.restore": "sotdd.ClassQuantiles.restore(sotdd.ClassQuantiles().describe())",
     "ClassStatistics.add_opened": "counted().add_opened(sotdd.LabelledData.of(pair()))",
     "ClassStatistics.expect": None,
     "ClassStatistics.gather": None,
     "ClassStatistics.merge_expected": None,
     "ClassStatistics.note_columns": "counted().note_columns(sotdd.LabelledData.of(pair()))",
     "Convolution.check_points": "sotdd.Convolution((2, 1), 'stride').check_points((2,), 'a')",
-    "Convolution.restore": "sotdd.Convolution.restore(sotdd.Convolution((2, 1), 'stride').describe())",
     "Directions.part": "Directions(points(4)).part(slice(0, 2))",
     "DistanceMatrix.__array__": "np.asarray(a_matrix())",
     "DriftMonitor.begin": "sotdd.DriftMonitor.begin(a_reference(), 5)",
     "DriftReference.opened": "a_reference().opened(pair())",
     "Hadamard.check_space": "sotdd.Hadamard(207).check_space(200)",
-    "Hadamard.restore": "sotdd.Hadamard.restore({'ambient': 3})",
     "Hadamard.turn": "sotdd.Hadamard().turn(np.random.default_rng(0), 200)",
     "LabelledData.rows": "sotdd.LabelledData.of(pair()).rows(slice(0, 2))",
     "LabelledData.take": "sotdd.LabelledData.of(pair()).take(array([0, 1]))",
-    "Moments.restore": "sotdd.Moments.restore(sotdd.Moments(2).describe())",
     "NoiseFloor.of": "sotdd.NoiseFloor.of(ones((4, 3)), ones(4), 2.0, 1.0)",
-    "Orthogonal.restore": "sotdd.Orthogonal.restore({})",
     "Polynomials.joined": "Polynomials.joined([Polynomials(ones(4), points(4, 3)), Polynomials(ones(4), points(4))])",
     "Polynomials.part": "Polynomials(ones(4), points(4, 3)).part(slice(0, 2))",
     "PrivateStatistics.edges": "a_private().statistics().edges(4)",
@@ -163,7 +157,6 @@ BETWEEN_ROOMS = {
     "SketchBuilder.add_opened": "built().add_opened(sotdd.LabelledData.of(pair()))",
     "SketchBuilder.resume": None,
     "Sphere.check_space": "sotdd.Sphere(7).check_space(3)",
-    "Sphere.restore": "sotdd.Sphere.restore({'ambient': 3})",
     "Summaries.part": "Summaries(ones(4), points(4, 2), Medians.summary).part(slice(0, 2))",
     "Tilted.fit": "Tilted.fit([sotdd.LabelledData.of(pair())], None, sotdd.Sphere())",
     "Tilted.turn": "Tilted(eye(1, 200), ones(1) * 2).turn(np.random.default_rng(0), 200)",
@@ -173,8 +166,6 @@ BETWEEN_ROOMS = {
     "TurnedDirections.part": "sotdd.Hadamard().draw(np.random.default_rng(0), 4, 200).part(slice(1, 3))",
     "TurnedDirections.write": None,
     "TurnedDirections.write_columns": None,
-    "UniformOrders.restore": "sotdd.UniformOrders.restore({'max_order': 3})",
-    "ZeroTruncatedPoisson.restore": "sotdd.ZeroTruncatedPoisson.restore({'rates': [1.0]})",
 }
 
 # Python's own methods that users reach by operators.

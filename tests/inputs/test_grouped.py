@@ -105,5 +105,3 @@ def test_distances_of_streamed_data_are_those_of_arrays(folder, rng):
     projections = sotdd.Projections.fit(data, n_projections=64)
     both = [compare(data, [(0, 1), (1, 2)], projections, 2, engine=engine) for engine in (None, TorchEngine("cpu"))]
     assert both[0][1, 2].value == pytest.approx(both[1][1, 2].value, rel=1e-5)
-    span = sotdd.onto_span({"a": open_dataset("x.npy::label=y.npy", max_points=2), "b": x[:3]})
-    assert span.datasets["a"].n_points == 2

@@ -38,18 +38,16 @@ def test_the_first_run_gives_the_bits_of_later_ones(tmp_path):
     assert runs[0] == runs[1]
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        module.name
-        for module in pkgutil.iter_modules(sotdd.kernels.__path__)
-        if module.name not in ("compiling", "lanes", "triton")
-    ],
-)
+MODULES = [module.name for module in pkgutil.iter_modules(sotdd.kernels.__path__) if module.name != "triton"]
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_what_kernels_call_is_compiled_into_them(module):
-    """A kernel that calls another has two versions of it to call, see `step`."""
+    """A kernel that calls another has two versions of it to call, see `step`; and every loop can check its bounds."""
     names = vars(importlib.import_module(f"sotdd.kernels.{module}"))
     kernels = {name: value for name, value in names.items() if isinstance(value, CPUDispatcher)}
-    assert kernels
     called = {name for kernel in kernels.values() for name in kernel.py_func.__code__.co_names if name in kernels}
     assert {name for name in called if not kernels[name].targetoptions.get("forceinline")} == set()
+    for kernel in kernels.values():  # in loops that Numba makes parallel itself, a fault is a SystemError at best
+        assert not kernel.targetoptions.get("parallel")
+        assert kernel.targetoptions.get("boundscheck") is not False

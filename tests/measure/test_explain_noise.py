@@ -8,7 +8,7 @@ import pytest
 
 import reference
 import sotdd
-from sotdd.engines import class_chance, class_comparison, dealing
+from sotdd.engines import class_comparison, splits
 
 
 def blobs(rng, n, centres, labels):
@@ -128,9 +128,9 @@ def test_costs_of_deals_are_what_the_definition_says(rng):
     draws = reference.draw(rng, 40, 3)
     projections = sotdd.Projections.from_arrays(**draws)
     data = [sotdd.LabelledData.of(side) for side in (a, b)]
-    halves = [dealing.HalfSamples.of(data, 3, 5, labels=labels) for labels in (True, False)]
-    deals = [*class_chance.deals_of_pairs(data, [(1, 0)], 2, seed=0), *map(dealing.Deal, halves)]
-    found = dealing.deal_out(data, deals, projections, 2, lambda done, total: None)
+    halves = [splits.HalfSamples.of(data, 3, 5, labels=labels) for labels in (True, False)]
+    deals = [*class_comparison.deals_of_pairs(data, [(1, 0)], 2, seed=0), *map(splits.Deal, halves)]
+    found = splits.deal_out(data, deals, projections, 2, lambda done, total: None)
     points, labels = np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
     for deal, costs in zip(deals, found, strict=True):
         for number, cost in enumerate(costs):
@@ -163,9 +163,9 @@ def test_the_floor_of_a_class_is_what_samples_of_it_give():
 
 def test_the_chance_of_any_is_right_for_all_together():
     rng = np.random.default_rng(3)
-    alarms = [class_chance.chance_of_any(rng.gamma(2, size=(10, 60))).min() <= 0.05 for _ in range(2000)]
+    alarms = [class_comparison.chance_of_any(rng.gamma(2, size=(10, 60))).min() <= 0.05 for _ in range(2000)]
     assert np.mean(alarms) == pytest.approx(0.05, abs=0.015)
     costs = rng.gamma(2, size=(10, 60))
     costs[3, 0] = 60
-    assert np.flatnonzero(class_chance.chance_of_any(costs) <= 0.05).tolist() == [3]
-    assert class_chance.chance_of_any(np.ones((2, 20))).tolist() == [1, 1]
+    assert np.flatnonzero(class_comparison.chance_of_any(costs) <= 0.05).tolist() == [3]
+    assert class_comparison.chance_of_any(np.ones((2, 20))).tolist() == [1, 1]

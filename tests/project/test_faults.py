@@ -62,7 +62,6 @@ def test_every_file_is_written_by_one_function():
         "basics/drafts.py": 1,  # where it is done
         "commands/gate_log.py": 1,  # nothing: whether lines can be added
         "commands/pipes.py": 1,  # to nowhere
-        "engines/cpu/row_sort.py": 1,  # in a cache, so that a fault is silent
         "inputs/encode.py": 2,  # vectors, to memory and then to a file
         "inputs/remote.py": 1,  # a copy in a temporary folder
         "integrations/mlflow.py": 1,  # in a temporary folder, from which MLflow takes it

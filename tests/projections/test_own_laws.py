@@ -3,29 +3,14 @@
 import numpy as np
 import pytest
 
+import reference
 import sotdd
-from laws import Medians
+from laws import Circles, Medians
 from sotdd.projections import Directions, Polynomials, Summaries
-
-
-class Circles:
-    """A law that is not linear: distances from random centres (a spherical Radon transform)."""
-
-    def __init__(self, spread=1.0):
-        self.spread = spread
-
-    def describe(self):
-        return {"law": "circles", "spread": self.spread}
-
-    def draw(self, rng, n_projections, n_features):
-        centres = rng.normal(0, self.spread, size=(n_projections, n_features))
-        return lambda points: np.linalg.norm(points[None] - centres[:, None], axis=2)
 
 
 def test_a_law_that_is_not_linear(rng):
     """Through the public protocol, against the same thing done by hand."""
-    import reference
-
     a, b = rng.normal(size=(30, 3)), rng.normal(1, 1, size=(20, 3))
     labels = rng.integers(0, 3, size=30), rng.integers(0, 2, size=20)
     settings = {"directions": Circles(2.0), "n_projections": 100, "scale": None}
@@ -34,7 +19,7 @@ def test_a_law_that_is_not_linear(rng):
     block = projections.draw(0, 100)
     sides = []
     for x, y in ((a, labels[0]), (b, labels[1])):
-        t = np.concatenate([projections.source.block(i).features(x.astype(np.float32)) for i in (0, 1)])[:100]
+        t = block.features(x.astype(np.float32))
         powers = t[..., None] ** np.arange(block.terms.coefficients.shape[1])
         f = np.einsum("lnk,lk->ln", powers, block.terms.coefficients)
         means = np.stack([f[:, y == label].mean(axis=1) for label in y], axis=1)
@@ -48,8 +33,6 @@ def test_a_law_that_is_not_linear(rng):
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_label_law_of_ones_own(rng, shared):
-    import reference
-
     a = rng.normal(size=(1100, 3)), rng.integers(0, 3, size=1100)
     b = rng.normal(1, 1, size=(50, 3)), rng.integers(0, 2, size=50)
     settings = {"label_law": Medians(), "n_projections": 70, "scale": None, "shared_directions": shared}
@@ -78,31 +61,27 @@ def alternating(*drawn):
 @pytest.mark.parametrize(
     ("directions", "said"),
     [
-        (law(lambda rng, n, d: Directions(np.zeros((n, d + 1)))), "Mine drew directions of shape"),
+        (law(lambda rng, n, d: Directions(np.zeros((n, d + 1)))), "shape"),
         (law(lambda rng, n, d: Directions(np.full((n, d), np.nan))), "finite"),
-        (law(lambda rng, n, d: Directions(np.full((n, d), "x"))), "matrix of numbers"),
+        (law(lambda rng, n, d: Directions(np.full((n, d), "x"))), "numbers"),
         (law(lambda rng, n, d: Directions(np.ones((n, d)), -1.0)), "clamp is -1.0"),
         (law(lambda rng, n, d: "left"), "Mine drew a str"),
-        (
-            law(lambda rng, n, d: lambda points: np.zeros(3)),
-            r"Mine mapped 1 point to float64 of shape \(3,\): expected real numbers of shape \(64, 1\)",
-        ),
-        (law(lambda rng, n, d: lambda points: np.full((n, len(points)), "x")), "expected real numbers"),
+        (law(lambda rng, n, d: lambda points: np.zeros(3)), r"shape \(3,\).* \(64, 1\)"),
         (law(lambda rng, n, d: lambda points: points.fill(0)), "read-only"),
         (law(lambda rng, n, d: Directions(np.ones((n, d))), lambda: {"law": object()}), "JSON"),
-        (law(lambda rng, n, d: Directions(np.ones((n, d))), lambda: ["mine"]), "mapping of JSON values"),
+        (law(lambda rng, n, d: Directions(np.ones((n, d))), lambda: ["mine"]), "JSON"),
         (
             alternating(lambda n, d: Directions(np.ones((n, d)), 1.0), lambda n, d: Directions(np.ones((n, d)), 2.0)),
             "the same clamp",
         ),
         (
-            alternating(lambda n, d: Directions(np.ones((n, d))), lambda n, d: lambda x: np.ones((n, len(x)))),
-            "the same kind",
+            alternating(
+                lambda n, d: Directions(np.ones((n, d))), lambda n, d: Directions(np.ones((n, d)), None, np.ones(n))
+            ),
+            "importance",
         ),
-        (object(), "directions must be Sphere.*, not a object"),
-        (sotdd.Orthogonal, "not the class Orthogonal itself"),
+        (sotdd.Orthogonal, "the class Orthogonal itself"),
         (sotdd.Moments(), "directions must be"),
-        ("sphere", "not 'sphere'"),
     ],
 )
 def test_laws_are_held_to_their_promises(directions, said):
@@ -110,48 +89,32 @@ def test_laws_are_held_to_their_promises(directions, said):
         sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], directions=directions)
 
 
+def by_summary(summary):
+    return law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), summary))
+
+
 @pytest.mark.parametrize(
     ("label", "said"),
     [
-        (law(lambda rng, n: None), "must draw Polynomials, Quantiles or Summaries"),
-        (
-            law(lambda rng, n: Polynomials(np.zeros(n - 1), np.zeros((n - 1, 1)))),
-            "must draw Polynomials, Quantiles or Summaries",
-        ),
-        (law(lambda rng, n: Polynomials(np.zeros(n), np.zeros((n, 0)))), "one weight and one row per projection"),
+        (law(lambda rng, n: None), "must draw"),
+        (law(lambda rng, n: Polynomials(np.zeros(n - 1), np.zeros((n - 1, 1)))), "must draw"),
+        (law(lambda rng, n: Polynomials(np.zeros(n), np.zeros((n, 0)))), "one row per projection"),
         (law(lambda rng, n: Polynomials(np.full(n, np.nan), np.zeros((n, 1)))), "finite numbers"),
-        (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), "mean")), "expected a function"),
-        (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), len)), "takes exactly one argument"),
-        (
-            law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), lambda v, q: v[:, 0])),
-            "same cut or summary function",
-        ),
-        (sotdd.Moments, "not the class Moments itself"),
+        (law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), lambda v, q: v[:, 0])), "the same kind"),
+        (by_summary("mean"), "expected a function"),
+        (by_summary(lambda v, q: v[:, 0] * np.nan), "not finite"),
+        (by_summary(lambda v, q: v[:, :1]), r"shape \(\d+, 1\)"),
+        (by_summary(lambda v, q: np.full(len(v), "1")), "expected real numbers"),
+        (by_summary(lambda v, q: v.sort()), "read-only"),
         (sotdd.Sphere(), "label_law must be"),
     ],
 )
 def test_label_laws_are_held_to_their_promises(label, said):
-    with pytest.raises((sotdd.SotddError, TypeError), match=said):
-        sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label_law=label)
-
-
-@pytest.mark.parametrize(
-    ("summary", "said"),
-    [
-        (lambda v, q: v[:, 0] * np.nan, "not finite"),
-        (lambda v, q: 1.0, r"shape \(\)"),
-        (lambda v, q: v[:, :1], r"shape \(\d+, 1\)"),
-        (lambda v, q: np.full(len(v), "1"), "expected real numbers"),
-        (lambda v, q: v.sort(), "read-only"),
-    ],
-)
-def test_summaries_are_held_to_their_promises(summary, said):
-    label = law(lambda rng, n: Summaries(np.zeros(n), np.zeros((n, 1)), summary))
     with pytest.raises((sotdd.SotddError, ValueError), match=said):
         sotdd.distance([[1.0, 2.0]], [[2.0, 1.0]], label_law=label)
 
 
-@pytest.mark.parametrize("bad", [0, -1, 171, 1.5, 10**9])
+@pytest.mark.parametrize("bad", [0, 171, 1.5])
 def test_orders_of_a_law_of_ones_own_are_checked(bad):
     class Mine:
         def describe(self, n_moments):

@@ -16,15 +16,11 @@ LAWS = {
 }
 
 
-def drawn(projections, start=0, stop=None):
-    return projections.draw(start, stop or projections.n_projections)
-
-
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_a_projection_is_the_same_in_any_portion(law):
     many = sotdd.Projections.fit([np.zeros((1, 12))], directions=law, n_projections=300, shared_directions=False)
     few = sotdd.Projections.fit([np.zeros((1, 12))], directions=law, n_projections=100, shared_directions=False)
-    whole = drawn(many)
+    whole = many.draw(0, 300)
     assert len(whole) == 300
     for start, stop in [(0, 64), (64, 192), (192, 300), (256, 1000)]:
         part, rows = many.draw(start, stop), slice(start, stop)
@@ -34,11 +30,11 @@ def test_a_projection_is_the_same_in_any_portion(law):
         columns = part.terms.coefficients.shape[1]
         np.testing.assert_array_equal(part.terms.coefficients, whole.terms.coefficients[rows, :columns])
         assert not whole.terms.coefficients[rows, columns:].any()
-    np.testing.assert_array_equal(drawn(few).features.theta, whole.features.theta[:100])
+    np.testing.assert_array_equal(few.draw(0, 100).features.theta, whole.features.theta[:100])
 
 
 def test_streams_are_independent():
-    block = drawn(sotdd.Projections.fit([np.zeros((1, 30))], shared_directions=False))
+    block = sotdd.Projections.fit([np.zeros((1, 30))], shared_directions=False).draw(0, 1000)
     theta, phi = block.features.theta, block.label_features.theta
     assert abs(np.corrcoef(theta.ravel(), phi.ravel())[0, 1]) < 0.02
     assert len(np.unique(theta[:, 0])) == len(theta)
@@ -46,7 +42,7 @@ def test_streams_are_independent():
 
 def test_seeds():
     def theta(seed):
-        return drawn(sotdd.Projections.fit([np.zeros((1, 3))], seed=seed)).features.theta
+        return sotdd.Projections.fit([np.zeros((1, 3))], seed=seed).draw(0, 1000).features.theta
 
     np.testing.assert_array_equal(theta(5), theta(5))
     np.testing.assert_array_equal(theta(5), theta(np.int64(5)))
@@ -103,19 +99,11 @@ def test_fingerprints_of_given_arrays_tell_the_numbers_apart():
     [
         ({"theta": [1.0]}, "theta has shape"),
         ({"theta": [[math.nan]]}, "theta holds NaN"),
-        ({"theta": [["x"]]}, "theta has shape"),
-        ({"theta": [[1.0], [1.0, 2.0]]}, "theta does not form"),
         ({"psi": [[1.0, 0.0, 0.0]]}, "do not fit"),
-        ({"psi": [[1.0, 0.0], [1.0, 0.0]]}, "do not fit"),
-        ({"orders": [[0]]}, "whole numbers"),
-        ({"orders": [[171]]}, "from 1 to 170"),
-        ({"orders": [[10**19]]}, "from 1 to 170"),
-        ({"clamp": "5"}, "clamp is '5'"),
-        ({"clamp": 10**400}, "clamp is an integer of 1,329 bits"),
-        ({"orders": [[1.5]]}, "whole numbers"),
+        ({"orders": [[0]]}, "from 1 to 170"),
+        ({"orders": [[1.5]]}, "from 1 to 170"),
+        ({"clamp": 0}, "clamp is 0"),
         ({"phi": [[1.0, 2.0]]}, "phi has shape"),
-        ({"clamp": 0}, "clamp"),
-        ({"clamp": math.nan}, "clamp"),
     ],
 )
 def test_given_arrays_are_checked(change, said):
@@ -123,14 +111,21 @@ def test_given_arrays_are_checked(change, said):
         sotdd.Projections.from_arrays(**{"theta": [[1.0]], "psi": [[1.0, 0.0]], "orders": [[1]], **change})
 
 
-def law(draw, describe=lambda: {"law": "mine"}):
-    return type("Mine", (), {"describe": staticmethod(describe), "draw": staticmethod(draw)})()
+class Filled:
+    """Laws that describe themselves alike but draw differently."""
+
+    def __init__(self, fill):
+        self.fill = fill
+
+    def describe(self):
+        return {"law": "filled"}
+
+    def draw(self, _rng, n_projections, n_features):
+        return Directions(np.full((n_projections, n_features), self.fill))
 
 
 def test_the_fingerprint_hashes_what_is_drawn():
-    """Two laws that describe themselves alike but draw differently."""
-    laws = [law(lambda rng, n, d, fill=fill: Directions(np.full((n, d), fill))) for fill in (1.0, 2.0)]
-    marks = {sotdd.Projections.fit([np.zeros((1, 2))], directions=one).fingerprint for one in laws}
+    marks = {sotdd.Projections.fit([np.zeros((1, 2))], directions=Filled(fill)).fingerprint for fill in (1.0, 2.0)}
     assert len(marks) == 2
 
 
@@ -141,11 +136,6 @@ def test_the_fingerprint_forgives_last_bits(rng):
         for error in (0, 1e-14)
     }
     assert len(marks) == 1
-
-
-def test_draws_start_at_blocks():
-    with pytest.raises(sotdd.SotddError, match="multiple of 64"):
-        sotdd.Projections.fit([np.zeros((1, 2))]).draw(1, 65)
 
 
 def test_kept_draws_cannot_be_written_to():

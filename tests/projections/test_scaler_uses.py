@@ -1,4 +1,4 @@
-"""Who uses a scaler: distances, engines, spans, peers, flows, sketches and references."""
+"""Who uses a scaler, distances, engines, peers, sketches and references, and what is said of it."""
 
 import numpy as np
 import pandas as pd
@@ -26,69 +26,22 @@ def test_tables_are_scaled_by_column_and_arrays_together(rng, tmp_path):
     assert sotdd.distance(x, frame, n_projections=64, scale="pooled").scale == "pooled"
 
 
-def test_the_text_says_how_features_were_scaled(rng):
-    x = rng.normal(size=(60, 3))
-    said = repr(sotdd.distance(table(x), table(x + 1), n_projections=64))
-    assert "(s-OTDD, p=2, 64 projections, each column scaled)" in said
-    assert ", each feature scaled)" in repr(sotdd.distance(x, x + 1, n_projections=64, scale="features"))
-    assert "(s-OTDD, p=2, 64 projections)" in repr(sotdd.distance(x, x + 1, n_projections=64))
-    told = sotdd.distance(table(x), table(x + 1), n_projections=64).to_dict()
-    assert (told["scale"], told["scaler"]["kind"], told["columns"]) == ("features", "features", ["c0", "c1", "c2"])
-    assert sotdd.distance(x, x, scale=None, n_projections=64).to_dict()["scale"] == "none"
-
-
-def scaled_by_hand(*parts):
-    scaler = Scaler.fit(list(parts), "features")
-    return [(part - scaler.centre) / scaler.scale for part in parts]
-
-
-@pytest.mark.parametrize("device", ["cpu", "torch"])
-def test_engines_scale_every_feature(rng, device):
-    a, b = mixed(rng, 400)[:, :6], mixed(rng, 300)[:, :6]
-    found = sotdd.Projections.fit([a, b], n_projections=128, scale="features", tilt=False)
-    plain = sotdd.Projections.fit([a, b], n_projections=128, scale=None, label_law=sotdd.Moments(), tilt=False)
-    if device == "cpu":
-        one = sotdd.distance(a, b, projections=found).value
-        other = sotdd.distance(*scaled_by_hand(a, b), projections=plain).value
-    else:
-        torch = pytest.importorskip("torch")
-        labels = [torch.zeros(len(part), dtype=torch.long) for part in (a, b)]
-
-        def loss(x, y, projections):
-            x, y = torch.tensor(x), torch.tensor(y)
-            return float(sotdd.torch.sotdd_loss(x, labels[0], y, labels[1], projections)) ** 0.5
-
-        one, other = loss(a, b, found), loss(*scaled_by_hand(a, b), plain)
-    assert one == pytest.approx(other, rel=1e-4)
-
-
-def test_the_torch_engine_scales_every_feature(rng):
+def test_engines_and_peers_scale_every_feature(rng):
     pytest.importorskip("torch")
     from sotdd.engines.comparison import compare
     from sotdd.engines.torch.engine import TorchEngine
 
-    data = [LabelledData.of(mixed(rng, n)[:, :6], name) for n, name in ((400, "a"), (300, "b"))]
-    projections = sotdd.Projections.fit(data, n_projections=128, scale="features")
-    on_cpu = compare(data, [(0, 1)], projections, 2)[0, 1].value
-    assert compare(data, [(0, 1)], projections, 2, engine=TorchEngine("cpu"))[0, 1].value == pytest.approx(on_cpu, 1e-4)
-
-
-def test_a_span_and_a_peer_scale_every_feature(rng):
-    a, b = rng.normal(size=(8, 40)) * np.geomspace(1, 1e6, 40), rng.normal(1, 2, size=(9, 40))
-    span = sotdd.onto_span([a, b], scale="features")
-    by_hand = np.concatenate(scaled_by_hand(a, b))
-    turned = np.concatenate([part.features for part in span.datasets.values()])
-    np.testing.assert_allclose(turned @ turned.T, by_hand @ by_hand.T, rtol=1e-6, atol=1e-6)
-    found = sotdd.peers.frechet(a, b, scale="features").value
-    assert found == pytest.approx(sotdd.peers.frechet(*scaled_by_hand(a, b)).value, rel=1e-6)
-
-
-def test_a_flow_returns_features_in_their_own_units(rng):
-    pytest.importorskip("torch")
-    a, b = table(rng.normal(0, [1, 100], size=(60, 2))), table(rng.normal([3, 500], [1, 100], size=(50, 2)))
-    moved = sotdd.flow(a, b, steps=40, snapshots=2, n_projections=64)
-    np.testing.assert_allclose(moved.features.mean(axis=0), b[["c0", "c1"]].mean(), rtol=0.3)
-    assert moved.distances[-1] < 0.3 * moved.distances[0]
+    a, b = mixed(rng, 400)[:, :6], mixed(rng, 300)[:, :6]
+    scaler = Scaler.fit([a, b], "features")
+    by_hand = [(part - scaler.centre) / scaler.scale for part in (a, b)]
+    found = sotdd.Projections.fit([a, b], n_projections=128, scale="features", tilt=False)
+    plain = sotdd.Projections.fit([a, b], n_projections=128, scale=None, label_law=sotdd.Moments(), tilt=False)
+    expected = sotdd.distance(*by_hand, projections=plain, estimator="plain").value
+    data = [LabelledData.of(part, name) for part, name in ((a, "a"), (b, "b"))]
+    for engine in (None, TorchEngine("cpu")):
+        assert compare(data, [(0, 1)], found, 2, engine=engine)[0, 1].value == pytest.approx(expected, rel=1e-4)
+    peer = sotdd.peers.frechet(a[:, :2], b[:, :2], scale="features").value
+    assert peer == pytest.approx(sotdd.peers.frechet(*(part[:, :2] for part in by_hand)).value, rel=1e-6)
 
 
 def test_sketches_and_references_keep_every_scale(rng, tmp_path):
@@ -112,14 +65,86 @@ def test_sketches_and_references_keep_every_scale(rng, tmp_path):
 
 @pytest.mark.parametrize(
     ("centre", "scale"),
-    [([0.0, 1.0], [1.0]), ([0.0], [[1.0]]), ([0.0], [0.0]), ([0.0], [-1.0]), ([0.0], [np.inf]), ([0.0], [1e-320])],
+    [
+        ([0.0, 1.0], [1.0]),
+        ([0.0], [-1.0]),
+        ([0.0], [1e-320]),
+        ([0.0], 0),
+        ([0.0], 1e-320),
+        ([np.inf], 1),
+        ([[0.0]], 1),
+    ],
 )
-def test_numbers_that_make_no_scale(centre, scale):
-    with pytest.raises(sotdd.SotddError, match="Scaler's scale"):
+def test_numbers_that_make_no_scaler(centre, scale):
+    with pytest.raises(sotdd.SotddError, match="Scaler"):
         Scaler(centre, scale)
 
 
-@pytest.mark.parametrize("scale", ["feature", "none", 3, ["pooled"], b"pooled"])
-def test_other_scales_are_refused(rng, scale):
-    with pytest.raises(sotdd.SotddError, match=r"scale is .*expected 'auto', 'features', 'pooled', None or a Scaler"):
-        sotdd.distance(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), scale=scale)
+def test_other_scales_are_refused(rng):
+    with pytest.raises(sotdd.SotddError, match="scale is 'feature': expected"):
+        sotdd.distance(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), scale="feature")
+    with pytest.raises(sotdd.SotddError, match="scaler is for 3 features but the data have 2"):
+        sotdd.distance(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), scale=Scaler(np.zeros(3), 1.0))
+
+
+# ------------------------------------------------------------------ remarks
+
+
+def shifted_beside_a_loud_feature(rng):
+    a, b = rng.normal(size=(500, 20)), rng.normal(size=(500, 20))
+    b[:, 1:] += 1
+    for x in (a, b):
+        x[:, 0] *= 30
+    return a, b
+
+
+def test_a_feature_that_drowns_the_others_is_told_in_arrays_and_weighed_in_tables(rng):
+    a, b = shifted_beside_a_loud_feature(rng)
+    found = sotdd.distance(a, b)
+    assert any(said.startswith("feature 0 carries 98 % of the spread: scale='features'") for said in found.remarks)
+    one, other = table(a), table(b)
+    seen = sotdd.distance(one, other, noise_floor=True)
+    assert not seen.within_noise
+    assert seen.value > 5 * seen.noise_floor
+    assert seen.remarks == ()
+    pooled = sotdd.distance(one, other, scale="pooled").remarks
+    assert any(said.startswith("column 'c0' carries") for said in pooled)
+
+
+def test_a_far_dataset_is_told(rng):
+    x = rng.normal(size=(300, 4))
+    near = {"here": x, "there": rng.normal(0.5, 1, size=(300, 4))}
+    for scale in ("pooled", "features"):
+        alone = sotdd.pairwise(near, scale=scale, n_projections=200)["here", "there"].value
+        matrix = sotdd.pairwise({**near, "far": x + 1000}, scale=scale, n_projections=200)
+        [said] = matrix["here", "there"].remarks
+        assert said.startswith("dataset 'far' makes the scale: without it the others would be ")
+        told = float(said.split(" would be about ")[1].split(" ×")[0].replace(",", ""))
+        measured = alone / matrix["here", "there"].value
+        assert told == pytest.approx(measured, rel=0.4)  # the label term does not go with the scale
+        assert sotdd.pairwise(near, scale=scale, n_projections=64)["here", "there"].remarks == ()
+    same = sotdd.pairwise([x, x, x[:1] + 9], n_projections=64)  # two that are no farther apart without the third
+    assert same["0", "1"].value == 0
+    even = {**near, "third": rng.normal(-0.5, 1, size=(300, 4))}
+    assert sotdd.pairwise(even, n_projections=64)["here", "third"].remarks == ()
+
+
+@pytest.mark.parametrize(("size", "word"), [(10, "stands out"), (300, "makes the scale")])
+def test_one_outlier_among_500_points_is_told(rng, size, word):
+    a, b = rng.normal(size=(500, 20)), rng.normal(size=(500, 20))
+    assert sotdd.distance(a, b, n_projections=64).remarks == ()
+    b[123, :10] += size
+    said = [text for text in sotdd.distance(a, b, n_projections=64).remarks if text.startswith("one point")]
+    assert said[0].startswith(f"one point {word}: row 123 of 'b' carries ")
+    assert Scaler.fit([a, b], "features").remarks == ()
+
+
+def test_remarks_come_with_tests_sketches_and_peers(rng, tmp_path):
+    a, b = shifted_beside_a_loud_feature(rng)
+    said = Scaler.fit([a, b]).remarks[0]
+    assert said in sotdd.test(a, b, n_permutations=9, n_projections=64).remarks
+    assert said in sotdd.peers.sliced_wasserstein(a, b, scale="pooled", n_projections=64).remarks
+    assert said in sotdd.explain(a, b, n_projections=64).distance.remarks
+    projections = sotdd.Projections.fit([a, b], n_projections=64)
+    sotdd.sketch(a, projections).save(tmp_path / "a.sotdd")
+    assert said in sotdd.Sketch.load(tmp_path / "a.sotdd").distance(sotdd.sketch(b, projections)).remarks

@@ -257,7 +257,7 @@ def test_the_torch_engine_carries_the_same(rng, monkeypatch):
     a = pictures(rng)
     projections = sotdd.Projections.fit([a], n_projections=128)
     usual = sotdd.sketch(a, projections)
-    monkeypatch.setattr("sotdd.engines.choice.engine_for", lambda *_, **__: TorchEngine("cpu"))
+    monkeypatch.setattr("sotdd.engines.protocol.engine_for", lambda *_, **__: TorchEngine("cpu"))
     by_torch = sotdd.sketch(a, projections)
     same(by_torch.controls, usual.controls)
     np.testing.assert_allclose(by_torch.halves, usual.halves, rtol=1e-4)

@@ -83,12 +83,6 @@ class Chance:
         return [usable_costs(self._engine.collect(kept), max(self._orders)) for kept in self._costs]
 
 
-def pooled_floor(costs: Doubles, of_data: Doubles, importance: Doubles, p: float, distance: float) -> NoiseFloor:
-    """The floor of a pair whose points were dealt out: ``costs`` (B, S), and of the data and in all (L,)."""
-    weights = importance[: len(costs)]
-    return NoiseFloor.of(costs * weights[:, None], of_data[: len(costs)] * weights, p, distance)
-
-
 def apart_by_halves(costs: Doubles, importance: Doubles, p: float) -> Doubles:
     """How far halves of a dataset are apart (S,), from W_p^p (B, S)."""
     return rooted_means(costs * importance[: len(costs), None], p)

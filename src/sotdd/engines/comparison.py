@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -9,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_order
+from sotdd.basics.checks import check_count, check_order, check_positive
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.kept import kept_property
 from sotdd.basics.memory import available_bytes
 from sotdd.basics.progress import Progress, Report, reporting
-from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, pooled_floor, seed_of
+from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, seed_of
+from sotdd.engines.protocol import Engine, Precision, engine_for
 from sotdd.inputs.column_names import by_position
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.origin import PLAIN, remarks_of_sides
 from sotdd.inputs.ranges import FEWEST_PIXELS, remarks_on_ranges
+from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.results.estimators import FEWEST_FITTED, Estimate, Estimator, estimated_distance, estimates
@@ -26,7 +29,6 @@ from sotdd.results.noise import NoiseFloor
 
 if TYPE_CHECKING:
     from sotdd.engines.controls import Controls
-    from sotdd.engines.protocol import Engine, Precision
 
 # So many numbers always fit.
 _FEW = 1 << 22
@@ -36,6 +38,14 @@ _MOST_CONTROLS = 13
 
 # Pairs that are concluded together.
 _TOGETHER = 256
+
+# At most this many are drawn before the first look.
+FIRST = 512
+MOST = 100_000
+
+# A look at the error asks for what is still missing and a little more, and at most for four times what is there.
+_MARGIN = 1.1
+_GROWTH = 4
 
 # Half a unit in the last place of float32, in which projected points are sorted.
 _ROUNDING = 2.0**-24
@@ -158,8 +168,6 @@ def compare(
     With ``n_splits`` the pooled points of each pair are dealt out this many times, for its noise floor; with
     ``halves`` each dataset is halved a few times, for a rough one.
     """
-    from sotdd.engines.choice import engine_for
-
     p = check_order(p)
     count = projections.n_projections
     per_pair = 1 + n_splits + (0 if estimator == "plain" else _MOST_CONTROLS)
@@ -288,7 +296,13 @@ def _concluded(
     )
     if not table.pools:
         return result
-    return replace(result, noise=_pooled(table, pair, number, result), sampling=_by_halves(table, pair, result))
+    dealt = [costs for pool, costs in zip(table.pools, table.dealt, strict=True) if pool.members == pair]
+    noise = None
+    if dealt:
+        weights = table.importance[: len(dealt[0])]
+        noise = NoiseFloor.of(dealt[0] * weights[:, None], costs[: len(weights)] * weights, p, result.value)
+    of_halves = [table.halves[side] for side in pair if side in table.halves]
+    return replace(result, noise=noise, sampling=floor_of_halves(of_halves, result.n_points, p, result.value))
 
 
 def remarks_on_features(sides: Sequence[LabelledData], projections: Projections) -> tuple[str, ...]:
@@ -317,20 +331,6 @@ def pools_of(
     return pools + [pool for pool in halved if pool is not None]
 
 
-def _pooled(table: CostTable, pair: tuple[int, int], number: int, result: Distance) -> NoiseFloor | None:
-    """What splits of a pair's pooled points give, measured as the distance is."""
-    for pool, costs in zip(table.pools, table.dealt, strict=True):
-        if pool.members == pair:
-            return pooled_floor(costs, table.costs[number], table.importance, result.p, result.value)
-    return None
-
-
-def _by_halves(table: CostTable, pair: tuple[int, int], result: Distance) -> NoiseFloor | None:
-    """What halves of each dataset of a pair give, brought to the sizes of the two."""
-    of_halves = [table.halves[side] for side in pair if side in table.halves]
-    return floor_of_halves(of_halves, result.n_points, result.p, result.value)
-
-
 def _columns(table: CostTable, pair: tuple[int, int], number: int) -> NDArray[np.float64] | None:
     """The controls (L, q) of a pair; None where there are none, or too few projections to use them."""
     if table.controls is None or not table.controllable:
@@ -345,16 +345,10 @@ def _joined(first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.fl
 
 def check_fits_memory(numbers: int, what: str, count: int) -> None:
     """Refuse ``what`` if this many numbers cannot be held, and say how many of ``count`` could be."""
-    if numbers <= _FEW:
-        return
-    free = available_bytes()
+    free = available_bytes() if numbers > _FEW else math.inf
     if 8 * numbers > free:
-        fitting = free * count // (8 * numbers)
-        fits = f"about {fitting:,} would fit" if fitting else "not even one would fit"
-        gigabytes = 8 * min(numbers, 10**300) / 1e9  # a float has no more
-        raise SotddError(
-            f"{what} need about {gigabytes:,.1f} GB of memory and {free / 1e9:,.1f} GB are free: use fewer, {fits}."
-        )
+        fitting = int(free * count // (8 * numbers))
+        raise SotddError(f"{what} do not fit in the {free / 1e9:,.1f} GB that are free: use fewer, about {fitting:,}.")
 
 
 def _refuse_lost_powers(
@@ -382,3 +376,68 @@ def _precision(per_projection: NDArray[np.float64], rounding: NDArray[np.float64
         f"projected values are so large that float32 rounding is up to {noise:.2g}: bring outliers in, scale the "
         "features or take lower orders",
     )
+
+
+# ------------------------------------------------------------------ until a wanted accuracy is reached
+
+
+def to_tolerance(
+    datasets: Sequence[LabelledData],
+    projections: Projections,
+    p: float,
+    rel_tol: float,
+    max_projections: int,
+    progress: Progress = None,
+    *,
+    estimator: Estimator = "controlled",
+    device: str = "auto",
+    precision: Precision = "float32",
+    n_splits: int = 0,
+) -> Distance:
+    """Draw whole blocks until the standard error is at most ``rel_tol`` of the value and reliable, or none are left.
+
+    How many are drawn next follows from the error so far and nothing else, so the answer does not depend
+    on chunks or threads.
+    """
+    p, wanted = check_order(p), check_positive(rel_tol, "rel_tol")
+    most = check_count(max_projections, "max_projections")
+    total = _next_total(0, min(projections.n_projections, FIRST), most)
+    with reporting(progress, "Projecting") as report, engine_for(device, datasets, total, precision) as active:
+        pools = pools_of(datasets, [(0, 1)], projections, n_splits)
+        drawn = projections.from_block(0, total)
+        controls = controls_for(drawn, datasets, active, estimator)
+        table = cost_table(datasets, [(0, 1)], drawn, p, active, report, controls, pools)
+        while True:
+            distance = conclude(datasets, [(0, 1)], table, projections.from_block(0, total))[0, 1]
+            if total >= most or _settled(distance, wanted):
+                break
+            before, total = total, _next_total(total, _needed(distance, total, wanted), most)
+            later = projections.from_block(before // BLOCK, total - before)
+            further = None if controls is None else controls.through(later)
+            table += cost_table(datasets, [(0, 1)], later, p, active, report, further)
+    if _settled(distance, wanted):
+        return distance
+    missed = f"max_projections={most:,} did not reach rel_tol={wanted:g}"
+    if distance.stderr <= wanted * distance.value:
+        missed += " with an error that can be relied on"
+    return replace(distance, remarks=(*distance.remarks, missed))
+
+
+def _settled(distance: Distance, wanted: float) -> bool:
+    """Whether the error is small enough, and not only because the sample missed the tail."""
+    return distance.stderr <= wanted * distance.value and distance.reliable
+
+
+def _needed(distance: Distance, total: int, wanted: float) -> float:
+    """How many projections the error asks for; twice as many where it is small but cannot be relied on."""
+    error = distance.stderr / distance.value if distance.value > 0 else math.inf
+    needed = _MARGIN * total * (error / wanted) ** 2
+    return needed if distance.reliable else max(needed, 2.0 * total)
+
+
+def _next_total(before: int, needed: float, most: int) -> int:
+    """How many to have next: whole blocks, except for the last."""
+    if before:
+        needed = min(needed, _GROWTH * before)
+    blocks = max(math.ceil(needed / BLOCK), before // BLOCK + 1)
+    return min(most, BLOCK * blocks)

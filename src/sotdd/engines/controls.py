@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sotdd.basics.kept import kept_property
 from sotdd.engines.protocol import Engine, PointSums, View
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.draws import BLOCK, Later, Laws
+from sotdd.projections.draws import BLOCK, Laws
 from sotdd.projections.labels import LabelTerms
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
@@ -132,8 +132,7 @@ class Plan:
     @classmethod
     def of(cls, projections: Projections) -> Plan:
         """Draw from the laws, and see."""
-        source = projections.source
-        laws = source.source if isinstance(source, Later) else source
+        laws = projections.source
         if not isinstance(laws, Laws) or not laws.shared_directions:
             return cls(0, False, None)
         terms = laws.more_terms(0, 1, DRAWS * BLOCK)
@@ -141,7 +140,7 @@ class Plan:
         if isinstance(terms, Polynomials):
             degree = min(_HIGHEST_DEGREE, max(_LOWEST_DEGREE, terms.coefficients.shape[1] - 1))
         label, tilt = isinstance(terms, Polynomials), projections.tilt
-        dimensions = None if tilt is None else tilt.ambient or projections.n_features
+        dimensions = None if tilt is None else projections.n_features
         return cls(-(-degree // 4) * 4 if label or tilt is not None else 0, label, dimensions)
 
 
@@ -200,7 +199,9 @@ class Controls:
         Both in a form of the engine's own, to be collected; None and nothing where they are not controlled.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-            label = self._label_controls(view, pairs, p, engine) if self.label else None
+            label = None
+            if self.label:
+                label = engine.label_controls(view.moments, *self._draws(view, engine), pairs, p)
             values = [] if self.lengths is None else [engine.direction_values(moments) for moments in view.moments]
         return label, values
 
@@ -215,10 +216,6 @@ class Controls:
                 return [], values
             return engine.label_places(view.moments, *self._draws(view, engine)), values
 
-    def _label_controls(self, view: View, pairs: Sequence[tuple[int, int]], p: float, engine: Engine) -> Any:  # noqa: ANN401
-        """Of each pair, the Gaussian cost and its parts less their means over the label law, (B, P, 3)."""
-        return engine.label_controls(view.moments, *self._draws(view, engine), pairs, p)
-
     def _draws(self, view: View, engine: Engine) -> tuple[Polynomials, list[Polynomials]]:
         """The label terms of a view, and further draws for each of its projections."""
         drawn = view.block.terms
@@ -232,7 +229,7 @@ class Controls:
     def _begin(self, first: int, last: int, engine: Engine) -> None:
         """Begin to draw these portions, of as many blocks as the engine takes together, where they are wanted."""
         source, together = self.projections.source, engine.drawn_together
-        assert isinstance(source, (Laws, Later))
+        assert isinstance(source, Laws)
         blocks = -(-self.projections.n_projections // BLOCK)
 
         def more(portion: int) -> LabelTerms:

@@ -167,7 +167,7 @@ def _ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> Doubles:
     Of the means of its normal scores, and of their squares: they see a column that is moved, or scaled. And the largest
     between distribution functions, which sees other changes.
     """
-    from sotdd.kernels import columns
+    from sotdd.kernels import couplings
 
     found = np.empty((3, len(pool.values), len(sides)))
     sizes = sizes_of(pool.side)
@@ -175,7 +175,7 @@ def _ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> Doubles:
 
     def work(part: slice) -> None:
         values, order = pool.values[part], pool.order[part]
-        columns.split_ranks(values, order, sides, sizes, found[2, part])
+        couplings.split_ranks(values, order, sides, sizes, found[2, part])
         scores = np.empty(values.shape, np.float32)
         for row, places, out in zip(values, order, scores, strict=True):
             out[places] = _normal_scores(row)
@@ -196,12 +196,12 @@ def _normal_scores(row: Floats) -> Floats:
 
 def _costs(values: Floats, order: NDArray[np.int32], sides: Sides, p: float, workers: Workers) -> Doubles:
     """(B, 1 + S) transport costs of every row."""
-    from sotdd.kernels import columns
+    from sotdd.kernels import couplings
 
     costs, sizes = np.empty((len(values), len(sides))), sizes_of(sides[0])
 
     def work(part: slice) -> None:
-        columns.split_costs(values[part], order[part], sides, sizes, p, costs[part])
+        couplings.split_costs(values[part], order[part], sides, sizes, p, costs[part])
 
     workers.each(work, parts_of(len(costs), _COLUMNS))
     return costs

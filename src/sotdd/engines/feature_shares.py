@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sotdd.basics.streams import Stream, generator
 from sotdd.engines.cpu.workers import Workers
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.orthogonal import Orthogonal
+from sotdd.projections.directions import Orthogonal
 from sotdd.projections.scaler import Scaler
 
 Doubles = NDArray[np.float64]
@@ -75,7 +75,7 @@ class FeaturePool:
     @classmethod
     def of(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers) -> FeaturePool:
         """Scale a random sample of each dataset, or all of it where it is small."""
-        from sotdd.engines.cpu.engine import scaled
+        from sotdd.engines.cpu.verbs import scaled
 
         rows = [_sampled(data, generator(seed, Stream.FEATURE_ROWS, number)) for number, data in enumerate(datasets)]
         summary = np.stack([_summary(part) for part in rows])
@@ -91,12 +91,12 @@ class FeaturePool:
 
     def gaps(self, side: Sides, workers: Workers) -> Floats:
         """(d, N) what `own_gaps` says of two sides of this pool."""
-        from sotdd.kernels import columns
+        from sotdd.kernels import couplings
 
         gaps, sizes = np.empty_like(self.values), sizes_of(side)
 
         def work(part: slice) -> None:
-            columns.own_gaps(self.values[part], self.order[part], side, sizes, gaps[part])
+            couplings.own_gaps(self.values[part], self.order[part], side, sizes, gaps[part])
 
         workers.each(work, parts_of(len(gaps), _COLUMNS))
         return gaps
@@ -145,7 +145,7 @@ def directions_for(n_features: int, seed: int) -> Floats:
 
 def contributions(pool: FeaturePool, side: Sides, theta: Floats, p: float, workers: Workers) -> Contributions:
     """The part of W_p^p between two sides of a pool that every feature makes, along some directions (L, d)."""
-    from sotdd.kernels import columns
+    from sotdd.kernels import couplings
 
     gaps, sizes = pool.gaps(side, workers), sizes_of(side)
 
@@ -156,7 +156,7 @@ def contributions(pool: FeaturePool, side: Sides, theta: Floats, p: float, worke
         for place, weight in _PLACES:
             rows = there - np.float32(1 - place) * back
             order = np.argsort(rows, axis=1).astype(np.int32)
-            columns.add_slopes(rows, order, side, sizes, p, weight, slopes, costs)
+            couplings.add_slopes(rows, order, side, sizes, p, weight, slopes, costs)
             together = float(costs.mean()) if place == 0 else together
         return np.einsum("bj,bj->j", along, slopes @ gaps.T, dtype=np.float64) / len(along), together
 
@@ -172,7 +172,7 @@ def leading(pool: FeaturePool, side: Sides, theta: Floats, p: float, workers: Wo
     What paired points cost is a slope times θᵀ(x − y), a sum over the axes of any frame: the trace of a matrix. Its
     symmetric part has the directions that make the most of it. It is of low rank where there are many features.
     """
-    from sotdd.kernels import columns
+    from sotdd.kernels import couplings
 
     sizes = sizes_of(side)
 
@@ -180,7 +180,7 @@ def leading(pool: FeaturePool, side: Sides, theta: Floats, p: float, workers: Wo
         along = theta[part]
         rows = along @ pool.points.T
         slopes, costs = np.zeros_like(rows), np.empty(len(along))
-        columns.add_slopes(rows, np.argsort(rows, axis=1).astype(np.int32), side, sizes, p, 1 / p, slopes, costs)
+        couplings.add_slopes(rows, np.argsort(rows, axis=1).astype(np.int32), side, sizes, p, 1 / p, slopes, costs)
         return slopes @ pool.points  # (B, d)
 
     apart = np.concatenate(workers.each(work, parts_of(len(theta), _GROUP))).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Compiled loops over classes: what transport moves between them, and how far apart they are.
+"""Compiled loops that walk along couplings: between classes, and between the columns of two pooled tables.
 
 Rows hold class after class, each sorted; see ``rows.py`` for what a row is.
 """
@@ -6,8 +6,11 @@ Rows hold class after class, each sorted; see ``rows.py`` for what a row is.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.kernels.compiling import Doubles, Floats, Integers, kernel, step
+
+Sides = NDArray[np.uint8]
 
 
 @step
@@ -101,3 +104,163 @@ def couple_rows(
                 i += 1
             if end_right == end:
                 j += 1
+
+
+# --------------------------------------------------------------------------- columns of two pooled tables
+#
+# ``values`` (d, N) hold every column of the pool sorted, ``order`` (d, N) which point each value is of, and ``side``
+# (N,) where each point is: 0 in the one, 1 in the other, 2 in neither.
+
+
+@step
+def _parted(values: Floats, order: Integers, side: Sides, first: Integers, second: Integers) -> None:
+    """Write the places in the sorted pool that belong to either side, in order, and one more at the end of each.
+
+    Without branches on the side, which is random.
+    """
+    a = b = 0
+    for place in range(values.size):
+        where = side[order[place]]
+        first[a] = place
+        second[b] = place
+        a += int(where == 0)
+        b += int(where == 1)
+
+
+@step
+def _slope(gap: float, p: float) -> float:
+    """The derivative of |gap|^p."""
+    if p == 2.0:
+        return 2.0 * gap
+    if gap == 0.0:
+        return 0.0
+    size = p * abs(gap) ** (p - 1.0)
+    return float(size if gap > 0 else -size)
+
+
+@step
+def _transport_places(values: Floats, first: Integers, second: Integers, p: float) -> float:
+    """W_p^p between the values at two lists of places; breakpoints are compared as integers."""
+    n, m = first.size, second.size
+    total = 0.0
+    i = j = here = 0
+    while i < n and j < m:
+        end_left, end_right = (i + 1) * m, (j + 1) * n
+        end = min(end_left, end_right)
+        gap = np.float64(values[first[i]]) - np.float64(values[second[j]])
+        total += float(end - here) * power(gap, p)
+        here = end
+        if end_left == end:
+            i += 1
+        if end_right == end:
+            j += 1
+    return total / (float(n) * float(m))
+
+
+@kernel
+def split_ranks(values: Floats, order: Integers, sides: Sides, sizes: Integers, largest: Doubles) -> None:
+    """Write a statistic of ranks of every column, (d, S), for S ways to deal out all points of the pool.
+
+    The largest squared gap between the distribution functions of both sides, each in units of what chance gives at its
+    place, so that tails count as the middle does. Equal values are one step.
+    """
+    unit_a, unit_b = 1.0 / float(sizes[0]), 1.0 / float(sizes[1])
+    last = values.shape[1] - 1
+    weights = np.zeros(last + 1)
+    for place in range(last):
+        share = (place + 1.0) / (last + 1.0)
+        weights[place] = 1.0 / (share * (1.0 - share))
+    for column in range(values.shape[0]):
+        row, places = values[column], order[column]
+        for number in range(sides.shape[0]):
+            side = sides[number]
+            most = 0.0
+            b = 0
+            for place in range(last):
+                b += int(side[places[place]])
+                if row[place + 1] != row[place]:
+                    gap = (place + 1 - b) * unit_a - b * unit_b
+                    most = max(most, weights[place] * gap * gap)
+            largest[column, number] = most
+
+
+@kernel
+def split_costs(values: Floats, order: Integers, sides: Sides, sizes: Integers, p: float, costs: Doubles) -> None:
+    """Write W_p^p of every column, (d, S), for S ways to deal out all points of the pool."""
+    n, m = sizes[0], sizes[1]
+    first, second = np.empty(n + 1, np.int32), np.empty(m + 1, np.int32)
+    for column in range(values.shape[0]):
+        for number in range(sides.shape[0]):
+            _parted(values[column], order[column], sides[number], first, second)
+            costs[column, number] = _transport_places(values[column], first[:n], second[:m], p)
+
+
+@kernel
+def own_gaps(values: Floats, order: Integers, side: Sides, sizes: Integers, gaps: Floats) -> None:
+    """Write how far each point is, column by column, from half-way to the other side's value at its rank; (d, N).
+
+    Less these gaps, both sides have the same distribution in every column. Points of neither side get zeros.
+    """
+    n, m = sizes[0], sizes[1]
+    first, second = np.empty(n + 1, np.int32), np.empty(m + 1, np.int32)
+    unit_first, unit_second = 0.5 / float(m), 0.5 / float(n)
+    for column in range(values.shape[0]):
+        row, places, out = values[column], order[column], gaps[column]
+        out[:] = 0.0
+        _parted(row, places, side, first, second)
+        i = j = here = 0
+        total_i = total_j = 0.0
+        while i < n and j < m:
+            end_left, end_right = (i + 1) * m, (j + 1) * n
+            end = min(end_left, end_right)
+            gap = float(end - here) * (np.float64(row[first[i]]) - np.float64(row[second[j]]))
+            total_i += gap
+            total_j += gap
+            here = end
+            if end_left == end:
+                out[places[first[i]]] = np.float32(total_i * unit_first)
+                total_i = 0.0
+                i += 1
+            if end_right == end:
+                out[places[second[j]]] = np.float32(-total_j * unit_second)
+                total_j = 0.0
+                j += 1
+
+
+@kernel
+def add_slopes(
+    rows: Floats, order: Integers, side: Sides, sizes: Integers, p: float, weight: float, slopes: Floats, costs: Doubles
+) -> None:
+    """Write W_p^p (B,) between the sides of each row (B, N), and add its derivative by every value to ``slopes``.
+
+    order (B, N) sorts the rows. The derivative counts ``weight`` times.
+    """
+    n, m = sizes[0], sizes[1]
+    first, second = np.empty(n + 1, np.int32), np.empty(m + 1, np.int32)
+    unit = 1.0 / (float(n) * float(m))
+    for line in range(rows.shape[0]):
+        a = b = 0
+        for place in range(rows.shape[1]):
+            point = order[line, place]
+            where = side[point]
+            first[a] = point
+            second[b] = point
+            a += int(where == 0)
+            b += int(where == 1)
+        total = 0.0
+        i = j = here = 0
+        while i < n and j < m:
+            end_left, end_right = (i + 1) * m, (j + 1) * n
+            end = min(end_left, end_right)
+            width = float(end - here) * unit
+            gap = np.float64(rows[line, first[i]]) - np.float64(rows[line, second[j]])
+            total += width * power(gap, p)
+            slope = np.float32(weight * width * _slope(gap, p))
+            slopes[line, first[i]] += slope
+            slopes[line, second[j]] -= slope
+            here = end
+            if end_left == end:
+                i += 1
+            if end_right == end:
+                j += 1
+        costs[line] = total

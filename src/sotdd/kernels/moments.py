@@ -13,15 +13,6 @@ from sotdd.kernels.compiling import Doubles, Floats, Integers, exact_kernel, exa
 
 
 @kernel
-def block_reach(block: NDArray[np.generic], pivot: Doubles, reach: Doubles) -> None:
-    """Write the largest deviation of each feature from ``pivot`` over a block of points."""
-    reach[:] = 0.0
-    for i in range(block.shape[0]):
-        for j in range(reach.size):
-            reach[j] = max(reach[j], abs(np.float64(block[i, j]) - pivot[j]))
-
-
-@kernel
 def block_moments(block: NDArray[np.generic], pivot: Doubles, reach: Doubles, mean: Doubles, squares: Doubles) -> int:
     """Write means and summed squared deviations of (features - pivot) / reach over a block of points.
 
@@ -308,21 +299,6 @@ def left_by_folds(columns: Doubles, costs: Doubles, constant: float, folds: int,
             for i in range(1, width):
                 told += design[line, i] * coefficients[i]
             left[line] = costs[line] - told
-
-
-@kernel
-def orders_of(uniforms: Doubles, cumulative: Doubles, highest: int, orders: Integers) -> None:
-    """Write orders (B, k): one more than how many of the probabilities (k, K) each uniform (B, k) reaches."""
-    for line in range(uniforms.shape[0]):
-        for i in range(uniforms.shape[1]):
-            low, high = 0, cumulative.shape[1]
-            while low < high:
-                middle = (low + high) // 2
-                if cumulative[i, middle] <= uniforms[line, i]:
-                    low = middle + 1
-                else:
-                    high = middle
-            orders[line, i] = min(low + 1, highest)
 
 
 @kernel

@@ -39,6 +39,15 @@ def shift_rows(rows, codes, weights, terms, n, n_classes, WIDTH: tl.constexpr):
 
 
 @triton.jit
+def _power(gap, p, POWER: tl.constexpr):
+    if POWER == 2:
+        return gap * gap
+    if POWER == 1:
+        return gap
+    return tl.where(gap > 0, tl.exp(p * tl.log(tl.where(gap > 0, gap, 1.0))), 0.0)
+
+
+@triton.jit
 def transport(
     a, b, left, right, width, sums, n, m, count, p, ALIGNED: tl.constexpr, POWER: tl.constexpr, WIDTH: tl.constexpr
 ):
@@ -55,12 +64,7 @@ def transport(
             x = tl.load(a + line * n + at, mask=inside, other=0.0)
             y = tl.load(b + line * m + at, mask=inside, other=0.0)
         gap = tl.abs(x.to(tl.float64) - y.to(tl.float64))
-        if POWER == 2:
-            cost = gap * gap
-        elif POWER == 1:
-            cost = gap
-        else:
-            cost = tl.where(gap > 0, tl.exp(p * tl.log(tl.where(gap > 0, gap, 1.0))), 0.0)
+        cost = _power(gap, p, POWER)
         if ALIGNED:
             cost = cost * tl.load(width + at, mask=inside, other=0.0)
         total += tl.where(inside, cost, 0.0)
@@ -102,15 +106,6 @@ def class_powers(rows, offsets, sums, n, n_classes, n_sums, cut, WIDTH: tl.const
     tl.store(place + 1, tl.sum(two))
     tl.store(place + 2, tl.sum(three))
     tl.store(place + 3, tl.sum(four))
-
-
-@triton.jit
-def _power(gap, p, POWER: tl.constexpr):
-    if POWER == 2:
-        return gap * gap
-    if POWER == 1:
-        return gap
-    return tl.where(gap > 0, tl.exp(p * tl.log(tl.where(gap > 0, gap, 1.0))), 0.0)
 
 
 @triton.jit

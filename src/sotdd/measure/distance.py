@@ -13,8 +13,7 @@ from sotdd.basics.checks import check_choice, check_order, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
-from sotdd.engines.adaptive import MOST, to_tolerance
-from sotdd.engines.comparison import compare
+from sotdd.engines.comparison import MOST, compare, to_tolerance
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.comparable import refuse_half_labelled

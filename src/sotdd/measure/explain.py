@@ -14,11 +14,10 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.engines.chance import seed_of
-from sotdd.engines.class_chance import chance_of_any, deals_of_pairs
-from sotdd.engines.class_comparison import compare_classes
+from sotdd.engines.class_comparison import chance_of_any, compare_classes, deals_of_pairs
 from sotdd.engines.comparison import compare
-from sotdd.engines.dealing import Deal, HalfSamples, deal_out
 from sotdd.engines.protocol import Precision
+from sotdd.engines.splits import Deal, HalfSamples, deal_out
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.comparable import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData

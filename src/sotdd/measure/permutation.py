@@ -106,7 +106,7 @@ def test(
     >>> sotdd.test((x[:200], y[:200]), (x[200:], wrong[200:]), n_permutations=199)
     p = 0.025, most by labels, order 2: distance 0.136, by chance 0.0747 to 0.118 (199 draws, 128 projections)
     """
-    from sotdd.engines.choice import engine_for
+    from sotdd.engines.protocol import engine_for
 
     check_count(n_permutations, "n_permutations")
     p, names = check_order(p), check_label_names(label_names)

@@ -64,7 +64,7 @@ class Projected:
 
 
 def _projected(data: LabelledData, projections: Projections, drawn: list[Drawn]) -> NDArray[np.float32]:
-    from sotdd.engines.cpu.engine import project, scaled
+    from sotdd.engines.cpu.verbs import project, scaled
     from sotdd.engines.cpu.workers import Workers
     from sotdd.kernels import rows as kernels
 

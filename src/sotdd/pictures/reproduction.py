@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sotdd.projections.directions import Tilted
-from sotdd.projections.draws import Later, Laws
+from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
 from sotdd.results.matrix import DistanceMatrix
 
@@ -48,8 +48,7 @@ def _datasets(matrix: DistanceMatrix) -> list[str]:
 
 def _fitted(projections: Projections) -> list[str]:
     """Code that fits again the projections that the caller passed."""
-    source = projections.source
-    laws = source.source if isinstance(source, Later) else source
+    laws = projections.source
     if not isinstance(laws, Laws):
         return ["projections = sotdd.Projections.from_arrays(...)  # fill in the arrays"]
     tilted = isinstance(laws.directions, Tilted)
@@ -60,9 +59,8 @@ def _fitted(projections: Projections) -> list[str]:
     }
     if not tilted:
         settings["directions"] = code_of(laws.directions)
-    elif laws.directions.ambient is not None or laws.directions.structured:  # type: ignore[attr-defined]  # tilted
-        law = "Hadamard" if laws.directions.structured else "Sphere"  # type: ignore[attr-defined]
-        settings["directions"] = f"sotdd.{law}({laws.directions.ambient or ''})"  # type: ignore[attr-defined]
+    elif laws.directions.structured:  # type: ignore[attr-defined]  # tilted
+        settings["directions"] = "sotdd.Hadamard()"
     if not laws.shared_directions:
         settings["shared_directions"] = "False"
     if projections.scaler is None:
@@ -73,8 +71,8 @@ def _fitted(projections: Projections) -> list[str]:
         "reference = ...  # fill in the data that the projections were fitted on, and scale= if it was a Scaler",
         call("projections = sotdd.Projections.fit", "reference", settings),
     ]
-    if isinstance(source, Later):
-        lines.append(f"projections = projections.from_block({source.first}, {projections.n_projections})")
+    if laws.first_block:
+        lines.append(f"projections = projections.from_block({laws.first_block}, {projections.n_projections})")
     return lines
 
 

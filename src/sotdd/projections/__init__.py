@@ -1,12 +1,9 @@
 """Laws of directions, of moment orders and of labels, and the recipe made of them."""
 
-from sotdd.projections.class_quantiles import ClassQuantiles, bin_means
 from sotdd.projections.convolution import Convolution, Layer
-from sotdd.projections.directions import DirectionLaw, Directions, PointMap, Sphere, Tilted
-from sotdd.projections.hadamard import Hadamard
-from sotdd.projections.labels import ClassSummary, LabelLaw, Quantiles, Summaries
+from sotdd.projections.directions import DirectionLaw, Directions, Hadamard, Orthogonal, PointMap, Sphere, Tilted
+from sotdd.projections.labels import ClassQuantiles, ClassSummary, LabelLaw, Quantiles, Summaries
 from sotdd.projections.moments import MomentLaw, Moments, Polynomials, UniformOrders, ZeroTruncatedPoisson
-from sotdd.projections.orthogonal import Orthogonal
 from sotdd.projections.recipe import Projections
 from sotdd.projections.turns import TurnedDirections
 
@@ -32,5 +29,4 @@ __all__ = [
     "TurnedDirections",
     "UniformOrders",
     "ZeroTruncatedPoisson",
-    "bin_means",
 ]

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_draw, check_positive, described
+from sotdd.basics.checks import check_choice, check_count, check_draw, check_positive, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.projections.directions import Directions
-from sotdd.projections.restorable import Settings
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -95,7 +94,6 @@ class Convolution:
     [(4, 4), (5, 5), (4, 4), (1, 4), (4, 2)]
     """
 
-    law: ClassVar[str] = "convolution"
     image_shape: tuple[int, ...]
     kernels: Literal["auto", "paper", "stride"] | Sequence[tuple[int | Pair, int | Pair]] = "auto"
     clamp: float | None = 5.0
@@ -104,19 +102,17 @@ class Convolution:
     def __post_init__(self) -> None:
         """Check the settings and that the stack ends in one pixel."""
         try:
-            shape = tuple(self.image_shape)
+            shape = tuple(check_count(size, "a size of image_shape") for size in self.image_shape)
         except TypeError:  # it has no sizes
             shape = ()
-        if len(shape) not in (2, 3) or not all(_is_positive(size) for size in shape):
+        if len(shape) not in (2, 3):
             raise SotddError(
-                f"image_shape is {_shown(self.image_shape)}: expected (height, width) or (channels, height, width)."
+                f"image_shape is {described(self.image_shape)}: expected (height, width) or (channels, height, width)."
             )
-        object.__setattr__(self, "image_shape", tuple(int(size) for size in shape))
+        object.__setattr__(self, "image_shape", shape)
         check_choice(self.channels, "channels", ("first", "last"))
         if self.clamp is not None:
             object.__setattr__(self, "clamp", check_positive(self.clamp, "clamp", "a positive number or None"))
-        if not isinstance(self.kernels, str):
-            object.__setattr__(self, "kernels", _pairs(self.kernels))
         _sizes(self._planes[1:], self.layers)
 
     @property
@@ -132,7 +128,7 @@ class Convolution:
         """The stack, layer by layer."""
         size = self._planes[1:]
         if not isinstance(self.kernels, str):
-            return tuple(_layer(entry) for entry in self.kernels)
+            return _given_layers(self.kernels)
         paper = {(28, 28): PAPER_28, (32, 32): PAPER_32}
         if self.kernels == "stride" or (self.kernels == "auto" and size not in paper):
             return stride_stack(*size)
@@ -149,18 +145,12 @@ class Convolution:
     def describe(self) -> Mapping[str, object]:
         """Name the law and its stack."""
         return {
-            "law": self.law,
+            "law": "convolution",
             "image_shape": list(self.image_shape),
             "channels": self.channels,
             "layers": [[*layer.kernel, *layer.stride] for layer in self.layers],
             "clamp": self.clamp,
         }
-
-    @classmethod
-    def restore(cls, settings: Settings) -> Self:
-        """Make the law again from its description."""
-        layers = [((high, wide), (down, right)) for high, wide, down, right in settings["layers"]]
-        return cls(tuple(settings["image_shape"]), layers, settings["clamp"], settings["channels"])
 
     def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
         """Refuse data whose points are not images of this shape; flat ones of the right length pass."""
@@ -203,13 +193,13 @@ def compose(kernels: Sequence[NDArray[np.floating]], strides: Sequence[Pair], si
     layers = [
         Layer((kernel.shape[2], kernel.shape[3]), stride) for kernel, stride in zip(kernels, strides, strict=True)
     ]
-    from sotdd.kernels import convolutions as loops
+    from sotdd.kernels.directions import send_back
 
     sizes = _sizes(size, layers)
     reach = np.ones((len(kernels[0]), 1, 1, 1))  # (B, 1, 1, 1): the one output pixel
     for kernel, layer, (height, width) in zip(reversed(kernels), reversed(layers), reversed(sizes[:-1]), strict=True):
         earlier = np.zeros((len(kernel), kernel.shape[1], height, width))
-        loops.send_back(reach[:, 0], np.ascontiguousarray(kernel, np.float64), *layer.stride, earlier)
+        send_back(reach[:, 0], np.ascontiguousarray(kernel, np.float64), *layer.stride, earlier)
         reach = earlier
     return reach
 
@@ -233,35 +223,19 @@ def _sizes(size: Pair, layers: Sequence[Layer]) -> list[Pair]:
     return sizes
 
 
-def _pairs(kernels: object) -> tuple[tuple[int | Pair, int | Pair], ...]:
-    """Layers given by hand, as tuples."""
+def _given_layers(kernels: Sequence[tuple[int | Pair, int | Pair]]) -> tuple[Layer, ...]:
+    """Layers given by hand."""
     try:
-        pairs = tuple((kernel, stride) for kernel, stride in kernels)  # type: ignore[attr-defined]
+        layers = tuple(Layer(_pair(kernel), _pair(stride)) for kernel, stride in kernels)
     except (TypeError, ValueError) as error:
+        if isinstance(error, SotddError):
+            raise
         raise SotddError("kernels must be 'auto', 'paper', 'stride' or (kernel, stride) pairs.") from error
-    if not pairs:
+    if not layers:
         raise SotddError("kernels is empty: expected at least one (kernel, stride) pair.")
-    return pairs
-
-
-def _layer(entry: Sequence[int | Pair]) -> Layer:
-    kernel, stride = entry
-    return Layer(_pair(kernel), _pair(stride))
+    return layers
 
 
 def _pair(value: int | Pair) -> Pair:
-    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-    if len(pair) != 2 or not all(_is_positive(part) for part in pair):
-        raise SotddError(f"a kernel or stride is {_shown(value)}: expected a positive integer or two of them.")
-    return int(pair[0]), int(pair[1])
-
-
-def _is_positive(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 < int(value) <= LARGEST_COUNT
-
-
-def _shown(sizes: object) -> str:
-    """Sizes as they were given, where they are few."""
-    if isinstance(sizes, (tuple, list)) and len(sizes) <= 4:
-        return f"({', '.join(map(described, sizes))})"
-    return described(sizes)
+    high, wide = value if isinstance(value, (tuple, list)) else (value, value)
+    return check_count(high, "a kernel or stride"), check_count(wide, "a kernel or stride")

@@ -11,13 +11,10 @@ import numpy as np
 
 from sotdd.basics.checks import check_count, check_flag, check_law, check_seed, described
 from sotdd.basics.errors import SotddError, UnknownSetting
-from sotdd.basics.renamed import renamed
 from sotdd.inputs.data import LabelledData, same_features
-from sotdd.projections.class_quantiles import ClassQuantiles
-from sotdd.projections.directions import DirectionLaw, Sphere, Tilted
+from sotdd.projections.directions import DirectionLaw, Hadamard, Sphere, Tilted
 from sotdd.projections.draws import Laws
-from sotdd.projections.hadamard import Hadamard
-from sotdd.projections.labels import LabelLaw
+from sotdd.projections.labels import ClassQuantiles, LabelLaw
 from sotdd.projections.moments import CUT, MomentLaw, Moments, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale, scaler_for
@@ -81,17 +78,18 @@ class Drawing:
 
     def but(self, settings: Mapping[str, Any]) -> Drawing:
         """These settings, but for those that a caller gave."""
-        known = renamed(settings, "label", "label_law") if "label" in settings else dict(settings)
         names = {field.name for field in fields(self)}
-        unknown = [name for name in known if name not in names]
+        unknown = [name for name in settings if name not in names]
         if unknown:
             raise UnknownSetting(f"s-OTDD has no setting {', '.join(unknown)}: check the spelling, or name a method.")
-        return replace(self, **known)
+        return replace(self, **settings)
 
     def fit(self, data: Sequence[LabelledData], *, tilt: bool = False) -> Projections:
         """Draw projections for these datasets, which the scaler is learnt from."""
         n_features = same_features(data)
-        law = default_directions(n_features) if self.directions is None else self.directions
+        law = self.directions
+        if law is None:  # structured ones where points have so many features that they pay
+            law = Hadamard() if n_features >= FEWEST_FEATURES else Sphere()
         check_law(
             law,
             {"describe": 0, "draw": 3},
@@ -141,11 +139,6 @@ class Drawing:
         return Moments(count, cast("MomentLaw", orders), cut)
 
 
-def default_directions(n_features: int) -> DirectionLaw:
-    """The law that calls draw directions by: structured ones where points have so many features that they pay."""
-    return Hadamard() if n_features >= FEWEST_FEATURES else Sphere()
-
-
 # What calls draw unless they are told otherwise.
 DRAWING = Drawing()
 
@@ -163,12 +156,13 @@ def shows_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) ->
         rest = [part for part in shown.parameters.values() if part.kind is inspect.Parameter.VAR_KEYWORD]
         types = {field.name: field.type for field in fields(Drawing)}
         settings = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=types[name])
-            for name, value in _plain(drawing).items()
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(drawing, name), annotation=kind)
+            for name, kind in types.items()
             if name not in without
         ]
         names = [part.name for part in own]
-        position = names.index("p") + 1 if "p" in names else _first_keyword(own)
+        positional = sum(part.kind is not inspect.Parameter.KEYWORD_ONLY for part in own)
+        position = names.index("p") + 1 if "p" in names else positional
         extra = [part for part in rest if part.name != "drawing"]  # others take more than what draws
         call.__signature__ = shown.replace(  # type: ignore[attr-defined]  # as `inspect` looks it up
             parameters=[*own[:position], *settings, *own[position:], *extra]
@@ -176,15 +170,6 @@ def shows_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) ->
         return call
 
     return decorate
-
-
-def _plain(drawing: Drawing) -> dict[str, Any]:
-    return {field.name: getattr(drawing, field.name) for field in fields(drawing)}
-
-
-def _first_keyword(parameters: Sequence[inspect.Parameter]) -> int:
-    kinds = [part.kind is inspect.Parameter.KEYWORD_ONLY for part in parameters]
-    return kinds.index(True) if True in kinds else len(parameters)
 
 
 # Their settings show in the signature of `Projections.fit` too, which lies below them.

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.kept import kept_property
 from sotdd.basics.streams import Stream, generator
-from sotdd.projections.directions import DirectionLaw, Directions, Drawn, PointMap, Tilted, checked_draw
-from sotdd.projections.hadamard import Hadamard
+from sotdd.projections.directions import DirectionLaw, Directions, Drawn, Hadamard, PointMap, Tilted, checked_draw
 from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms
-from sotdd.projections.moments import Moments, Polynomials, drawn_from_each, moment_terms
+from sotdd.projections.moments import Moments, drawn_from_each, moment_terms
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
@@ -71,22 +70,6 @@ class Block:
         return Block(_part(self.features, rows), second, self.terms.part(rows))
 
 
-class Source(Protocol):
-    """Draws any block of 64 projections by its number."""
-
-    def block(self, index: int) -> Block:
-        """Draw block ``index`` whole."""
-
-    def blocks(self, first: int, last: int) -> Block:
-        """Draw blocks first, …, last - 1 together."""
-
-    def describe(self) -> Mapping[str, object]:
-        """All settings in JSON values."""
-
-    def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
-        """Refuse points of a shape that cannot be projected."""
-
-
 @dataclass(frozen=True, eq=False)
 class Laws:
     """Draws from laws, by a seed."""
@@ -96,14 +79,11 @@ class Laws:
     label: LabelLaw
     shared_directions: bool
     seed: int
-
-    def block(self, index: int) -> Block:
-        """Draw block ``index``, from generators that depend on nothing else."""
-        return self.blocks(index, index + 1)
+    first_block: int = 0  # where the projections begin
 
     def blocks(self, first: int, last: int) -> Block:
         """Draw blocks first, …, last - 1 together: each from generators that depend on nothing else."""
-        numbers = range(first, last)
+        numbers = range(self.first_block + first, self.first_block + last)
         terms = self._terms(Stream.LABEL_TERMS, numbers, BLOCK)
         along = _join([self._project(index, Stream.DIRECTIONS) for index in numbers])
         if self.shared_directions:
@@ -112,7 +92,8 @@ class Laws:
 
     def more_terms(self, first: int, last: int, count: int) -> LabelTerms:
         """``count`` further draws of the label law for each of these blocks, independent of those of any block."""
-        return self._terms(Stream.MORE_LABEL_TERMS, range(first, last), count)
+        numbers = range(self.first_block + first, self.first_block + last)
+        return self._terms(Stream.MORE_LABEL_TERMS, numbers, count)
 
     def _terms(self, stream: Stream, numbers: Sequence[int], count: int) -> LabelTerms:
         generators = [generator(self.seed, stream, number) for number in numbers]
@@ -125,7 +106,7 @@ class Laws:
                     f"the label law {type(self.label).__name__} must draw Polynomials, Quantiles or Summaries, one row "
                     f"for each of the {count} projections asked for: check its draw method."
                 )
-        return parts[0] if len(parts) == 1 else _joined_terms(parts)
+        return join_terms(parts)
 
     def describe(self) -> Mapping[str, object]:
         """The laws and the seed."""
@@ -137,6 +118,7 @@ class Laws:
             "label": dict(self.label.describe()),
             "shared_directions": self.shared_directions,
             "seed": self.seed,
+            **({"first_block": self.first_block} if self.first_block else {}),
         }
 
     def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
@@ -203,34 +185,6 @@ class _KeptTurns:
 
 
 @dataclass(frozen=True, eq=False)
-class Later:
-    """The blocks of another source from one of them on."""
-
-    source: Laws
-    first: int
-
-    def block(self, index: int) -> Block:
-        """Draw block ``index`` after the first."""
-        return self.source.block(self.first + index)
-
-    def blocks(self, first: int, last: int) -> Block:
-        """Those between, after the first."""
-        return self.source.blocks(self.first + first, self.first + last)
-
-    def more_terms(self, first: int, last: int, count: int) -> LabelTerms:
-        """As the source does."""
-        return self.source.more_terms(self.first + first, self.first + last, count)
-
-    def describe(self) -> Mapping[str, object]:
-        """As the source, and where it begins."""
-        return {**self.source.describe(), "first_block": self.first}
-
-    def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
-        """As the source does."""
-        self.source.check_points(point_shape, name)
-
-
-@dataclass(frozen=True, eq=False)
 class Arrays:
     """Hands out the rows of explicit arrays."""
 
@@ -240,10 +194,6 @@ class Arrays:
     orders: NDArray[np.int64]  # (L, k)
     clamp: float | None
     cut: float | None = None
-
-    def block(self, index: int) -> Block:
-        """Take out block ``index``; the last may be shorter."""
-        return self.blocks(index, index + 1)
 
     def blocks(self, first: int, last: int) -> Block:
         """Take out some blocks; the last may be shorter."""
@@ -264,6 +214,9 @@ class Arrays:
         """Given directions take points of any shape."""
 
 
+Source: TypeAlias = Laws | Arrays
+
+
 def join_blocks(blocks: list[Block]) -> Block:
     """Put consecutive blocks together."""
     if len(blocks) == 1:
@@ -272,15 +225,8 @@ def join_blocks(blocks: list[Block]) -> Block:
     return Block(
         _join([block.features for block in blocks]),
         _join(second) if second else None,
-        _joined_terms([block.terms for block in blocks]),
+        join_terms([block.terms for block in blocks]),
     )
-
-
-def _joined_terms(parts: list[LabelTerms]) -> LabelTerms:
-    polynomials = [part for part in parts if isinstance(part, Polynomials)]
-    if len(polynomials) == len(parts) and len({part.cut for part in polynomials}) == 1:
-        return Polynomials.joined(polynomials)
-    return join_terms(parts)
 
 
 def _part(drawn: Drawn, rows: slice) -> Drawn:

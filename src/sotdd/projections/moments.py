@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar, Protocol, Self, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from sotdd.basics.checks import as_array, check_count, check_draw, check_law, ch
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.projections.directions import unit_rows
-from sotdd.projections.restorable import Settings, restored_law
 
 # Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials
 # beyond float64.
@@ -58,14 +57,13 @@ class ZeroTruncatedPoisson:
     [[1, 3], [3, 4]]
     """
 
-    law: ClassVar[str] = "zero-truncated Poisson"
     rates: Sequence[float] | None = None
     max_order: int | None = None
 
     def __post_init__(self) -> None:
         """Check the rates and the highest order."""
         if self.max_order is not None:
-            _check_max_order(self.max_order)
+            check_count(self.max_order, "max_order", HIGHEST_ORDER)
         if self.rates is None:
             return
         try:
@@ -80,23 +78,16 @@ class ZeroTruncatedPoisson:
         """Name the law, its rates, and its highest order where there is one."""
         check_count(n_moments, "n_moments")
         highest = {} if self.max_order is None else {"max_order": int(self.max_order)}
-        return {"law": self.law, "rates": list(self._rates(n_moments)), **highest}
-
-    @classmethod
-    def restore(cls, settings: Settings) -> Self:
-        """Make the law again from its description."""
-        return cls(settings["rates"], settings.get("max_order"))
+        return {"law": "zero-truncated Poisson", "rates": list(self._rates(n_moments)), **highest}
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
-        from sotdd.kernels.moments import orders_of
-
         numbers = _checked_uniforms(uniforms)
         rates = self._rates(numbers.shape[1])
-        cumulative = np.stack([cumulative_poisson(rate, self.max_order) for rate in rates])
-        orders = np.empty(numbers.shape, np.int64)
-        orders_of(np.ascontiguousarray(numbers), cumulative, self.max_order or HIGHEST_ORDER, orders)
-        return orders
+        cumulative = [cumulative_poisson(rate, self.max_order) for rate in rates]
+        reached = [np.searchsorted(known, column, "right") for known, column in zip(cumulative, numbers.T, strict=True)]
+        orders: NDArray[np.int64] = np.stack(reached, axis=1) + 1
+        return np.minimum(orders, self.max_order or HIGHEST_ORDER)
 
     def _rates(self, n_moments: int) -> Sequence[float]:
         if self.rates is None:
@@ -118,12 +109,6 @@ def cumulative_poisson(rate: float, max_order: int | None = None) -> NDArray[np.
     return whole if max_order is None else whole[:max_order] / whole[max_order - 1]
 
 
-def _check_max_order(max_order: object) -> None:
-    whole = isinstance(max_order, (int, np.integer)) and not isinstance(max_order, bool)
-    if not whole or not 1 <= cast("int", max_order) <= HIGHEST_ORDER:
-        raise SotddError(f"max_order is {described(max_order)}: expected an integer from 1 to {HIGHEST_ORDER}.")
-
-
 @dataclass(frozen=True)
 class UniformOrders:
     """Orders uniform on 1, …, max_order: the paper's law when the set of moments is finite.
@@ -135,22 +120,16 @@ class UniformOrders:
     [[1, 2, 4]]
     """
 
-    law: ClassVar[str] = "uniform orders"
     max_order: int
 
     def __post_init__(self) -> None:
         """Check the highest order."""
-        _check_max_order(self.max_order)
+        check_count(self.max_order, "max_order", HIGHEST_ORDER)
 
     def describe(self, n_moments: int) -> Mapping[str, object]:
         """Name the law, its highest order, and how many are drawn."""
         count = check_count(n_moments, "n_moments")
-        return {"law": self.law, "max_order": int(self.max_order), "n_moments": count}
-
-    @classmethod
-    def restore(cls, settings: Settings) -> Self:
-        """Make the law again from its description."""
-        return cls(settings["max_order"])
+        return {"law": "uniform orders", "max_order": int(self.max_order), "n_moments": count}
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Cut the unit interval into equal parts."""
@@ -159,20 +138,13 @@ class UniformOrders:
 
 def _checked_uniforms(uniforms: object) -> NDArray[np.float64]:
     numbers = as_array(uniforms, "uniforms")
-    if numbers.ndim != 2 or numbers.size == 0 or numbers.dtype.kind not in "iuf":
+    matrix = numbers.ndim == 2 and numbers.size > 0 and numbers.dtype.kind in "iuf"
+    if not matrix or not ((numbers >= 0) & (numbers < 1)).all():
         raise SotddError(
-            f"uniforms have shape {numbers.shape} and dtype {numbers.dtype}: expected a matrix of numbers, one column "
-            "per moment."
+            f"uniforms have shape {numbers.shape} and dtype {numbers.dtype}: expected a matrix of numbers from 0 to "
+            "below 1, one column per moment."
         )
-    if not ((numbers >= 0) & (numbers < 1)).all():
-        raise SotddError("uniforms hold numbers that are not uniform on [0, 1): expected at least 0 and below 1.")
     return numbers.astype(np.float64)
-
-
-def restored_orders(settings: Settings) -> MomentLaw:
-    """The law of orders with this description."""
-    law: MomentLaw = restored_law(settings, ZeroTruncatedPoisson, UniformOrders)
-    return law
 
 
 # ------------------------------------------------------------------ what they make
@@ -280,7 +252,6 @@ class Moments:
     (2,)
     """
 
-    law: ClassVar[str] = "moments"
     n_moments: int = 5
     orders: MomentLaw = field(default_factory=ZeroTruncatedPoisson)
     cut: float | None = CUT
@@ -300,16 +271,11 @@ class Moments:
     def describe(self) -> Mapping[str, object]:
         """Name the law, and the law of its orders."""
         return {
-            "law": self.law,
+            "law": "moments",
             "n_moments": int(self.n_moments),
             "orders": dict(self.orders.describe(self.n_moments)),
             "cut": self.cut,
         }
-
-    @classmethod
-    def restore(cls, settings: Settings) -> Self:
-        """Make the law again from its description."""
-        return cls(settings["n_moments"], restored_orders(settings["orders"]), settings.get("cut"))
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
         """Draw ψ uniform on the sphere and the orders λ."""

@@ -19,9 +19,8 @@ from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.column_names import Names, in_order
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.projections.directions import Directions, Drawn, Sphere, Tilted
-from sotdd.projections.draws import BLOCK, Arrays, Block, Later, Laws, Source
-from sotdd.projections.hadamard import Hadamard
+from sotdd.projections.directions import Directions, Drawn, Hadamard, Sphere, Tilted
+from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source
 from sotdd.projections.moments import check_orders
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
@@ -187,15 +186,13 @@ class Projections:
 
         A projection is the same whatever portion it is drawn in.
         """
-        for value, name in ((start, "start"), (stop, "stop")):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-                raise SotddError(f"{name} is {described(value)}: expected an integer.")
-        start, stop = int(start), min(int(stop), self.n_projections)
-        if start % BLOCK or not 0 <= start < stop:
+        whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in (start, stop))
+        if not whole or start % BLOCK or not 0 <= start < min(stop, self.n_projections):
             raise SotddError(
                 f"start is {described(start)} and stop {described(stop)}: expected a multiple of {BLOCK}, and more "
                 f"than that, of {counted(self.n_projections, 'projection')}."
             )
+        start, stop = int(start), min(int(stop), self.n_projections)
         first, last = start // BLOCK, -(-stop // BLOCK)
         return self._blocks(first, last).part(slice(stop - start))
 
@@ -224,14 +221,13 @@ class Projections:
         """``n_projections`` projections of the same laws, from block ``first`` of 64 on; there is no last one."""
         if not isinstance(self.source, Laws):
             raise SotddError("projections given as arrays cannot be continued: fit them instead.")
-        source = Later(self.source, first) if first else self.source
+        source = replace(self.source, first_block=self.source.first_block + first) if first else self.source
         return replace(self, n_projections=n_projections, source=source)
 
     @property
     def turn_size(self) -> int | None:
         """How many projections share the work of one fast transform; None where each is projected along by itself."""
-        laws = self.source.source if isinstance(self.source, Later) else self.source
-        return laws.turn_size if isinstance(laws, Laws) else None
+        return self.source.turn_size if isinstance(self.source, Laws) else None
 
     @property
     def weighted(self) -> bool:
@@ -242,7 +238,7 @@ class Projections:
     @property
     def tilt(self) -> Tilted | None:
         """The law of directions where it was learnt from data; None for others."""
-        laws = self.source.source if isinstance(self.source, Later) else self.source
+        laws = self.source
         return laws.directions if isinstance(laws, Laws) and isinstance(laws.directions, Tilted) else None
 
     def evenly(self) -> Projections:
@@ -250,8 +246,8 @@ class Projections:
         laws = self.source
         if not isinstance(laws, Laws) or not isinstance(laws.directions, Tilted):
             return self
-        law = Hadamard if laws.directions.structured else Sphere
-        return replace(self, source=replace(laws, directions=law(laws.directions.ambient)))
+        law = Hadamard() if laws.directions.structured else Sphere()
+        return replace(self, source=replace(laws, directions=law))
 
     def recipe(self) -> dict[str, object]:
         """Every setting in JSON values."""

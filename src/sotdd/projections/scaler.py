@@ -11,15 +11,14 @@ from typing import Literal, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, check_positive, described
+from sotdd.basics.checks import as_array, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.kept import kept_property
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled, named
 from sotdd.inputs.column_names import Names, places_of
 from sotdd.inputs.data import Dataset, LabelledData, same_features
-from sotdd.projections.row_samples import Doubles, spreads
-from sotdd.projections.scale_statistics import FeatureMoments, ScaleStatistics
+from sotdd.projections.scale_statistics import Doubles, FeatureMoments, ScaleStatistics, spreads
 
 Kind: TypeAlias = Literal["auto", "features", "pooled"]
 # What calls take as ``scale``.
@@ -169,7 +168,7 @@ def scaler_for(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
 def _of_data(data: Sequence[LabelledData], scale: str) -> tuple[list[ScaleStatistics], bool]:
     """What the scale of these datasets is made of, and whether each feature has its own."""
     same_features(data)
-    by_feature = _chosen(scale, _names(data)) == "features"
+    by_feature = _is_by_feature(scale, _names(data))
     return [ScaleStatistics.of(part, sampled=by_feature) for part in data], by_feature
 
 
@@ -179,7 +178,7 @@ def _of_statistics(statistics: object, scale: str) -> tuple[list[ScaleStatistics
     if any(part.moments is None for part in parts):
         raise SotddError("some of the statistics have no points: add some first.")
     columns = _names(parts)
-    return [part.in_order(columns, "the first dataset") for part in parts], _chosen(scale, columns) == "features"
+    return [part.in_order(columns, "the first dataset") for part in parts], _is_by_feature(scale, columns)
 
 
 def _checked_kind(scale: object) -> str:
@@ -188,20 +187,22 @@ def _checked_kind(scale: object) -> str:
     return scale
 
 
-def _chosen(scale: str, columns: Names | None) -> str:
-    if scale != "auto":
-        return scale
-    return "pooled" if columns is None else "features"
+def _is_by_feature(scale: str, columns: Names | None) -> bool:
+    return scale == "features" or (scale == "auto" and columns is not None)
+
+
+def _learnt(parts: Sequence[ScaleStatistics], by_feature: bool) -> tuple[FeatureMoments, Doubles, float | Doubles]:
+    """The moments of all points, their centre and their spread: one number, or one per feature; 0 for constant ones."""
+    whole = FeatureMoments.pooled([part.moments for part in parts if part.moments is not None])
+    if not by_feature:
+        return whole, whole.centre, whole.spread
+    samples = [part.sample for part in parts if part.sample is not None]
+    return whole, *spreads(samples, whole.centre, whole.deviations)
 
 
 def _fitted(parts: Sequence[ScaleStatistics], by_feature: bool) -> Scaler:
-    whole = FeatureMoments.pooled([part.moments for part in parts if part.moments is not None])
-    if by_feature:
-        samples = [part.sample for part in parts if part.sample is not None]
-        centre, spread = spreads(samples, whole.centre, whole.deviations)
-        scale: float | NDArray[np.float64] = np.where(spread > 0, spread, 1.0)
-    else:
-        centre, scale = whole.centre, whole.spread or 1.0
+    whole, centre, spread = _learnt(parts, by_feature)
+    scale = (spread or 1.0) if isinstance(spread, float) else np.where(spread > 0, spread, 1.0)
     scales = np.broadcast_to(np.float64(scale), centre.shape)
     with np.errstate(over="ignore"):
         if not np.isfinite(1 / scales).all():
@@ -219,21 +220,16 @@ def _names(parts: Sequence[LabelledData | ScaleStatistics]) -> Names | None:
 
 def _checked_scale(scale: object, n_features: int) -> float | NDArray[np.float64]:
     """One positive number, or one per feature."""
-    if as_array(scale, "a Scaler's scale").ndim == 0:
-        one = check_positive(scale, "a Scaler's scale")
-        with np.errstate(over="ignore"):
-            usable = bool(np.isfinite(1 / np.float64(one)))
-        if not usable:
-            raise SotddError(f"a Scaler's scale is {one}: expected a number that can be divided by.")
-        return one
     each = as_array(scale, "a Scaler's scale")
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         usable = each.dtype.kind in "iuf" and bool((np.isfinite(1 / each) & np.isfinite(each) & (each > 0)).all())
-    if each.shape != (n_features,) or not usable:
+    if each.shape not in ((), (n_features,)) or not usable:
         raise SotddError(
-            f"a Scaler's scale has shape {each.shape} and dtype {each.dtype}: expected one positive number, or one for "
-            f"each of {counted(n_features, 'feature')}."
+            f"a Scaler's scale is {described(scale)} of shape {each.shape}: expected one positive number that can be "
+            f"divided by, or one for each of {counted(n_features, 'feature')}."
         )
+    if each.ndim == 0:
+        return float(each)
     each = each.astype(np.float64)
     each.flags.writeable = False
     return each
@@ -278,7 +274,7 @@ def _one_dataset(
     if shares[largest] <= _MOST * sum(shares):  # the scale would not halve without it
         return
     others = [part for number, part in enumerate(parts) if number != largest]
-    without = _scale_of(others, by_feature)
+    _, _, without = _learnt(others, by_feature)
     # How much shorter differences become that are as large as the spread of each feature.
     shrunk = math.sqrt(float(np.mean((without / scale) ** 2)))
     if 0 < shrunk < 1 / _FARTHER:
@@ -292,15 +288,6 @@ def _share(part: FeatureMoments, whole: FeatureMoments, scale: Doubles) -> float
     with np.errstate(over="ignore"):
         gap = (part.pivot - whole.pivot) + (part.mean * part.reach - whole.mean * whole.reach)
         return float(part.n_points * np.sum((part.deviations / scale) ** 2 + (gap / scale) ** 2))
-
-
-def _scale_of(parts: Sequence[ScaleStatistics], by_feature: bool) -> Doubles:
-    """The scale (d,) of some of the datasets; 0 for constant features."""
-    whole = FeatureMoments.pooled([part.moments for part in parts if part.moments is not None])
-    if not by_feature:
-        return np.full(whole.mean.size, whole.spread)
-    samples = [part.sample for part in parts if part.sample is not None]
-    return spreads(samples, whole.centre, whole.deviations)[1]
 
 
 def _percent(share: float) -> str:

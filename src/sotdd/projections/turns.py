@@ -59,14 +59,9 @@ class Turn:
     scales: Floats
     importance: NDArray[np.float64] | None
 
-    @property
-    def size(self) -> int:
-        """How many directions there are, D."""
-        return int(self.signs.shape[1])
-
     def write(self, points: Floats, first: int, out: Floats) -> None:
         """Write the projections (B, m) of points (m, d) by B directions from ``first`` on."""
-        from sotdd.kernels.hadamard import project_rows
+        from sotdd.kernels.directions import project_rows
 
         last, whole = first + len(out), 1
         while first // whole != (last - 1) // whole:
@@ -78,7 +73,7 @@ class Turn:
 
     def write_directions(self, first: int, out: Floats) -> None:
         """Write B directions from ``first`` on as the columns of ``out`` (d, B)."""
-        from sotdd.kernels.hadamard import write_directions
+        from sotdd.kernels.directions import write_directions
 
         rows = slice(first, first + out.shape[1])
         write_directions(self.signs, self.basis, self.lean[rows], self.scales[rows], first, out)
@@ -185,11 +180,10 @@ def turn_size(n_features: int) -> int:
 def drawn_turn(
     rng: np.random.Generator,
     n_features: int,
-    ambient: int | None = None,
     basis: NDArray[np.float64] | None = None,
     stretch: NDArray[np.float64] | None = None,
 ) -> Turn:
-    """Draw a turn; ``ambient`` as in `sotdd.Sphere`, ``basis`` and ``stretch`` as in `sotdd.projections.Tilted`."""
+    """Draw a turn; ``basis`` and ``stretch`` as in `sotdd.projections.Tilted`."""
     size = turn_size(n_features)
     signs = (1 - 2 * rng.integers(0, 2, size=(3, size), dtype=np.int8)).astype(np.float32)
     signs[1:] *= np.float32(2.0 ** -((size.bit_length() - 1) // 2))
@@ -202,22 +196,19 @@ def drawn_turn(
         None,
     )
     scales = 1 / (length * _lengths(bare, n_features, length))  # (D,)
-    dimensions = n_features if ambient is None else ambient
-    if dimensions > n_features:  # what a direction of the larger space has within that of the features
-        scales *= np.sqrt(rng.beta(n_features / 2, (dimensions - n_features) / 2, size))
     if basis is None or stretch is None:
         return Turn(signs, bare.basis, bare.lean, scales.astype(np.float32), None)
     along = np.empty((size, len(basis)), np.float32)
     bare.write(basis.astype(np.float32), 0, along)
     stretched = 1 + (along * scales[:, None]) ** 2 @ (stretch**2 - 1)
-    importance = np.exp(np.log(stretch).sum() - 0.5 * dimensions * np.log(stretched))
+    importance = np.exp(np.log(stretch).sum() - 0.5 * n_features * np.log(stretched))
     lean = (along * (stretch - 1)).astype(np.float32)
     return Turn(signs, basis.astype(np.float32), lean, (scales / np.sqrt(stretched)).astype(np.float32), importance)
 
 
 def _lengths(turn: Turn, n_features: int, whole: float) -> NDArray[np.float64]:
     """(D,) the length of each row in the first coordinates, where a whole row counts as one."""
-    size = turn.size
+    size = turn.signs.shape[1]
     if size > _MEASURED or size == n_features:
         return np.full(size, np.sqrt(n_features / size))
     fewer = range(n_features) if 2 * n_features <= size else range(n_features, size)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.engines.faults import too_large
+from sotdd.engines.protocol import too_large
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK
@@ -158,7 +158,7 @@ def for_each_portion(
 
     Where ``hold`` is given, it has scaled points (m, d) before they are projected, and returns what is projected.
     """
-    from sotdd.engines.cpu.engine import scaled
+    from sotdd.engines.cpu.verbs import scaled
     from sotdd.engines.cpu.workers import Workers
 
     size = max(1, min(_MOST_POINTS, _MOST_VALUES // data.n_features))
@@ -203,7 +203,7 @@ def refuse_not_finite(portion: Portion, line: int) -> None:
 
 
 def _projected(points: NDArray[np.float32], drawn: Drawn, count: int) -> NDArray[np.float32]:
-    from sotdd.engines.cpu.engine import project
+    from sotdd.engines.cpu.verbs import project
     from sotdd.kernels import rows as kernels
 
     rows = np.empty((count, len(points)), np.float32)

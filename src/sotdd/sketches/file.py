@@ -292,9 +292,8 @@ def tilt_in(checked: Checked) -> Tilted | None:
     law = recipe.within("directions")
     basis = checked.array("basis", (np.float32,), (None, recipe.count("n_features")))
     stretch = checked.array("stretch", (np.float64,), (len(basis),))
-    ambient = law.count("ambient", most=_MOST_FEATURES) if law.has("ambient") else None
     try:
-        return Tilted(basis, stretch, ambient, law.text("law") == TILTED_TURNS)
+        return Tilted(basis, stretch, law.text("law") == TILTED_TURNS)
     except SotddError as error:
         raise checked.refused(first_line(error)) from error
 

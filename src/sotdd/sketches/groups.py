@@ -91,7 +91,7 @@ class GroupCounts:
 
     def _count(self, label: Hashable, rows: NDArray[np.float32], edges: NDArray[np.int64], portion: Portion) -> None:
         """Count the points of one class, which lie group after group."""
-        from sotdd.engines.cpu.engine import class_sums
+        from sotdd.engines.cpu.verbs import class_sums
 
         assert isinstance(portion.terms, Polynomials)
         for group, histograms in enumerate(self.histograms[label]):

@@ -108,7 +108,7 @@ def _sketch_sorted(
     progress: Progress,
 ) -> Sketch:
     """Sketch a dataset whose columns are in the order of the projections, sorting all its points at once."""
-    from sotdd.engines.choice import engine_for
+    from sotdd.engines.protocol import engine_for
 
     exact = levels is None or data.n_points <= levels.count
     kept = Levels(data.n_points, "even") if levels is None or exact else levels

@@ -75,7 +75,7 @@ class PowerSums:
 
     def add_points(self, batch: LabelledData) -> None:
         """Add the points of a batch, once for all projections."""
-        from sotdd.engines.cpu.engine import scaled
+        from sotdd.engines.cpu.verbs import scaled
         from sotdd.kernels.moments import norm_sums
 
         if not self.kept or self.plan.dimensions is None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
-from sotdd.engines.faults import LARGEST_TERM, unusable_term
+from sotdd.engines.protocol import LARGEST_TERM, unusable_term
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position
 from sotdd.inputs.data import Dataset, LabelledData
@@ -157,7 +157,7 @@ class ClassStatistics:
 
     def gather(self, portion: Portion) -> None:
         """Add one portion to the sums or to the histograms."""
-        from sotdd.engines.cpu.engine import class_sums
+        from sotdd.engines.cpu.verbs import class_sums
 
         self.powers.gather(portion)
         if not isinstance(portion.terms, Polynomials):
@@ -218,7 +218,9 @@ class ClassStatistics:
         levels = Levels(terms.levels, "even")
         unchanged = np.ones(count), np.zeros((count, 1))  # weights and shifts of the values
         means = [quantiles_of([self.histograms[label]], part, *unchanged, levels)[0] for label in self.classes]
-        return terms.terms(np.stack(means, axis=1))
+        wide = np.stack(means, axis=1).astype(np.float64)  # (B, C, K)
+        by_class: NDArray[np.float64] = np.einsum("bck,bk->bc", wide, terms.coefficients)
+        return by_class
 
 
 def opened_batch(

@@ -13,19 +13,16 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise as neighbours
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError
-from sotdd.engines.cpu.class_terms import other_terms, sort_classes
-from sotdd.engines.cpu.row_sort import sort_rows
-from sotdd.engines.cpu.sparse import multiplies_stored, project_stored, sums_of_stored
+from sotdd.engines.cpu.sparse import multiplies_stored, point_sums, project_stored
 from sotdd.engines.cpu.splits import FeatureProjections, Pool, split_costs
+from sotdd.engines.cpu.verbs import Doubles, Rows, class_terms, group, project, scaled, sort_classes, sort_rows
 from sotdd.engines.cpu.workers import Workers
-from sotdd.engines.faults import LARGEST_TERM, too_large, unusable_term
-from sotdd.engines.protocol import ClassMoments, PointSums, View
+from sotdd.engines.protocol import LARGEST_TERM, ClassMoments, PointSums, View, too_large, unusable_term
 from sotdd.engines.splits import Ways
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
@@ -38,10 +35,6 @@ from sotdd.projections.labels import LabelTerms
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.projections.turns import TurnedDirections
-
-Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
-Doubles = NDArray[np.float64]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -87,8 +80,6 @@ class CpuEngine:
     """
 
     def __init__(self, threads: int | None = None, chunk: int | None = None) -> None:
-        if chunk is not None and (chunk < BLOCK or chunk % BLOCK):
-            raise SotddError(f"chunk is {chunk!r}: expected a multiple of {BLOCK}.")
         self._chunk = chunk
         self._workers = Workers(threads)
 
@@ -97,7 +88,8 @@ class CpuEngine:
         self._workers.__enter__()
         return self
 
-    drawn_together = 1  # every thread takes a block
+    # Of how many blocks further draws of label terms are made in one piece of work: every thread takes a block.
+    drawn_together = 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -114,9 +106,11 @@ class CpuEngine:
         before_sorting: Callable[[FeatureProjections], None] | None = None,
         by_class: bool = False,
     ) -> Iterator[View]:
-        """See every dataset through one chunk of projections after another, as `Engine.views` says.
+        """See every dataset through one chunk of projections after another.
 
-        Rows stay valid until the next view, and what ``before_sorting`` is called with until it returns.
+        Class moments are taken up to ``degree``, a multiple of four; 0 for none. Before each chunk is handed out,
+        ``before_sorting`` is called with its feature projections. With ``by_class`` rows hold class after class, each
+        sorted on its own. Rows stay valid until the next view, and feature projections until the call returns.
         """
         tile = _fitting_tile(datasets, projections)
         usual = max(_TILES * tile, _fitting_turn(datasets, projections))
@@ -140,11 +134,11 @@ class CpuEngine:
         """Sums over the scaled points of each dataset: all threads on a large one, one to each of the small ones."""
         shares = [_shares_of(data) for data in datasets]
         small = [number for number, parts in enumerate(shares) if len(parts) == 1]
-        of_small = self._workers.each(lambda number: _point_sums(datasets[number], scaler, shares[number], map), small)
+        of_small = self._workers.each(lambda number: point_sums(datasets[number], scaler, shares[number], map), small)
         sums = dict(zip(small, of_small, strict=True))
         for number, data in enumerate(datasets):
             if number not in sums:
-                sums[number] = _point_sums(data, scaler, shares[number], self._workers.each)
+                sums[number] = point_sums(data, scaler, shares[number], self._workers.each)
         return [sums[number] for number in range(len(datasets))]
 
     def transport(self, a: Rows, b: Rows, p: float) -> Doubles:
@@ -224,7 +218,7 @@ class CpuEngine:
 
     def split_costs(self, pool: Pool, splits: Ways, orders: Sequence[float]) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of each split of a pool, class terms and all."""
-        return split_costs(pool, splits, orders, self._workers, class_terms)
+        return split_costs(pool, splits, orders, self._workers)
 
     def ends(self, rows: Rows) -> Doubles:
         """The smallest and the largest value (B, 2) of each sorted row."""
@@ -306,107 +300,18 @@ def _places_of_block(
     sizes = [len(terms.weights) for terms in more]
     first, last = np.cumsum([0, *sizes])[number : number + 2] * len(drawn.weights) // sum(sizes)
     here = slice(first, last)
-    weights, coefficients = label_draws(drawn.part(here), more[number])
+    own, further, count = drawn.part(here), more[number], last - first
+    weights = np.column_stack([own.weights, further.weights.reshape(count, -1)])  # (B, 1 + J)
+    columns = max(own.coefficients.shape[1], further.coefficients.shape[1])
+    coefficients = np.zeros((*weights.shape, columns))  # (B, 1 + J, D)
+    coefficients[:, 0, : own.coefficients.shape[1]] = own.coefficients
+    coefficients[:, 1:, : further.coefficients.shape[1]] = further.coefficients.reshape(count, weights.shape[1] - 1, -1)
     places = []
     for of_data in moments:
         places.append(np.empty((*weights.shape, 2)))
         parts = (of_data.mean[here], of_data.covariance[here], of_data.even[here])
         moment_kernels.gaussian_places(*parts, weights, coefficients, places[-1])
     return here, places
-
-
-def _point_sums(
-    data: LabelledData,
-    scaler: Scaler | None,
-    shares: Sequence[Sequence[slice]],
-    each: Callable[[Callable[[Sequence[slice]], tuple[Doubles, Doubles]], Iterable[Sequence[slice]]], Iterable[Any]],
-) -> PointSums:
-    """Sums over the points of a dataset, whose blocks are shared out; they are added up in the order of the shares."""
-    stored = sums_of_stored(data, scaler, shares, each) if isinstance(data.features, SparseRows) else None
-    if stored is not None:
-        return stored
-    lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
-    for part in data.feature_parts():
-
-        def sums_of(blocks: Sequence[slice], part: slice = part) -> tuple[Doubles, Doubles]:
-            by_class = np.zeros((len(data.classes), part.stop - part.start))
-            powers = np.zeros(3 if part.start == 0 else 0)  # lengths of points are summed once
-            for block in blocks:
-                points = scaled(data.rows(block), scaler, data.name)
-                moment_kernels.norm_sums(points, data.codes[block], powers, part.start, by_class)
-            return powers, by_class
-
-        by_class = np.zeros((len(data.classes), part.stop - part.start))
-        parts = list(each(sums_of, shares))
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
-            for powers, of_share in parts:
-                by_class += of_share
-                lengths[: len(powers)] += powers
-            total[part] = by_class.sum(axis=0)
-            between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
-    return PointSums(lengths, total, between)
-
-
-def scaled(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
-    """Points (m, d) as float32, centred and scaled."""
-    if scaler is not None:
-        result = np.empty(rows.shape, np.float32)
-        kernels.standardise(rows, scaler.centre, scaler.inverse, result)
-        return result
-    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
-        result = rows.astype(np.float32, copy=False)
-    if result is not rows and rows.any() and not result.any():
-        raise SotddError(f"features of dataset {name!r} are too small for float32 products: use scale='pooled'.")
-    return result
-
-
-def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
-    """Write the feature projections (B, m) of points (m, d)."""
-    with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
-        if isinstance(drawn, TurnedDirections):
-            drawn.write(features, out)
-            return
-        if not isinstance(drawn, Directions):
-            out[...] = drawn(features)
-            return
-        for start in range(0, len(out), tile):
-            np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
-
-
-def label_draws(drawn: Polynomials, more: Polynomials) -> tuple[Doubles, Doubles]:
-    """Weights (B, 1 + J) and coefficients (B, 1 + J, D) of label terms, and of J further draws for each."""
-    count = len(drawn.weights)
-    columns = max(drawn.coefficients.shape[1], more.coefficients.shape[1])
-    weights = np.column_stack([drawn.weights, more.weights.reshape(count, -1)])
-    coefficients = np.zeros((*weights.shape, columns))
-    coefficients[:, 0, : drawn.coefficients.shape[1]] = drawn.coefficients
-    coefficients[:, 1:, : more.coefficients.shape[1]] = more.coefficients.reshape(count, weights.shape[1] - 1, -1)
-    return weights, coefficients
-
-
-def group(rows: Rows, position: NDArray[np.integer] | None, drawn: Drawn) -> None:
-    """Clamp values where the directions ask for it, and bring the points of each class together."""
-    if isinstance(drawn, Directions) and drawn.clamp is not None:
-        kernels.clamp_rows(rows, drawn.clamp)
-    if position is not None:
-        kernels.group_rows(rows, position)
-
-
-def class_sums(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
-    """Sums (B, C) of each row's polynomial over each class; they add up over parts of a dataset."""
-    sums = np.empty((len(rows), len(offsets) - 1))
-    kernels.class_sums(rows, offsets, terms.coefficients, terms.degrees, terms.limit, sums)
-    return sums
-
-
-def class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Doubles:
-    """The label term (B, C) of every class in every projection; may reorder the values within a class."""
-    if isinstance(terms, Polynomials):
-        return class_sums(rows, offsets, terms) / np.diff(offsets)
-    return other_terms(rows, offsets, terms)
-
-
-# ------------------------------------------------------------------ parts of a chunk
 
 
 def _laid_out(data: LabelledData, chunk: int, degree: int, projections: Projections) -> _Layout:

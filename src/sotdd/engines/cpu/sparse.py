@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.engines.cpu.verbs import scaled
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.protocol import PointSums
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
 from sotdd.kernels import sparse as kernels
 from sotdd.kernels.lanes import LANES
+from sotdd.kernels.moments import norm_sums
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
@@ -82,35 +84,40 @@ def project_stored(
     return True
 
 
-def sums_of_stored(
+def point_sums(
     data: LabelledData,
     scaler: Scaler | None,
     shares: Sequence[Sequence[slice]],
     each: Callable[[Callable[[Sequence[slice]], tuple[Doubles, Doubles]], Iterable[Sequence[slice]]], Iterable[Any]],
-) -> PointSums | None:
-    """Sums over sparse points, as `CpuEngine.point_sums` has them; None where they are to be made dense."""
-    if not isinstance(data.features, SparseRows) or not _is_near(scaler):
-        return None
-    zero = np.zeros(data.n_features) if scaler is None else -scaler.centre * scaler.inverse  # what zeros become
-    length, counts = float(zero @ zero), data.counts
+) -> PointSums:
+    """Sums over the points of a dataset, whose blocks are shared out; they are added up in the order of the shares.
+
+    Those of sparse points are what all would be if they were zero, and what stored values add.
+    """
+    stored = isinstance(data.features, SparseRows) and _is_near(scaler)
+    zero = -scaler.centre * scaler.inverse if stored and scaler is not None else np.zeros(data.n_features)
     lengths, total, between = np.zeros(3), np.zeros(data.n_features), 0.0
     for part in data.feature_parts():
 
         def sums_of(blocks: Sequence[slice], part: slice = part) -> tuple[Doubles, Doubles]:
             by_class = np.zeros((len(data.classes), part.stop - part.start))
             powers = np.zeros(3 if part.start == 0 else 0)  # lengths of points are summed once
-            points = slice(blocks[0].start, blocks[-1].stop)
-            stored = _scaled(data, points, scaler)
-            kernels.sums_of_points(*stored, data.codes[points], zero, length, part.start, powers, by_class)
+            if stored:
+                here = slice(blocks[0].start, blocks[-1].stop)
+                points, codes, length = _scaled(data, here, scaler), data.codes[here], float(zero @ zero)
+                kernels.sums_of_points(*points, codes, zero, length, part.start, powers, by_class)
+                return powers, by_class
+            for block in blocks:
+                norm_sums(scaled(data.rows(block), scaler, data.name), data.codes[block], powers, part.start, by_class)
             return powers, by_class
 
-        by_class = counts[:, None] * zero[part]
+        by_class = data.counts[:, None] * zero[part]
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
             for powers, of_share in each(sums_of, shares):
                 by_class += of_share
                 lengths[: len(powers)] += powers
             total[part] = by_class.sum(axis=0)
-            between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / counts))
+            between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
     return PointSums(lengths, total, between)
 
 

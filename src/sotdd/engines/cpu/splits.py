@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise as neighbours
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.engines.cpu.row_sort import sort_rows
+from sotdd.engines.cpu.verbs import Rows, class_terms, sort_rows
 from sotdd.engines.cpu.workers import Workers
 from sotdd.engines.splits import NORMAL_DEVIATION, Side, Ways
 from sotdd.kernels import rows as kernels
@@ -18,11 +17,6 @@ from sotdd.kernels.rows import Overlaps, transport_rows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import Block
 from sotdd.projections.labels import LabelTerms
-
-Rows = NDArray[np.float32]
-
-# The label term (B, C) of every class, from rows grouped by class, class boundaries and what was drawn.
-ClassTerms: TypeAlias = Callable[[Rows, NDArray[np.int64], LabelTerms], NDArray[np.float64]]
 
 # Values of a side that a thread works on at a time: with their copies, a second-level cache's worth.
 _ITEM_VALUES = 1 << 17
@@ -82,9 +76,7 @@ def _joined(rows: list[Rows], members: Sequence[int], drawn: Drawn) -> Rows:
     return together
 
 
-def split_costs(
-    pool: Pool, splits: Ways, orders: Sequence[float], workers: Workers, class_terms: ClassTerms
-) -> NDArray[np.float64]:
+def split_costs(pool: Pool, splits: Ways, orders: Sequence[float], workers: Workers) -> NDArray[np.float64]:
     """W_p^p (B, S, orders) between the two sides of every split, for each order p.
 
     Threads take a split each, or a share of its rows where there are few splits, and draw it
@@ -100,7 +92,7 @@ def split_costs(
         size = max(1, _ITEM_VALUES // (n + m))
         for start, stop in neighbours([*range(share.start, share.stop, size), share.stop]):
             part = slice(start, stop)
-            a, b = (_sorted_side(pool, part, side, class_terms) for side in (left, right))
+            a, b = (_sorted_side(pool, part, side) for side in (left, right))
             for column, p in enumerate(orders):
                 costs[part, number, column] = transport_rows(a, b, p, overlaps)
 
@@ -109,7 +101,7 @@ def split_costs(
     return costs
 
 
-def _sorted_side(pool: Pool, part: slice, side: Side, class_terms: ClassTerms) -> Rows:
+def _sorted_side(pool: Pool, part: slice, side: Side) -> Rows:
     """Sorted data point projections of the points of one side."""
     rows = _taken(pool.rows[part], side.index)
     if pool.shifts is not None:

@@ -2,66 +2,34 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from itertools import product
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 import threadpoolctl
 
 from sotdd.basics.checks import check_count
-from sotdd.basics.errors import SotddError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _P = ParamSpec("_P")
 
 
-class _Blas:
-    """One BLAS library of this process and how many threads it uses."""
-
-    def __init__(self, library: threadpoolctl.LibController) -> None:
-        self._library = library
-        # An OpenMP runtime keeps a number for every thread, other libraries one for the process.
-        self.per_thread = getattr(library, "threading_layer", "") == "openmp"
-        self._set = library.set_num_threads
-        if library.internal_api == "openblas" and not self.per_thread:
-            # threadpoolctl lets only one thread of the process change the number; callers in
-            # several threads take turns here, so it is set by the library's own function.
-            self._set = _openblas_setter(library.filepath) or library.set_num_threads
-
-    @property
-    def threads(self) -> int:
-        return int(self._library.num_threads or 1)
-
-    def set_threads(self, count: int) -> None:
-        self._set(count)
-
-
-def _openblas_setter(path: str) -> Callable[[int], object] | None:
-    """OpenBLAS's own function, under whichever name this build gave it."""
-    library = ctypes.CDLL(path)
-    for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
-        function = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
-        if function is not None:
-            function.argtypes, function.restype = [ctypes.c_int], None
-            return lambda count, function=function: function(count)  # type: ignore[misc]
-    return None
+def _set_threads(library: threadpoolctl.LibController, count: int) -> None:
+    """Set how many threads a BLAS uses, whichever thread asks: threadpoolctl listens to one of them at a time."""
+    release = getattr(library, "clear_controlling_thread", lambda **_: None)
+    release(force=True)
+    library.set_num_threads(count)
+    release(force=True)
 
 
 @cache
-def _libraries() -> list[_Blas]:
-    controllers = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
-    return [_Blas(library) for library in controllers]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _libraries() -> list[threadpoolctl.LibController]:
+    return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 class _SerialBlas:
@@ -82,12 +50,13 @@ class _SerialBlas:
         with self._lock:
             if self._inside == 0:
                 if not self._held_at_fork:  # otherwise what was found is still what to restore
-                    self._before = [library.threads for library in _libraries()]
+                    self._before = [int(library.num_threads or 1) for library in _libraries()]
                 self._held_at_fork = False
                 for library in _libraries():
-                    library.set_threads(1)
+                    _set_threads(library, 1)
             self._inside += 1
-            return max(1, min([_cores(), *self._before]) // self._inside)
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            return max(1, min([cores, *self._before]) // self._inside)
 
     def leave(self) -> None:
         """Go out; the last one restores what was found."""
@@ -97,7 +66,7 @@ class _SerialBlas:
             self._inside -= 1
             if self._inside == 0:
                 for library, threads in zip(_libraries(), self._before, strict=True):
-                    library.set_threads(threads)
+                    _set_threads(library, threads)
 
     def begin_anew(self) -> None:
         """In a forked child: nobody is inside, and nobody holds the lock."""
@@ -113,8 +82,8 @@ if hasattr(os, "register_at_fork"):
 
 def _begin_thread() -> None:
     for library in _libraries():
-        if library.per_thread:
-            library.set_threads(1)
+        if getattr(library, "threading_layer", "") == "openmp":  # which keeps a number for every thread
+            library.set_num_threads(1)
 
 
 class Workers:
@@ -127,13 +96,11 @@ class Workers:
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads: int | None = None if threads is None else check_count(threads, "threads")
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: ThreadPoolExecutor
         self.count: int = 0  # threads at work
 
     def __enter__(self) -> Workers:
         """Start the threads."""
-        if self._pool is not None:
-            raise SotddError("these workers are at work already: make others for a second block.")
         share = _serial_blas.enter()
         self.count = self.threads or share
         self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="sotdd", initializer=_begin_thread)
@@ -144,14 +111,13 @@ class Workers:
     ) -> None:
         """Stop the threads; work not begun is dropped."""
         try:
-            self._running().shutdown(cancel_futures=True)
+            self._pool.shutdown(cancel_futures=True)
         finally:
-            self._pool = None
             _serial_blas.leave()
 
     def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
         """Begin one piece of work."""
-        return self._running().submit(function, *args, **kwargs)
+        return self._pool.submit(function, *args, **kwargs)
 
     def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Do one piece of work per item and wait; the first failure, in the order of items, is raised.
@@ -176,17 +142,12 @@ class Workers:
                     failures[number] = error
                     stopped.set()
 
-        pool, many = self._running(), min(self.count, len(all_items))
+        many = min(self.count, len(all_items))
         try:
-            for future in [pool.submit(take_items) for _ in range(many)]:
+            for future in [self._pool.submit(take_items) for _ in range(many)]:
                 future.result()
         finally:
             stopped.set()  # whoever waits may be interrupted, and a thread may not start
         if failures:
             raise failures[min(failures)]
         return [results[number] for number in range(len(all_items))]
-
-    def _running(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            raise SotddError("these workers are not at work: use them in a with block.")
-        return self._pool

@@ -12,25 +12,38 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from types import TracebackType
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice
-from sotdd.basics.errors import SotddError
 from sotdd.engines.cpu.workers import Workers
-from sotdd.engines.faults import LARGEST_TERM
-from sotdd.engines.protocol import ClassMoments, PointSums, Precision, View
+from sotdd.engines.protocol import (
+    LARGEST_TERM,
+    ClassMoments,
+    PointSums,
+    Precision,
+    View,
+    too_large,
+    unusable_term,
+)
 from sotdd.engines.splits import Ways
-from sotdd.engines.torch import fused, memory, products, verbs
-from sotdd.engines.torch.moments import label_gaps, label_places, summarise
-from sotdd.engines.torch.sorted_chunks import SortedChunk, SortedRows
+from sotdd.engines.torch import fused, verbs
 from sotdd.engines.torch.splits import FeatureProjections, Pool, split_costs
-from sotdd.engines.torch.upload import Uploaded, copied, laid_out, point_sums, scaled_points, uploaded_draws
-from sotdd.engines.torch.verbs import Along, Layout, Rows
+from sotdd.engines.torch.upload import (
+    Uploaded,
+    copied,
+    fitting_chunk,
+    give_back,
+    laid_out,
+    point_sums,
+    scaled_points,
+    uploaded_draws,
+)
+from sotdd.engines.torch.verbs import Along, Layout, Moments, Rows
 from sotdd.inputs.data import LabelledData
 from sotdd.kernels.quantiles import row_losses
 from sotdd.kernels.rows import Overlaps
@@ -57,6 +70,56 @@ _DRAWN_AHEAD = 3
 _CONTROL_VALUES = 1 << 25
 
 
+@dataclass(frozen=True, eq=False)
+class SortedRows:
+    """One dataset through some projections, perhaps still at work on the device."""
+
+    name: str
+    rows: Rows  # (B, n) sorted
+    terms: torch.Tensor  # (B, C) the term of each class
+    largest: torch.Tensor  # (B,) largest |t|, to explain terms that cannot be used
+    fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
+    moments: Moments | None  # of its classes, where they are asked for
+
+
+class SortedChunk:
+    """All datasets through some projections, begun on the device.
+
+    What must be checked is copied to the host beside the work, so that checking it later waits for
+    this chunk alone and the device never runs dry.
+    """
+
+    def __init__(self, part: slice, datasets: list[SortedRows], block: Block) -> None:
+        self.part: slice = part
+        self.datasets: list[SortedRows] = datasets
+        self._terms = block.terms
+        self._on_device = datasets[0].rows.is_cuda
+        self._fits = torch.empty((len(datasets), 2, len(block)), dtype=torch.bool, pin_memory=self._on_device)
+        for seen, host in zip(datasets, self._fits, strict=True):
+            host.copy_(seen.fits, non_blocking=True)
+        self._explained = [(seen.name, seen.largest) for seen in datasets]
+        self._copied = torch.cuda.Event() if self._on_device else None  # type: ignore[no-untyped-call]
+        if self._copied is not None:
+            self._copied.record(torch.cuda.current_stream(datasets[0].rows.device))
+
+    def handed_out(self, block: Block) -> View:
+        """The sorted rows, which are not held on to."""
+        datasets, self.datasets = self.datasets, []
+        moments = [ClassMoments(*seen.moments) for seen in datasets if seen.moments is not None]
+        return View(self.part, [seen.rows for seen in datasets], block, [seen.terms for seen in datasets], moments)
+
+    def check(self) -> None:
+        """Wait for this chunk, and refuse what is not finite."""
+        if self._copied is not None:
+            self._copied.synchronize()
+        for (name, largest), (terms_fit, rows_fit) in zip(self._explained, self._fits.numpy(), strict=True):
+            if not terms_fit.all():
+                line = int(np.argmin(terms_fit))
+                raise unusable_term(name, float(largest[line]), self._terms, line, self.part.start + line)
+            if not rows_fit.all():
+                raise too_large(name, self.part.start + int(np.argmin(rows_fit)))
+
+
 class TorchEngine:
     """Projects, shifts, sorts and transports on a torch device, for the time of a ``with`` block.
 
@@ -80,9 +143,6 @@ class TorchEngine:
         chunk: int | None = None,
     ) -> None:
         self.device: torch.device = verbs.checked_device(device)
-        check_choice(precision, "precision", get_args(Precision))
-        if chunk is not None and (chunk < BLOCK or chunk % BLOCK):
-            raise SotddError(f"chunk is {chunk!r}: expected a multiple of {BLOCK}.")
         self._tf32 = precision == "tf32"
         self._chunk = chunk
         # Draws are made on the processor for every engine. More threads would only compete for
@@ -91,7 +151,6 @@ class TorchEngine:
         self._before = ""
         self._steps: dict[tuple[int, int], fused.Steps] = {}
         self._kept: tuple[list[LabelledData], Scaler | None, list[Layout]] | None = None
-        self._split: dict[Layout, products.SplitPoints] = {}
         self._begun: tuple[Projections, list[Future[Block]]] | None = None
 
     def __enter__(self) -> TorchEngine:
@@ -106,7 +165,6 @@ class TorchEngine:
     ) -> None:
         """Leave torch's settings as they were, and nothing on the device."""
         self._kept = self._begun = None
-        self._split = {}
         torch.set_float32_matmul_precision(self._before)
         self._workers.__exit__(kind, error, trace)
 
@@ -130,7 +188,7 @@ class TorchEngine:
         (_, begun), self._begun = self._begun, None
         first = _first_chunk(projections, self._chunk)
         layouts = self._layouts(datasets, projections.scaler)
-        chunk = self._chunk or memory.fitting_chunk(datasets, self.device, projections.turn_size)
+        chunk = self._chunk or fitting_chunk(datasets, self.device, projections.turn_size)
         size = chunk  # what is worked on at a time: halved when memory runs out
         unchecked: deque[SortedChunk] = deque()
         for start, block in self._drawn(projections, _growing(projections.n_projections, first, chunk), begun):
@@ -142,7 +200,7 @@ class TorchEngine:
                         layouts, part, start + done, degree, before_sorting is not None, by_class
                     )
                 except torch.OutOfMemoryError as error:
-                    size = memory.halved(size, self.device, error)
+                    size = _halved(size, self.device, error)
                     continue
                 done += len(part)
                 unchecked.append(chunk_at_work)
@@ -181,7 +239,7 @@ class TorchEngine:
         try:
             return verbs.transport_rows(a, b, p, steps)
         except torch.OutOfMemoryError as error:
-            middle = memory.halved(len(a), self.device, error)
+            middle = _halved(len(a), self.device, error)
             halves = slice(0, middle), slice(middle, None)
             return torch.cat([self.transport(a[half], b[half], p) for half in halves])
 
@@ -198,7 +256,7 @@ class TorchEngine:
     ) -> list[torch.Tensor]:
         """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
         weights, coefficients = uploaded_draws(drawn, more, self.device)
-        return [label_places(of_data, weights, coefficients).permute(1, 2, 0) for of_data in moments]
+        return [verbs.label_places(of_data, weights, coefficients).permute(1, 2, 0) for of_data in moments]
 
     @torch.no_grad()
     def label_controls(
@@ -211,11 +269,12 @@ class TorchEngine:
     ) -> torch.Tensor:
         """The Gaussian cost of every pair and its parts, less their means over further draws, (B, P, 3)."""
         weights, coefficients = uploaded_draws(drawn, more, self.device)
-        places = torch.stack([label_places(of_data, weights, coefficients) for of_data in moments])  # (N, 2, B, J)
+        by_dataset = [verbs.label_places(of_data, weights, coefficients) for of_data in moments]
+        places = torch.stack(by_dataset)  # (N, 2, B, J)
         first, second = copied(np.array(pairs), np.int64, self.device).unbind(1)
         size = max(1, _CONTROL_VALUES // weights.numel())
         parts = zip(torch.split(first, size), torch.split(second, size), strict=True)
-        return torch.cat([label_gaps(places, i, j, p) for i, j in parts], dim=1)
+        return torch.cat([verbs.label_gaps(places, i, j, p) for i, j in parts], dim=1)
 
     def direction_values(self, moments: ClassMoments) -> torch.Tensor:
         """The mean of t, the mean square of class means, and the even moments, (B, 5)."""
@@ -225,11 +284,7 @@ class TorchEngine:
     @torch.no_grad()
     def quantiles(self, rows: Rows, edges: NDArray[np.float64]) -> NDArray[np.float32]:
         """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,), on the host."""
-        try:
-            return verbs.part_means(rows, edges).cpu().numpy()
-        except torch.OutOfMemoryError as error:
-            middle = memory.halved(len(rows), self.device, error)
-            return np.concatenate([self.quantiles(half, edges) for half in (rows[:middle], rows[middle:])])
+        return verbs.part_means(rows, edges).cpu().numpy()
 
     def losses(
         self, rows: Rows, means: NDArray[np.float32], edges: NDArray[np.float64], smooth: bool
@@ -250,7 +305,7 @@ class TorchEngine:
         try:
             return split_costs(pool, splits, orders, steps)
         except torch.OutOfMemoryError as error:
-            middle = memory.halved(len(pool.rows), self.device, error)
+            middle = _halved(len(pool.rows), self.device, error)
             halves = slice(0, middle), slice(middle, None)
             return torch.cat([self.split_costs(pool.part(half), splits, orders) for half in halves])
 
@@ -270,7 +325,7 @@ class TorchEngine:
             same = len(before) == len(datasets) and all(a is b for a, b in zip(before, datasets, strict=True))
             if same and scale is scaler:
                 return layouts
-        self._kept, self._split = None, {}  # what they take is free for the next
+        self._kept = None  # what they take is free for the next
         layouts = laid_out(datasets, scaler, self.device)
         self._kept = list(datasets), scaler, layouts
         return layouts
@@ -280,7 +335,9 @@ class TorchEngine:
         if n == m:
             return None
         if (n, m) not in self._steps:
-            self._steps = {(n, m): verbs.steps_of(Overlaps.of(n, m), self.device)}
+            overlaps = Overlaps.of(n, m)
+            left, right = (torch.from_numpy(index).long().to(self.device) for index in (overlaps.left, overlaps.right))
+            self._steps = {(n, m): (left, right, torch.from_numpy(overlaps.width).to(self.device))}
         return self._steps[n, m]
 
     # ------------------------------------------------------------------ one chunk
@@ -334,7 +391,7 @@ class TorchEngine:
         if kept is not None:
             kept.rows.append(rows.clone())
             kept.label_rows.extend([] if label_rows is None else [label_rows])
-        moments = summarise(rows, layout.edges, degree, drawn.block.terms.limit) if degree else None
+        moments = verbs.summarise(rows, layout.edges, degree, drawn.block.terms.limit) if degree else None
         by_labels = rows if label_rows is None else label_rows
         terms = verbs.class_terms(by_labels, layout, drawn.block.terms, drawn.coefficients)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
@@ -353,8 +410,7 @@ class TorchEngine:
     def _projected(self, layout: Layout, drawn: Drawn, theta: Along | None, count: int) -> Rows:
         """Feature projections (B, n) of grouped points."""
         if layout.points is not None:
-            rows = self._split_product(layout, theta)
-            rows = verbs.project(layout.points, theta, drawn) if rows is None else rows
+            rows = verbs.project(layout.points, theta, drawn)
         else:
             rows = torch.empty((count, layout.data.n_points), device=self.device)
             for block in verbs.row_blocks(layout.data):
@@ -363,17 +419,6 @@ class TorchEngine:
         if isinstance(drawn, Directions) and drawn.clamp is not None:
             rows.clamp_(-drawn.clamp, drawn.clamp)
         return rows
-
-    def _split_product(self, layout: Layout, theta: Along | None) -> Rows | None:
-        """Products by points as halves, which are kept for the next chunk; None where that is not worth it."""
-        points = layout.points
-        if points is None or not isinstance(theta, torch.Tensor) or self._tf32 or not products.worth_it(theta, points):
-            return None
-        if layout not in self._split:
-            if not memory.can_double(points):
-                return None
-            self._split[layout] = products.SplitPoints.of(points)
-        return self._split[layout].along(theta)
 
 
 def _first_chunk(projections: Projections, chunk: int | None) -> int:
@@ -390,3 +435,11 @@ def _growing(count: int, first: int, most: int) -> list[slice]:
         size = min(2 * size, max(most, first))
         parts.append(slice(parts[-1].stop, min(count, parts[-1].stop + size)))
     return parts
+
+
+def _halved(size: int, device: torch.device, error: torch.OutOfMemoryError) -> int:
+    """Half as many rows, after memory ran out; a single one that does not fit is torch's own error."""
+    if size <= 1:
+        raise error
+    give_back(device)
+    return size // 2

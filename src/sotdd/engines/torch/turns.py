@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from sotdd.engines.torch import fused
-from sotdd.projections.turns import Turn, TurnedDirections
+from sotdd.projections.turns import Turn
 
 # Rows of the small matrices, at most.
 _SMALL = 32
@@ -46,7 +46,7 @@ class UploadedTurn:
     def write(self, points: torch.Tensor, out: torch.Tensor) -> None:
         """Write the projections (B, m) of points (m, d)."""
         along = self.basis @ points.T  # (r, m)
-        if fused.available(points) and fused.turns_of(self.signs.shape[1]):
+        if fused.available(points) and self.signs.shape[1] <= fused.LARGEST_TURN:
             fused.project_turn(points, self.signs, along, self.lean, self.scales, self.first, out)
             return
         for block in _blocks(len(points), self.signs):
@@ -69,11 +69,6 @@ class UploadedTurn:
         folded = (chosen @ z.view(size // whole, -1)).view(whole, -1)
         skipped = self.first - row * whole
         return _transformed(folded)[skipped : skipped + count]
-
-
-def uploaded(drawn: TurnedDirections, device: torch.device) -> list[UploadedTurn]:
-    """The turns of drawn directions, on the device."""
-    return [UploadedTurn.of(turn, first, stop, device) for turn, first, stop in drawn.parts]
 
 
 def project(points: torch.Tensor, turns: list[UploadedTurn]) -> torch.Tensor:

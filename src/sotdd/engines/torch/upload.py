@@ -1,4 +1,4 @@
-"""What travels to a torch device: projections as they are drawn, and points, scaled and grouped by class."""
+"""What travels to a torch device, projections as drawn and points scaled and grouped by class, and what fits there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from sotdd.engines.protocol import PointSums
-from sotdd.engines.torch import memory, turns, verbs
+from sotdd.engines.torch import turns, verbs
 from sotdd.engines.torch.verbs import Affine, Along, Layout
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.draws import Block
+from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.labels import Summaries
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.scaler import Scaler
@@ -28,6 +28,17 @@ _BLOCKS_AT_ONCE = 4
 # Up to this many classes are summed by a product.
 _FEW_CLASSES = 64
 _TORCH_TYPES = {np.float32: torch.float32, np.float64: torch.float64, np.int64: torch.int64}
+
+# Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
+_RESIDENT_SHARE = 0.4
+_CHUNK_SHARE = 0.5
+# On the processor the engine takes this much memory for a chunk.
+_HOST_BYTES = 256 << 20
+# Bytes per value of the dataset at work: projections, their sort, and the indices that torch sorts along.
+_WORK_BYTES = 24
+_LARGEST_CHUNK = 32 * BLOCK
+# Directions that are drawn ahead may take this much of the processor's memory.
+_DRAWN_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +62,7 @@ class Uploaded:
 
 def _along(drawn: Drawn | None, device: torch.device) -> Along | None:
     if isinstance(drawn, TurnedDirections):
-        return turns.uploaded(drawn, device)
+        return [turns.UploadedTurn.of(turn, first, stop, device) for turn, first, stop in drawn.parts]
     return copied(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
 
 
@@ -90,14 +101,6 @@ def uploaded_draws(
     return weights, coefficients
 
 
-def _uploaded_scaler(scaler: Scaler | None, device: torch.device) -> Affine:
-    """The centre and the inverse of the scale on the device; None where nothing is scaled."""
-    if scaler is None:
-        return None
-    both = copied(np.stack(np.broadcast_arrays(scaler.centre, scaler.inverse)), np.float64, device)
-    return both[0], both[1]
-
-
 def scaled_points(data: LabelledData, block: slice, affine: Affine, device: torch.device) -> torch.Tensor:
     """Some points (m, d) on the device, float32, centred and scaled in float64."""
     if isinstance(data.features, DeviceFeatures):
@@ -114,7 +117,12 @@ def scaled_points(data: LabelledData, block: slice, affine: Affine, device: torc
 
 def laid_out(datasets: Sequence[LabelledData], scaler: Scaler | None, device: torch.device) -> list[Layout]:
     """The datasets' classes on the device, and their points too where all of them fit."""
-    stays, affine = memory.can_stay(datasets, device), _uploaded_scaler(scaler, device)
+    needed = 4 * sum(data.n_points * data.n_features for data in datasets)
+    stays = device.type == "cuda" and 2 * needed <= _RESIDENT_SHARE * free_bytes(device)
+    affine = None
+    if scaler is not None:
+        centre, inverse = np.broadcast_arrays(scaler.centre, scaler.inverse)
+        affine = tuple(copied(np.stack([centre, inverse]), np.float64, device))
     return [_layout(data, affine, device, stays) for data in datasets]
 
 
@@ -130,7 +138,7 @@ def _layout(data: LabelledData, affine: Affine, device: torch.device, stays: boo
                 points = torch.empty_like(points).index_copy_(0, position, points)
             return Layout(data, offsets, edges, codes, None, points, grouped_at, affine)
         except torch.OutOfMemoryError:
-            memory.give_back(device)
+            give_back(device)
     return Layout(data, offsets, edges, codes, position, None, grouped_at, affine)
 
 
@@ -163,3 +171,33 @@ def point_sums(layout: Layout, device: torch.device) -> PointSums:
         between += (by_class.square().sum(dim=1) / counts).sum()
     host = torch.cat([lengths, between[None], total]).cpu().numpy()  # at once: every copy is waited for
     return PointSums(host[:3], host[4:], float(host[3]))
+
+
+# ------------------------------------------------------------------ memory
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that a chunk may take, what torch holds without using it included."""
+    if device.type != "cuda":
+        return _HOST_BYTES
+    free, _ = torch.cuda.mem_get_info(device)
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(free) + int(unused)
+
+
+def fitting_chunk(datasets: Sequence[LabelledData], device: torch.device, turn_size: int | None = None) -> int:
+    """How many projections of all datasets fit in memory at a time: a multiple of 64, or a power of two of a turn."""
+    sizes = [data.n_points for data in datasets]
+    per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
+    fitting = int(_CHUNK_SHARE * free_bytes(device)) // per_projection
+    if turn_size is not None:  # projections of a turn share most of their work
+        largest = max(_LARGEST_CHUNK, turn_size)
+        return min(largest, 1 << max(BLOCK, fitting).bit_length() - 1)
+    fitting = min(fitting, _DRAWN_BYTES // (3 * 4 * datasets[0].n_features))
+    return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
+
+
+def give_back(device: torch.device) -> None:
+    """Give memory that torch holds without using it back to the device."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise as neighbours
 from typing import TypeAlias
 
@@ -12,12 +15,11 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
-from sotdd.engines.faults import summarised
-from sotdd.engines.torch import fused, keys, turns
+from sotdd.engines.protocol import ClassMoments
+from sotdd.engines.torch import fused, turns
 from sotdd.inputs.data import LabelledData
-from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
+from sotdd.projections.labels import LabelTerms, Quantiles, Summaries, summarise_class
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.turns import TurnedDirections
 
@@ -33,6 +35,13 @@ Affine: TypeAlias = tuple[torch.Tensor, torch.Tensor] | None
 _FEW_CLASSES = 32
 # Values whose classes are sorted at a time: that takes indices twice, and sums in float64.
 _CLASS_VALUES = 1 << 22
+# Values whose powers are taken at a time.
+_SUMMARISED = 1 << 24
+# Orders of the moments over all points, which are not cut.
+_EVEN = (2, 4, 6)
+
+# Mean, covariance and even moments over points: see `sotdd.engines.protocol.ClassMoments`.
+Moments: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +79,7 @@ def class_terms(rows: Rows, layout: Layout, terms: LabelTerms, coefficients: tor
         return class_sums(rows, layout.edges, coefficients, terms.limit) / layout.edges.diff()
     assert isinstance(terms, Summaries)
     host = rows.cpu().numpy()
-    columns = [summarised(host[:, first:last], terms) for first, last in neighbours(layout.offsets)]
+    columns = [summarise_class(terms, host[:, first:last]) for first, last in neighbours(layout.offsets)]
     return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
 
 
@@ -132,7 +141,7 @@ def shift_rows(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: to
 
 def sort(rows: Rows) -> Rows:
     """Every row sorted ascending; the rows themselves may be overwritten."""
-    return rows if keys.sort_in_place(rows) else torch.sort(rows, dim=1).values
+    return rows if fused.sort_in_place(rows) else torch.sort(rows, dim=1).values
 
 
 def part_means(rows: Rows, edges: NDArray[np.float64]) -> Rows:
@@ -165,12 +174,6 @@ def transport_rows(a: Rows, b: Rows, p: float, steps: fused.Steps | None) -> tor
     return _powered((a[:, left] - b[:, right]).abs_(), p) @ width
 
 
-def steps_of(overlaps: Overlaps, device: torch.device) -> fused.Steps:
-    """Overlaps as tensors on a device: left, right and width."""
-    left, right = (torch.from_numpy(index).long().to(device) for index in (overlaps.left, overlaps.right))
-    return left, right, torch.from_numpy(overlaps.width).to(device)
-
-
 def _powered(gaps: torch.Tensor, p: float) -> torch.Tensor:
     """|gap|^p in float64."""
     wide = gaps.double()
@@ -184,24 +187,96 @@ def row_blocks(data: LabelledData, together: int = 1) -> list[slice]:
 
 
 def checked_device(device: str | torch.device) -> torch.device:
-    """A torch device that is there, or an error that says which are."""
+    """A torch device that is there, or an error."""
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'.") from error
-    if chosen.type == "cuda":
-        if not torch.cuda.is_available():
-            raise SotddError(
-                f"device is {device!r} but torch {torch.__version__} finds no GPU here: use device='cpu', or install a "
-                "torch with CUDA."
-            )
-        count = torch.cuda.device_count()
-        if chosen.index is not None and chosen.index >= count:
-            raise SotddError(
-                f"device is {device!r} but this machine has {counted(count, 'GPU')}: the last is cuda:{count - 1}."
-            )
-    elif chosen.type != "cpu":
+    if chosen.type not in ("cpu", "cuda"):
         raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'.")
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if chosen.type == "cuda" and (chosen.index or 0) >= found:
+        raise SotddError(f"device is {device!r} but torch {torch.__version__} finds {counted(found, 'GPU')} here.")
     return chosen
+
+
+# ------------------------------------------------------------------ class moments, for control variates
+
+
+def summarise(rows: Rows, edges: torch.Tensor, degree: int, cut: float) -> Moments:
+    """Mean (B, D + 1), covariance (B, D + 1, D + 1) and even moments (B, 3) over points, in float64."""
+    counts = edges.diff()
+    shares = (counts / counts.sum()).to(torch.float64)
+    mean, covariance, even = (
+        torch.empty((len(rows), *shape), dtype=torch.float64, device=rows.device)
+        for shape in ((degree + 1,), (degree + 1, degree + 1), (len(_EVEN),))
+    )
+    width = (0 if fused.available(rows) else rows.shape[1]) + degree * len(counts)
+    size = max(1, _SUMMARISED // width)
+    for start in range(0, len(rows), size):  # some rows at a time: float64 copies stay small
+        part = slice(start, start + size)
+        if fused.available(rows):
+            sums = fused.class_powers(rows[part], edges, degree, cut)
+            moments = sums * _inverse_factorials(degree, rows.device) / counts[:, None]
+            uncut, by_class = moments[:, :, :4], torch.cat([moments[:, :, :1], moments[:, :, 4:]], dim=2)
+        else:
+            uncut = _class_moments(rows[part], edges, (1, *_EVEN), math.inf)
+            cut_ones = _class_moments(rows[part], edges, range(1, degree + 1), cut)
+            by_class = torch.cat([uncut[:, :, :1], cut_ones], dim=2)
+        even[part] = torch.einsum("c,bck->bk", shares, uncut[:, :, 1:])
+        mean[part] = torch.einsum("c,bcd->bd", shares, by_class)
+        centred = by_class - mean[part, None]
+        covariance[part] = (centred * shares[:, None]).transpose(1, 2) @ centred
+    return mean, covariance, even
+
+
+@cache
+def _inverse_factorials(degree: int, device: torch.device) -> torch.Tensor:
+    """1 / k! of the powers that the fused loop sums: 1, 2, 4 and 6 without a cut, then 1, …, D."""
+    orders = (1, *_EVEN, *range(1, degree + 1))
+    return torch.tensor([1 / math.factorial(k) for k in orders], dtype=torch.float64, device=device)
+
+
+@cache
+def _factorials(count: int, device: torch.device) -> torch.Tensor:
+    return torch.tensor([math.factorial(k) for k in range(count)], dtype=torch.float64, device=device)
+
+
+def label_places(moments: ClassMoments, weights: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
+    """Mean and standard deviation (2, B, J) of projected points under J draws of label terms.
+
+    The twin of ``gaussian_places`` of the compiled loops.
+    """
+    mean, covariance = moments.mean, moments.covariance
+    known = min(mean.shape[1], coefficients.shape[2])
+    terms = coefficients[:, :, :known] * _factorials(known, mean.device)
+    terms[:, :, 0] = weights
+    within = (2 * moments.even[:, 0] - mean[:, 0].square() - covariance[:, 0, 0]).clamp_min(0)
+    places = (terms @ mean[:, :known, None])[:, :, 0]
+    variances = ((terms @ covariance[:, :known, :known]) * terms).sum(dim=2) + weights.square() * within[:, None]
+    return torch.stack([places, variances.clamp_min(0).sqrt()])
+
+
+def label_gaps(places: torch.Tensor, first: torch.Tensor, second: torch.Tensor, p: float) -> torch.Tensor:
+    """What the first draw gives less the mean of the others, (B, P, 3), of places (N, 2, B, J) and pairs (P,), (P,)."""
+    (mean_a, root_a), (mean_b, root_b) = (places[side].transpose(0, 1) for side in (first, second))
+    gap = (mean_a - mean_b).square()
+    columns = []
+    for squares in (gap + (root_a - root_b).square(), gap, root_a.square() + root_b.square()):
+        powers = squares if p == 2 else squares.pow(p / 2)
+        columns.append((powers[:, :, 0] - powers[:, :, 1:].mean(dim=2)).T)
+    return torch.stack(columns, dim=2)
+
+
+def _class_moments(rows: Rows, edges: torch.Tensor, orders: Sequence[int], cut: float) -> torch.Tensor:
+    """Mean of t^k / k! over each class for some ascending orders k, t cut to ±cut: (b, C, orders)."""
+    counts = edges.diff()
+    t = rows.T.clamp(-cut, cut).double()  # (n, b): classes are runs of the first axis
+    powers, moments = torch.ones_like(t), []
+    for order in range(1, max(orders) + 1):
+        powers = powers * (t / order)
+        if order in orders:
+            moments.append(torch.segment_reduce(powers, "mean", lengths=counts, axis=0))
+    return torch.stack(moments, dim=2).permute(1, 0, 2)

@@ -1,4 +1,4 @@
-"""The loops that multiply points by rows of H·S₃·H·S₂·H·S₁: Hadamard transforms and signs.
+"""The loops behind laws of directions: points times rows of H·S₃·H·S₂·H·S₁, and convolutions as directions.
 
 H is the Hadamard matrix of a power of two, in its natural order and without a factor. It is never formed: a transform
 adds and subtracts values that are half of what is left apart, again and again. Sixteen points go side by side, one to a
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sotdd.kernels.compiling import Floats, exact_kernel, exact_step
+from sotdd.kernels.compiling import Doubles, Floats, exact_kernel, exact_step, kernel
 from sotdd.kernels.lanes import LANES, add_multiple, butterflies, copy, multiply, transpose
 
 _two, _four, _eight, _sixteen = butterflies(2), butterflies(4), butterflies(8), butterflies(16)
@@ -146,3 +146,23 @@ def write_directions(signs: Floats, basis: Floats, lean: Floats, scales: Floats,
                 for k in range(basis.shape[0]):
                     value += lean[i, k] * basis[k, j]
                 out[j, i] = scales[i] * value
+
+
+# --------------------------------------------------------------------------- stacks of convolutions
+
+
+@kernel
+def send_back(reach: Doubles, weights: Doubles, step_h: int, step_w: int, out: Doubles) -> None:
+    """Send values (B, h, w) backwards through one convolution (B, C, kh, kw) with the given steps.
+
+    Adds to out (B, C, height, width), which is zero before.
+    """
+    for b in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            for y in range(reach.shape[1]):
+                for i in range(weights.shape[2]):
+                    line = out[b, c, y * step_h + i]
+                    for j in range(weights.shape[3]):
+                        weight = weights[b, c, i, j]
+                        for x in range(reach.shape[2]):
+                            line[x * step_w + j] += weight * reach[b, y, x]

@@ -1,9 +1,9 @@
 """Searches of catalogs against exact ranking: python -m benchmarks.catalog [--entries N] [--data FOLDER] [--out FILE].
 
-Datasets are those of `benchmarks.populations`; half of the queries are new samples of sources in the catalog, half are of
-new sources. The exact ranking is by the full vectors of all entries, less what chance gives where the order is by excess,
-and the 200 nearest of these are ranked by `Sketch.distance`, which is what `nearest` orders by. The committed output is
-`benchmarks/catalog.json`.
+Datasets are those of `benchmarks.populations`; half of the queries are new samples of sources in the catalog, half are
+of new sources. The exact ranking is by the full vectors of all entries, less what chance gives where the order is by
+excess, and the 200 nearest of these are ranked by `Sketch.distance`, which is what `nearest` orders by. The committed
+output is `benchmarks/catalog.json`.
 """
 
 from __future__ import annotations

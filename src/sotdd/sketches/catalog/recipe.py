@@ -1,8 +1,8 @@
 """What all sketches of a catalog share: their projections, and the vectors that they are searched by.
 
 A sketch is a long vector whose squared Euclidean distance from another is s-OTDD². A catalog keeps 1,019 random sums w
-of it, less those of its first sketch. Squared distances of w have the right expectation and a relative deviation of
-sqrt(2 / 1,019), 4.4 %.
+of it. Squared distances of w have the right expectation and a relative deviation of sqrt(2 / 1,019), 4.4 %. So that
+float32 holds their squares well, w is taken from the sums of the catalog's first sketch, in units of their length.
 
 The order of a search is by ‖w − w'‖² less what chance gives for datasets of n and m points. With c the noise that the
 halves of a sketch tell, that is (c + c') / 2 · (1/n + 1/m), or c alone where the other is not known. All of it, but for
@@ -34,6 +34,8 @@ Vector = NDArray[np.float32]
 
 # How many random sums a vector has; a sketch of fewer numbers is kept whole. With the five that follow: 1,024.
 SUMS = 1019
+# Larger numbers are cut to this, so that products of two stay in float32.
+_LARGEST = 1e18
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ class CatalogRecipe:
     n_quantiles
         Every sketch has this many quantiles, a multiple of them, or all values.
     centre
-        The sums of the first sketch. Those of others are taken from here, so that float32 holds their squares well.
+        The sums of the first sketch.
     """
 
     sketch: Sketch
@@ -72,9 +74,9 @@ class CatalogRecipe:
             halves=None,
             controls=None,
         )
-        size = min(SUMS, first.n_projections * quantiles)
-        made = cls(emptied, quantiles, np.zeros(size, np.float32))
-        return replace(made, centre=made._sums(first))
+        whole = first.n_projections * quantiles
+        levels = Levels(quantiles, first.spacing)
+        return cls(emptied, quantiles, first.vector_at(levels, SUMS if whole > SUMS else None))
 
     @staticmethod
     @lru_cache(maxsize=8)
@@ -112,20 +114,24 @@ class CatalogRecipe:
 
     def entry_vector(self, sketch: Sketch) -> Vector:
         """The vector (width,) that an entry is found by."""
-        sums, noise, share = self._sums(sketch), noise_of(sketch), 1 / sketch.n_points
-        square = np.dot(sums.astype(np.float64), sums)
+        sums, noise, share = self._sums_and_noise(sketch)
         parts = (share, 0, 0, 1) if noise is None else (share / 2, noise / 2, noise * share / 2, 1 / 2)
-        return np.array([*sums, square, *parts], np.float32)
+        return np.clip([*sums, np.dot(sums, sums), *parts], -_LARGEST, _LARGEST).astype(np.float32)
 
     def query_vector(self, sketch: Sketch, *, by_excess: bool) -> Vector:
         """The vector (width,) that has the largest inner products with the nearest entries."""
-        noise, share = noise_of(sketch), 1 / sketch.n_points
+        sums, noise, share = self._sums_and_noise(sketch)
         parts = (0, 2 * share, 2, 0) if noise is None else (noise, share, 1, noise * share)
-        return np.array([*2 * self._sums(sketch), -1, *(parts if by_excess else (0, 0, 0, 0))], np.float32)
+        return np.clip([*2 * sums, -1, *(parts if by_excess else (0, 0, 0, 0))], -_LARGEST, _LARGEST).astype(np.float32)
 
-    def _sums(self, sketch: Sketch) -> Vector:
-        whole = sketch.n_projections * self.n_quantiles
-        return sketch.vector_at(self.levels, SUMS if whole > SUMS else None) - self.centre
+    def _sums_and_noise(self, sketch: Sketch) -> tuple[NDArray[np.float64], float | None, float]:
+        """The sums w of a sketch, its noise c in the same units, and 1 / n."""
+        centre = self.centre.astype(np.float64)
+        unit = float(np.linalg.norm(centre)) or 1.0
+        whole = len(centre) == sketch.n_projections * self.n_quantiles
+        sums = sketch.vector_at(self.levels, None if whole else SUMS) - centre
+        noise = noise_of(sketch)
+        return sums / unit, None if noise is None else noise / unit**2, 1 / sketch.n_points
 
 
 def noise_of(sketch: Sketch) -> float | None:

@@ -27,21 +27,23 @@ def test_the_nearest_are_those_of_brute_force(catalog, sketches, rng, projection
 
 
 @pytest.mark.parametrize("query_knows", [True, False])
-def test_inner_products_of_vectors_order_as_distances_do(rng, query_knows):
+def test_inner_products_of_vectors_are_distances_less_noise(rng, query_knows):
     """Sketches so small that vectors hold them whole; some entries do not know their noise."""
     projections = sotdd.Projections.fit([labelled(rng)], n_projections=16, scale=None)
     made = [
-        sotdd.sketch(labelled(rng, 20 + 40 * i, shift=1000.0 + 0.1 * i), projections, n_quantiles=8) for i in range(9)
+        sotdd.sketch(labelled(rng, 20 + 40 * i, shift=100.0 + 0.1 * i), projections, n_quantiles=8) for i in range(9)
     ]
     query, *others = made if query_knows else [replace(made[0], halves=None), *made[1:]]
     if query_knows:
         others[::3] = [replace(one, halves=None) for one in others[::3]]
     recipe = CatalogRecipe.of(made[5], "here")
+    squares = [np.sum((query.vector(n_quantiles=8) - one.vector(n_quantiles=8)).astype(float) ** 2) for one in others]
     distances = [query.distance(one, estimator="plain") for one in others]
-    for by_excess, keys in ((True, [one.excess for one in distances]), (False, [one.value**2 for one in distances])):
+    for by_excess, floors in ((True, [one.value**2 - one.excess for one in distances]), (False, [0.0] * len(others))):
         vector = recipe.query_vector(query, by_excess=by_excess)
         found = -np.array([recipe.entry_vector(one) for one in others], np.float64) @ vector
-        apart, expected = found - found.min(), np.array(keys) - min(keys)  # in other units
+        expected = np.array(squares) - floors
+        apart, expected = found - found.min(), expected - expected.min()  # in other units
         np.testing.assert_allclose(apart / apart.max(), expected / expected.max(), atol=1e-3)
 
 

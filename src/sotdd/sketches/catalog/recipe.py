@@ -116,13 +116,13 @@ class CatalogRecipe:
         """The vector (width,) that an entry is found by."""
         sums, noise, share = self._sums_and_noise(sketch)
         parts = (share, 0, 0, 1) if noise is None else (share / 2, noise / 2, noise * share / 2, 1 / 2)
-        return np.clip([*sums, np.dot(sums, sums), *parts], -_LARGEST, _LARGEST).astype(np.float32)
+        return _as_float32([*sums, np.dot(sums, sums), *parts])
 
     def query_vector(self, sketch: Sketch, *, by_excess: bool) -> Vector:
         """The vector (width,) that has the largest inner products with the nearest entries."""
         sums, noise, share = self._sums_and_noise(sketch)
         parts = (0, 2 * share, 2, 0) if noise is None else (noise, share, 1, noise * share)
-        return np.clip([*2 * sums, -1, *(parts if by_excess else (0, 0, 0, 0))], -_LARGEST, _LARGEST).astype(np.float32)
+        return _as_float32([*2 * sums, -1, *(parts if by_excess else (0, 0, 0, 0))])
 
     def _sums_and_noise(self, sketch: Sketch) -> tuple[NDArray[np.float64], float | None, float]:
         """The sums w of a sketch, its noise c in the same units, and 1 / n."""
@@ -132,6 +132,10 @@ class CatalogRecipe:
         sums = sketch.vector_at(self.levels, None if whole else SUMS) - centre
         noise = noise_of(sketch)
         return sums / unit, None if noise is None else noise / unit**2, 1 / sketch.n_points
+
+
+def _as_float32(numbers: list[float]) -> Vector:
+    return np.clip(np.array(numbers, np.float64), -_LARGEST, _LARGEST).astype(np.float32)
 
 
 def noise_of(sketch: Sketch) -> float | None:

@@ -168,7 +168,7 @@ def _partitions_of(
     ``reading`` says how tables are read, as `ParquetBatches.open` takes it. The ``wanted`` columns, which are those of
     the projections, are the features where none are named.
     """
-    from dask.delayed import Delayed
+    from dask.delayed import Delayed as Batch
     from distributed import Future
 
     if hasattr(source, "to_delayed") and hasattr(source, "_meta") and hasattr(source, "npartitions"):
@@ -176,7 +176,7 @@ def _partitions_of(
     several = isinstance(source, (list, tuple)) and len(source) > 0
     if isinstance(source, (str, Path)) or (several and all(isinstance(part, (str, Path)) for part in source)):
         return _of_parquet(source, reading, client, wanted)
-    if several and all(isinstance(part, (Delayed, Future)) for part in source):
+    if several and all(isinstance(part, (Batch, Future)) for part in source):
         if checked_settings({**NOTHING_ASKED, **reading}) != DEFAULTS:
             raise SotddError("features and label name columns: a batch is (features, labels) and needs neither.")
         return [Partition(f"batch {place}", part) for place, part in enumerate(source)]

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -116,42 +114,23 @@ def shop(files, run):
     ("arguments", "said"),
     [
         (["sketch", "a.npz", "-o", "a.bin"], "call it 'a.sotdd'"),
-        (["sketch", "missing.npz", "-o", "x.sotdd"], "there is no file missing.npz"),
         (["sketch", "a.sotdd", "-o", "x.sotdd"], "is already a sketch"),
-        (
-            ["sketch", "a.npz", "-o", "x.sotdd", "--like", "a.sotdd", "--seed", "1"],
-            "--seed cannot be chosen together with --like",
-        ),
-        (["sketch", "a.npz", "-o", "x.sotdd", "--like", "missing.sotdd"], "cannot read 'missing.sotdd'"),
-        (["sketch", "wide.npz", "-o", "x.sotdd", "--like", "a.sotdd"], "has 9 features but the projections are for 4"),
-        (["sketch", "a.npz", "-o", "x.sotdd", "--n-projections", "0"], "--n-projections is 0"),
-        (["sketch", "a.npz", "-o", "x.sotdd", "--n-quantiles", "-1"], "--n-quantiles is -1"),
-        (["sketch", "a.npz", "-o", "x.sotdd", "--n-quantiles", "0"], "--n-quantiles is 0"),
+        (["sketch", "a.npz", "-o", "x.sotdd", "--like", "a.sotdd", "--seed", "1"], "--seed"),
+        (["sketch", "wide.npz", "-o", "x.sotdd", "--like", "a.sotdd"], "9 features"),
         (["sketch", "a.npz", "-o", "no/x.sotdd"], "cannot write"),
         (["distance", "a.sotdd", "other.sotdd"], "--n-projections is 64 and 32"),
-        (["distance", "a.sotdd", "b.npz", "--seed", "1"], "seed cannot be chosen for a sketch"),
         (["distance", "a.sotdd", "text.sotdd"], "is not a whole sketch"),
-        (["distance", "a.sotdd", "b.npz", "--method", "otdd"], "'a.sotdd' is a sketch, which has no points"),
+        (["distance", "a.sotdd", "b.npz", "--method", "otdd"], "'a.sotdd' is a sketch"),
         (["catalog", "add", "shop", "first", "b.npz"], "there is an entry 'first'"),
         (["catalog", "add", "shop", "x", "other.sotdd"], "--n-projections is 64 and 32"),
-        (["catalog", "add", "shop", "x", "wide.npz"], "has 9 features"),
-        (["catalog", "add", "shop", "x", "b.npz", "--meta", "year"], "expected KEY=VALUE"),
-        (["catalog", "add", "shop", "x", "b.npz", "--meta", "Year=1"], "expected lower-case"),
-        (["catalog", "add", "shop", "x", "b.npz", "--meta", "x=NaN"], "expected a finite number"),
-        (["catalog", "add", "shop", " ", "b.npz"], "the name of an entry is"),
-        (["catalog", "add", "a.npz", "x", "b.npz"], "cannot write to the catalog 'a.npz'"),
-        (["catalog", "search", "shop"], "name one thing to search for"),
-        (["catalog", "search", "shop", "a.npz", "--entry", "first"], "name one thing to search for"),
-        (["catalog", "search", "shop", "a.npz", "-k", "0"], "k is 0"),
-        (["catalog", "search", "shop", "a.npz", "--rank-by", "size"], "--rank-by is 'size': expected 'excess'"),
-        (["catalog", "tidy", "typo"], "there is no catalog at 'typo'"),
-        (["catalog", "search", "shop", "a.npz", "--where", "colour = 1"], "No field named"),
-        (["catalog", "search", "shop", "other.sotdd"], "sotdd sketch --like"),
-        (["catalog", "search", "typo", "a.npz"], "there is no catalog at 'typo'"),
-        (["catalog", "list", "typo"], "there is no catalog at 'typo'"),
-        (["catalog", "show", "shop", "x"], "there is no entry 'x' in the catalog 'shop', only first"),
-        (["catalog", "remove", "shop", "x"], "there is no entry 'x'"),
-        (["catalog", "rename", "shop", "x", "y"], "there is no entry 'x'"),
+        (["catalog", "add", "shop", "x", "b.npz", "--meta", "year"], "KEY=VALUE"),
+        (["catalog", "add", "shop", "x", "b.npz", "--scale", "none"], "--scale"),
+        (["catalog", "add", "a.npz", "x", "b.npz"], "'a.npz'"),
+        (["catalog", "search", "shop", "a.npz", "--entry", "first"], "--entry"),
+        (["catalog", "search", "shop", "a.npz", "--rank-by", "size"], "--rank-by is 'size'"),
+        (["catalog", "search", "shop", "a.npz", "--where", "colour = 1"], "colour"),
+        (["catalog", "search", "typo", "a.npz"], "'typo'"),
+        (["catalog", "show", "shop", "x"], "there is no entry 'x'"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(shop, run, arguments, said):
@@ -161,30 +140,6 @@ def test_errors_are_one_line_and_exit_code_2(shop, run, arguments, said):
     assert said in errors
     assert not os.path.exists("typo")
     assert not os.path.exists("x.sotdd")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["sketch"],
-        ["catalog"],
-        *(["catalog", name] for name in ("add", "search", "list", "show", "remove", "rename", "tidy")),
-    ],
-)
-def test_every_help_has_an_example(run, command):
-    code, said, _ = run(*command, "--help")
-    assert code == 0
-    assert f"sotdd {' '.join(command)}" in said.split("Show this message")[1]
-
-
-@pytest.mark.slow
-def test_as_a_program(files):
-    """A whole process, in which no warning is printed."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "sotdd", "catalog", "add", "shop", "first", "a.npz"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_tables_are_read_for_a_catalog_as_for_other_commands(run, rng, tmp_path, monkeypatch):

@@ -319,7 +319,6 @@ POOLS: dict[str, tuple[str, ...]] = {
     ),
     "k": ("1", "2", "10", "0", "-1", "10**18", "10**30", "2.5", "None"),
     "rank_by": ("'excess'", "'distance'", "'value'", "None", "5"),
-    "max_compared": ("None", "1", "2", "0", "10**30"),
     "Catalog.name": ("'s0'", "'s1'", *NAMES),
     "old": ("'s0'", "'missing'", "''", "5"),
     "new": ("'s9'", "'s0'", "''", "'x' * 5000", "'\\0'", "5"),

@@ -191,30 +191,8 @@ def test_the_power_that_is_measured_is_that_of_the_public_test(rng):
 @pytest.mark.slow
 def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):
     pytest.importorskip("lancedb")
-    small = {"n_projections": 64, "n_quantiles": 32}
-    lines = [*catalog.searches(tmp_path, 60, queries=3, **small), *catalog.full_size(tmp_path, 40, queries=2, **small)]
-    assert len(lines) == 10
-    assert float(lines[1].measured) >= 0.95
-    assert all(any(digit.isdigit() for digit in line.measured) for line in lines)
-
-
-@pytest.mark.slow
-def test_the_benchmark_of_large_catalogs_runs_at_a_small_size(tmp_path, monkeypatch):
-    pytest.importorskip("lancedb")
-    from benchmarks.catalog_search import large
-    from benchmarks.populations import Alike, Tables
-
-    monkeypatch.setattr("sotdd.sketches.catalog.learned.FEWEST", 60)
-    for population in (Tables(), Alike()):
-        lines = large(tmp_path, population, 80, queries=4, n_projections=32, n_quantiles=40, verified=1)
-        recalls = [float(line.measured) for line in lines if "that it finds" in line.what]
-        assert len(recalls) == 2
-        assert min(recalls) >= 0.95
-        assert next(line for line in lines if "numbers in a vector" in line.what).kept
-
-
-def test_the_errors_of_vectors_are_measured_on_real_data(data_folder):
-    assert catalog.vector_errors(data_folder, 100, 16).count("%") == 9
+    found = catalog.measure(tmp_path, catalog.Tables(), 80, queries=4, n_projections=32, n_quantiles=40)
+    assert min(found["recall at 10 by excess"], found["recall at 10 by distance"]) >= 0.95
 
 
 def test_the_benchmark_of_explanations_runs_at_a_small_size():

@@ -1,8 +1,7 @@
 """Every file that the package writes, under faults: killed writers, full and read-only disks, two writers at once.
 
 The old file or the new one is there, never a half; the error is one line. Catalogs are under the same faults in
-``tests/sketches/catalog/test_catalog_faults.py``, closed pipes in ``tests/commands/test_pipes.py``, lost schedulers in
-``tests/sketches/cluster/test_foreign.py``.
+``tests/sketches/catalog/test_catalog_faults.py``, closed pipes in ``tests/commands/test_pipes.py``.
 """
 
 import os

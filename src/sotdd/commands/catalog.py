@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted, one_line, quoted, shown
 from sotdd.commands import options as o
@@ -119,21 +120,18 @@ def search_command(
     quiet: o.Quiet = False,
 ) -> None:
     """Show the datasets of a catalog that are nearest to yours, and which are within noise."""
-    from sotdd.sketches.catalog.search import checked_order
-
     began = time.perf_counter()
-    catalog, order = _existing(path), checked_order(rank_by)
+    catalog, order = _existing(path), check_choice(rank_by, "rank_by", ("excess", "distance"))
     if (source is None) == (entry is None):
         raise SotddError(
             "name one thing to search for: a dataset or sketch after the catalog, or --entry NAME, not both."
         )
     if entry is not None:
-        from sotdd.sketches.catalog.condition import checked_condition
         from sotdd.sketches.catalog.entries import quoted
 
         query = catalog.get(entry)
         others = f"name <> {quoted(entry)}"
-        where = others if checked_condition(where) is None else f"{others} AND ({where})"
+        where = others if where is None else f"{others} AND ({where})"
     else:
         data = _opened(str(source), features, label, o.reading(exclude, one_hot, dates, missing), quiet)
         query = _sketched(catalog, data, str(source), device, quiet)
@@ -227,7 +225,7 @@ def rename_command(
 
 @app.command("tidy", epilog=o.examples("sotdd catalog tidy shop"))
 def tidy_command(path: Folder, as_json: o.Json = False, quiet: o.Quiet = False) -> None:
-    """Free the space of removed entries, and learn the short vectors that large catalogs are searched by."""
+    """Join the small parts that single additions leave, and free the space of removed entries."""
     began = time.perf_counter()
     catalog = _existing(path)
     catalog.tidy()

@@ -35,17 +35,8 @@ def test_what_is_added_is_there(tmp_path, sketches):
 
 
 AWKWARD = [
-    "it's",
-    "a''b",
-    "back\\slash",
-    "' OR 1=1 --",
-    "50 %_",
-    'say "hi"',
-    "числа ①",
-    "name = 'x'",
-    "`tick`",
-    "a/b:c",
-]
+    "it's", "a''b", "back\\slash", "' OR 1=1 --", "50 %_", 'say "hi"', "числа ①", "name = 'x'", "`tick`", "a/b:c",
+]  # fmt: skip
 
 
 def test_awkward_names_and_texts(tmp_path, sketches):
@@ -64,26 +55,37 @@ def test_awkward_names_and_texts(tmp_path, sketches):
     assert len(catalog) == len(AWKWARD) - 1
 
 
-@pytest.mark.parametrize("name", ["", " ", "two\nlines", "nul\0", 3, None, []])
-def test_names_that_are_refused(catalog, sketches, name):
-    with pytest.raises(sotdd.SotddError, match="the name of an entry is"):
-        catalog.add(name, sketches["set 1"])
+@pytest.mark.parametrize(
+    ("given", "metadata", "said"),
+    [
+        *((lambda one, name=name: {name: one}, None, "the name of an entry is") for name in ("", "nul\0", "a\nb", 3)),
+        (lambda one: {"n" * 1001: one}, None, "1,001 characters: expected at most 1,000"),
+        (lambda one: [one], None, "sketches is a list"),
+        (lambda one: {"new": one, "other": None}, None, "dataset 'other' is None"),
+        (lambda one: {"new": one}, ["x"], "metadata is a list"),
+        (lambda one: {"new": one}, {"new": None}, "the metadata of an entry is None"),
+        (lambda one: {"new": one}, {"c": {}}, "metadata of 'c' but no sketch"),
+        (lambda one: {"new": one, "b": one}, {"new": {"size": "large"}, "b": {"size": 3}}, "'size' is 3 but a string"),
+    ],
+)  # fmt: skip
+def test_additions_that_are_refused(catalog, given, metadata, said):
+    with pytest.raises(sotdd.SotddError, match=said):
+        catalog.add_many(given(catalog.get("set 1")), metadata)
     assert len(catalog) == 60
+    catalog.add_many({})
 
 
 @pytest.mark.parametrize(
     ("metadata", "said"),
     [
-        ({"tags": ["a"]}, "metadata 'tags' is a list: expected text, a number, True, False or None"),
-        ({"day": datetime(2024, 1, 1, tzinfo=UTC)}, "metadata 'day' is a datetime"),
+        ({"tags": ["a"]}, "metadata 'tags' is a list"),
         ({"x": float("nan")}, "expected a finite number"),
         ({"x": 2**60}, r"expected a finite number up to 2\^53"),
+        ({"k": "\ud800"}, "metadata 'k' is .*: expected text"),
         ({"Source": "web"}, "expected lower-case letters"),
-        ({"a b": 1}, "expected lower-case letters"),
-        ({"_rowid": 1}, "expected lower-case letters"),
         ({"vector": 1}, "which every entry has"),
-        ({"place": "ten"}, "metadata 'place' is a number and text"),
-        ({"even": 1}, "metadata 'even' is true or false and a number"),
+        ({"place": "ten"}, "metadata 'place' is 'ten' but a double"),
+        ({"even": 1}, "metadata 'even' is 1 but a bool"),
     ],
 )
 def test_metadata_that_are_refused(catalog, sketches, metadata, said):
@@ -92,24 +94,11 @@ def test_metadata_that_are_refused(catalog, sketches, metadata, said):
     assert "new" not in catalog
 
 
-def test_metadata_of_one_call_are_of_one_kind(catalog, sketches):
-    two = {"a": sketches["set 1"], "b": sketches["set 2"]}
-    with pytest.raises(sotdd.SotddError, match="metadata 'size' is text and a number"):
-        catalog.add_many(two, {"a": {"size": "large"}, "b": {"size": 3}})
-    with pytest.raises(sotdd.SotddError, match="metadata of 'c' but no sketch"):
-        catalog.add_many(two, {"c": {}})
-    catalog.add_many({})
-    assert len(catalog) == 60
-
-
 def test_a_taken_name_is_refused_or_overwritten(catalog, sketches):
     with pytest.raises(sotdd.SotddError, match=r"there is an entry 'set 1' in the catalog .* already"):
         catalog.add("set 1", sketches["set 2"], place=77)
     with pytest.raises(sotdd.SotddError, match="there is an entry 'set 2'"):
         catalog.add_many({"free": sketches["set 1"], "set 2": sketches["set 1"]})
-    for odd in ("no", np.zeros(2)):
-        with pytest.raises(sotdd.SotddError, match=r"overwrite is .*: expected True or False"):
-            catalog.add("set 1", sketches["set 2"], overwrite=odd)
     assert "free" not in catalog
     assert catalog.entry("set 1").metadata["place"] == 1
     catalog.add("set 1", sketches["set 2"], overwrite=True, colour="red")
@@ -207,7 +196,7 @@ def test_a_catalog_may_begin_with_a_whole_sketch(tmp_path, rng, projections):
     catalog = sotdd.Catalog(tmp_path / "whole")
     catalog.add("first", sotdd.sketch(labelled(rng, 40), projections))
     catalog.add("second", sotdd.sketch(labelled(rng, 4000), projections))
-    assert catalog.nearest(labelled(rng, 100), k=2).sure
+    assert len(catalog.nearest(labelled(rng, 100), k=2)) == 2
     assert catalog.sketch(labelled(rng, 4000)).n_quantiles == 384
 
 
@@ -248,9 +237,10 @@ def test_places_without_a_catalog(tmp_path, rng, sketches):
     (tmp_path / "file").write_text("text")
     with pytest.raises(sotdd.SotddError, match="cannot write to the catalog"):
         sotdd.Catalog(tmp_path / "file").add("x", sketches["set 1"])
-    for wrong in (3, "", None):
-        with pytest.raises(sotdd.SotddError, match="path is"):
-            sotdd.Catalog(wrong)
+    with pytest.raises(sotdd.SotddError, match="path is"):
+        sotdd.Catalog(3)
+    with pytest.raises(sotdd.SotddError, match="storage_options is"):
+        sotdd.Catalog(tmp_path, storage_options={"key": 5})
 
 
 def test_a_newer_catalog_is_refused(tmp_path, sketches, monkeypatch):

@@ -1,4 +1,6 @@
-"""Searches of catalogs: against brute force, by vectors and by an index, with conditions."""
+"""Searches of catalogs: against brute force, by vectors, with conditions."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ import pytest
 import sotdd
 from sketches.cases import two_passes
 from sketches.catalog.cases import SMALL, labelled
+from sotdd.sketches.catalog.recipe import CatalogRecipe
 
 pytest.importorskip("lancedb")
 
@@ -16,11 +19,32 @@ def test_the_nearest_are_those_of_brute_force(catalog, sketches, rng, projection
         hits = catalog.nearest(query, k=7)
         expected = sorted(sketches, key=lambda name: query.distance(sketches[name], estimator="plain").excess)
         assert hits.names == tuple(expected[:7])
-        assert hits.sure
+        assert hits.compared == 24
         for hit in hits:
             direct = query.distance(sketches[hit.name], estimator="plain")
             assert hit.distance.value == direct.value
             assert hit.distance.classes == direct.classes
+
+
+@pytest.mark.parametrize("query_knows", [True, False])
+def test_inner_products_of_vectors_are_distances_less_noise(rng, query_knows):
+    """Sketches so small that vectors hold them whole; some entries do not know their noise."""
+    projections = sotdd.Projections.fit([labelled(rng)], n_projections=16, scale=None)
+    made = [
+        sotdd.sketch(labelled(rng, 20 + 40 * i, shift=100.0 + 0.1 * i), projections, n_quantiles=8) for i in range(9)
+    ]
+    query, *others = made if query_knows else [replace(made[0], halves=None), *made[1:]]
+    if query_knows:
+        others[::3] = [replace(one, halves=None) for one in others[::3]]
+    recipe = CatalogRecipe.of(made[5], "here")
+    squares = [np.sum((query.vector(n_quantiles=8) - one.vector(n_quantiles=8)).astype(float) ** 2) for one in others]
+    distances = [query.distance(one, estimator="plain") for one in others]
+    for by_excess, floors in ((True, [one.value**2 - one.excess for one in distances]), (False, [0.0] * len(others))):
+        vector = recipe.query_vector(query, by_excess=by_excess)
+        found = -np.array([recipe.entry_vector(one) for one in others], np.float64) @ vector
+        expected = np.array(squares) - floors
+        apart, expected = found - found.min(), expected - expected.min()  # in other units
+        np.testing.assert_allclose(apart / apart.max(), expected / expected.max(), atol=1e-3)
 
 
 def test_data_are_sketched_through_the_catalog(catalog, rng, projections):
@@ -54,33 +78,6 @@ def test_long_sketches_are_searched_by_projected_vectors(tmp_path, rng):
     assert right >= 0.99 * 400
 
 
-def test_an_index_of_an_older_version_is_still_used(tmp_path, sketches):
-    from lancedb.index import IvfFlat
-
-    near = {f"{name} {i}": one for name, one in sketches.items() for i in range(5)}
-    catalog = sotdd.Catalog(tmp_path / "catalog")
-    catalog.add_many(near)
-    before = catalog.nearest(sketches["set 30"], k=15)
-    catalog._store._entries().create_index("vector", config=IvfFlat(distance_type="l2"))
-    catalog.add("late", sketches["set 30"])  # which the index does not know yet
-    after = catalog.nearest(sketches["set 30"], k=16)
-    assert set(after.names) == {*before.names, "late"}
-    catalog.tidy()
-    assert set(catalog.nearest(sketches["set 30"], k=16).names) == set(after.names)
-    assert len(catalog.nearest(sketches["set 30"], where="name = 'late'")) == 1
-
-
-def test_a_search_that_stops_early_says_so(tmp_path, catalog, rng, projections):
-    alike = sotdd.Catalog(tmp_path / "alike")
-    alike.add_many({str(i): sotdd.sketch(labelled(rng), projections, **SMALL) for i in range(30)})
-    hits = alike.nearest(labelled(rng), k=5, max_compared=6)
-    assert (len(hits), hits.compared, hits.sure) == (5, 6, False)
-    assert repr(hits).endswith("others may be about as near: the search stopped after 6 comparisons")
-    assert alike.nearest(labelled(rng), k=5).sure
-    far = catalog.nearest(labelled(rng), k=1000)
-    assert (len(far), far.compared, far.sure) == (60, 60, True)
-
-
 def test_a_small_sample_of_the_same_source_comes_before_a_large_one_of_another(tmp_path, rng):
     here, few = rng.normal(size=(2000, 5)), rng.normal(size=(50, 5))
     moved = rng.normal([0.25, 0, 0, 0, 0], 1, size=(2000, 5))
@@ -95,7 +92,6 @@ def test_a_small_sample_of_the_same_source_comes_before_a_large_one_of_another(t
     assert (hits[0].within_noise, hits[1].within_noise) == (True, False)
     assert [one["within_noise"] for one in hits.to_dict()["hits"]] == [True, False]
     assert [row[4] for row in hits.rows()] == ["noise", "within", "beyond"]
-    assert hits.sure
     by_distance = catalog.nearest(here, rank_by="distance")
     assert by_distance.names == ("moved", "few")
     assert by_distance.ranked_by == by_distance[0].ranked_by == "distance"
@@ -146,6 +142,7 @@ def test_hits_read_as_a_table(catalog, rng):
         ("added > timestamp '2020-01-01' AND place = 9", {9}),
         ("added < timestamp '2020-01-01'", set()),
         ("place IS NULL", set()),
+        ("lower(name) = 'set 1' OR starts_with(name, 'set 58')", {1, 58}),
     ],
 )
 def test_conditions(catalog, rng, where, expected):
@@ -160,7 +157,10 @@ def test_conditions(catalog, rng, where, expected):
         ("place >", "expected an SQL condition on name, n_points, n_classes, added, place, even"),
         ("place = 'three'", "could not convert"),
         ("place", "boolean"),
-        ("", "where is empty"),
+        ("", "parser error"),
+        ("name = '" + "x" * 2000, "parser|Unterminated"),
+        ("name = '\ud800'", "where is"),
+        ("n_points / 0 = 1", "Divide by zero.*expected an SQL condition on name"),
         (3, "where is 3: expected SQL"),
     ],
 )
@@ -168,5 +168,5 @@ def test_conditions_that_cannot_be_used(catalog, rng, where, said):
     for call in (lambda: catalog.entries(where), lambda: catalog.nearest(labelled(rng), where=where)):
         with pytest.raises(sotdd.SotddError, match=said) as caught:
             call()
-        assert ".rs" not in str(caught.value)
         assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 1000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from sotdd.basics.checks import check_count, check_flag, described
+from sotdd.basics.checks import check_choice, check_count, check_flag, described
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import checked_path, shown
 from sotdd.basics.progress import Progress
@@ -15,18 +15,13 @@ from sotdd.basics.text import counted, listed
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.catalog.condition import checked_condition
 from sotdd.sketches.catalog.entries import Entry, Row, checked_metadata, checked_name, quoted
-from sotdd.sketches.catalog.hits import Hits
-from sotdd.sketches.catalog.learning import Learning
 from sotdd.sketches.catalog.recipe import CatalogRecipe
-from sotdd.sketches.catalog.search import RankBy, checked_order, nearest
-from sotdd.sketches.catalog.snapshot import Snapshot
+from sotdd.sketches.catalog.search import Hits, RankBy, nearest
 from sotdd.sketches.catalog.store import Store
 from sotdd.sketches.file import from_bytes
 from sotdd.sketches.levels import Levels
 from sotdd.sketches.making import Comparable, projections_of, sketch_opened
-from sotdd.sketches.memory import refuse_too_large
 from sotdd.sketches.sketch import Sketch
 
 
@@ -68,7 +63,6 @@ class Catalog:
         require("lancedb", "a catalog", "'sotdd[catalog]'")
         # A URL stays as it was written: a path would lose one of its slashes.
         self._store = Store(path if isinstance(path, str) else str(location), storage_options)
-        self._learning = Learning(self._store)
 
     @property
     def path(self) -> str:
@@ -130,18 +124,13 @@ class Catalog:
         recipe = self._store.settle_recipe(next(iter(made.values())))
         for one in made.values():
             recipe.check(one)
-        if not overwrite and len(made) > 1:  # a single one is refused by the table itself
-            taken = set(made) & set(self.names)
-            if taken:
-                raise self._taken(min(taken))
-        # Its contents are copied twice on their way, and LanceDB ends the process where there is no room for that.
-        refuse_too_large(
-            3 * sum(one.quantiles.nbytes for one in made.values()), "what is added", "add fewer sketches at a time"
-        )
+        taken = set() if overwrite else self._store.names_of("name", list(made))
+        if taken:
+            raise self._taken(min(taken))
         rows = [Row.of(name, one, checked.get(name, {}), recipe) for name, one in made.items()]
-        if self._store.put(rows, recipe, overwrite=overwrite) < len(rows):
-            raise self._taken(self._first_left_out(rows))
-        self._learning.added(rows, list(made.values()), recipe)
+        if self._store.put(rows, recipe, overwrite=overwrite) < len(rows):  # another process was first
+            added = self._store.names_of("token", [row.token for row in rows])
+            raise self._taken(next((name for name in made if name not in added), rows[0].entry.name))
 
     def nearest(
         self,
@@ -150,7 +139,6 @@ class Catalog:
         *,
         where: str | None = None,
         rank_by: RankBy = "excess",
-        max_compared: int = 200,
     ) -> Hits:
         """The datasets most like this one, nearest first.
 
@@ -158,9 +146,8 @@ class Catalog:
         small samples are not always far. Sketches of streams do not know that noise; among them the order is
         by distance. Each `Hit` says which it was, and whether it is within noise.
 
-        The search scans short vectors: those that `tidy` has learned, whose distances are nearly s-OTDD, or random
-        projections to 1,024 numbers. It then compares the full sketches of the best, until an entry not compared is
-        unlikely to be nearer.
+        The search scans vectors of 1,024 numbers, and then compares the full sketches of twice as many entries as are
+        asked for, and ten more: for ten, thirty.
 
         Parameters
         ----------
@@ -170,22 +157,16 @@ class Catalog:
             How many entries to return.
         where
             An SQL condition on ``name``, ``n_points``, ``n_classes``, ``added`` and metadata, such as
-            ``"source = 'web' AND n_points > 1000"``. Only entries that meet it are searched. Of SQL's functions, a
-            condition may call those that text and numbers need, such as ``lower`` and ``starts_with``.
+            ``"source = 'web' AND n_points > 1000"``, which LanceDB reads. Only entries that meet it are searched.
         rank_by
             "excess", or "distance" for the order of the distances themselves.
-        max_compared
-            How many full sketches to compare at most, where very many entries are about equally near.
         """
-        count, limit = check_count(k, "k"), check_count(max_compared, "max_compared")
-        condition, order = checked_condition(where), checked_order(rank_by)
-        recipe, snapshot = self._settled(), self._snapshot()
-        entries = max(1, snapshot.count())  # LanceDB counts in 64 bits: ask for no more than there are
-        count, limit = min(count, entries), min(limit, entries)
+        check_choice(rank_by, "rank_by", get_args(RankBy))
+        recipe = self._settled()
+        count = min(check_count(k, "k"), max(1, len(self)))  # LanceDB counts in 64 bits
         query = self._as_sketch(source, None)
         recipe.check(query)
-        resident = self._learning.resident(snapshot, recipe)
-        return nearest(snapshot, resident, recipe, query, count, condition, max(limit, count), order)
+        return nearest(self._store, recipe, query, count, where, rank_by)
 
     def get(self, name: str) -> Sketch:
         """The sketch of this name."""
@@ -194,14 +175,11 @@ class Catalog:
 
     def entry(self, name: str) -> Entry:
         """The entry of this name: sizes, when it was added, metadata."""
-        entries = self.entries(f"name = {quoted(checked_name(name))}")
-        if not entries:
-            raise self._missing(name)
-        return entries[0]
+        return self._row(name).entry
 
     def entries(self, where: str | None = None) -> tuple[Entry, ...]:
         """All entries in the order of their names, or those that meet an SQL condition."""
-        return self._entries(checked_condition(where))
+        return tuple(sorted(self._store.entries(where), key=lambda entry: entry.name))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -210,7 +188,7 @@ class Catalog:
 
     def remove(self, name: str) -> None:
         """Remove the entry of this name."""
-        if checked_name(name) not in self or not self._store.delete(f"name = {quoted(name)}"):
+        if len(self) == 0 or not self._store.delete(f"name = {quoted(checked_name(name))}"):
             raise self._missing(name)
 
     def rename(self, old: str, new: str) -> None:
@@ -269,24 +247,18 @@ class Catalog:
     def tidy(self) -> None:
         """Join the small parts that single additions leave, and free the space of removed entries.
 
-        Additions and removals do this now and then by themselves. Only a call also learns the short vectors that
-        large catalogs are searched by, from 2,000 entries on, and again once there are half as many more: a minute or
-        two for 100,000. Additions in between use what was learned. Entries removed in the last
-        two minutes stay on disk, for readers that began before.
+        Additions and removals do this now and then by themselves. Entries removed in the last two minutes stay on disk,
+        for readers that began before.
         """
-        self._snapshot()
         self._store.tidy()
-        self._learning.tidy(self._snapshot(), self._settled())
 
     def __len__(self) -> int:
         """How many entries there are."""
-        snapshot = self._store.snapshot()
-        return 0 if snapshot is None else snapshot.count()
+        return self._store.count()
 
     def __contains__(self, name: object) -> bool:
         """Whether there is an entry of this name."""
-        snapshot = self._store.snapshot()
-        return isinstance(name, str) and name.isprintable() and snapshot is not None and snapshot.has(name)
+        return isinstance(name, str) and name.isprintable() and bool(self._store.names_of("name", [name]))
 
     def __iter__(self) -> Iterator[str]:
         """The names, in order."""
@@ -302,30 +274,17 @@ class Catalog:
             raise self._store.absent()
         return recipe
 
-    def _snapshot(self) -> Snapshot:
-        snapshot = self._store.snapshot()
-        if snapshot is None:
-            raise self._store.absent()
-        return snapshot
-
     def _row(self, name: str) -> Row:
-        snapshot = self._store.snapshot()
-        row = None if snapshot is None else snapshot.row(checked_name(name))
+        row = self._store.row(checked_name(name))
         if row is None:
             raise self._missing(name)
         return row
-
-    def _entries(self, where: str | None) -> tuple[Entry, ...]:
-        snapshot = self._store.snapshot()
-        entries = [] if snapshot is None else snapshot.entries(where)
-        return tuple(sorted(entries, key=lambda entry: entry.name))
 
     def _as_sketch(self, source: Comparable, name: str | None) -> Sketch:
         return source if isinstance(source, Sketch) else self.sketch(source, name=name)
 
     def _missing(self, name: str) -> SotddError:
-        names = self.names
-        there = listed(names) or "none"
+        there = listed(self.names) or "none"
         return SotddError(
             f"there is no entry {name!r} in the catalog {shown(self.path)}, only {there}: check the name."
         )
@@ -334,12 +293,6 @@ class Catalog:
         return SotddError(
             f"there is an entry {name!r} in the catalog {shown(self.path)} already: choose another name, or {instead}."
         )
-
-    def _first_left_out(self, rows: list[Row]) -> str:
-        """The name of the first row that is not in the table."""
-        tokens = ", ".join(quoted(row.token) for row in rows)
-        added = {entry.name for entry in self._entries(f"token IN ({tokens})")}
-        return next((row.entry.name for row in rows if row.entry.name not in added), rows[0].entry.name)
 
 
 def _are_texts(options: object) -> bool:

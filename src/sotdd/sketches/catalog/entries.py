@@ -33,6 +33,11 @@ _LARGEST = 2**53
 _METADATA_KEY = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _LONGEST_NAME = 1000
 
+# With this LanceDB notices when two processes insert the same name.
+_PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
+# Every sketch, however small, is stored beside the table, so that joining parts of the table copies one at a time.
+_BESIDE = {"lance-encoding:blob-inline-size-threshold": "0"}
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -97,12 +102,7 @@ class Row:
     def of(cls, name: str, sketch: Sketch, metadata: Metadata, recipe: CatalogRecipe) -> Row:
         """The row of a sketch that is added now."""
         entry = Entry(name, sketch.n_points, len(sketch.classes), datetime.now(UTC), metadata)
-        return cls(entry, secrets.token_hex(16), recipe.vector(sketch), to_bytes(sketch))
-
-    def metadata_kinds(self) -> dict[str, str]:
-        """The kind of each value of the metadata but those that are None."""
-        kinds = {key: kind_of(value) for key, value in self.entry.metadata.items()}
-        return {key: kind for key, kind in kinds.items() if kind is not None}
+        return cls(entry, secrets.token_hex(16), recipe.entry_vector(sketch), to_bytes(sketch))
 
 
 def checked_name(name: object) -> str:
@@ -140,36 +140,13 @@ def checked_metadata(metadata: object) -> dict[str, Value]:
         plain = value.item() if isinstance(value, np.generic) else value
         if not isinstance(plain, (str, int, float, bool, type(None))):
             raise SotddError(f"metadata {key!r} is {described(value)}: expected text, a number, True, False or None.")
-        if isinstance(plain, str) and not is_unicode(plain):
+        if isinstance(plain, str) and plain.encode(errors="replace").decode() != plain:  # half of a surrogate pair
             raise SotddError(f"metadata {key!r} is {described(value)}: expected text that can be written as UTF-8.")
         too_large = isinstance(plain, int) and abs(plain) > _LARGEST
         if too_large or (isinstance(plain, float) and not math.isfinite(plain)):
             raise SotddError(f"metadata {key!r} is {described(value)}: expected a finite number up to 2^53.")
         values[key] = plain
     return values
-
-
-def is_unicode(text: str) -> bool:
-    """Whether text can be written as UTF-8: it has no halves of surrogate pairs, as undecoded file names do."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def kind_of(value: Value) -> str | None:
-    """The kind of column that SQL keeps a value in; None for None.
-
-    Examples
-    --------
-    >>> from sotdd.sketches.catalog.entries import kind_of
-    >>> [kind_of(value) for value in ("web", 2024, 0.5, True, None)]
-    ['text', 'number', 'number', 'truth', None]
-    """
-    if value is None:
-        return None
-    return "text" if isinstance(value, str) else "truth" if isinstance(value, bool) else "number"
 
 
 def quoted(text: str) -> str:
@@ -184,36 +161,48 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def table_schema(width: int) -> Any:  # noqa: ANN401
+    """The columns that every entry has, with vectors of this many numbers."""
+    arrow = require("pyarrow", "a catalog", "'sotdd[catalog]'")
+    lance = require("lancedb", "a catalog", "'sotdd[catalog]'")
+    types = {
+        "n_points": arrow.int64(),
+        "n_classes": arrow.int64(),
+        "added": arrow.timestamp("us", tz="UTC"),
+        "metadata": arrow.utf8(),
+        "token": arrow.utf8(),
+        "vector": arrow.list_(arrow.float32(), width),
+    }
+    name = arrow.field("name", arrow.utf8(), False, _PRIMARY_KEY)
+    return arrow.schema(
+        [name, *(arrow.field(*pair) for pair in types.items()), lance.blob("sketch").with_metadata(_BESIDE)]
+    )
+
+
+def new_columns(rows: Sequence[Row], schema: Any) -> list[Any]:  # noqa: ANN401
+    """The columns that metadata need beside those of a schema; refuse a value of another type than its column."""
+    arrow = require("pyarrow", "a catalog", "'sotdd[catalog]'")
+    kinds = {str: arrow.utf8(), bool: arrow.bool_(), int: arrow.float64(), float: arrow.float64()}
+    wanted: dict[str, Any] = {field.name: field.type for field in schema}
+    for row in rows:
+        for key, value in row.entry.metadata.items():
+            if value is not None and wanted.setdefault(key, kinds[type(value)]) != kinds[type(value)]:
+                kind = f"a {wanted[key]} in other entries"
+                raise SotddError(f"metadata {key!r} is {described(value)} but {kind}: use one type, or another key.")
+    return [arrow.field(key, kind) for key, kind in wanted.items() if key not in schema.names]
+
+
 def to_arrow(rows: Sequence[Row], schema: Any) -> Any:  # noqa: ANN401
     """Rows as an Arrow table with every column of the schema."""
     arrow = require("pyarrow", "a catalog", "'sotdd[catalog]'")
-    types = {field.name: field.type for field in schema}
-    entries = [row.entry for row in rows]
-    vectors = arrow.array(np.concatenate([row.vector for row in rows]))
-    columns = {
-        "name": [entry.name for entry in entries],
-        "n_points": [entry.n_points for entry in entries],
-        "n_classes": [entry.n_classes for entry in entries],
-        "added": [entry.added for entry in entries],
+    types = {field.name: field.type for field in schema} | {"sketch": arrow.large_binary()}
+    table = []
+    for row in rows:
+        entry = row.entry
+        own = {"name": entry.name, "n_points": entry.n_points, "n_classes": entry.n_classes, "added": entry.added}
         # JSON, which tells 2 from 2.0, and None from a key that is not there
-        "metadata": [json.dumps(dict(entry.metadata), ensure_ascii=False, allow_nan=False) for entry in entries],
-        "token": [row.token for row in rows],
-        "vector": arrow.FixedSizeListArray.from_arrays(vectors, len(rows[0].vector)),
-        "sketch": [row.content for row in rows],
-    }
-    types["sketch"] = arrow.large_binary()
-    for key in types:
-        if key not in OWN_COLUMNS:
-            columns[key] = [entry.metadata.get(key) for entry in entries]
-    arrays = [
-        column if isinstance(column, arrow.Array) else arrow.array(column, types[key])
-        for key, column in columns.items()
-    ]
-    fields = [arrow.field(key, types[key], key != "name") for key in columns]
-    return arrow.table(arrays, schema=arrow.schema(fields))
-
-
-def arrow_type(kind: str) -> Any:  # noqa: ANN401
-    """The type of a column of metadata."""
-    arrow = require("pyarrow", "a catalog", "'sotdd[catalog]'")
-    return {"text": arrow.utf8(), "number": arrow.float64(), "truth": arrow.bool_()}[kind]
+        metadata = json.dumps(dict(entry.metadata), ensure_ascii=False, allow_nan=False)
+        contents = {"metadata": metadata, "token": row.token, "vector": row.vector, "sketch": row.content}
+        table.append({**entry.metadata, **own, **contents})
+    arrays = [arrow.array([row.get(key) for row in table], kind) for key, kind in types.items()]
+    return arrow.table(arrays, schema=arrow.schema([arrow.field(key, types[key], key != "name") for key in types]))

@@ -9,18 +9,33 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from sotdd.basics.checks import first_line
+from sotdd.basics.errors import SotddError
 from sotdd.basics.progress import Report
-from sotdd.sketches.cluster.clients import Client, Future, result_of
-from sotdd.sketches.cluster.sources import Partition
-from sotdd.sketches.cluster.tasks import Refusal, collect, merge
+from sotdd.sketches.cluster.tasks import Partition, collect, merge
 
 # Dask's own types are not checked, since it is optional.
+Client = Any
 Delayed = Any
+Future = Any
 
 # This many are merged at a time: a worker holds that many and their sum.
-FAN_IN = 4
+_FAN_IN = 4
 # Merges run before partitions, so that what was collected does not pile up.
 _MERGE_PRIORITY = 10
+
+
+def result_of(future: Future, what: str) -> Any:  # noqa: ANN401  # what the task returned
+    """The result of a task, or an error that says in one line why there is none."""
+    try:
+        result = future.result()
+    except SotddError as error:
+        raise SotddError(f"{what}: {error}") from None
+    except Exception as error:  # the user's own task failed, its workers died, or the cluster is gone
+        raise SotddError(f"{what} could not be computed ({type(error).__name__}: {first_line(error)}).") from error
+    if isinstance(result, SotddError):  # see `sotdd.sketches.cluster.tasks`
+        raise result
+    return result
 
 
 def merged_partitions(client: Client, this_pass: Delayed, partitions: Sequence[Partition], report: Report) -> Future:
@@ -65,8 +80,7 @@ class _Tree:
         done = 0
         for finished in self._queue.batches():
             for future in finished:
-                if future.status != "finished" or future.type is Refusal:
-                    result_of(future, self._names.get(future.key, "a merge of partitions"))
+                self._check(future)
             holders = self._client.who_has(finished)
             for future in finished:
                 self._loose[(holders.get(future.key) or ("",))[0]].append(future)
@@ -74,13 +88,19 @@ class _Tree:
                 done += leaves
                 report(done, len(self._names))
             for loose in self._loose.values():
-                while len(loose) >= FAN_IN:
-                    self._queue.add(self._merged(loose[:FAN_IN]))
-                    del loose[:FAN_IN]
+                while len(loose) >= _FAN_IN:
+                    self._queue.add(self._merged(loose[:_FAN_IN]))
+                    del loose[:_FAN_IN]
         left = [future for loose in self._loose.values() for future in loose]
         while len(left) > 1:
-            left = [self._merged(left[start : start + FAN_IN]) for start in range(0, len(left), FAN_IN)]
+            left = [self._merged(left[start : start + _FAN_IN]) for start in range(0, len(left), _FAN_IN)]
+        self._check(left[0])
         return left[0]
+
+    def _check(self, future: Future) -> None:
+        """Wait for a task, and raise what it met; what it collected stays where it is."""
+        if future.exception() is not None or issubclass(future.type or object, SotddError):
+            result_of(future, self._names.get(future.key, "a merge of partitions"))
 
     def _task(self, partition: Partition, index: int) -> Delayed:
         from dask.base import is_dask_collection

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 from uuid import uuid4
 
-from sotdd.basics.checks import check_choice
+from sotdd.basics.checks import check_choice, described
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Progress, Report, reporting
+from sotdd.inputs import ParquetBatches
+from sotdd.inputs.loaders.table_batches import batch_columns
+from sotdd.inputs.settings import DEFAULTS, NOTHING_ASKED, checked_settings
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
-from sotdd.sketches.cluster.clients import Client, Future, connected, result_of
-from sotdd.sketches.cluster.reduction import Delayed, merged_partitions
-from sotdd.sketches.cluster.sources import Partition, partitions_of
-from sotdd.sketches.cluster.tasks import Pass, finish, refusal_of
+from sotdd.sketches.cluster.reduction import Client, Delayed, merged_partitions, result_of
+from sotdd.sketches.cluster.tasks import Partition, Pass, finish
 from sotdd.sketches.levels import QUANTILES
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassesDoNotFit
 
 # How large a builder may become in one pass: about the size of a partition that would travel in its place.
 ONE_PASS_BYTES = 128 << 20
+
+Source = Any  # Dask's own types are not checked, since it is optional.
 
 _log = logging.getLogger("sotdd")
 
@@ -93,12 +100,12 @@ def sketch(
     }  # fmt: skip
     kept = SketchBuilder(projections, n_quantiles=n_quantiles).n_quantiles
     only_pass = Pass(projections, kept, ONE_PASS_BYTES)
-    with connected(client) as active, reporting(progress, f"Sketching {name}") as report:
-        partitions = partitions_of(source, reading, active, projections.columns)
+    with _connected(client) as active, reporting(progress, f"Sketching {name}") as report:
+        partitions = _partitions_of(source, reading, active, projections.columns)
         if not partitions:
             raise SotddError("there are no points to sketch: the source has no rows.")
         try:
-            made = _one_pass(active, only_pass, partitions, name, report)
+            made = _last_pass(active, _delayed(only_pass), partitions, name, report)
         except ClassesDoNotFit:
             _log.info("sketching %s in two passes: its classes do not fit one", name)
             made = _two_passes(active, only_pass, partitions, name, report)
@@ -107,9 +114,115 @@ def sketch(
     return replace(made, projections=projections)  # and makes arrays read-only, which they are not after travelling
 
 
-def _one_pass(client: Client, only_pass: Pass, partitions: list[Partition], name: str, report: Report) -> Sketch:
-    collected = merged_partitions(client, _delayed(only_pass), partitions, report)
-    return _finished(client, collected, name)
+@contextmanager
+def _connected(client: Client) -> Iterator[Client]:
+    """Yield this client, the current one, or one of a cluster of threads that lasts as long as the call."""
+    distributed = require("distributed", "sotdd.cluster", "'sotdd[cluster]'")
+    if client is None:
+        try:
+            client = distributed.Client.current()
+        except ValueError:  # there is none
+            with _threads() as own:
+                yield own
+            return
+    if not isinstance(client, distributed.Client) or client.asynchronous or client.status != "running":
+        state = client.status if isinstance(client, distributed.Client) else described(client)
+        raise SotddError(f"client is {state}: expected a synchronous dask.distributed Client that is running, or None.")
+    _refuse_other_versions(client)
+    yield client
+
+
+@contextmanager
+def _threads() -> Iterator[Client]:
+    """A cluster of threads in this process: data are not copied, and scripts need no ``__main__`` guard."""
+    from distributed import Client, LocalCluster
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    _log.info("there is no Dask client: using %d threads of this process", cores)
+    settings = {"processes": False, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}  # 0: any free port
+    state = random.getstate()  # the scheduler draws from Python's random numbers
+    try:
+        with (
+            LocalCluster(n_workers=1, threads_per_worker=cores, **settings) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+    finally:
+        random.setstate(state)
+
+
+def _refuse_other_versions(client: Client) -> None:
+    """Workers without this package, or with another version of it, would die of every task and restart for ever."""
+    found = client.get_versions(packages=["sotdd"])
+    versions = {part["packages"]["sotdd"] for part in (found["client"], found["scheduler"], *found["workers"].values())}
+    if len(versions) > 1:
+        told = ", ".join(sorted(map(str, versions)))
+        raise SotddError(f"client, scheduler and workers have different versions of sotdd ({told}): install one.")
+
+
+def _partitions_of(
+    source: Source, reading: Mapping[str, Any], client: Client, wanted: tuple[str, ...] | None = None
+) -> list[Partition]:
+    """The partitions of a Dask DataFrame, of Parquet files, or of a list of delayed batches.
+
+    ``reading`` says how tables are read, as `ParquetBatches.open` takes it. The ``wanted`` columns, which are those of
+    the projections, are the features where none are named.
+    """
+    from dask.delayed import Delayed as Batch
+    from distributed import Future
+
+    if hasattr(source, "to_delayed") and hasattr(source, "_meta") and hasattr(source, "npartitions"):
+        return _of_frame(source, reading, wanted)
+    several = isinstance(source, (list, tuple)) and len(source) > 0
+    if isinstance(source, (str, Path)) or (several and all(isinstance(part, (str, Path)) for part in source)):
+        return _of_parquet(source, reading, client, wanted)
+    if several and all(isinstance(part, (Batch, Future)) for part in source):
+        if checked_settings({**NOTHING_ASKED, **reading}) != DEFAULTS:
+            raise SotddError("features and label name columns: a batch is (features, labels) and needs neither.")
+        return [Partition(f"batch {place}", part) for place, part in enumerate(source)]
+    raise SotddError(
+        f"source is {described(source)}: expected a Dask DataFrame, the path of Parquet files, or a list of delayed "
+        "batches (features, labels); sotdd.sketch takes data in memory."
+    )
+
+
+def _of_frame(frame: Source, reading: Mapping[str, Any], wanted: tuple[str, ...] | None) -> list[Partition]:
+    arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
+    try:
+        schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
+    except (arrow.ArrowException, ValueError, TypeError, AttributeError) as error:
+        raise SotddError(f"the columns of this frame cannot be read ({error}): expected a Dask DataFrame.") from error
+    settings = checked_settings({**NOTHING_ASKED, **reading})
+    settings.refuse("the values of a Dask DataFrame are not known beforehand", "one_hot")
+    if settings.features is None and wanted is not None and set(wanted) <= set(schema.names):
+        settings = replace(settings, features=wanted)
+    columns = batch_columns(schema, "the frame", settings)
+    parts = frame[columns.all].to_delayed()
+    return [Partition(f"partition {index}", part, columns, settings.missing) for index, part in enumerate(parts)]
+
+
+def _of_parquet(
+    source: Source, reading: Mapping[str, Any], client: Client, wanted: tuple[str, ...] | None
+) -> list[Partition]:
+    """The footers are read by a worker, since the client may not have access to the files."""
+    paths = [_absolute(path) for path in ([source] if isinstance(source, (str, Path)) else source)]
+    found = result_of(client.submit(_pieces, paths, dict(reading), wanted, pure=False), "reading footers")
+    return [Partition(piece.name, piece) for piece in found.pieces]
+
+
+def _absolute(path: str | Path) -> str:
+    """A path that means the same to a worker, which may run in another folder."""
+    return str(path) if "://" in str(path) else str(Path(path).absolute())
+
+
+def _pieces(source: list[str], reading: dict[str, Any], wanted: tuple[str, ...] | None) -> ParquetBatches | SotddError:
+    if reading["features"] is None and wanted is not None:
+        with suppress(SotddError):  # what these files have instead is told where they meet the projections
+            return ParquetBatches.open(source, **{**reading, "features": wanted})
+    try:
+        return ParquetBatches.open(source, **reading)
+    except SotddError as error:
+        return error
 
 
 def _two_passes(client: Client, only_pass: Pass, partitions: list[Partition], name: str, report: Report) -> Sketch:
@@ -118,11 +231,15 @@ def _two_passes(client: Client, only_pass: Pass, partitions: list[Partition], na
     total = 2 * len(partitions)
     first = _delayed(replace(only_pass, first_of_two=True))
     statistics = merged_partitions(client, first, partitions, lambda done, _: report(done, total))
-    result_of(client.submit(refusal_of, statistics, pure=False), "the first pass")
     # The statistics stay in the cluster: the second pass depends on them, and a lost copy is made again.
     second = delayed(only_pass.second, pure=False)(statistics)
-    collected = merged_partitions(client, second, partitions, lambda done, _: report(len(partitions) + done, total))
-    return _finished(client, collected, name)
+    return _last_pass(client, second, partitions, name, lambda done, _: report(len(partitions) + done, total))
+
+
+def _last_pass(client: Client, this_pass: Delayed, partitions: list[Partition], name: str, report: Report) -> Sketch:
+    collected = merged_partitions(client, this_pass, partitions, report)
+    made: Sketch = result_of(client.submit(finish, collected, name, pure=False), f"the sketch of {name}")
+    return made
 
 
 def _delayed(this_pass: Pass) -> Delayed:
@@ -130,8 +247,3 @@ def _delayed(this_pass: Pass) -> Delayed:
     from dask.delayed import delayed
 
     return delayed(this_pass, name=f"sotdd-pass-{uuid4().hex[:8]}", traverse=False)
-
-
-def _finished(client: Client, collected: Future, name: str) -> Sketch:
-    made: Sketch = result_of(client.submit(finish, collected, name, pure=False), f"the sketch of {name}")
-    return made

@@ -1,4 +1,7 @@
-"""The tasks of workers: go over one partition, and merge what was collected from several."""
+"""The tasks of workers: go over one partition, and merge what was collected from several.
+
+A task returns the `SotddError` that it met instead of raising it, since a task that raises fills its worker's log.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,28 @@ from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics
 
 # What points are added to: counts for a sketch, or the statistics of a first pass.
 Collector: TypeAlias = SketchBuilder | ClassStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A part of the data that one task goes over.
+
+    Attributes
+    ----------
+    name
+        What messages call it.
+    source
+        Row groups of a Parquet file; or a Delayed or a Future of a frame or of a batch.
+    columns
+        The columns to read from a frame; None for other sources.
+    missing
+        What is done about rows of a frame in which a value is missing: "error" or "drop".
+    """
+
+    name: str
+    source: object
+    columns: Columns | None = None
+    missing: str = "error"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,63 +97,41 @@ class Collected:
     name: str
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """Why a partition cannot be used. A value, not an exception: a task that raises fills its worker's log."""
-
-    message: str
-    too_many_classes: bool = False
-
-
 def collect(
     this_pass: Pass, source: object, name: str, columns: Columns | None, missing: str = "error"
-) -> Collected | Refusal:
+) -> Collected | SotddError:
     """Go over one partition."""
     collector = this_pass.new_collector()
     try:
         for batch in _batches(source, name, columns, missing):
             collector.add(batch)
             this_pass.check_size(collector)
-    except ClassesDoNotFit as error:
-        return Refusal(str(error), too_many_classes=True)
     except SotddError as error:
-        message = str(error)
-        names_file = getattr(source, "path", name) in message  # as errors of reading do
-        return Refusal(message if names_file else f"{name}: {message}")
+        names_source = getattr(source, "path", name) in str(error)  # as errors of reading do
+        return error if names_source else type(error)(f"{name}: {error}")
     return Collected(collector, name)
 
 
-def merge(this_pass: Pass, parts: Sequence[Collected | Refusal]) -> Collected | Refusal:
+def merge(this_pass: Pass, parts: Sequence[Collected | SotddError]) -> Collected | SotddError:
     """Merge what was collected from several partitions into a new collector, since a task may run again."""
     collector: Any = this_pass.new_collector()
-    first = parts[0]
+    names = []
     for part in parts:
-        if isinstance(part, Refusal):
+        if isinstance(part, SotddError):
             return part
+        names.append(part.name)
         try:
             collector.merge(part.collector)
             this_pass.check_size(collector)
-        except ClassesDoNotFit as error:
-            return Refusal(str(error), too_many_classes=True)
         except SotddError as error:
-            return Refusal(f"{part.name} does not go with {first.name}: {error}")  # type: ignore[union-attr]
-    return Collected(collector, first.name)  # type: ignore[union-attr]  # a refusal has returned
+            return type(error)(f"{part.name} does not go with {names[0]}: {error}")
+    return Collected(collector, names[0])
 
 
-def refusal_of(collected: Collected | Refusal) -> Refusal | None:
-    """The refusal, if there is one, so that what was collected need not travel."""
-    return collected if isinstance(collected, Refusal) else None
-
-
-def finish(collected: Collected | Refusal, name: str) -> Sketch | Refusal:
+def finish(collected: Collected, name: str) -> Sketch:
     """The sketch of everything collected."""
-    if isinstance(collected, Refusal):
-        return collected
     assert isinstance(collected.collector, SketchBuilder)
-    try:
-        return collected.collector.finish(name)
-    except SotddError as error:
-        return Refusal(str(error))
+    return collected.collector.finish(name)
 
 
 def _batches(source: object, name: str, columns: Columns | None, missing: str) -> Iterable[Any]:

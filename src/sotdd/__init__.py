@@ -53,9 +53,7 @@ if TYPE_CHECKING:
     from sotdd.sketches.builder import SketchBuilder
     from sotdd.sketches.catalog.catalog import Catalog
     from sotdd.sketches.making import sketch
-    from sotdd.sketches.private_builder import PrivateBuilder
-    from sotdd.sketches.private_release import PrivateCounts
-    from sotdd.sketches.private_statistics import PrivateStatistics
+    from sotdd.sketches.private import PrivateBuilder
     from sotdd.sketches.sketch import Sketch
     from sotdd.sketches.statistics import ClassStatistics
     from sotdd.sketches.streaming import sketch_stream
@@ -78,8 +76,6 @@ __all__ = [
     "NoiseFloor",
     "Orthogonal",
     "PrivateBuilder",
-    "PrivateCounts",
-    "PrivateStatistics",
     "Projections",
     "Ranked",
     "Ranking",
@@ -153,9 +149,7 @@ _HOMES = {
     "SketchWindow": "sotdd.sketches.window",
     "Catalog": "sotdd.sketches.catalog.catalog",
     "sketch": "sotdd.sketches.making",
-    "PrivateBuilder": "sotdd.sketches.private_builder",
-    "PrivateCounts": "sotdd.sketches.private_release",
-    "PrivateStatistics": "sotdd.sketches.private_statistics",
+    "PrivateBuilder": "sotdd.sketches.private",
     "Sketch": "sotdd.sketches.sketch",
     "ClassStatistics": "sotdd.sketches.statistics",
     "sketch_stream": "sotdd.sketches.streaming",

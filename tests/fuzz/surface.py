@@ -77,9 +77,7 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
     "Orthogonal": ("sotdd.Orthogonal()",),
     "ParquetBatches": ("sotdd.inputs.ParquetBatches.open('a.parquet')",),
     "Polynomials": ("Polynomials(ones(4), points(4, 3))", "Polynomials(ones(4), zeros((4, 1)), 5.0)"),
-    "PrivateBuilder": ("a_private()", "a_private(0.0).add(*pair())"),
-    "PrivateCounts": ("a_private().release()", "a_private(0.0, 1000).release()"),
-    "PrivateStatistics": ("a_private().statistics()", "a_private(0.0, 1000).statistics()"),
+    "PrivateBuilder": ("a_private()", "a_private(seed=1).add(*pair())"),
     "Projections": (
         "seen_through()",
         "seen_through(200, tilt=True)",
@@ -120,7 +118,7 @@ RESULTS = {
     "TurnedDirections",
     "Distance", "DistanceMatrix", "DriftMonitor", "DriftReference", "Explanation", "Flow", "LabelledData",
         "NoiseFloor",
-    "ParquetBatches", "PrivateCounts", "PrivateStatistics",
+    "ParquetBatches",
     "Projections", "Ranked", "Ranking", "Sketch", "Span", "TaskEmbeddings", "TwoSampleTest",
 }  # fmt: skip
 
@@ -149,7 +147,6 @@ BETWEEN_ROOMS = {
     "Orthogonal.restore": "sotdd.Orthogonal.restore({})",
     "Polynomials.joined": "Polynomials.joined([Polynomials(ones(4), points(4, 3)), Polynomials(ones(4), points(4))])",
     "Polynomials.part": "Polynomials(ones(4), points(4, 3)).part(slice(0, 2))",
-    "PrivateStatistics.edges": "a_private().statistics().edges(4)",
     "Projections.aligned": "seen_through().aligned(sotdd.LabelledData.of(pair()))",
     "Projections.check": "seen_through().check(sotdd.LabelledData.of(pair()))",
     "Projections.from_block": "seen_through().from_block(1, 64)",

@@ -72,7 +72,6 @@ def test_every_file_is_written_by_one_function():
         "results/matrix.py": 1,
         "sketches/builder_file.py": 3,  # statistics, builders, windows
         "sketches/file.py": 1,
-        "sketches/private_file.py": 2,  # statistics, counts
     }
 
 

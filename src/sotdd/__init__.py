@@ -52,11 +52,10 @@ if TYPE_CHECKING:
     from sotdd.results.two_sample import TwoSampleTest
     from sotdd.sketches.builder import SketchBuilder
     from sotdd.sketches.catalog.catalog import Catalog
-    from sotdd.sketches.making import sketch
+    from sotdd.sketches.making import sketch, sketch_stream
     from sotdd.sketches.private import PrivateBuilder
     from sotdd.sketches.sketch import Sketch
     from sotdd.sketches.statistics import ClassStatistics
-    from sotdd.sketches.streaming import sketch_stream
     from sotdd.sketches.window import SketchWindow
 
 __all__ = [
@@ -152,7 +151,7 @@ _HOMES = {
     "PrivateBuilder": "sotdd.sketches.private",
     "Sketch": "sotdd.sketches.sketch",
     "ClassStatistics": "sotdd.sketches.statistics",
-    "sketch_stream": "sotdd.sketches.streaming",
+    "sketch_stream": "sotdd.sketches.making",
 }
 
 

@@ -27,7 +27,6 @@ from sotdd.sketches.counting import (
 )
 from sotdd.sketches.groups import GroupCounts
 from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
-from sotdd.sketches.memory import memory_for
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassStatistics, counts_of, opened_batch, refuse_beyond_memory, refuse_unlike
 
@@ -118,7 +117,6 @@ class SketchBuilder:
         points, projections = counted(self.n_points, "point"), counted(self.projections.n_projections, "projection")
         return f"SketchBuilder({points}, {projections}, {'one pass' if self.passes == 1 else 'second pass'})"
 
-    @memory_for("a batch and what is counted of it", "add smaller batches, or use fewer projections")
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
         batch = opened_batch(features, labels, self.projections)
@@ -134,7 +132,6 @@ class SketchBuilder:
         for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_shifted)
         self._half_counted = False
 
-    @memory_for("what two builders have counted", "use fewer projections, or two passes")
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder, through the same projections and in the same pass."""
         if not isinstance(other, SketchBuilder):
@@ -156,7 +153,6 @@ class SketchBuilder:
         self._half_counted = False
         return self
 
-    @memory_for("a sketch", "use fewer n_quantiles or projections")
     def finish(self, name: str = "data") -> Sketch:
         """The sketch of all points added."""
         check_name(name)
@@ -188,7 +184,6 @@ class SketchBuilder:
             lost,
             (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
             halves=self.groups.halves(),
-            spacing=self.levels.spacing,
             weights=weights_of(projections),
             tilt=projections.tilt,
             controls=whole.powers.carried({label: whole.counts[label] for label in whole.classes}),
@@ -196,21 +191,16 @@ class SketchBuilder:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a file for another machine or party to merge; it holds counts, not data points."""
-        from sotdd.sketches.builder_file import write_builder
+        from sotdd.sketches.file import write_builder
 
         write_builder(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> SketchBuilder:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
-        from sotdd.sketches.builder_file import read_builder
+        from sotdd.sketches.file import read_builder
 
         return read_builder(path, projections)
-
-    def resume(self, statistics: ClassStatistics, histograms: Mapping[Hashable, Histograms]) -> None:
-        """Go on from the statistics and histograms of a file."""
-        self.statistics = statistics
-        self.histograms = statistics.histograms if self.shares_histograms else dict(histograms)
 
     def is_consistent(self) -> bool:
         """Whether every group of counted values has the points that the statistics know of."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.sketches.catalog.recipe import CatalogRecipe
-from sotdd.sketches.file import packed, unpacked
+from sotdd.sketches.codec import packed, unpacked
 from sotdd.sketches.levels import Levels
 from sotdd.sketches.sketch import Sketch
 
@@ -117,7 +117,7 @@ class Basis:
 
 def coarse_vector(sketch: Sketch, n_quantiles: int) -> Floats:
     """The vector of a sketch at few quantiles."""
-    return sketch.vector_at(Levels(n_quantiles, sketch.spacing), None)
+    return sketch.vector_at(Levels(n_quantiles), None)
 
 
 def coarse_quantiles(recipe: CatalogRecipe) -> int | None:

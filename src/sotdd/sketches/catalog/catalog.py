@@ -26,7 +26,6 @@ from sotdd.sketches.catalog.store import Store
 from sotdd.sketches.file import from_bytes
 from sotdd.sketches.levels import Levels
 from sotdd.sketches.making import Comparable, projections_of, sketch_opened
-from sotdd.sketches.memory import refuse_too_large
 from sotdd.sketches.sketch import Sketch
 
 
@@ -134,10 +133,6 @@ class Catalog:
             taken = set(made) & set(self.names)
             if taken:
                 raise self._taken(min(taken))
-        # Its contents are copied twice on their way, and LanceDB ends the process where there is no room for that.
-        refuse_too_large(
-            3 * sum(one.quantiles.nbytes for one in made.values()), "what is added", "add fewer sketches at a time"
-        )
         rows = [Row.of(name, one, checked.get(name, {}), recipe) for name, one in made.items()]
         if self._store.put(rows, recipe, overwrite=overwrite) < len(rows):
             raise self._taken(self._first_left_out(rows))

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import shown
-from sotdd.sketches.comparing import refuse_other_projections
 from sotdd.sketches.file import from_bytes, to_bytes
 from sotdd.sketches.levels import QUANTILES, Levels
-from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.sketch import Sketch, refuse_other_projections
 
 # Length of the vectors that are searched: squared distances have a relative deviation of sqrt(2 / 1,024), 4.4 %.
 DIM = 1024
@@ -71,7 +70,7 @@ class CatalogRecipe:
     @property
     def levels(self) -> Levels:
         """Where the quantile functions of its sketches are cut, or may be cut further."""
-        return Levels(self.n_quantiles, self.sketch.spacing)
+        return Levels(self.n_quantiles)
 
     @property
     def width(self) -> int:
@@ -89,11 +88,6 @@ class CatalogRecipe:
             refuse_other_projections(self.sketch, sketch)
         except SotddError as error:
             raise SotddError(f"{error} Catalog.sketch and sotdd sketch --like make one that fits.") from None
-        if not sketch.exact and sketch.spacing != self.sketch.spacing:
-            raise SotddError(
-                f"sketch {sketch.name!r} and the catalog {self.sketch.name!r} were made by different versions, "
-                "which cut quantiles differently: sketch its data again, with Catalog.sketch or sotdd sketch --like."
-            )
         if not sketch.exact and sketch.n_quantiles % self.n_quantiles:
             raise SotddError(
                 f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog "

@@ -10,7 +10,6 @@ from laws import Medians
 from sketches.cases import in_batches, two_passes
 from sotdd.sketches import statistics as gathering
 from sotdd.sketches.counting import BINS
-from sotdd.sketches.file import packed, unpacked
 
 
 def labelled(rng, n, d=6, classes=4):
@@ -217,18 +216,6 @@ def test_files_of_other_kinds_are_refused(tmp_path, data, projections):
 
 
 # ------------------------------------------------------------------ bad input
-
-
-def test_counts_in_the_bins_of_older_versions_are_refused(tmp_path, data, projections):
-    """Their bins had one width: counts would be taken for those of other values."""
-    path = tmp_path / "old.sotdd"
-    sotdd.SketchBuilder(projections).add(*data).save(path)
-    checked_kind = "sketch builder"
-    checked = unpacked(checked_kind, path.read_bytes(), "old")
-    header = {key: value for key, value in checked._header.items() if key not in ("format", "kind", "bins")}
-    path.write_bytes(packed(checked_kind, header, dict(checked._arrays)))
-    with pytest.raises(sotdd.SotddError, match="counts values in other bins than this sotdd: go over the data again"):
-        sotdd.SketchBuilder.load(path)
 
 
 def test_an_empty_batch_adds_nothing(data, projections):

@@ -173,7 +173,6 @@ def used(name, path):
         repr(one)
         one.distance(one)
         one.vector(8)
-        one.reduced(2)
         return one
     kind = sotdd.ClassStatistics if name == "class statistics" else sotdd.SketchBuilder
     one = kind.load(path)

@@ -9,13 +9,13 @@ are cut into classes; ``sketch``, the bytes of a sketch file; and those of the s
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sotdd.basics.checks import check_order, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import shown, write_whole
+from sotdd.basics.files import read_whole, shown, write_whole
 from sotdd.measure.drift_reading import SETTINGS, Reading
 from sotdd.measure.drift_values import Commonest
 from sotdd.measure.projected import FARTHEST, Projected
@@ -26,7 +26,6 @@ from sotdd.sketches.codec import (
     pack_labels,
     pack_projections,
     packed,
-    read_content,
     read_projections,
     unpacked,
 )
@@ -45,7 +44,7 @@ def write(reference: DriftReference, path: str | PathLike[str]) -> None:
 
 def read(path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
     """Read a reference; anything else is refused in one line."""
-    return from_bytes(read_content(path, KIND), path, projections)
+    return from_bytes(read_whole(path, f"the file of a {KIND}"), path, projections)
 
 
 def to_bytes(reference: DriftReference) -> bytes:
@@ -83,7 +82,7 @@ def from_bytes(content: bytes, path: str | PathLike[str], projections: Projectio
 
     checked = unpacked(KIND, content, path)
     recipe = read_projections(checked, projections)
-    label_names = checked.get("label_names", str)
+    label_names: Any = checked.get("label_names", str)
     if label_names not in ("ignore", "match"):
         raise checked.refused(f"its 'label_names' are {label_names!r}")
     try:

@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import read_whole, shown
+from sotdd.basics.files import shown
 from sotdd.basics.text import json_label
 from sotdd.projections.directions import TILTED_TURNS, Tilted
 from sotdd.projections.recipe import Projections
 from sotdd.projections.restore import restored
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.counting import BINS, Histograms
+from sotdd.sketches.sketch import check_projections
 
 VERSION = 1
 _METADATA_KEY = "sotdd"
@@ -84,11 +85,6 @@ def unpacked(kind: str, content: bytes, name: str | PathLike[str]) -> Checked:
     if header.get("kind") != kind:
         raise SotddError(f"{shown(name)} holds a {checked.get('kind', str)[:60]}: expected a {kind}.")
     return checked
-
-
-def read_content(path: str | PathLike[str], kind: str) -> bytes:
-    """The content of a file that should be of this kind."""
-    return read_whole(path, f"the file of a {kind}")
 
 
 def header_of(content: bytes) -> Header:
@@ -150,9 +146,9 @@ class Checked:
     def number(self, key: str) -> float:
         """A finite number."""
         value = self._header.get(key)
-        if type(value) not in (int, float) or not -1e300 < value < 1e300:
-            raise self.refused(f"its {key!r} is no number")
-        return float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and -1e300 < value < 1e300:
+            return float(value)
+        raise self.refused(f"its {key!r} is no number")
 
     def labels(self) -> tuple[Hashable, ...]:
         """Labels that JSON can hold, no two the same."""
@@ -352,8 +348,6 @@ def read_projections(checked: Checked, projections: Projections | None) -> Proje
             return restore_projections(checked)
         except SotddError as error:
             raise SotddError(f"{shown(checked.name)} needs its projections: {error}; pass projections=.") from error
-    if not isinstance(projections, Projections):
-        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
-    if projections.fingerprint != checked.get("fingerprint", str):
+    if check_projections(projections).fingerprint != checked.get("fingerprint", str):
         raise SotddError(f"{shown(checked.name)} was made through other projections than those passed: pass its own.")
     return projections

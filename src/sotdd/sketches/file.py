@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import write_whole
+from sotdd.basics.files import read_whole
 from sotdd.basics.text import json_label
 from sotdd.engines.controls import Lengths
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder
+from sotdd.sketches.builder import GROUP_BINS, GROUPS, GroupCounts, SketchBuilder
 from sotdd.sketches.codec import (
     MOST_FEATURES,
     Arrays,
@@ -40,7 +40,6 @@ from sotdd.sketches.codec import (
     pack_projections,
     pack_recipe,
     packed,
-    read_content,
     read_projections,
     read_scaler,
     read_tilt,
@@ -49,7 +48,6 @@ from sotdd.sketches.codec import (
 )
 from sotdd.sketches.controls import Carried
 from sotdd.sketches.counting import Histograms
-from sotdd.sketches.groups import GROUP_BINS, GROUPS, GroupCounts
 from sotdd.sketches.levels import MOST_QUANTILES
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassStatistics
@@ -62,19 +60,14 @@ _STEPS = 65535  # of a 16-bit number
 # ------------------------------------------------------------------ sketches
 
 
-def write(sketch: Sketch, path: str | PathLike[str], half: bool = False) -> None:
-    """Write a sketch; a failure leaves the old file, or none."""
-    write_whole(path, to_bytes(sketch, half))
-
-
 def read(path: str | PathLike[str]) -> Sketch:
     """Read a sketch, or make that of a window; any other file is refused."""
-    content = read_content(path, _SKETCH)
+    content = read_whole(path, "a file of a sketch")
     kind = None
     with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         kind = header_of(content).get("kind")
     if kind == _WINDOW:
-        return _window_from_bytes(content, path, None).finish(Path(path).stem)
+        return window_from_bytes(content, path, None).finish(Path(path).stem)
     sketch = from_bytes(content, path)
     if not sketch.n_points:  # as catalogs keep one for its recipe alone, which is never a file of its own
         raise Checked({}, {}, path).refused("it has no points")
@@ -195,31 +188,23 @@ def _read_rows(checked: Checked, name: str, n_rows: int) -> tuple[NDArray[np.flo
 # ------------------------------------------------------------------ class statistics, builders, windows
 
 
-def write_statistics(statistics: ClassStatistics, path: str | PathLike[str]) -> None:
-    """Write the counts of classes, and what the label terms are computed from."""
+def statistics_to_bytes(statistics: ClassStatistics) -> bytes:
+    """The counts of classes, and what the label terms are computed from, as the content of a file."""
     header, arrays = pack_projections(statistics.projections)
     header["seen"] = _pack_statistics(statistics, arrays, "seen")
-    write_whole(path, packed(_STATISTICS, header, arrays))
+    return packed(_STATISTICS, header, arrays)
 
 
-def read_statistics(path: str | PathLike[str], projections: Projections | None) -> ClassStatistics:
-    """Read what `write_statistics` wrote."""
-    checked = unpacked(_STATISTICS, read_content(path, _STATISTICS), path)
+def statistics_from_bytes(
+    content: bytes, path: str | PathLike[str], projections: Projections | None
+) -> ClassStatistics:
+    """What `statistics_to_bytes` made; messages call it by its path."""
+    checked = unpacked(_STATISTICS, content, path)
     return _read_statistics(checked.within("seen"), "seen", read_projections(checked, projections))
 
 
-def write_builder(builder: SketchBuilder, path: str | PathLike[str]) -> None:
-    """Write everything that a builder has counted."""
-    write_whole(path, builder_to_bytes(builder))
-
-
-def read_builder(path: str | PathLike[str], projections: Projections | None) -> SketchBuilder:
-    """Read what `write_builder` wrote."""
-    return builder_from_bytes(read_content(path, _BUILDER), path, projections)
-
-
 def builder_to_bytes(builder: SketchBuilder) -> bytes:
-    """The content of a file."""
+    """Everything that a builder has counted, as the content of a file."""
     header, arrays = pack_projections(builder.projections)
     return packed(_BUILDER, header | _pack_builder(builder, arrays, ""), arrays)
 
@@ -227,25 +212,21 @@ def builder_to_bytes(builder: SketchBuilder) -> bytes:
 def builder_from_bytes(
     content: bytes, path: str | PathLike[str], projections: Projections | None = None
 ) -> SketchBuilder:
-    """A builder from the content of a file; messages call it by its path."""
+    """What `builder_to_bytes` made; messages call it by its path."""
     checked = unpacked(_BUILDER, content, path)
     return _read_builder(checked, read_projections(checked, projections), "")
 
 
-def write_window(window: SketchWindow, path: str | PathLike[str]) -> None:
-    """Write all parts of a window."""
+def window_to_bytes(window: SketchWindow) -> bytes:
+    """All parts of a window, as the content of a file."""
     header, arrays = pack_projections(window.projections)
     parts = {str(at): _pack_builder(part, arrays, f"{at} ") for at, part in enumerate(window.parts.values())}
     header |= {"n_quantiles": window.n_quantiles, "names": list(window.names), "parts": parts}
-    write_whole(path, packed(_WINDOW, header, arrays))
+    return packed(_WINDOW, header, arrays)
 
 
-def read_window(path: str | PathLike[str], projections: Projections | None) -> SketchWindow:
-    """Read what `write_window` wrote."""
-    return _window_from_bytes(read_content(path, _WINDOW), path, projections)
-
-
-def _window_from_bytes(content: bytes, path: str | PathLike[str], projections: Projections | None) -> SketchWindow:
+def window_from_bytes(content: bytes, path: str | PathLike[str], projections: Projections | None) -> SketchWindow:
+    """What `window_to_bytes` made; messages call it by its path."""
     checked = unpacked(_WINDOW, content, path)
     drawn = read_projections(checked, projections)
     window = SketchWindow(drawn, n_quantiles=checked.count("n_quantiles", most=MOST_QUANTILES))

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count
-from sotdd.basics.errors import SotddError
 
 Spacing: TypeAlias = Literal["tails", "even"]
 
@@ -76,10 +75,7 @@ class Levels:
 
 def checked_levels(n_quantiles: object) -> Levels:
     """The levels of so many quantiles, or refuse."""
-    count = check_count(n_quantiles, "n_quantiles")
-    if count > MOST_QUANTILES:
-        raise SotddError(f"n_quantiles is {count:,}: expected at most {MOST_QUANTILES:,}.")
-    return Levels(count)
+    return Levels(check_count(n_quantiles, "n_quantiles", MOST_QUANTILES))
 
 
 def places_of_points(count: int) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ from sotdd.results.estimators import Estimator
 from sotdd.sketches.builder import SketchBuilder, check_name
 from sotdd.sketches.controls import Carrying
 from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
-from sotdd.sketches.sketch import Sketch, refuse_other_projections
+from sotdd.sketches.sketch import Sketch, check_projections, refuse_other_projections
 from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics, opened_batch
 from sotdd.sketches.uncertainty import Halving
 
@@ -88,8 +88,7 @@ def sketch(
     >>> sotdd.sketch((x, y), projections, n_quantiles=256, name="all")
     Sketch('all': 5,000 points, 4 classes, 128 projections × 256 quantiles)
     """
-    if not isinstance(projections, Projections):
-        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
+    check_projections(projections)
     levels = None if n_quantiles is None else checked_levels(n_quantiles)
     return sketch_opened(open_dataset(data, name=name), projections, levels, device, precision, progress)
 

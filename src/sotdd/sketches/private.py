@@ -34,7 +34,7 @@ from sotdd.sketches.controls import weights_of
 from sotdd.sketches.counting import Portion, for_each_portion
 from sotdd.sketches.levels import QUANTILES, checked_levels
 from sotdd.sketches.noise import Noise, Reach, load_opendp, masses_of, moved_by_noise, quantiles_of_masses
-from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.sketch import Sketch, check_projections
 from sotdd.sketches.statistics import opened_batch
 
 Doubles = NDArray[np.float64]
@@ -101,11 +101,7 @@ class PrivateBuilder:
         max_label: float | None = None,
         n_bins: int = _BINS,
     ) -> None:
-        if not isinstance(projections, Projections):
-            raise SotddError(
-                f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...)."
-            )
-        if not isinstance(projections.draw(0, BLOCK).terms, Polynomials):
+        if not isinstance(check_projections(projections).draw(0, BLOCK).terms, Polynomials):
             raise SotddError(
                 "only sums of moments can be noised for privacy: fit projections with label_law='moments'."
             )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, check_seed, described
 from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.files import write_whole
 from sotdd.basics.text import counted, json_label, quoted, shown
 from sotdd.projections.directions import Tilted
 from sotdd.projections.recipe import Projections
@@ -27,7 +28,6 @@ from sotdd.sketches.uncertainty import (
     error_remark,
     floor_of_sketches,
     lost_by_means,
-    nothing_lost,
 )
 
 
@@ -105,7 +105,7 @@ class Sketch:
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
         if self.exact and self.lost is None:
-            object.__setattr__(self, "lost", nothing_lost(len(self.quantiles)))
+            object.__setattr__(self, "lost", np.zeros((len(self.quantiles), 3)))
         for array in (self.quantiles, self.counts, self.class_terms, self.lost, self.halves, self.weights):
             if array is not None:
                 array.flags.writeable = False
@@ -134,11 +134,6 @@ class Sketch:
     def columns(self) -> tuple[str, ...] | None:
         """The names of the features, where they have names."""
         return tuple(self.recipe["columns"]) if "columns" in self.recipe else None
-
-    @property
-    def class_sums(self) -> NDArray[np.float64]:
-        """(L, C): sums of the label polynomial over each class, which add up over parts of a dataset."""
-        return self.class_terms.astype(np.float64) * self.counts
 
     @property
     def importance(self) -> NDArray[np.float64]:
@@ -172,16 +167,6 @@ class Sketch:
             "plain" is a metric.
         """
         return distance_between(self, other, p, estimator)
-
-    def reduced(self, n_quantiles: int) -> Sketch:
-        """The same sketch with fewer quantiles: any number where all values are kept, else a divisor of theirs."""
-        parts = check_count(n_quantiles, "n_quantiles")
-        if parts == self.n_quantiles:
-            return self
-        if not self.exact and self.n_quantiles % parts:
-            there = f"{self.n_quantiles:,}"
-            raise SotddError(f"{there} quantiles cannot be reduced to {parts:,}: expected a divisor of {there}.")
-        return self.cut(Levels(parts))
 
     def cut(self, levels: Levels) -> Sketch:
         """The same sketch at other levels, which must be among its own unless all values are kept."""
@@ -247,14 +232,14 @@ class Sketch:
         return np.bincount(target, weights=signed, minlength=n_sums).astype(np.float32)
 
     def save(self, path: str | PathLike[str], *, half: bool = False) -> None:
-        """Write one portable file, whole or not at all; see `sotdd.sketches.file` for its format.
+        """Write one portable file, whole or not at all; see `sotdd.sketches.codec` for its format.
 
         With ``half`` every value is rounded to one of 65,536 steps between the smallest and the
         largest of its projection, and the file is half as large.
         """
-        from sotdd.sketches.file import write
+        from sotdd.sketches.file import to_bytes
 
-        write(self, path, check_flag(half, "half"))
+        write_whole(path, to_bytes(self, check_flag(half, "half")))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:
@@ -312,6 +297,13 @@ def distance_between(a: Sketch, b: Sketch, p: float, estimator: Estimator = "aut
     if bound is None:
         return result
     return replace(result, sketch_error=bound[0], remarks=(*result.remarks, *error_remark(*bound, result.value)))
+
+
+def check_projections(projections: object) -> Projections:
+    """Return projections, or refuse anything else."""
+    if not isinstance(projections, Projections):
+        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
+    return projections
 
 
 def refuse_other_projections(a: Sketch, b: Sketch) -> None:

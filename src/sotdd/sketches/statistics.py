@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.text import counted
 from sotdd.engines.controls import Controls, Lengths, Plan
 from sotdd.engines.faults import LARGEST_TERM, unusable_term
@@ -24,7 +25,7 @@ from sotdd.projections.recipe import Projections
 from sotdd.sketches.controls import Carried
 from sotdd.sketches.counting import BINS, Histograms, Portion, count_classes, for_each_portion, quantiles_of
 from sotdd.sketches.levels import Levels
-from sotdd.sketches.sketch import refuse_other_recipes
+from sotdd.sketches.sketch import check_projections, refuse_other_recipes
 
 Doubles = NDArray[np.float64]
 
@@ -129,16 +130,16 @@ class ClassStatistics:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a file for another machine or party to merge; it holds no data points."""
-        from sotdd.sketches.file import write_statistics
+        from sotdd.sketches.file import statistics_to_bytes
 
-        write_statistics(self, path)
+        write_whole(path, statistics_to_bytes(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> ClassStatistics:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
-        from sotdd.sketches.file import read_statistics
+        from sotdd.sketches.file import statistics_from_bytes
 
-        return read_statistics(path, projections)
+        return statistics_from_bytes(read_whole(path, "a file of class statistics"), path, projections)
 
     def note_columns(self, batch: LabelledData) -> None:
         """Remember whether the columns of a batch were matched by position."""
@@ -383,7 +384,7 @@ def counts_of(batch: LabelledData) -> dict[Hashable, int]:
     return dict(zip(batch.classes, batch.counts.tolist(), strict=True))
 
 
-def refuse_unlike(one: ClassStatistics, other: object) -> None:
+def refuse_unlike(one: Any, other: Any) -> None:  # noqa: ANN401  # builders or class statistics
     """Refuse to merge with another type, or with what was made through other projections."""
     if not isinstance(other, type(one)):
         raise SotddError(
@@ -404,11 +405,7 @@ def refuse_beyond_memory(n_classes: int, n_projections: int) -> None:
 
 
 def _kind_of_terms(projections: Projections) -> type:
-    if not isinstance(projections, Projections):
-        raise SotddError(
-            f"projections is a {type(projections).__name__}: expected Projections.fit(...) or from_arrays(...)."
-        )
-    kind = type(projections.draw(0, BLOCK).terms)
+    kind = type(check_projections(projections).draw(0, BLOCK).terms)
     if kind not in (Polynomials, Quantiles):
         raise SotddError(
             "the label law of these projections does not add up over parts of a dataset: use sotdd.sketch on the "

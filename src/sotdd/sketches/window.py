@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.text import counted, quoted
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
@@ -109,13 +110,13 @@ class SketchWindow:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one file, whole or not at all; it holds counts and sums, not data points."""
-        from sotdd.sketches.file import write_window
+        from sotdd.sketches.file import window_to_bytes
 
-        write_window(self, path)
+        write_whole(path, window_to_bytes(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> SketchWindow:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
-        from sotdd.sketches.file import read_window
+        from sotdd.sketches.file import window_from_bytes
 
-        return read_window(path, projections)
+        return window_from_bytes(read_whole(path, "a file of a window"), path, projections)

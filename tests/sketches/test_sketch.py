@@ -39,12 +39,6 @@ def test_exact_sketches_give_the_exact_distance(pair, projections, p):
     assert found.fingerprint == direct.fingerprint
 
 
-def test_the_reduction_costs_little_at_the_default_size(pair, projections):
-    a, b = (sotdd.sketch(data, projections) for data in pair)
-    direct = sotdd.distance(*pair, projections=projections).value
-    assert a.distance(b).value == pytest.approx(direct, rel=1e-3)
-
-
 def test_class_terms_are_means_of_the_polynomial_over_each_class(rng):
     x, y = labelled(rng, 60, d=3, classes=3)
     given = reference.draw(rng, 40, 3)
@@ -60,14 +54,6 @@ def test_class_terms_are_means_of_the_polynomial_over_each_class(rng):
             )
             found = made.class_terms[line, place] * made.counts[place]
             assert found == pytest.approx(total, rel=1e-4, abs=1e-4)
-
-
-def test_small_datasets_are_kept_whole(pair, projections):
-    x, y = pair[0]
-    small = sotdd.sketch((x[:100], y[:100]), projections)
-    assert small.exact
-    assert small.n_quantiles == 100
-    assert "all values" in repr(small)
 
 
 def test_the_torch_engine_makes_the_same_sketch(pair, projections):
@@ -132,21 +118,7 @@ def test_numbers_of_quantiles_must_go_together(pair, projections):
         one.distance(sotdd.sketch(b, projections, n_quantiles=100))
 
 
-def test_frozen(pair, projections):
-    made = sotdd.sketch(pair[0], projections)
-    with pytest.raises(ValueError, match="read-only"):
-        made.quantiles[0, 0] = 1
-    with pytest.raises(AttributeError):
-        made.name = "other"
-
-
 # ------------------------------------------------------------------ vectors
-
-
-def test_the_vector_is_the_distance(pair, projections):
-    a, b = (sotdd.sketch(data, projections) for data in pair)
-    gap, true = np.linalg.norm(a.vector() - b.vector()), a.distance(b, estimator="plain").value
-    assert 0.999 * true < gap <= true
 
 
 @pytest.mark.parametrize("kept", [(None, None), (512, None), (128, 512), (None, 64), (100, 1000)])
@@ -160,8 +132,6 @@ def test_vectors_compare_whatever_the_sketches_keep(pair, projections, kept):
     whole = float(np.linalg.norm(a.vector() - b.vector()))
     assert whole <= exact * (1 + 1e-5)
     assert whole == pytest.approx(exact, rel=0.02)
-    short = [np.linalg.norm(a.vector(1024, seed=seed) - b.vector(1024, seed=seed)) for seed in range(20)]
-    assert np.sqrt(np.mean(np.square(short))) == pytest.approx(whole, rel=4 * np.sqrt(2 / 1024 / 20) / 2)
 
 
 def test_short_vectors_keep_the_squared_distance_on_average(pair, projections):

@@ -5,7 +5,6 @@ import pytest
 
 import sotdd
 from sketches.cases import in_batches, two_passes
-from sotdd.engines.controls import DRAWS
 from sotdd.sketches.controls import Carried
 
 
@@ -129,18 +128,6 @@ def test_streams_shards_and_two_passes_carry_the_same(rng, kind):
         found = made.distance(other)
         assert found.estimator == wanted.estimator
         assert found.value == pytest.approx(wanted.value, rel=0.02)
-
-
-def test_class_moments_of_a_stream_are_means_over_points(rng):
-    """Places against a slow computation in float64: the points under the label terms drawn."""
-    a = pictures(rng, n=200)
-    projections = sotdd.Projections.fit([a], n_projections=64)
-    made = sotdd.sketch_stream(in_batches(a, [50]), projections)
-    exact = sotdd.sketch(a, projections, n_quantiles=None)
-    assert made.controls.places.shape == (64, 1 + DRAWS, 2)
-    wide = exact.quantiles.astype(float)
-    np.testing.assert_allclose(made.controls.places[:, 0, 0], wide.mean(axis=1), atol=1e-5)
-    np.testing.assert_allclose(made.controls.places[:, 0, 1], wide.std(axis=1), rtol=1e-3, atol=1e-4)
 
 
 def test_too_many_classes_carry_nothing_and_are_plain(rng, monkeypatch):

@@ -30,22 +30,6 @@ def projections(data):
 # ------------------------------------------------------------------ builders
 
 
-@pytest.mark.slow
-def test_streams_agree_with_sorted_data(data, projections, rng):
-    other = labelled(rng, 15_000, classes=3)
-    exact = sotdd.distance(data, other, projections=projections).value
-    there = sotdd.sketch(other, projections)
-    batches = in_batches(data, [1, 500, 9000])
-    for made in (sotdd.sketch_stream(batches, projections), two_passes(batches, projections)):
-        assert made.n_points == 20_000
-        assert made.distance(there).value == pytest.approx(exact, rel=2e-3)
-        sorted_sketch = sotdd.sketch(data, projections)
-        assert made.distance(sorted_sketch).value < 2e-3
-        np.testing.assert_allclose(made.class_terms, sorted_sketch.class_terms, rtol=1e-4, atol=1e-4)
-        assert made.classes == sorted_sketch.classes
-        assert made.counts.tolist() == sorted_sketch.counts.tolist()
-
-
 def test_any_order_and_grouping_gives_the_same(data, projections, rng):
     first = sotdd.sketch_stream(in_batches(data, [5000, 10_000, 15_000]), projections)
     order = rng.permutation(20_000)
@@ -160,16 +144,6 @@ def test_many_classes_take_two_passes_and_say_so(rng, caplog, monkeypatch):
     assert few.n_points == 500
     with pytest.raises(sotdd.SotddError, match="gone over twice"):
         sotdd.sketch_stream(iter(batches), projections)
-
-
-def test_large_datasets_are_counted_rather_than_sorted(data, projections, caplog, monkeypatch):
-    monkeypatch.setattr("sotdd.sketches.making._MOST_SORTED", 10_000)
-    monkeypatch.setattr("sotdd.sketches.making._BATCH_VALUES", 6 * 7000)
-    with caplog.at_level(logging.INFO, "sotdd"):
-        made = sotdd.sketch(data, projections, name="large")
-    assert "sketched large in one pass" in caplog.text
-    monkeypatch.undo()
-    assert made.distance(sotdd.sketch(data, projections)).value < 2e-3
 
 
 # ------------------------------------------------------------------ files

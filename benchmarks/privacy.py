@@ -14,7 +14,7 @@ from experiments.files import default_folder
 
 import sotdd
 from benchmarks.core import Labelled
-from sotdd.sketches.private_counting import ExactCounts
+from sotdd.sketches.private import ExactCounts
 
 _EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _DELTA = 1e-6
@@ -27,27 +27,18 @@ class Party:
         self.projections = projections
         self.plain = sotdd.sketch(data, projections)
         self.classes = np.unique(data[1]).tolist()
-        counting = sotdd.PrivateBuilder(projections, classes=self.classes, epsilon=1, delta=0).add(*data)
-        self.exact: ExactCounts | None = counting._exact
+        self.exact: ExactCounts | None = sotdd.PrivateBuilder(projections, classes=self.classes).add(*data)._counts
 
-    def released(self, epsilon: float, delta: float, seed: int, n_bins: int | None = None) -> sotdd.Sketch:
+    def released(self, epsilon: float, delta: float) -> sotdd.Sketch:
         """What this party would show."""
-        bins = {} if n_bins is None else {"n_bins": n_bins}
-        builder = sotdd.PrivateBuilder(
-            self.projections, classes=self.classes, epsilon=epsilon, delta=delta, seed=seed, **bins
-        )
-        builder._exact = self.exact
-        return builder.release().finish()
+        builder = sotdd.PrivateBuilder(self.projections, classes=self.classes)
+        builder._counts = self.exact
+        return builder.release(epsilon=epsilon, delta=delta)
 
 
-def distances(one: Party, two: Party, epsilon: float, delta: float, seeds: int) -> tuple[float, float]:
+def distances(one: Party, two: Party, epsilon: float, delta: float, draws: int) -> tuple[float, float]:
     """The mean and the standard deviation of the distance of two releases."""
-    found = np.array(
-        [
-            one.released(epsilon, delta, 2 * seed).distance(two.released(epsilon, delta, 2 * seed + 1)).value
-            for seed in range(seeds)
-        ]
-    )
+    found = np.array([one.released(epsilon, delta).distance(two.released(epsilon, delta)).value for _ in range(draws)])
     return float(found.mean()), float(found.std(ddof=1))
 
 
@@ -66,7 +57,7 @@ def sets(folder: Path, most: int) -> dict[str, Labelled]:
     return found
 
 
-def by_budget(data: dict[str, Labelled], seeds: int, count: int = 64) -> str:
+def by_budget(data: dict[str, Labelled], draws: int, count: int = 64) -> str:
     """Error against ε, with normal noise and with Laplace's."""
     projections = sotdd.Projections.fit([data["emnist_letters"]], n_projections=count)
     pairs = [("mnist", "fashion_mnist"), ("mnist", "kmnist"), ("one half", "the other")]
@@ -77,14 +68,14 @@ def by_budget(data: dict[str, Labelled], seeds: int, count: int = 64) -> str:
         one, two = parties[a], parties[b]
         true = one.plain.distance(two.plain, estimator="plain").value
         for delta in (_DELTA, 0.0):
-            found = [distances(one, two, epsilon, delta, seeds) for epsilon in _EPSILONS]
+            found = [distances(one, two, epsilon, delta, draws) for epsilon in _EPSILONS]
             cells = [f"{mean:.3f} ± {spread:.3f}" for mean, spread in found]
             points = f"{one.plain.n_points:,} and {two.plain.n_points:,}"
             lines.append(f"| {a} – {b} | {points} | {delta:g} | {true:.3f} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def by_size(data: dict[str, Labelled], seeds: int, sizes: tuple[int, ...]) -> str:
+def by_size(data: dict[str, Labelled], draws: int, sizes: tuple[int, ...]) -> str:
     """Error at ε = 1 against the number of points and of projections, beside what few projections cost themselves."""
     counts = (16, 64, 256)
     titles = [f"{count} projections" for count in counts]
@@ -97,7 +88,7 @@ def by_size(data: dict[str, Labelled], seeds: int, sizes: tuple[int, ...]) -> st
             cut = [(data[name][0][:size], data[name][1][:size]) for name in ("mnist", "fashion_mnist")]
             one, two = (Party(part, projections) for part in cut)
             plain = one.plain.distance(two.plain, estimator="plain")
-            mean, spread = distances(one, two, 1.0, _DELTA, seeds)
+            mean, spread = distances(one, two, 1.0, _DELTA, draws)
             rows[size].append(f"{100 * (mean / plain.value - 1):+.1f} ± {100 * spread / plain.value:.1f} %")
         few.append(f"± {100 * plain.stderr / plain.value:.0f} %")
     lines += [f"| {size:,} | {' | '.join(cells)} |" for size, cells in rows.items()]
@@ -110,10 +101,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer draws, smaller data")
     parser.add_argument("--data", type=Path, default=default_folder(), help="folder of mnist.npz and others")
     options = parser.parse_args()
-    seeds = 3 if options.quick else 8
+    draws = 3 if options.quick else 8
     data = sets(options.data, 4000 if options.quick else 70_000)
-    print(by_budget(data, seeds), end="\n\n")
-    print(by_size(data, seeds, (1000, 4000) if options.quick else (2000, 10_000, 70_000)))
+    print(by_budget(data, draws), end="\n\n")
+    print(by_size(data, draws, (1000, 4000) if options.quick else (2000, 10_000, 70_000)))
 
 
 if __name__ == "__main__":

@@ -51,13 +51,10 @@ if TYPE_CHECKING:
     from sotdd.results.two_sample import TwoSampleTest
     from sotdd.sketches.builder import SketchBuilder
     from sotdd.sketches.catalog.catalog import Catalog
-    from sotdd.sketches.making import sketch
-    from sotdd.sketches.private_builder import PrivateBuilder
-    from sotdd.sketches.private_release import PrivateCounts
-    from sotdd.sketches.private_statistics import PrivateStatistics
+    from sotdd.sketches.making import sketch, sketch_stream
+    from sotdd.sketches.private import PrivateBuilder
     from sotdd.sketches.sketch import Sketch
     from sotdd.sketches.statistics import ClassStatistics
-    from sotdd.sketches.streaming import sketch_stream
     from sotdd.sketches.window import SketchWindow
 
 __all__ = [
@@ -77,8 +74,6 @@ __all__ = [
     "NoiseFloor",
     "Orthogonal",
     "PrivateBuilder",
-    "PrivateCounts",
-    "PrivateStatistics",
     "Projections",
     "Ranked",
     "Ranking",
@@ -148,12 +143,10 @@ _HOMES = {
     "SketchWindow": "sotdd.sketches.window",
     "Catalog": "sotdd.sketches.catalog.catalog",
     "sketch": "sotdd.sketches.making",
-    "PrivateBuilder": "sotdd.sketches.private_builder",
-    "PrivateCounts": "sotdd.sketches.private_release",
-    "PrivateStatistics": "sotdd.sketches.private_statistics",
+    "PrivateBuilder": "sotdd.sketches.private",
     "Sketch": "sotdd.sketches.sketch",
     "ClassStatistics": "sotdd.sketches.statistics",
-    "sketch_stream": "sotdd.sketches.streaming",
+    "sketch_stream": "sotdd.sketches.making",
 }
 
 

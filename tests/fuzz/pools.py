@@ -282,7 +282,7 @@ POOLS: dict[str, tuple[str, ...]] = {
     "sketch": ("in_sketch()", "in_sketch(seed=1)", "in_sketch(n_projections=5)", "None", "pair()", "'a.sotdd'"),
     "other": (
         "in_sketch(seed=1)", "built(seed=1)", "counted(seed=1)", "spread(seed=1)", "in_sketch(n_projections=5)", "None",
-        "a_private(seed=1).statistics()", "a_private(seed=1).release()",
+        "a_private(seed=1)", "a_private(seed=1).release(epsilon=1, delta=0)",
         "pair()", "5", "'a.sotdd'",
     ),
     "half": FLAGS,
@@ -297,9 +297,6 @@ POOLS: dict[str, tuple[str, ...]] = {
     "reach": ("None", "5", *NUMBERS),
     "max_label": ("None", *NUMBERS),
     "n_bins": COUNTS,
-    "together": (
-        "None", "a_private().statistics()", "a_private(seed=1).statistics()", "counted()", "5", "in_sketch()",
-    ),
     "dim": ("4", "1", "128", "0", "-1", "10**18", "10**30", "2.5", "None"),
     "statistics": ("None", "counted()", "spread()", "5"),
     "load.path": FILES,

@@ -77,9 +77,7 @@ RECEIVERS: dict[str, tuple[str, ...]] = {
     "Orthogonal": ("sotdd.Orthogonal()",),
     "ParquetBatches": ("sotdd.inputs.ParquetBatches.open('a.parquet')",),
     "Polynomials": ("Polynomials(ones(4), points(4, 3))", "Polynomials(ones(4), zeros((4, 1)), 5.0)"),
-    "PrivateBuilder": ("a_private()", "a_private(0.0).add(*pair())"),
-    "PrivateCounts": ("a_private().release()", "a_private(0.0, 1000).release()"),
-    "PrivateStatistics": ("a_private().statistics()", "a_private(0.0, 1000).statistics()"),
+    "PrivateBuilder": ("a_private()", "a_private(seed=1).add(*pair())"),
     "Projections": (
         "seen_through()",
         "seen_through(200, tilt=True)",
@@ -143,7 +141,6 @@ BETWEEN_ROOMS = {
     "NoiseFloor.of": "sotdd.NoiseFloor.of(ones((4, 3)), ones(4), 2.0, 1.0)",
     "Polynomials.joined": "Polynomials.joined([Polynomials(ones(4), points(4, 3)), Polynomials(ones(4), points(4))])",
     "Polynomials.part": "Polynomials(ones(4), points(4, 3)).part(slice(0, 2))",
-    "PrivateStatistics.edges": "a_private().statistics().edges(4)",
     "Projections.aligned": "seen_through().aligned(sotdd.LabelledData.of(pair()))",
     "Projections.check": "seen_through().check(sotdd.LabelledData.of(pair()))",
     "Projections.from_block": "seen_through().from_block(1, 64)",

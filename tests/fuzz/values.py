@@ -174,10 +174,9 @@ def counted(n=9, seed=0):
     return statistics
 
 
-def a_private(delta=1e-6, epsilon=1.0, seed=0):
+def a_private(seed=0):
     """A private builder with points that are not those its projections were fitted on."""
-    builder = sotdd.PrivateBuilder(seen_through(), classes=range(5), epsilon=epsilon, delta=delta, seed=seed)
-    return builder.add(*pair(9, seed=seed))
+    return sotdd.PrivateBuilder(seen_through(), classes=range(5)).add(*pair(9, seed=seed))
 
 
 def spread(n=9, seed=0):

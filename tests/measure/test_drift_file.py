@@ -11,7 +11,7 @@ import pytest
 
 import sotdd
 from sotdd.measure.drift_file import KIND
-from sotdd.sketches.file import packed
+from sotdd.sketches.codec import packed
 
 
 def frame(rng, n, shift=0.0, target=0.0):

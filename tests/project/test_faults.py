@@ -19,7 +19,7 @@ import pytest
 
 import sotdd
 from project.written_files import KINDS, made, version_of
-from sotdd.sketches import file as sketch_file
+from sotdd.sketches import codec
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and mounts as POSIX has them")
 
@@ -68,9 +68,10 @@ def test_every_file_is_written_by_one_function():
         "pictures/gate_page.py": 1,
         "pictures/report.py": 2,  # of a matrix, and of two datasets
         "results/matrix.py": 1,
-        "sketches/builder_file.py": 3,  # statistics, builders, windows
-        "sketches/file.py": 1,
-        "sketches/private_file.py": 2,  # statistics, counts
+        "sketches/builder.py": 1,
+        "sketches/sketch.py": 1,
+        "sketches/statistics.py": 1,
+        "sketches/window.py": 1,
     }
 
 
@@ -230,8 +231,8 @@ def test_two_writers_at_once_leave_a_whole_file(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["sketch", "builder", "statistics"])
 def test_files_of_a_newer_version_are_refused(tmp_path, kind, monkeypatch):
-    monkeypatch.setattr(sketch_file, "VERSION", sketch_file.VERSION + 1)
+    monkeypatch.setattr(codec, "VERSION", codec.VERSION + 1)
     made(0)[kind](tmp_path / "new")
     monkeypatch.undo()
-    with pytest.raises(sotdd.SotddError, match=r"has version \d+ of the format but .*: update sotdd\.$"):
+    with pytest.raises(sotdd.SotddError, match=r"has version \d+ of the format but .*: update sotdd"):
         version_of(kind, tmp_path / "new")

@@ -25,8 +25,6 @@ NAMES = {
     "NoiseFloor",
     "Orthogonal",
     "PrivateBuilder",
-    "PrivateCounts",
-    "PrivateStatistics",
     "Projections",
     "Ranked",
     "Ranking",

@@ -15,8 +15,6 @@ KINDS = [
     "builder",
     "window",
     "statistics",
-    "private statistics",
-    "private counts",
     "csv",
     "report",
     "drift reference",
@@ -28,7 +26,6 @@ _OF_PROJECTIONS = {
     "builder": sotdd.SketchBuilder,
     "window": sotdd.SketchWindow,
     "statistics": sotdd.ClassStatistics,
-    "private statistics": sotdd.PrivateStatistics,
 }
 
 
@@ -38,15 +35,12 @@ def made(version):
     n = 200 + 50 * version
     x, y = rng.normal(size=(n, 3)), rng.integers(3, size=n)
     projections = sotdd.Projections.fit([(x, y)], n_projections=64 * (1 + version), seed=1)
-    private = sotdd.PrivateBuilder(projections, classes=range(3), epsilon=1, delta=0).add(x[:100], y[:100])
     matrix = sotdd.pairwise({"a": x, "b": x + 1}, n_projections=16)
     return {
         "sketch": sotdd.sketch((x, y), projections).save,
         "builder": sotdd.SketchBuilder(projections).add(x, y).save,
         "window": sotdd.SketchWindow(projections).add("part", x, y).save,
         "statistics": sotdd.ClassStatistics(projections).add(x, y).save,
-        "private statistics": private.statistics().save,
-        "private counts": private.release().save,
         "csv": matrix.to_csv,
         "report": lambda path: sotdd.report(matrix, path, title=f"version {version}"),
         "drift reference": sotdd.DriftReference.fit((x, y), n_projections=64 * (1 + version)).save,
@@ -64,8 +58,6 @@ def version_of(kind, path):
     """Read a file, all of it, and say which version it is."""
     if kind in _OF_PROJECTIONS:
         return _OF_PROJECTIONS[kind].load(path).projections.n_projections // 64 - 1
-    if kind == "private counts":
-        return len(sotdd.PrivateCounts.load(path).counts) // 64 - 1
     if kind == "drift reference":
         return sotdd.DriftReference.load(path).projections.n_projections // 64 - 1
     if kind == "vectors":

@@ -97,7 +97,6 @@ def test_values_that_are_not_finite_are_found():
     assert Histograms.empty(3).count(slice(0, 3), rows, 0, 2) == -1
 
 
-@pytest.mark.slow
 def test_more_points_than_32_bits_count():
     full = Histograms.empty(1)
     full.expect(2**32 - 10)

@@ -115,16 +115,6 @@ def test_what_is_lost_is_what_the_definition_says(rng, levels):
         assert lost[line, 1] == pytest.approx(np.sqrt(np.sum(weights * gap**2)), rel=0.03, abs=off_by_a_place)
 
 
-def test_functions_keep_the_means_and_rise(rng):
-    levels = Levels(64)
-    means = levels.means(mixed_rows(rng, n=5000))
-    places, _ = middles(levels)
-    for row in means:
-        values = function_at(row, levels, places).reshape(64, -1)
-        assert (np.diff(values, axis=1) >= -1e-6 * np.abs(values).max()).all()
-        np.testing.assert_allclose(values.mean(axis=1), row, rtol=5e-3, atol=5e-3 * (np.ptp(row) + 1e-3))
-
-
 # --------------------------------------------------------------------------- the promise
 
 
@@ -175,33 +165,3 @@ def test_sketches_are_within_one_percent(rng, case, p):
         [sotdd.sketch(data, projections, n_quantiles=count) for data in (a, b)] for count in (None, QUANTILES)
     )
     assert cut[0].distance(cut[1], p).value == pytest.approx(whole[0].distance(whole[1], p).value, rel=0.01)
-
-
-def test_distances_stay_those_of_a_metric(rng):
-    sets = [rng.normal(shift, 1 + shift, size=(700, 4)) for shift in (0.0, 0.1, 0.4)]
-    projections = sotdd.Projections.fit(sets, n_projections=64)
-    a, b, c = (sotdd.sketch(data, projections, n_quantiles=32) for data in sets)
-    assert a.distance(a).value == 0
-    assert a.distance(b).value == b.distance(a).value
-    for p in (1, 2):
-        assert a.distance(c, p).value <= a.distance(b, p).value + b.distance(c, p).value + 1e-12
-
-
-# --------------------------------------------------------------------------- parts of equal probability, as of old
-
-
-def test_sketches_of_older_versions_meet_data_but_not_new_sketches(tmp_path, rng):
-    from dataclasses import replace
-
-    a, b = rng.normal(size=(3000, 4)), rng.normal(0.3, 1, size=(2500, 4))
-    projections = sotdd.Projections.fit([a, b], n_projections=64, tilt=False)
-    even = Levels(512, "even")
-    old_a, old_b = (sotdd.sketch(data, projections, n_quantiles=None).cut(even) for data in (a, b))
-    assert old_a.spacing == "even"
-    plain = np.sqrt(np.mean((old_a.quantiles.astype(float) - old_b.quantiles) ** 2))
-    old_a, old_b = (replace(one, controls=None) for one in (old_a, old_b))
-    assert old_a.distance(old_b).value == pytest.approx(plain, rel=1e-6)
-    old_a.save(tmp_path / "old.sotdd")
-    assert sotdd.distance(tmp_path / "old.sotdd", b).value == pytest.approx(plain, rel=1e-6)
-    with pytest.raises(sotdd.SotddError, match=r"'kept' was made by an older version.*sketch its data again"):
-        sotdd.sketch(b, projections).distance(replace(old_a, name="kept"))

@@ -5,7 +5,6 @@ import pytest
 
 import sotdd
 from sketches.cases import in_batches, two_passes
-from sotdd.engines.controls import DRAWS
 from sotdd.sketches.controls import Carried
 
 
@@ -102,14 +101,6 @@ def test_through_fixed_weighted_projections_it_is_a_metric(rng):
     assert (far[:, :, None] <= far[:, None, :] + far.T[None, :, :] + 1e-9).all()
 
 
-def test_vectors_of_weighted_sketches_are_as_far_apart(rng):
-    a, b = pictures(rng), pictures(rng, 0.5)
-    projections = sotdd.Projections.fit([a, b], n_projections=128)
-    one, other = (sotdd.sketch(data, projections) for data in (a, b))
-    gap = np.linalg.norm(one.vector() - other.vector())
-    assert gap == pytest.approx(one.distance(other, estimator="plain").value, rel=2e-3)
-
-
 # ------------------------------------------------------------------ streams
 
 
@@ -139,20 +130,8 @@ def test_streams_shards_and_two_passes_carry_the_same(rng, kind):
         assert found.value == pytest.approx(wanted.value, rel=0.02)
 
 
-def test_class_moments_of_a_stream_are_means_over_points(rng):
-    """Places against a slow computation in float64: the points under the label terms drawn."""
-    a = pictures(rng, n=200)
-    projections = sotdd.Projections.fit([a], n_projections=64)
-    made = sotdd.sketch_stream(in_batches(a, [50]), projections)
-    exact = sotdd.sketch(a, projections, n_quantiles=None)
-    assert made.controls.places.shape == (64, 1 + DRAWS, 2)
-    wide = exact.quantiles.astype(float)
-    np.testing.assert_allclose(made.controls.places[:, 0, 0], wide.mean(axis=1), atol=1e-5)
-    np.testing.assert_allclose(made.controls.places[:, 0, 1], wide.std(axis=1), rtol=1e-3, atol=1e-4)
-
-
 def test_too_many_classes_carry_nothing_and_are_plain(rng, monkeypatch):
-    monkeypatch.setattr("sotdd.sketches.power_sums._MOST_BYTES", 100_000)
+    monkeypatch.setattr("sotdd.sketches.statistics._POWER_BYTES", 100_000)
     x, y = rng.normal(size=(400, 5)), rng.integers(40, size=400)
     projections = sotdd.Projections.fit([x], n_projections=64)
     made = sotdd.sketch_stream(in_batches((x, y), [200]), projections)
@@ -197,17 +176,6 @@ def test_a_builder_file_keeps_what_controls_are_made_of(rng, tmp_path):
     statistics.save(tmp_path / "statistics")
     again = sotdd.ClassStatistics.load(tmp_path / "statistics")
     same(sotdd.SketchBuilder(projections, again).add(*a).finish().controls, made.controls)
-
-
-def test_sketches_of_older_versions_stay_plain(rng, tmp_path):
-    """Without controls on one side there is nothing to control by."""
-    from dataclasses import replace
-
-    a, b = pictures(rng), pictures(rng, 0.5)
-    projections = sotdd.Projections.fit([a, b], n_projections=256, tilt=False)
-    one, other = (sotdd.sketch(data, projections) for data in (a, b))
-    assert one.distance(other).estimator == "controlled (labels)"
-    assert replace(one, controls=None).distance(other).estimator == "plain"
 
 
 # ------------------------------------------------------------------ noise

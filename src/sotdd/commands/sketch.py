@@ -89,7 +89,7 @@ def sketch_command(
 
     projections, levels = _recipe(like, source, drawing)
     if n_quantiles is not None:
-        levels = checked_levels(n_quantiles, levels.spacing)
+        levels = checked_levels(n_quantiles)
     named = _named(source, data)
     if parts:
         window = sotdd.SketchWindow(projections, n_quantiles=levels.count).add(named.name, named)
@@ -193,4 +193,4 @@ def _recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any]) ->
         catalog = sotdd.Catalog(like)
         return catalog.projections, catalog.levels
     known = sotdd.Sketch.load(like)
-    return projections_of(known), Levels(QUANTILES, known.spacing) if known.exact else known.levels
+    return projections_of(known), Levels(QUANTILES) if known.exact else known.levels

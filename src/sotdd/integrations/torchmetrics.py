@@ -13,7 +13,7 @@ from sotdd.measure.distance import ORDER
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.sketches.builder import SketchBuilder
-from sotdd.sketches.builder_file import builder_from_bytes, builder_to_bytes
+from sotdd.sketches.file import builder_from_bytes, builder_to_bytes
 
 require("torchmetrics", "sotdd.integrations.torchmetrics", "'sotdd[torchmetrics]'")
 

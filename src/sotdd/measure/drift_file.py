@@ -1,6 +1,6 @@
 """References on disk, in the format of sketches: no pickle, and every entry is checked before it is used.
 
-The header has the version of what a reference keeps, its settings and how batches are to be opened. The arrays are
+The header has the settings of a reference and how batches are to be opened. The arrays are
 ``rows`` (L, n), the projected points; ``label rows`` (L, n), where labels have directions of their own; ``codes`` (n,),
 the class of every point; ``commonest`` (d,), how often each feature has its commonest value; ``edges``, where targets
 are cut into classes; ``sketch``, the bytes of a sketch file; and those of the scaler.
@@ -9,57 +9,54 @@ are cut into classes; ``sketch``, the bytes of a sketch file; and those of the s
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sotdd.basics.checks import check_order, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import shown, write_whole
+from sotdd.basics.files import read_whole, shown, write_whole
 from sotdd.measure.drift_reading import SETTINGS, Reading
 from sotdd.measure.drift_values import Commonest
 from sotdd.measure.projected import FARTHEST, Projected
 from sotdd.projections.recipe import Projections
 from sotdd.sketches import file as sketch_file
-from sotdd.sketches.builder_file import labels_as_json, projections_in
-from sotdd.sketches.checked import Checked
-from sotdd.sketches.file import content_of, packed, packed_recipe, unpacked
-from sotdd.sketches.memory import memory_for
+from sotdd.sketches.codec import (
+    Checked,
+    pack_labels,
+    pack_projections,
+    packed,
+    read_projections,
+    unpacked,
+)
 from sotdd.sketches.sketch import Sketch
 
 if TYPE_CHECKING:
     from sotdd.measure.drift import DriftReference
 
 KIND = "drift reference"
-# Of what a reference keeps; the format around it has a version of its own.
-_VERSION = 1
-_LABEL_NAMES = ("ignore", "match")
 
 
-@memory_for("the file of a reference", "fit it with a smaller max_points")
 def write(reference: DriftReference, path: str | PathLike[str]) -> None:
     """Write a reference, whole or not at all."""
     write_whole(path, to_bytes(reference))
 
 
-@memory_for("the file of a reference", "open it where there is more memory")
 def read(path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
     """Read a reference; anything else is refused in one line."""
-    return from_bytes(content_of(path, KIND), path, projections)
+    return from_bytes(read_whole(path, f"the file of a {KIND}"), path, projections)
 
 
 def to_bytes(reference: DriftReference) -> bytes:
     """The content of a file."""
-    recipe = reference.projections
-    header, arrays = packed_recipe(recipe.recipe(), recipe.fingerprint, recipe.scaler, recipe.tilt)
+    header, arrays = pack_projections(reference.projections)
     reading, points = reference.reading, reference.points
     header |= {
-        "reference": _VERSION,
         "name": reference.name,
         "p": reference.p,
         "label_names": reference.label_names,
         "seed": str(reference.seed),  # of any size
-        "classes": labels_as_json(list(points.classes)),
+        "classes": pack_labels(list(points.classes)),
         "remarks": list(reference.remarks),
         "reading": {
             "settings": dict(reading.settings),
@@ -83,13 +80,11 @@ def from_bytes(content: bytes, path: str | PathLike[str], projections: Projectio
     """A reference from the content of a file, or an error that says what is wrong with it."""
     from sotdd.measure.drift import DriftReference
 
-    checked = unpacked(KIND, content, str(path))
-    version = checked.count("reference")
-    if version > _VERSION:
-        raise SotddError(
-            f"{shown(path)} is of version {version} of references but this sotdd reads up to {_VERSION}: update sotdd."
-        )
-    recipe = projections_in(checked, projections, path)
+    checked = unpacked(KIND, content, path)
+    recipe = read_projections(checked, projections)
+    label_names: Any = checked.get("label_names", str)
+    if label_names not in ("ignore", "match"):
+        raise checked.refused(f"its 'label_names' are {label_names!r}")
     try:
         p = check_order(checked.number("p"))
     except SotddError as error:
@@ -98,10 +93,10 @@ def from_bytes(content: bytes, path: str | PathLike[str], projections: Projectio
         _points_in(checked, recipe),
         recipe,
         p,
-        checked.one_of("label_names", _LABEL_NAMES),
+        label_names,
         _seed_in(checked),
         checked.texts("remarks"),
-        checked.text("name"),
+        checked.get("name", str),
         _reading_in(checked),
         _sketch_in(checked, recipe, path),
         _commonest_in(checked, recipe.n_features),
@@ -144,7 +139,7 @@ def _commonest_in(checked: Checked, n_features: int) -> Commonest | None:
 
 
 def _seed_in(checked: Checked) -> int:
-    text = checked.text("seed")
+    text = checked.get("seed", str)
     if not (text.isascii() and text.isdigit() and len(text) <= 40):
         raise checked.refused("its 'seed' is no whole number")
     return int(text)
@@ -152,7 +147,7 @@ def _seed_in(checked: Checked) -> int:
 
 def _reading_in(checked: Checked) -> Reading:
     reading = checked.within("reading")
-    settings = reading.settings("settings")
+    settings = reading.get("settings", dict)
     if not all(name in SETTINGS and _is_plain(value) for name, value in settings.items()):
         raise checked.refused("it would open batches in a way that no reference does")
     edges = checked.array("edges", (np.float64,), (None,)) if checked.holds("edges") else None
@@ -160,7 +155,7 @@ def _reading_in(checked: Checked) -> Reading:
         raise checked.refused("its 'edges' do not ascend")
     kept = None if edges is None else tuple(edges.tolist())
     columns = reading.texts("columns") if reading.has("columns") else None
-    return Reading(settings, columns, reading.truth("labelled"), kept, reading.text("suffix"))
+    return Reading(settings, columns, reading.get("labelled", bool), kept, reading.get("suffix", str))
 
 
 def _is_plain(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Self
 
@@ -11,13 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import read_whole, write_whole
+from sotdd.basics.streams import Stream, generator
 from sotdd.basics.text import counted
+from sotdd.engines.chance import apart_by_halves, seed_of
 from sotdd.inputs.column_names import taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
+from sotdd.results.noise import HALVING_PROJECTIONS
 from sotdd.sketches.controls import weights_of
 from sotdd.sketches.counting import (
+    BINS,
     Histograms,
     Portion,
     count_classes,
@@ -25,14 +31,25 @@ from sotdd.sketches.counting import (
     quantiles_of,
     refuse_not_finite,
 )
-from sotdd.sketches.groups import GroupCounts
 from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
-from sotdd.sketches.memory import memory_for
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import ClassStatistics, counts_of, opened_batch, refuse_beyond_memory, refuse_unlike
+from sotdd.sketches.uncertainty import HALVING_ORDERS, Halves
+
+Doubles = NDArray[np.float64]
 
 # What the second pass counts all points under, whatever their class.
 _ALL = "all"
+
+GROUPS = 8
+
+# Halves differ by little everywhere, not by much somewhere, and that shows in a quarter of the usual bins.
+GROUP_BINS = BINS // 4
+
+# How much memory the counts of all classes and groups may take together. With more classes nothing is kept.
+_GROUP_BYTES = 128 << 20
+
+assert HALVING_PROJECTIONS == BLOCK  # portions of the first block have all that is counted
 
 
 def check_name(name: object) -> None:
@@ -118,7 +135,6 @@ class SketchBuilder:
         points, projections = counted(self.n_points, "point"), counted(self.projections.n_projections, "projection")
         return f"SketchBuilder({points}, {projections}, {'one pass' if self.passes == 1 else 'second pass'})"
 
-    @memory_for("a batch and what is counted of it", "add smaller batches, or use fewer projections")
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
         batch = opened_batch(features, labels, self.projections)
@@ -134,14 +150,9 @@ class SketchBuilder:
         for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_shifted)
         self._half_counted = False
 
-    @memory_for("what two builders have counted", "use fewer projections, or two passes")
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder, through the same projections and in the same pass."""
-        if not isinstance(other, SketchBuilder):
-            raise SotddError(
-                f"a {type(other).__name__} cannot be merged into a SketchBuilder: expected a SketchBuilder."
-            )
-        refuse_unlike(self.statistics, other.statistics)
+        refuse_unlike(self, other)
         if self.passes != other.passes or self._other_first_pass(other):
             raise SotddError(
                 "these builders are not of the same pass, or have other statistics: pass all of them the same "
@@ -156,7 +167,6 @@ class SketchBuilder:
         self._half_counted = False
         return self
 
-    @memory_for("a sketch", "use fewer n_quantiles or projections")
     def finish(self, name: str = "data") -> Sketch:
         """The sketch of all points added."""
         check_name(name)
@@ -188,7 +198,6 @@ class SketchBuilder:
             lost,
             (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
             halves=self.groups.halves(),
-            spacing=self.levels.spacing,
             weights=weights_of(projections),
             tilt=projections.tilt,
             controls=whole.powers.carried({label: whole.counts[label] for label in whole.classes}),
@@ -196,21 +205,16 @@ class SketchBuilder:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a file for another machine or party to merge; it holds counts, not data points."""
-        from sotdd.sketches.builder_file import write_builder
+        from sotdd.sketches.file import builder_to_bytes
 
-        write_builder(self, path)
+        write_whole(path, builder_to_bytes(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> SketchBuilder:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
-        from sotdd.sketches.builder_file import read_builder
+        from sotdd.sketches.file import builder_from_bytes
 
-        return read_builder(path, projections)
-
-    def resume(self, statistics: ClassStatistics, histograms: Mapping[Hashable, Histograms]) -> None:
-        """Go on from the statistics and histograms of a file."""
-        self.statistics = statistics
-        self.histograms = statistics.histograms if self.shares_histograms else dict(histograms)
+        return builder_from_bytes(read_whole(path, "a file of a builder"), path, projections)
 
     def is_consistent(self) -> bool:
         """Whether every group of counted values has the points that the statistics know of."""
@@ -232,7 +236,7 @@ class SketchBuilder:
         """
         from sotdd.engines.cpu.workers import Workers
 
-        groups = [self.histograms[label] for label in self._groups(self.statistics.classes)]
+        groups = [self.histograms[label] for label in (self.statistics.classes if self.passes == 1 else (_ALL,))]
         count = self.projections.n_projections
 
         def quantiles(start: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
@@ -246,10 +250,6 @@ class SketchBuilder:
         with Workers() as workers:
             rows, lost = zip(*workers.each(quantiles, range(0, count, BLOCK)), strict=True)
         return np.concatenate(rows), np.concatenate(lost)
-
-    def _groups(self, classes: Sequence[Hashable]) -> Sequence[Hashable]:
-        """The keys of the histograms: each class in one pass, all points together in the second of two."""
-        return classes if self.passes == 1 else (_ALL,)
 
     def _expect(self, counts: Mapping[Hashable, int]) -> None:
         """Make room for this many more points of each class, or refuse before anything is changed."""
@@ -296,3 +296,146 @@ class SketchBuilder:
         if mine is None or theirs is None:
             return mine is not theirs
         return mine.counts != theirs.counts or not np.allclose(self._terms, other._terms, rtol=1e-9)
+
+
+class GroupCounts:
+    """Points of a stream dealt to a few groups, so that its sketch knows how far apart halves of the points are.
+
+    Every point goes to one of eight groups at random. What the first projections make of it is counted by class and
+    group, and half of the groups against the other half is a halving. There are seven ways to choose half of eight
+    groups so that any two of them share just half of theirs, as rows of a Hadamard matrix do.
+
+    Which group a point is dealt to depends on the projections and on how many points came before it in the same
+    builder. So the halves of a sketch depend on how rows were batched, as no other number in it does.
+
+    Attributes
+    ----------
+    histograms
+        Of each class, one for each group.
+    sums
+        (G, B) of each class, the sums of its label polynomial.
+    kept
+        Whether label terms are sums over the same projections, and the classes fit.
+    """
+
+    def __init__(self, projections: Projections) -> None:
+        self.projections = projections
+        first = projections.draw(0, BLOCK)
+        self.n_rows: int = len(first)
+        self.kept: bool = isinstance(first.terms, Polynomials) and first.label_features is None
+        self.histograms: dict[Hashable, list[Histograms]] = {}
+        self.sums: dict[Hashable, Doubles] = {}
+        self.n_dealt: int = 0
+
+    def drop(self) -> None:
+        """Keep nothing from here on."""
+        self.kept, self.histograms, self.sums = False, {}, {}
+
+    def expect(self, classes: Iterable[Hashable]) -> None:
+        """Make room for these classes, before any of their points are counted."""
+        new = [label for label in classes if label not in self.histograms] if self.kept else []
+        for label in new:
+            self.histograms[label] = [Histograms.empty(self.n_rows, GROUP_BINS) for _ in range(GROUPS)]
+            self.sums[label] = np.zeros((GROUPS, self.n_rows))
+            if sum(group[0].counts.nbytes for group in self.histograms.values()) * GROUPS > _GROUP_BYTES:
+                self.drop()
+                return
+
+    def gather(self, portion: Portion) -> None:
+        """Deal some points out, and count them; only the first projections matter."""
+        if not self.kept or portion.part.start:
+            return
+        rng = generator(seed_of(self.projections), Stream.STREAM_GROUPS, self.n_dealt)
+        n_points = portion.rows.shape[1]
+        self.n_dealt += n_points
+        drawn = np.asarray(rng.integers(GROUPS, size=n_points))
+        for number, label in enumerate(portion.classes):
+            begin, end = portion.offsets[number : number + 2].tolist()
+            order = begin + np.argsort(drawn[begin:end], kind="stable")
+            sizes: NDArray[np.int64] = np.bincount(drawn[begin:end], minlength=GROUPS).astype(np.int64)
+            edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+            self._count(label, np.take(portion.rows, order, axis=1), edges, portion)
+
+    def _count(self, label: Hashable, rows: NDArray[np.float32], edges: NDArray[np.int64], portion: Portion) -> None:
+        """Count the points of one class, which lie group after group."""
+        from sotdd.engines.cpu.verbs import class_sums
+
+        assert isinstance(portion.terms, Polynomials)
+        for group, histograms in enumerate(self.histograms[label]):
+            first, last = int(edges[group]), int(edges[group + 1])
+            if first < last:
+                histograms.expect(last - first)
+                histograms.count(slice(0, self.n_rows), rows, first, last)
+                members = np.ascontiguousarray(rows[:, first:last])
+                self.sums[label][group] += class_sums(members, np.array([0, last - first]), portion.terms)[:, 0]
+
+    def merge(self, other: GroupCounts) -> None:
+        """Add the counts of another; call `expect` with its classes first."""
+        if not (self.kept and other.kept):
+            self.drop()
+            return
+        self.n_dealt += other.n_dealt
+        for label, groups in other.histograms.items():
+            self.sums[label] += other.sums[label]
+            for mine, theirs in zip(self.histograms[label], groups, strict=True):
+                mine.expect(theirs.n_points)
+                mine.merge(theirs)
+
+    def is_consistent(self, counts: Mapping[Hashable, int]) -> bool:
+        """Whether the groups of each class have its points."""
+        found = {label: sum(group.n_points for group in groups) for label, groups in self.histograms.items()}
+        return not self.kept or (found == dict(counts) and set(self.sums) == set(found))
+
+    def halves(self) -> Halves | None:
+        """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""
+        from sotdd.engines.cpu.workers import Workers
+
+        if not self.kept:
+            return None
+        with Workers() as workers:
+            parts = workers.each(self._halving, _ways())
+        if any(part is None for part in parts):
+            return None
+        costs = np.stack([part for part in parts if part is not None], axis=1)  # (B, S, orders)
+        if not np.isfinite(costs).all():  # the sketch itself is good, and its distances say what overflows
+            return None
+        weights = self.projections.draw(0, BLOCK).importance
+        return np.array([apart_by_halves(costs[:, :, at], weights, p) for at, p in enumerate(HALVING_ORDERS)])
+
+    def _halving(self, signs: NDArray[np.int64]) -> Doubles | None:
+        """W_p^p (B, orders) between those groups and the others; None where one half has no points."""
+        from sotdd.kernels.quantiles import compare_functions
+
+        levels = Levels(QUANTILES)
+        one, other = (self._functions(np.flatnonzero(signs == side), levels) for side in (1, -1))
+        if one is None or other is None:
+            return None
+        costs, within = np.empty((len(HALVING_ORDERS), self.n_rows)), np.empty(self.n_rows)
+        for out, p in zip(costs, HALVING_ORDERS, strict=True):
+            compare_functions(one, other, levels.edges, levels.smooth, float(p), out, within)
+        return costs.T
+
+    def _functions(self, groups: NDArray[np.intp], levels: Levels) -> NDArray[np.float32] | None:
+        """Quantile functions (B, Q) of some groups together, with label terms of their own; None for no points."""
+        classes: list[Histograms] = []
+        terms: list[Doubles] = []
+        for label, histograms in self.histograms.items():
+            whole = Histograms.empty(self.n_rows, GROUP_BINS)
+            for group in groups:
+                whole.expect(histograms[group].n_points)
+                whole.merge(histograms[group])
+            if whole.n_points:
+                classes.append(whole)
+                terms.append(self.sums[label][groups].sum(axis=0) / whole.n_points)
+        if not classes:
+            return None
+        weights = self.projections.draw(0, BLOCK).terms.weights
+        return quantiles_of(classes, slice(0, self.n_rows), weights, np.stack(terms, axis=1), levels)[0]
+
+
+def _ways() -> NDArray[np.int64]:
+    """(7, 8) signs: rows of a Hadamard matrix but the first, which does not halve."""
+    signs = np.ones((1, 1), np.int64)
+    while len(signs) < GROUPS:
+        signs = np.block([[signs, signs], [signs, -signs]])
+    return signs[1:]

@@ -1,157 +1,142 @@
-"""Sketches on disk, and the format that the files of builders share.
+"""Sketches, builders, windows and class statistics as files; no data points are in them.
 
-A file is in the safetensors format, readable without this package and without pickle. Its metadata have one
-entry, ``sotdd``: a JSON object with the version of the format, the kind of content, the recipe of the projections,
-what else that kind keeps, and a checksum over all of it and over every array.
+`sotdd.sketches.codec` has the format. The arrays of a sketch are ``quantiles`` (L, Q), ``counts`` (C,) and
+``class_terms`` (L, C). A half-size file holds ``quantiles`` in 16 bits, with ``quantiles low`` and ``quantiles step``
+(L,) to read them by: low + step × number. ``lost`` (L, 3) is how far off the sketch's distances may be, ``halves``
+(2, S) how far apart halves of the data are for p = 1 and p = 2, ``weights`` (L,) what projections count by. What
+controls are made of (`sotdd.sketches.controls`) is in ``places`` (L, 1 + J, 2), in 16 bits where the quantiles are;
+``values`` (L, 5); ``lengths`` (5,), three even moments, the variance between classes and the dimensions; and ``mean``
+(d,).
 
-The arrays of a sketch are ``quantiles`` (L, Q), ``counts`` (C,), ``class_terms`` (L, C) and, where features were
-scaled, ``centre`` (d,), with ``scale`` (d,) if each feature has its own. A half-size file holds ``quantiles`` in 16
-bits, with ``low`` and ``step`` (L,) to read them by: low + step × number. ``lost`` (L, 3) is how far off the sketch's
-distances may be; version 1 of the format did not have it, and its files open without a stated error. ``spacing`` says
-how probability is cut into the Q parts (`sotdd.sketches.levels`); where it is missing they are of equal probability.
-``halves`` (2, S) is how far apart halves of the data are for p = 1 and p = 2. Tilted directions have ``basis`` (r, d)
-and ``stretch`` (r,), and ``weights`` (L,) that projections count by. What controls are made of
-(`sotdd.sketches.controls`) is in ``places`` (L, 1 + J, 2), in 16 bits where the quantiles are; ``values`` (L, 5);
-``lengths`` (5,), three even moments, the variance between classes and the dimensions; and ``mean`` (d,).
+Class statistics are under ``seen``. A builder also has ``counted``, its histograms, and ``given``, the statistics of
+the first pass. What controls are made of is in ``powers``, ``totals``, ``even`` and ``lengths`` of the statistics;
+points dealt to groups are under ``dealt``. A window has a builder for each of its ``parts``, whose arrays have its
+number before their names.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import read_whole, shown, write_whole
+from sotdd.basics.files import read_whole
 from sotdd.basics.text import json_label
 from sotdd.engines.controls import Lengths
-from sotdd.projections.directions import TILTED_TURNS, Tilted
 from sotdd.projections.recipe import Projections
-from sotdd.projections.restore import restored
-from sotdd.projections.scaler import Scaler
-from sotdd.sketches.checked import Checked
+from sotdd.sketches.builder import GROUP_BINS, GROUPS, GroupCounts, SketchBuilder
+from sotdd.sketches.codec import (
+    MOST_FEATURES,
+    Arrays,
+    Checked,
+    Header,
+    header_of,
+    pack_labels,
+    pack_projections,
+    pack_recipe,
+    packed,
+    read_projections,
+    read_scaler,
+    read_tilt,
+    restore_projections,
+    unpacked,
+)
 from sotdd.sketches.controls import Carried
-from sotdd.sketches.levels import SPACINGS, Spacing
-from sotdd.sketches.memory import memory_for, refuse_too_large
+from sotdd.sketches.counting import Histograms
+from sotdd.sketches.levels import MOST_QUANTILES
 from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.statistics import ClassStatistics
+from sotdd.sketches.window import SketchWindow
 
-# 1 kept nothing of what a sketch has lost, and up to 2 parts had equal probability; both are read all the same.
-VERSION = 3
-_METADATA_KEY = "sotdd"
-_KIND, WINDOW = "sketch", "sketch window"
-_LEVELS = 65535  # of a 16-bit number
-_MOST_FEATURES = 1 << 24  # blocks of more do not fit in memory
-
-_LESS = "make it with fewer quantiles or projections, or free memory"
-_MORE = "open it where there is more memory"
-
-Arrays = dict[str, NDArray[Any]]
-Header = dict[str, Any]
+_SKETCH, _STATISTICS, _BUILDER, _WINDOW = "sketch", "class statistics", "sketch builder", "sketch window"
+_STEPS = 65535  # of a 16-bit number
 
 
-def write(sketch: Sketch, path: str | PathLike[str], half: bool = False) -> None:
-    """Write a sketch; a failure leaves the old file, or none."""
-    write_whole(path, to_bytes(sketch, half))
+# ------------------------------------------------------------------ sketches
 
 
 def read(path: str | PathLike[str]) -> Sketch:
     """Read a sketch, or make that of a window; any other file is refused."""
-    content = content_of(path, _KIND)
-    if _kind_of(content) == WINDOW:
-        from sotdd.sketches.window import SketchWindow
-
-        return SketchWindow.load(path).finish(Path(path).stem)
-    sketch = from_bytes(content, str(path))
+    content = read_whole(path, "a file of a sketch")
+    kind = None
+    with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        kind = header_of(content).get("kind")
+    if kind == _WINDOW:
+        return window_from_bytes(content, path, None).finish(Path(path).stem)
+    sketch = from_bytes(content, path)
     if not sketch.n_points:  # as catalogs keep one for its recipe alone, which is never a file of its own
-        raise SotddError(f"{shown(path)} cannot be used: it has no points. It was not written by sotdd; make it again.")
+        raise Checked({}, {}, path).refused("it has no points")
     return sketch
 
 
-@memory_for("the content of a sketch file", _LESS)
 def to_bytes(sketch: Sketch, half: bool = False) -> bytes:
     """The content of a file."""
-    header, arrays = packed_recipe(sketch.recipe, sketch.fingerprint, sketch.scaler, sketch.tilt)
+    header, arrays = pack_recipe(sketch.recipe, sketch.fingerprint, sketch.scaler, sketch.tilt)
     header |= {
         "name": sketch.name,
         "classes": [json_label(label) for label in sketch.classes],
         "exact": sketch.exact,
-        "spacing": sketch.spacing,
         "remarks": list(sketch.remarks),
     }
     arrays |= {"counts": sketch.counts, "class_terms": sketch.class_terms}
-    arrays |= {} if sketch.lost is None else {"lost": sketch.lost}
-    arrays |= {} if sketch.halves is None else {"halves": sketch.halves}
-    arrays |= {} if sketch.weights is None else {"weights": sketch.weights}
-    arrays |= _packed_controls(sketch.controls, half)
-    arrays |= _in_16_bits(sketch.quantiles) if half else {"quantiles": sketch.quantiles}
-    return packed(_KIND, header, arrays)
+    optional = {"lost": sketch.lost, "halves": sketch.halves, "weights": sketch.weights}
+    arrays |= {name: array for name, array in optional.items() if array is not None}
+    arrays |= _pack_controls(sketch.controls, half)
+    arrays |= _in_16_bits("quantiles", sketch.quantiles) if half else {"quantiles": sketch.quantiles}
+    return packed(_SKETCH, header, arrays)
 
 
-@memory_for("the content of a sketch file", _MORE)
-def from_bytes(content: bytes, name: str, projections: Projections | None = None) -> Sketch:
+def from_bytes(content: bytes, name: str | PathLike[str], projections: Projections | None = None) -> Sketch:
     """A sketch from the content of a file, or an error that says what is wrong with it.
 
     A sketch through these projections uses them; otherwise they are drawn again from its recipe.
     """
-    checked = unpacked(_KIND, content, name)
-    scaler, tilt, fingerprint = scaler_in(checked), tilt_in(checked), checked.text("fingerprint")
+    checked = unpacked(_SKETCH, content, name)
+    scaler, tilt, fingerprint = read_scaler(checked), read_tilt(checked), checked.get("fingerprint", str)
     if projections is None or projections.fingerprint != fingerprint:
-        projections = _drawn_again(checked, scaler, tilt)
+        projections = None
+        with suppress(SotddError):  # sketches can be compared without them; calls that need them say so
+            projections = restore_projections(checked)
     n_projections, classes = checked.within("recipe").count("n_projections"), checked.labels()
-    counts = checked.not_negative("counts", checked.array("counts", (np.int64,), (len(classes),)))
-    quantiles, step = _quantiles_in(checked, n_projections)
-    if checked.truth("exact") and quantiles.shape[1] != counts.sum():
+    counts = checked.not_negative("counts", np.int64, (len(classes),))
+    quantiles, step = _read_rows(checked, "quantiles", n_projections)
+    checked.ascending("quantiles", quantiles)
+    if checked.get("exact", bool) and quantiles.shape[1] != counts.sum():
         raise checked.refused("it claims to keep every value, and does not")
-    spacing: Spacing = "even" if not checked.has("spacing") else checked.one_of("spacing", SPACINGS)
-    lost = halves = None
-    if checked.holds("lost"):
-        lost = checked.lengths("lost", (n_projections, 3))
-        if step is not None:
-            lost = lost + step[:, None] * [0.0, 0.0, 0.5]  # values were rounded to the nearest step
-    if checked.holds("halves"):
-        halves = checked.lengths("halves", (2, None))
+    shapes = {"lost": (n_projections, 3), "halves": (2, None), "weights": (n_projections,)}
+    optional = {key: checked.lengths(key, shape) for key, shape in shapes.items() if checked.holds(key)}
+    if "lost" in optional and step is not None:  # values were rounded to the nearest step
+        optional["lost"] = optional["lost"] + step[:, None] * [0.0, 0.0, 0.5]
     return Sketch(
-        checked.text("name"),
+        checked.get("name", str),
         quantiles,
-        checked.truth("exact"),
+        checked.get("exact", bool),
         classes,
         counts,
         checked.array("class_terms", (np.float32,), (n_projections, len(classes))),
-        checked.settings("recipe"),
+        checked.get("recipe", dict),
         fingerprint,
         scaler,
         projections,
-        lost,
-        checked.texts("remarks"),
-        halves,
-        spacing,
-        _weights_in(checked, n_projections),
-        tilt,
-        _controls_in(checked, n_projections),
+        remarks=checked.texts("remarks"),
+        tilt=tilt,
+        controls=_read_controls(checked, n_projections),
+        **optional,
     )
 
 
-def _weights_in(checked: Checked, n_projections: int) -> NDArray[np.float64] | None:
-    """What projections count by, or None where they count the same."""
-    if not checked.holds("weights"):
-        return None
-    return checked.lengths("weights", (n_projections,))
-
-
-def _packed_controls(controls: Carried | None, half: bool) -> Arrays:
+def _pack_controls(controls: Carried | None, half: bool) -> Arrays:
     if controls is None:
         return {}
     arrays: Arrays = {}
     if controls.places is not None:
         flat = controls.places.transpose(2, 0, 1).reshape(2 * len(controls.places), -1)
-        arrays = _in_16_bits(flat, "places") if half else {"places": controls.places}
+        arrays = _in_16_bits("places", flat) if half else {"places": controls.places}
     if controls.values is not None and controls.lengths is not None:
         known = controls.lengths
         numbers = np.array([*known.even, known.between, known.dimensions])
@@ -159,40 +144,40 @@ def _packed_controls(controls: Carried | None, half: bool) -> Arrays:
     return arrays
 
 
-def _controls_in(checked: Checked, n_projections: int) -> Carried | None:
+def _read_controls(checked: Checked, n_projections: int) -> Carried | None:
     places = values = lengths = None
     if checked.holds("places step"):
-        flat, _ = _from_16_bits(checked, 2 * n_projections, "places")
+        flat, _ = _read_rows(checked, "places", 2 * n_projections)
         places = np.ascontiguousarray(flat.reshape(2, n_projections, -1).transpose(1, 2, 0))
     elif checked.holds("places"):
         places = checked.array("places", (np.float32,), (n_projections, None, 2))
     if checked.holds("values"):
         n_features = checked.within("recipe").count("n_features")
         values = checked.array("values", (np.float64,), (n_projections, 5))
-        *even, between, dimensions = checked.not_negative("lengths", checked.array("lengths", (np.float64,), (5,)))
+        *even, between, dimensions = checked.not_negative("lengths", np.float64, (5,))
         mean = checked.array("mean", (np.float32,), (n_features,)).astype(np.float64)
-        if not n_features <= dimensions <= _MOST_FEATURES:
+        if not n_features <= dimensions <= MOST_FEATURES:
             raise checked.refused("its directions are in fewer dimensions than there are features, or in too many")
         lengths = Lengths(np.array(even), float(between), mean, int(dimensions))
     return None if places is None and values is None else Carried(places, values, lengths)
 
 
-def _quantiles_in(checked: Checked, n_projections: int) -> tuple[NDArray[np.float32], NDArray[np.float64] | None]:
-    """The quantile functions (L, Q); and the step (L,) that they were rounded to, in a half-size file."""
-    if not checked.holds("step"):
-        quantiles = checked.array("quantiles", (np.float32,), (n_projections, None))
-        return checked.ascending("quantiles", quantiles), None
-    quantiles, step = _from_16_bits(checked, n_projections)
-    return checked.ascending("quantiles", quantiles), step
+def _in_16_bits(name: str, rows: NDArray[np.float32]) -> Arrays:
+    """Rows (B, n) in steps between the lowest and the highest value of each."""
+    wide = rows.astype(np.float64)
+    low = wide.min(axis=1)
+    step = (wide.max(axis=1) - low) / _STEPS
+    numbers = np.rint((wide - low[:, None]) / np.where(step > 0, step, 1.0)[:, None])
+    return {name: numbers.astype(np.uint16), f"{name} low": low, f"{name} step": step}
 
 
-def _from_16_bits(
-    checked: Checked, n_rows: int, name: str = "quantiles"
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """What `_in_16_bits` wrote, and the step (B,) of each row."""
+def _read_rows(checked: Checked, name: str, n_rows: int) -> tuple[NDArray[np.float32], NDArray[np.float64] | None]:
+    """Rows (B, n); and the step (B,) that each was rounded to, where they are in 16 bits."""
+    if not checked.holds(f"{name} step"):
+        return checked.array(name, (np.float32,), (n_rows, None)), None
     numbers = checked.array(name, (np.uint16,), (n_rows, None))
-    low, step = (checked.array(f"{_before(name)}{part}", (np.float64,), (n_rows,)) for part in ("low", "step"))
-    checked.not_negative(f"{_before(name)}step", step)
+    low = checked.array(f"{name} low", (np.float64,), (n_rows,))
+    step = checked.not_negative(f"{name} step", np.float64, (n_rows,))
     with np.errstate(over="ignore"):
         values = (low[:, None] + step[:, None] * numbers).astype(np.float32)
     if not np.isfinite(values).all():
@@ -200,156 +185,168 @@ def _from_16_bits(
     return values, step
 
 
-def packed(kind: str, header: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """The content of a file of this kind."""
-    from safetensors.numpy import save
-
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # saved as they lie in memory
-    refuse_too_large(sum(array.nbytes for array in arrays.values()), f"the file of a {kind}", _LESS)
-    whole: Header = {"format": VERSION, "kind": kind, **header}
-    whole["checksum"] = _checksum(whole, arrays)
-    content: bytes = save(arrays, metadata={_METADATA_KEY: json.dumps(whole, allow_nan=False)})
-    return content
+# ------------------------------------------------------------------ class statistics, builders, windows
 
 
-def unpacked(kind: str, content: bytes, name: str) -> Checked:
-    """The content of a file of this kind, to be taken out piece by piece, or an error that says what is wrong."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    refuse_too_large(len(content), f"the file of a {kind}", _MORE)
-    try:
-        arrays: Arrays = load(content)
-        header: Header = json.loads(_metadata(content)[_METADATA_KEY])
-        version = header["format"]
-    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise SotddError(
-            f"{shown(name)} is not a whole {kind} ({first_line(error)}): it is damaged, cut short or another kind of "
-            "file."
-        ) from error
-    if version not in range(1, VERSION + 1):
-        raise SotddError(
-            f"{shown(name)} has version {described(version)} of the format but this sotdd reads up to {VERSION}: "
-            "update sotdd."
-        )
-    if header.pop("checksum", None) != _checksum(header, arrays):
-        raise SotddError(f"{shown(name)} is damaged: its checksum does not match. Copy or make it again.")
-    checked = Checked(header, arrays, name)
-    if header.get("kind") != kind:
-        raise SotddError(f"{shown(name)} holds a {checked.text('kind')[:60]}: expected a {kind}.")
-    return checked
+def statistics_to_bytes(statistics: ClassStatistics) -> bytes:
+    """The counts of classes, and what the label terms are computed from, as the content of a file."""
+    header, arrays = pack_projections(statistics.projections)
+    header["seen"] = _pack_statistics(statistics, arrays, "seen")
+    return packed(_STATISTICS, header, arrays)
 
 
-@memory_for("the content of a file", _MORE)
-def content_of(path: str | PathLike[str], kind: str) -> bytes:
-    """The content of a file that should be of this kind."""
-    return read_whole(path, f"the file of a {kind}")
+def statistics_from_bytes(
+    content: bytes, path: str | PathLike[str], projections: Projections | None
+) -> ClassStatistics:
+    """What `statistics_to_bytes` made; messages call it by its path."""
+    checked = unpacked(_STATISTICS, content, path)
+    return _read_statistics(checked.within("seen"), "seen", read_projections(checked, projections))
 
 
-def packed_recipe(
-    recipe: Mapping[str, Any], fingerprint: str, scaler: Scaler | None, tilt: Tilted | None
-) -> tuple[Header, Arrays]:
-    """What a file says of its projections: entries of the header, and arrays."""
-    header: Header = {"recipe": dict(recipe), "fingerprint": fingerprint}
-    arrays: Arrays = {}
-    if tilt is not None:
-        arrays |= {"basis": tilt.basis.astype(np.float32), "stretch": tilt.stretch}
-    if scaler is None:
-        return header, arrays
-    header["scale_remarks"] = list(scaler.remarks)
-    arrays["centre"] = scaler.centre
-    if isinstance(scaler.scale, float):
-        header["scale"] = scaler.scale
-    else:
-        arrays["scale"] = scaler.scale
-    return header, arrays
+def builder_to_bytes(builder: SketchBuilder) -> bytes:
+    """Everything that a builder has counted, as the content of a file."""
+    header, arrays = pack_projections(builder.projections)
+    return packed(_BUILDER, header | _pack_builder(builder, arrays, ""), arrays)
 
 
-def scaler_in(checked: Checked) -> Scaler | None:
-    """The scaler of the projections that a file was made with."""
-    recipe = checked.within("recipe")
-    n_features = recipe.count("n_features")
-    columns = recipe.texts("columns") or None
-    if columns is not None and len(columns) != n_features:
-        raise checked.refused("its columns are not one for each feature")
-    if not checked.holds("centre"):
-        return None
-    centre = checked.array("centre", (np.float64,), (n_features,))
-    each = checked.array("scale", (np.float64,), (n_features,)) if checked.holds("scale") else None
-    try:
-        return Scaler(
-            centre, checked.number("scale") if each is None else each, columns, checked.texts("scale_remarks")
-        )
-    except SotddError as error:
-        raise checked.refused(first_line(error)) from error
+def builder_from_bytes(
+    content: bytes, path: str | PathLike[str], projections: Projections | None = None
+) -> SketchBuilder:
+    """What `builder_to_bytes` made; messages call it by its path."""
+    checked = unpacked(_BUILDER, content, path)
+    return _read_builder(checked, read_projections(checked, projections), "")
 
 
-def tilt_in(checked: Checked) -> Tilted | None:
-    """The tilt of the directions that a file was made with; None where they were not tilted."""
-    if not checked.holds("basis"):
-        return None
-    recipe = checked.within("recipe")
-    law = recipe.within("directions")
-    basis = checked.array("basis", (np.float32,), (None, recipe.count("n_features")))
-    stretch = checked.array("stretch", (np.float64,), (len(basis),))
-    try:
-        return Tilted(basis, stretch, law.text("law") == TILTED_TURNS)
-    except SotddError as error:
-        raise checked.refused(first_line(error)) from error
+def window_to_bytes(window: SketchWindow) -> bytes:
+    """All parts of a window, as the content of a file."""
+    header, arrays = pack_projections(window.projections)
+    parts = {str(at): _pack_builder(part, arrays, f"{at} ") for at, part in enumerate(window.parts.values())}
+    header |= {"n_quantiles": window.n_quantiles, "names": list(window.names), "parts": parts}
+    return packed(_WINDOW, header, arrays)
 
 
-def restored_from(checked: Checked, scaler: Scaler | None, tilt: Tilted | None = None) -> Projections:
-    """The projections of a file, drawn again from its recipe, or an error that says why they cannot be."""
-    if checked.within("recipe").count("n_features") > _MOST_FEATURES:
-        raise SotddError("they have more features than can be drawn")
-    try:
-        return restored(checked.settings("recipe"), scaler, checked.text("fingerprint"), tilt)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError) as error:
-        if isinstance(error, SotddError):
-            raise
-        raise SotddError("its recipe is not one that this sotdd writes") from error
+def window_from_bytes(content: bytes, path: str | PathLike[str], projections: Projections | None) -> SketchWindow:
+    """What `window_to_bytes` made; messages call it by its path."""
+    checked = unpacked(_WINDOW, content, path)
+    drawn = read_projections(checked, projections)
+    window = SketchWindow(drawn, n_quantiles=checked.count("n_quantiles", most=MOST_QUANTILES))
+    names, parts = checked.texts("names"), checked.within("parts")
+    if len(set(names)) < len(names):
+        raise checked.refused("two of its parts have one name")
+    window.parts = {name: _read_builder(parts.within(str(at)), drawn, f"{at} ") for at, name in enumerate(names)}
+    return window
 
 
-def _drawn_again(checked: Checked, scaler: Scaler | None, tilt: Tilted | None) -> Projections | None:
-    try:
-        return restored_from(checked, scaler, tilt)
-    except SotddError:  # sketches can be compared without them; calls that need them say that they are missing
-        return None
+def _pack_builder(builder: SketchBuilder, arrays: Arrays, before: str) -> Header:
+    """Put a builder into a file; the names of its arrays begin with ``before``."""
+    builder.refuse_half_counted()
+    first, counted = builder.first_pass, {} if builder.shares_histograms else builder.histograms
+    return {
+        "n_quantiles": builder.n_quantiles,
+        "seen": _pack_statistics(builder.statistics, arrays, f"{before}seen"),
+        "given": None if first is None else _pack_statistics(first, arrays, f"{before}given"),
+        "dealt": _pack_groups(builder.groups, list(builder.statistics.counts), arrays, f"{before}dealt"),
+        "counted": _pack_histograms(counted, arrays, f"{before}counted"),
+    }
 
 
-def _in_16_bits(rows: NDArray[np.float32], name: str = "quantiles") -> Arrays:
-    """Rows (B, n) in steps between the lowest and the highest value of each."""
-    wide = rows.astype(np.float64)
-    low = wide.min(axis=1)
-    step = (wide.max(axis=1) - low) / _LEVELS
-    numbers = np.rint((wide - low[:, None]) / np.where(step > 0, step, 1.0)[:, None])
-    return {name: numbers.astype(np.uint16), f"{_before(name)}low": low, f"{_before(name)}step": step}
+def _read_builder(checked: Checked, drawn: Projections, before: str) -> SketchBuilder:
+    """What `_pack_builder` wrote, or an error where it cannot be."""
+    first = None
+    if checked.has("given"):
+        first = _read_statistics(checked.within("given"), f"{before}given", drawn)
+    builder = SketchBuilder(drawn, first, n_quantiles=checked.count("n_quantiles", most=MOST_QUANTILES))
+    builder.statistics = _read_statistics(checked.within("seen"), f"{before}seen", drawn)
+    counted = checked.histograms("counted", f"{before}counted", drawn.n_projections)
+    builder.histograms = builder.statistics.histograms if builder.shares_histograms else counted
+    if not builder.is_consistent():
+        raise checked.refused("what it has counted is not what it has seen")
+    _read_groups(checked, builder, f"{before}dealt")
+    return builder
 
 
-def _before(name: str) -> str:
-    """What the names of an array's steps begin with; those of the quantiles came first, and have bare names."""
-    return "" if name == "quantiles" else f"{name} "
+def _pack_statistics(statistics: ClassStatistics, arrays: Arrays, name: str) -> Header:
+    classes, powers = list(statistics.counts), statistics.powers
+    stacked = {"sums": statistics.sums, "powers": powers.powers, "totals": powers.totals}  # one array of each class
+    arrays |= {f"{name} {key}": np.stack([kept[label] for label in classes]) for key, kept in stacked.items() if kept}
+    if powers.powers:
+        arrays |= {f"{name} even": powers.even, f"{name} lengths": powers.lengths}
+    return {
+        "classes": pack_labels(classes),
+        "counts": list(statistics.counts.values()),
+        "by_position": statistics.by_position,
+        "histograms": _pack_histograms(statistics.histograms, arrays, name),
+    }
 
 
-def _checksum(header: Mapping[str, Any], arrays: Arrays) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-        digest.update(array.data)
-    return digest.hexdigest()
+def _read_statistics(checked: Checked, name: str, projections: Projections) -> ClassStatistics:
+    classes, count = checked.labels(), projections.n_projections
+    statistics = ClassStatistics(projections)
+    statistics.by_position = checked.get("by_position", bool)
+    statistics.counts = dict(zip(classes, checked.class_counts(len(classes)), strict=True))
+    if checked.holds(f"{name} sums"):
+        statistics.sums = _read_by_class(checked, f"{name} sums", classes, (count,))
+    statistics.histograms.update(checked.histograms("histograms", name, count))
+    _read_powers(checked, name, statistics)
+    if not statistics.is_consistent():
+        raise checked.refused(f"the classes of its {name!r} do not fit what is kept of them")
+    return statistics
 
 
-def _kind_of(content: bytes) -> object:
-    """The kind of content that a file says it has; None where it says nothing."""
-    try:
-        return json.loads(_metadata(content)[_METADATA_KEY]).get("kind")
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        return None
+def _read_by_class(
+    checked: Checked, name: str, classes: tuple[Hashable, ...], shape: tuple[int, ...]
+) -> dict[Hashable, NDArray[np.float64]]:
+    """An array of this shape for each class."""
+    return dict(zip(classes, checked.array(name, (np.float64,), (len(classes), *shape)).copy(), strict=True))
 
 
-def _metadata(content: bytes) -> dict[str, str]:
-    """The metadata of a safetensors header, whose length is its first eight bytes."""
-    length = int.from_bytes(content[:8], "little")
-    metadata: dict[str, str] = json.loads(content[8 : 8 + length])["__metadata__"]
-    return metadata
+def _read_powers(checked: Checked, name: str, statistics: ClassStatistics) -> None:
+    """What controls are made of; a file may not have it."""
+    powers, classes = statistics.powers, tuple(statistics.counts)
+    if not classes:  # nothing is counted yet, and nothing is lost
+        return
+    powers.expect(classes)
+    if not (powers.kept and checked.holds(f"{name} powers")):
+        powers.drop()
+        return
+    count, n_features = statistics.projections.n_projections, statistics.projections.n_features
+    powers.powers = _read_by_class(checked, f"{name} powers", classes, (count, powers.plan.degree + 1))
+    powers.even = checked.not_negative(f"{name} even", np.float64, (count, 3)).copy()
+    powers.lengths = checked.not_negative(f"{name} lengths", np.float64, (3,)).copy()
+    if powers.plan.dimensions is not None:
+        powers.totals = _read_by_class(checked, f"{name} totals", classes, (n_features,))
+
+
+def _pack_groups(groups: GroupCounts, classes: list[Hashable], arrays: Arrays, name: str) -> list[list[object]]:
+    """Put in the groups of each class one after another, under numbers, and their sums (C, G, B)."""
+    if not groups.kept or not groups.histograms:
+        return []
+    flat: dict[Hashable, Histograms] = dict(enumerate(one for label in classes for one in groups.histograms[label]))
+    arrays[f"{name} sums"] = np.stack([groups.sums[label] for label in classes])
+    return _pack_histograms(flat, arrays, name)
+
+
+def _read_groups(checked: Checked, builder: SketchBuilder, name: str) -> None:
+    """The groups of each class, where a file has them, in the order of the classes seen."""
+    groups, classes = builder.groups, tuple(builder.statistics.counts)
+    if not classes:
+        return
+    if not checked.holds(f"{name} sums") or not groups.kept:
+        groups.drop()
+        return
+    flat = list(checked.histograms("dealt", name, groups.n_rows, GROUP_BINS).values())
+    groups.histograms = {label: flat[at * GROUPS : (at + 1) * GROUPS] for at, label in enumerate(classes)}
+    groups.sums = _read_by_class(checked, f"{name} sums", classes, (GROUPS, groups.n_rows))
+    groups.n_dealt = builder.n_points
+    if len(flat) != len(classes) * GROUPS or not groups.is_consistent(builder.statistics.counts):
+        raise checked.refused("its groups do not have the points that it has seen")
+
+
+def _pack_histograms(histograms: Mapping[Hashable, Histograms], arrays: Arrays, name: str) -> list[list[object]]:
+    """Put in counts (G, L, H) and ranges (G, L); returns the groups, each with its number of points."""
+    if histograms:
+        arrays[f"{name} counts"] = np.stack([group.counts for group in histograms.values()])  # in the widest type
+        arrays[f"{name} low"] = np.stack([group.low for group in histograms.values()])
+        arrays[f"{name} high"] = np.stack([group.high for group in histograms.values()])
+    sizes = [group.n_points for group in histograms.values()]
+    return [[label, size] for label, size in zip(pack_labels(list(histograms)), sizes, strict=True)]

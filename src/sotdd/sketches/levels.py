@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count
-from sotdd.basics.errors import SotddError
 
 Spacing: TypeAlias = Literal["tails", "even"]
-SPACINGS = get_args(Spacing)
 
 # How many numbers a sketch keeps of each projection, unless it is asked for more.
 QUANTILES = 384
@@ -36,8 +34,8 @@ class Levels:
     count
         How many parts there are.
     spacing
-        "tails" for parts that are finer towards both ends, where quantile functions rise steeply; "even" for parts of
-        equal probability, as files of older versions have them.
+        "tails" for parts that are finer towards both ends, where quantile functions rise steeply, as in all sketches;
+        "even" for parts of equal probability, as in label terms.
 
     Examples
     --------
@@ -75,12 +73,9 @@ class Levels:
         return out
 
 
-def checked_levels(n_quantiles: object, spacing: Spacing = "tails") -> Levels:
+def checked_levels(n_quantiles: object) -> Levels:
     """The levels of so many quantiles, or refuse."""
-    count = check_count(n_quantiles, "n_quantiles")
-    if count > MOST_QUANTILES:
-        raise SotddError(f"n_quantiles is {count:,}: expected at most {MOST_QUANTILES:,}.")
-    return Levels(count, spacing)
+    return Levels(check_count(n_quantiles, "n_quantiles", MOST_QUANTILES))
 
 
 def places_of_points(count: int) -> NDArray[np.float64]:

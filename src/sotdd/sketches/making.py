@@ -1,35 +1,43 @@
-"""Sketches of data: a dataset is projected and sorted once, for every later comparison."""
+"""Sketches of data: a dataset is projected and sorted once, for every later comparison.
+
+Streams are counted instead: in one pass where the classes fit, and in two otherwise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import beyond_memory
-from sotdd.basics.progress import Progress, reporting
+from sotdd.basics.memory import within_memory
+from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position, taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.results.estimators import Estimator
-from sotdd.sketches.comparing import refuse_other_projections
+from sotdd.sketches.builder import SketchBuilder, check_name
 from sotdd.sketches.controls import Carrying
 from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
-from sotdd.sketches.memory import memory_for
-from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.streaming import sketch_batches
+from sotdd.sketches.sketch import Sketch, check_projections, refuse_other_projections
+from sotdd.sketches.statistics import ClassesDoNotFit, ClassStatistics, opened_batch
 from sotdd.sketches.uncertainty import Halving
 
 # What can be compared: data, or a sketch of data.
 Comparable: TypeAlias = "Dataset | Sketch"
+
+# A batch is a small dataset: (features, labels), or features alone.
+Batches: TypeAlias = "Iterable[Dataset] | Callable[[], Iterable[Dataset]]"
+
+# Batches as labelled data, their columns in the order of the projections; None for one without points.
+OpenedBatches: TypeAlias = Iterable[LabelledData | None]
 
 # The suffix of sketch files.
 SUFFIX = ".sotdd"
@@ -39,7 +47,10 @@ _MOST_SORTED = 1_000_000
 # They are read in batches of this many values.
 _BATCH_VALUES = 1 << 22
 
+_log = logging.getLogger("sotdd")
 
+
+@within_memory("use fewer n_quantiles, projections or points")
 def sketch(
     data: Dataset,
     projections: Projections,
@@ -77,13 +88,11 @@ def sketch(
     >>> sotdd.sketch((x, y), projections, n_quantiles=256, name="all")
     Sketch('all': 5,000 points, 4 classes, 128 projections × 256 quantiles)
     """
-    if not isinstance(projections, Projections):
-        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
+    check_projections(projections)
     levels = None if n_quantiles is None else checked_levels(n_quantiles)
     return sketch_opened(open_dataset(data, name=name), projections, levels, device, precision, progress)
 
 
-@memory_for("a sketch and the points it is made of", "use fewer n_quantiles, projections or points")
 def sketch_opened(
     opened: LabelledData,
     projections: Projections,
@@ -112,7 +121,7 @@ def _sketch_sorted(
 
     exact = levels is None or data.n_points <= levels.count
     kept = Levels(data.n_points, "even") if levels is None or exact else levels
-    quantiles = _empty_rows(projections.n_projections, kept.count)
+    quantiles = np.empty((projections.n_projections, kept.count), np.float32)
     terms = np.empty((projections.n_projections, len(data.classes)), np.float32)
     lost, weights = np.zeros((projections.n_projections, 3)), np.ones(projections.n_projections)
     engine = engine_for(device, [data], projections.n_projections, precision)
@@ -142,7 +151,6 @@ def _sketch_sorted(
         lost,
         (taken_by_position(data.name, projections.columns is not None),) if by_position else (),
         halves,
-        "tails" if levels is None else levels.spacing,
         None if (weights == 1).all() else weights,
         projections.tilt,
         controls,
@@ -154,6 +162,103 @@ def _row_batches(data: LabelledData) -> Iterator[LabelledData]:
     for start in range(0, data.n_points, size):
         rows = slice(start, start + size)
         yield replace(data, features=data.features[rows], codes=data.codes[rows])
+
+
+@within_memory("pass smaller batches, or fewer projections or n_quantiles")
+def sketch_stream(
+    batches: Batches,
+    projections: Projections,
+    *,
+    n_quantiles: int = QUANTILES,
+    name: str = "stream",
+    progress: Progress = None,
+) -> Sketch:
+    """Sketch data that come in batches, in memory that does not grow with their number.
+
+    One pass is made where the classes fit (4 kB per class and projection, 256 MB together);
+    otherwise two, which needs batches that can be iterated over twice. The log says which it was.
+
+    Parameters
+    ----------
+    batches
+        (features, labels) or features alone, one after another: a list, an object that can be iterated
+        over again, or a function that returns an iterator. A generator can be read once only, so its
+        classes must fit one pass.
+    projections, n_quantiles, name
+        As in `sotdd.sketch`.
+    progress
+        True for a bar, or a function of (points done, points in all). The second equals the first,
+        since the size of a stream is not known.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> batches = [(rng.normal(size=(1000, 3)), rng.integers(2, size=1000)) for _ in range(5)]
+    >>> projections = sotdd.Projections.fit([batches[0]], n_projections=64)
+    >>> sotdd.sketch_stream(batches, projections)
+    Sketch('stream': 5,000 points, 2 classes, 64 projections × 384 quantiles)
+    """
+    return sketch_batches(
+        lambda: (opened_batch(batch, None, projections) for batch in _iterate(batches)),
+        projections,
+        once=isinstance(batches, Iterator),
+        levels=checked_levels(n_quantiles),
+        name=name,
+        progress=progress,
+    )
+
+
+def sketch_batches(
+    begin: Callable[[], OpenedBatches],
+    projections: Projections,
+    *,
+    once: bool = False,
+    levels: Levels,
+    name: str,
+    progress: Progress,
+) -> Sketch:
+    """Sketch batches that are opened already; ``begin`` starts over with the first, unless they come ``once``."""
+    with reporting(progress, f"Sketching {name}") as report:
+        builder = SketchBuilder(projections)
+        check_name(name)
+        try:
+            _add_all(builder, begin(), report)
+        except ClassesDoNotFit as error:
+            if once:
+                raise SotddError(
+                    f"{error} Or pass batches that can be gone over twice: a list, or a function that returns an "
+                    "iterator."
+                ) from error
+            _log.info("sketching %s in two passes: its classes do not fit one", name)
+            statistics = ClassStatistics(projections)
+            _add_all(statistics, begin(), report)
+            builder = SketchBuilder(projections, statistics)
+            _add_all(builder, begin(), report)
+        else:
+            _log.info("sketched %s in one pass: %d classes", name, len(builder.statistics.counts))
+        builder.levels = levels
+        return builder.finish(name)
+
+
+def _iterate(batches: Batches) -> Iterator[Dataset]:
+    """Batches from the first."""
+    found = batches() if callable(batches) else batches
+    try:
+        if isinstance(found, (str, bytes)) or hasattr(found, "__dask_graph__"):
+            raise TypeError
+        return iter(found)
+    except TypeError:
+        raise SotddError(
+            f"batches is {described(found)}: expected a list or an iterator of (features, labels)."
+        ) from None
+
+
+def _add_all(collector: SketchBuilder | ClassStatistics, batches: OpenedBatches, report: Report) -> None:
+    for batch in batches:
+        if batch is not None:
+            collector.add_opened(batch)
+        report(collector.n_points, collector.n_points)
 
 
 def through_sketches(
@@ -196,11 +301,3 @@ def projections_of(made: Sketch) -> Projections:
             "own arrays, or other versions of libraries): sketch the data through the original projections first."
         )
     return made.projections
-
-
-def _empty_rows(n_projections: int, n_values: int) -> NDArray[np.float32]:
-    try:
-        return np.empty((n_projections, n_values), np.float32)
-    except (MemoryError, ValueError) as error:
-        what = f"a sketch of {n_projections:,} × {n_values:,} values"
-        raise beyond_memory(what, error, f"pass n_quantiles, such as {QUANTILES}") from error

@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_flag, check_seed
-from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted, json_label, quoted
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, check_seed, described
+from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.files import write_whole
+from sotdd.basics.text import counted, json_label, quoted, shown
 from sotdd.projections.directions import Tilted
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance
-from sotdd.results.estimators import Estimator
-from sotdd.sketches.controls import Carried
-from sotdd.sketches.levels import QUANTILES, Levels, Spacing, checked_levels, places_of_points
-from sotdd.sketches.memory import memory_for
-from sotdd.sketches.uncertainty import Halves, Lost, lost_by_means, nothing_lost
+from sotdd.results.estimators import Estimator, estimated_distance
+from sotdd.sketches.controls import Carried, Controlling
+from sotdd.sketches.levels import QUANTILES, Levels, checked_levels, places_of_points
+from sotdd.sketches.uncertainty import (
+    Halves,
+    Lost,
+    error_bound,
+    error_remark,
+    floor_of_sketches,
+    lost_by_means,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +59,7 @@ class Sketch:
         with laws of the user's own, or with libraries that draw other numbers than those installed here.
     lost
         (L, 3) what was lost of each projection, see `sotdd.sketches.uncertainty`; from it distances know how
-        far off they may be. None in files of older versions.
+        far off they may be. None in private sketches.
     remarks
         What a reader should know, such as that columns were matched by position.
     weights
@@ -60,13 +67,10 @@ class Sketch:
     tilt
         The law of directions where it was learnt from data, which the recipe cannot describe; None for others.
     controls
-        What distances are controlled by; None where nothing can be, and in files of older versions.
+        What distances are controlled by; None where nothing can be.
     halves
         (2, S) how far apart random halves of the data are, for p = 1 and p = 2: distances then know what their
-        sizes alone give (`Distance.sampling`). None for streams, single points and files of older versions.
-    spacing
-        "tails" where parts are finer towards both ends, and quantile functions are put together again between the
-        means; "even" for parts of equal probability, as files of older versions have them.
+        sizes alone give (`Distance.sampling`). None for the second of two passes, single points and private sketches.
 
     Examples
     --------
@@ -94,7 +98,6 @@ class Sketch:
     lost: Lost | None = None
     remarks: tuple[str, ...] = ()
     halves: Halves | None = None
-    spacing: Spacing = "tails"
     weights: NDArray[np.float64] | None = None
     tilt: Tilted | None = None
     controls: Carried | None = None
@@ -102,7 +105,7 @@ class Sketch:
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
         if self.exact and self.lost is None:
-            object.__setattr__(self, "lost", nothing_lost(len(self.quantiles)))
+            object.__setattr__(self, "lost", np.zeros((len(self.quantiles), 3)))
         for array in (self.quantiles, self.counts, self.class_terms, self.lost, self.halves, self.weights):
             if array is not None:
                 array.flags.writeable = False
@@ -125,17 +128,12 @@ class Sketch:
     @property
     def levels(self) -> Levels:
         """Where quantile functions are cut into parts."""
-        return Levels(self.n_quantiles, self.spacing)
+        return Levels(self.n_quantiles)
 
     @property
     def columns(self) -> tuple[str, ...] | None:
         """The names of the features, where they have names."""
         return tuple(self.recipe["columns"]) if "columns" in self.recipe else None
-
-    @property
-    def class_sums(self) -> NDArray[np.float64]:
-        """(L, C): sums of the label polynomial over each class, which add up over parts of a dataset."""
-        return self.class_terms.astype(np.float64) * self.counts
 
     @property
     def importance(self) -> NDArray[np.float64]:
@@ -150,7 +148,6 @@ class Sketch:
             f"{counted(len(self.classes), 'class', 'classes')}, {counted(self.n_projections, 'projection')} × {kept})"
         )
 
-    @memory_for("the comparison of two sketches", "make sketches with fewer projections or quantiles")
     def distance(self, other: Sketch, p: float = 2, *, estimator: Estimator = "auto") -> Distance:
         """How far apart two datasets are, from their sketches alone.
 
@@ -169,20 +166,7 @@ class Sketch:
             As in `sotdd.distance`: "auto" and "controlled" use what both sketches carry; through fixed projections
             "plain" is a metric.
         """
-        from sotdd.sketches.comparing import distance_between
-
         return distance_between(self, other, p, estimator)
-
-    @memory_for("a reduced sketch", "choose fewer quantiles")
-    def reduced(self, n_quantiles: int) -> Sketch:
-        """The same sketch with fewer quantiles: any number where all values are kept, else a divisor of theirs."""
-        parts = check_count(n_quantiles, "n_quantiles")
-        if parts == self.n_quantiles:
-            return self
-        if not self.exact and self.n_quantiles % parts:
-            there = f"{self.n_quantiles:,}"
-            raise SotddError(f"{there} quantiles cannot be reduced to {parts:,}: expected a divisor of {there}.")
-        return self.cut(Levels(parts, self.spacing))
 
     def cut(self, levels: Levels) -> Sketch:
         """The same sketch at other levels, which must be among its own unless all values are kept."""
@@ -196,9 +180,8 @@ class Sketch:
             if not self.exact:  # what was there was a function, of which only the means are compared here
                 now = now + lost_by_means(self.quantiles, places, self.quantiles, self.levels)
             lost = np.column_stack([lost[:, :2] + now, lost[:, 2]])
-        return replace(self, quantiles=means, exact=False, lost=lost, spacing=levels.spacing)
+        return replace(self, quantiles=means, exact=False, lost=lost)
 
-    @memory_for("the vector of a sketch", "pass fewer n_quantiles, or a smaller dim")
     def vector(self, dim: int | None = None, *, n_quantiles: int = QUANTILES, seed: int = 0) -> NDArray[np.float32]:
         """The vector (L · n_quantiles,) whose Euclidean distance from another's is about s-OTDD with p = 2.
 
@@ -228,7 +211,7 @@ class Sketch:
         >>> 0.999 < gap / a.distance(b, estimator="plain").value <= 1
         True
         """
-        return self.vector_at(checked_levels(n_quantiles, self.spacing), dim, seed)
+        return self.vector_at(checked_levels(n_quantiles), dim, seed)
 
     def vector_at(self, levels: Levels, dim: int | None, seed: int = 0) -> NDArray[np.float32]:
         """The vector of means over the parts of these levels, or a random projection of it."""
@@ -249,14 +232,14 @@ class Sketch:
         return np.bincount(target, weights=signed, minlength=n_sums).astype(np.float32)
 
     def save(self, path: str | PathLike[str], *, half: bool = False) -> None:
-        """Write one portable file, whole or not at all; see `sotdd.sketches.file` for its format.
+        """Write one portable file, whole or not at all; see `sotdd.sketches.codec` for its format.
 
         With ``half`` every value is rounded to one of 65,536 steps between the smallest and the
         largest of its projection, and the file is half as large.
         """
-        from sotdd.sketches.file import write
+        from sotdd.sketches.file import to_bytes
 
-        write(self, path, check_flag(half, "half"))
+        write_whole(path, to_bytes(self, check_flag(half, "half")))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:
@@ -274,8 +257,111 @@ class Sketch:
             "counts": self.counts.tolist(),
             "n_projections": self.n_projections,
             "n_quantiles": self.n_quantiles,
-            "spacing": self.spacing,
             "exact": self.exact,
             "fingerprint": self.fingerprint,
             "recipe": dict(self.recipe),
         }
+
+
+def distance_between(a: Sketch, b: Sketch, p: float, estimator: Estimator = "auto") -> Distance:
+    """The distance of two sketches, with its error bound and its noise floor where they are known."""
+    order = check_order(p)
+    plain = check_choice(estimator, "estimator", get_args(Estimator)) == "plain"
+    if not isinstance(b, Sketch):
+        raise SotddError(f"other is {described(b)}: expected a Sketch; sotdd.distance compares one with data.")
+    refuse_other_projections(a, b)
+    alike_a, alike_b = _cut_alike(a, b)
+    per_projection, within = _costs(alike_a, alike_b, order)
+    if not np.isfinite(per_projection).all():
+        raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
+    scale_remarks = () if a.scaler is None else a.scaler.remarks
+    controlling = None if plain else Controlling.of(a.controls, b.controls, a.importance, order)
+    result = estimated_distance(
+        a,
+        b,
+        per_projection,
+        order,
+        fingerprint=a.fingerprint,
+        scaler=a.scaler,
+        columns=a.columns,
+        remarks=tuple(dict.fromkeys([*scale_remarks, *a.remarks, *b.remarks])),
+        weights=a.weights,
+        controls=None if controlling is None else controlling.columns,
+        estimator="plain" if controlling is None else controlling.estimator,
+        fitted=controlling is not None and controlling.fitted,
+    )
+    sized_halves = [(one.n_points, one.halves) for one in (a, b)]
+    floor = floor_of_sketches(sized_halves, order, result.n_points, result.value)
+    result = replace(result, noise=floor, sampling=floor)
+    bound = error_bound(alike_a.lost, alike_b.lost, result.value, within, order, a.importance)
+    if bound is None:
+        return result
+    return replace(result, sketch_error=bound[0], remarks=(*result.remarks, *error_remark(*bound, result.value)))
+
+
+def check_projections(projections: object) -> Projections:
+    """Return projections, or refuse anything else."""
+    if not isinstance(projections, Projections):
+        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
+    return projections
+
+
+def refuse_other_projections(a: Sketch, b: Sketch) -> None:
+    """Refuse two sketches that were made through different projections, and say how these differ."""
+    refuse_other_recipes(a.recipe, a.fingerprint, b.recipe, b.fingerprint, f"sketches {a.name!r} and {b.name!r}")
+
+
+def refuse_other_recipes(
+    recipe_a: Mapping[str, Any], fingerprint_a: str, recipe_b: Mapping[str, Any], fingerprint_b: str, what: str
+) -> None:
+    """Refuse recipes whose fingerprints differ, and name the settings that do."""
+    if fingerprint_a == fingerprint_b:
+        return
+    reason = (
+        "; ".join(_differences(recipe_a, recipe_b)[:3])
+        or "the settings are the same, but other versions of libraries drew other numbers from them"
+    )
+    raise SotddError(f"{what} are through different projections: {reason}. Use the same for both.")
+
+
+def _differences(a: Mapping[str, Any], b: Mapping[str, Any], inside: str = "") -> list[str]:
+    """Settings that differ, by name, with both values."""
+    found = []
+    for name in [*a, *(name for name in b if name not in a)]:
+        left, right = a.get(name), b.get(name)
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            found += _differences(left, right, f"{name} ")
+        elif left != right:
+            found.append(f"{inside}{name} is {shown(repr(left), 60)} and {shown(repr(right), 60)}")
+    return found
+
+
+def _costs(a: Sketch, b: Sketch, p: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """W_p^p (L,) of two sketches that keep all values, or are cut alike; and what of it is within parts, for p = 2."""
+    from sotdd.kernels.quantiles import compare_functions
+    from sotdd.kernels.rows import Overlaps, transport_rows
+
+    costs, within = np.empty(a.n_projections), np.zeros(a.n_projections)
+    if a.exact and b.exact:
+        n, m = a.n_quantiles, b.n_quantiles
+        return transport_rows(a.quantiles, b.quantiles, p, None if n == m else Overlaps.of(n, m)), within
+    compare_functions(a.quantiles, b.quantiles, a.levels.edges, a.levels.smooth, p, costs, within)
+    return costs, within
+
+
+def _cut_alike(a: Sketch, b: Sketch) -> tuple[Sketch, Sketch]:
+    """Both sketches with all values, or both cut into the same parts.
+
+    A function put together from means, compared with all values of the other, would count the chance in these as
+    distance.
+    """
+    kept = [sketch.levels for sketch in (a, b) if not sketch.exact]
+    if not kept:
+        return a, b
+    levels = min(kept, key=lambda each: each.count)
+    if any(each.count % levels.count for each in kept):
+        raise SotddError(
+            f"{a.name!r} has {a.n_quantiles:,} quantiles and {b.name!r} has {b.n_quantiles:,}: sketch both with "
+            "the same number, or with one that divides the other."
+        )
+    return a.cut(levels), b.cut(levels)

@@ -47,11 +47,6 @@ _HALVINGS = 12
 _TOLERATED = 0.05
 
 
-def nothing_lost(n_projections: int) -> Lost:
-    """What a sketch that keeps every value has lost."""
-    return np.zeros((n_projections, 3))
-
-
 def lost_by_means(
     rows: NDArray[np.float32], places: NDArray[np.float64], means: NDArray[np.float32], levels: Levels
 ) -> NDArray[np.float64]:

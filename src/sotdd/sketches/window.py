@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.text import counted, quoted
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
 from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
-from sotdd.sketches.memory import memory_for
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.statistics import opened_batch, refuse_beyond_memory
 
@@ -77,7 +77,6 @@ class SketchWindow:
         points, projections = counted(self.n_points, "point"), counted(self.projections.n_projections, "projection")
         return f"SketchWindow({parts}; {points}, {projections})"
 
-    @memory_for("a part and what is counted of it", "add fewer rows at a time, or use fewer projections")
     def add(self, part: str, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add rows to a part, which is begun where there is none of this name; features alone are one class."""
         check_name(part)
@@ -102,7 +101,6 @@ class SketchWindow:
         del self.parts[part]
         return self
 
-    @memory_for("a sketch of all parts", "keep fewer parts, or use fewer projections")
     def finish(self, name: str = "window") -> Sketch:
         """The sketch of all parts together."""
         whole = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
@@ -112,13 +110,13 @@ class SketchWindow:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one file, whole or not at all; it holds counts and sums, not data points."""
-        from sotdd.sketches.builder_file import write_window
+        from sotdd.sketches.file import window_to_bytes
 
-        write_window(self, path)
+        write_whole(path, window_to_bytes(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> SketchWindow:
         """Read a file that `save` wrote; pass projections only if they use laws of your own."""
-        from sotdd.sketches.builder_file import read_window
+        from sotdd.sketches.file import window_from_bytes
 
-        return read_window(path, projections)
+        return window_from_bytes(read_whole(path, "a file of a window"), path, projections)

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import shown
-from sotdd.sketches.comparing import refuse_other_projections
 from sotdd.sketches.file import from_bytes, to_bytes
 from sotdd.sketches.levels import QUANTILES, Levels
-from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.sketch import Sketch, refuse_other_projections
 from sotdd.sketches.uncertainty import floor_of_sketches
 
 Vector = NDArray[np.float32]
@@ -75,7 +74,7 @@ class CatalogRecipe:
             controls=None,
         )
         whole = first.n_projections * quantiles
-        levels = Levels(quantiles, first.spacing)
+        levels = Levels(quantiles)
         return cls(emptied, quantiles, first.vector_at(levels, SUMS if whole > SUMS else None))
 
     @staticmethod
@@ -92,7 +91,7 @@ class CatalogRecipe:
     @property
     def levels(self) -> Levels:
         """Where the quantile functions of its sketches are cut, or may be cut further."""
-        return Levels(self.n_quantiles, self.sketch.spacing)
+        return Levels(self.n_quantiles)
 
     @property
     def width(self) -> int:
@@ -105,7 +104,7 @@ class CatalogRecipe:
             refuse_other_projections(self.sketch, sketch)
         except SotddError as error:
             raise SotddError(f"{error} Catalog.sketch and sotdd sketch --like make one that fits.") from None
-        if not sketch.exact and (sketch.spacing != self.sketch.spacing or sketch.n_quantiles % self.n_quantiles):
+        if not sketch.exact and sketch.n_quantiles % self.n_quantiles:
             raise SotddError(
                 f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog "
                 f"{shown(self.sketch.name)} keeps {self.n_quantiles:,}: sketch with that many, or with a multiple of "

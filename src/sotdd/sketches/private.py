@@ -1,0 +1,414 @@
+"""Sketches that may be shown to others: counts with noise, at a stated ε and δ.
+
+**What is promised.** Two datasets are neighbours where one has a row more than the other. What a builder releases is
+(ε, δ)-differentially private: of neighbours, no set of results is more than exp(ε) times as likely with one as with the
+other, but for δ.
+
+**Every bound holds for any row whatever**: rows are bounded here, not trusted. A scaled point longer than ``max_norm``
+is brought back to that length. Projected values beyond ±``reach`` count in the outermost bins. The label polynomials of
+a row, each divided by its root mean square over a normal law, are brought back together to a known length, block by
+block, and rounded to whole steps towards zero.
+
+`sotdd.sketches.noise` says how much noise is added to what.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sotdd.basics.checks import check_count, check_positive, described
+from sotdd.basics.errors import SotddError
+from sotdd.basics.text import counted
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.projections.draws import BLOCK
+from sotdd.projections.moments import CUT, Polynomials
+from sotdd.projections.recipe import Projections
+from sotdd.sketches.builder import check_name
+from sotdd.sketches.controls import weights_of
+from sotdd.sketches.counting import Portion, for_each_portion
+from sotdd.sketches.levels import QUANTILES, checked_levels
+from sotdd.sketches.noise import Noise, Reach, load_opendp, masses_of, moved_by_noise, quantiles_of_masses
+from sotdd.sketches.sketch import Sketch, check_projections
+from sotdd.sketches.statistics import opened_batch
+
+Doubles = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+# Bins of each class and projection, from -reach to reach, which are put together before they are released.
+FINE = 1024
+# How much memory their counts may take.
+_MOST_BYTES = 512 << 20
+# Sums of label polynomials are counted in steps of this share of their spread.
+STEP = 2.0**-16
+# Lengths are held to this much less than the bound, so that rounding of float64 never carries them beyond it.
+_WITHIN = 1 - 2.0**-40
+# How long the label polynomials of a row may be together, in units of their length over a normal law.
+_LABELS, _LONGEST_LABELS = 6.0, 1e4
+_BINS, _MOST_BINS, _MOST_CLASSES = 32, 1 << 14, 100_000
+# Rows whose mean is nearer to the centre of the scaler than this share of their spread are the ones it was fitted on.
+_CENTRED = 1e-6
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class PrivateBuilder:
+    """Counts rows, and releases a sketch of them with noise: (ε, δ)-differential privacy of each row.
+
+    Rows are bounded as they are added. Exact counts stay inside until `release`, which forgets them: keep a builder
+    where its rows are. The sketch compares, saves and loads like any other. Datasets are neighbours where one has a row
+    more; docs/privacy.md says what is not protected. Needs ``pip install 'sotdd[private]'``.
+
+    Parameters
+    ----------
+    projections
+        What the data are projected by. Their scale and their tilt must come from public data, never from the rows that
+        are to be protected: nothing here can hide what they say.
+    classes
+        All labels that there can be, known in public: which of them occur is protected.
+    max_norm
+        Scaled points that are longer are brought back to this length. By default 3 + 2 √d.
+    reach
+        Projected values beyond ±reach count as at the end. By default 5, which is five spreads of scaled data.
+    max_label
+        What a row adds to the sums of label polynomials is brought back to this many times their length over a normal
+        law. By default 6; a larger one for data with heavy tails, at more noise.
+    n_bins
+        How many bins of each projection are released. More are finer, and noisier.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> public, x, y = rng.normal(size=(500, 3)), rng.normal(1, 1, size=(20_000, 3)), rng.integers(2, size=20_000)
+    >>> projections = sotdd.Projections.fit([public], n_projections=32)
+    >>> released = sotdd.PrivateBuilder(projections, classes=[0, 1]).add(x, y).release(epsilon=1, delta=1e-6)
+    >>> released.classes, released.distance(sotdd.sketch((x, y), projections)).value < 0.2
+    ((0, 1), True)
+    """
+
+    def __init__(
+        self,
+        projections: Projections,
+        *,
+        classes: Sequence[Hashable],
+        max_norm: float | None = None,
+        reach: float | None = None,
+        max_label: float | None = None,
+        n_bins: int = _BINS,
+    ) -> None:
+        if not isinstance(check_projections(projections).draw(0, BLOCK).terms, Polynomials):
+            raise SotddError(
+                "only sums of moments can be noised for privacy: fit projections with label_law='moments'."
+            )
+        load_opendp()  # before hours of counting
+        self.projections = projections
+        self.classes: tuple[Hashable, ...] = _check_classes(classes)
+        self._n_bins = check_count(n_bins, "n_bins", _MOST_BINS)
+        self._counts: ExactCounts | None = ExactCounts(projections, self.classes, max_norm, reach, max_label)
+
+    def __repr__(self) -> str:
+        """Settings, for people; how many points there are is not said."""
+        classes = counted(len(self.classes), "class", "classes")
+        return f"PrivateBuilder({classes}, {'released' if self._counts is None else 'counting'})"
+
+    def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
+        """Add a batch; its labels must be among the classes, and features alone are one class."""
+        counts = self._exact()
+        batch = opened_batch(features, labels, self.projections)
+        if batch is None:
+            return self
+        unknown = [label for label in batch.classes if label not in self.classes]
+        if unknown:
+            raise SotddError(
+                f"class {unknown[0]!r} is not among classes=: list all that can occur, as public knowledge."
+            )
+        self._counts = None  # a batch that fails half way must not be added again: its rows would count twice
+        counts.add(batch)
+        self._counts = counts
+        return self
+
+    def merge(self, other: PrivateBuilder) -> Self:
+        """Take over the counts of another builder, of other rows; it cannot release any more."""
+        if not isinstance(other, PrivateBuilder):
+            raise SotddError(f"other is {described(other)}: expected a PrivateBuilder.")
+        mine, theirs = self._exact(), other._exact()
+        if other is self or mine.settings != theirs.settings:
+            raise SotddError("these builders have other projections, classes or bounds, or are one: use the same.")
+        other._counts = None
+        mine.merge(theirs)
+        return self
+
+    def release(self, *, epsilon: float, delta: float, name: str = "data", n_quantiles: int = QUANTILES) -> Sketch:
+        """The sketch that the noise leaves of all points added; exact counts are forgotten.
+
+        Its distances have no bound on their error, and no noise floor: a remark says what was done and about how far
+        off they are. Noise cannot be seeded.
+
+        Parameters
+        ----------
+        epsilon, delta
+            The budget. A delta of 0 asks for Laplace's noise, which is larger; otherwise it should be far below one in
+            as many points as there are.
+        name, n_quantiles
+            As in `SketchBuilder`.
+        """
+        check_name(name)
+        levels, noise, counts = checked_levels(n_quantiles), Noise(epsilon, delta), self._exact()
+        counts.refuse_own_projections()
+        self._counts = None
+        sizes, terms, variances = noisy_terms(counts, noise)
+        edges = counts.edges(terms, self._n_bins)
+        noisy, variance = noise.add("bins", counts.placed(terms, edges), counts.reaches()["bins"])
+        shares, sizes = _shares(sizes), np.maximum(sizes, 0)
+        sizes[0] += 0 if sizes.any() else 1
+        masses = masses_of(noisy, variance, float(sizes.sum()))
+        projections, weights = self.projections, weights_of(self.projections)
+        counts_by = np.ones(len(masses)) if weights is None else weights
+        by_bins = moved_by_noise(masses, variance, edges, levels, counts_by)
+        off = math.hypot(by_bins, math.sqrt(np.mean(counts_by * (variances @ shares))))
+        return Sketch(
+            name,
+            quantiles_of_masses(masses, edges, levels),
+            False,
+            self.classes,
+            sizes,
+            terms.astype(np.float32),
+            projections.recipe(),
+            projections.fingerprint,
+            projections.scaler,
+            projections,
+            remarks=(
+                f"{name!r} was noised for privacy (ε = {noise.epsilon:g}, δ = {noise.delta:g}): that moves its "
+                f"distances by up to about {off:.2g}",
+            ),
+            weights=weights,
+            tilt=projections.tilt,
+        )
+
+    def _exact(self) -> ExactCounts:
+        """The exact counts, while there are any that can be used."""
+        if self._counts is None:
+            raise SotddError("these rows are released or merged, or a batch failed half way: start a new builder.")
+        return self._counts
+
+
+def _check_classes(classes: object) -> tuple[Hashable, ...]:
+    values = classes.tolist() if isinstance(classes, np.ndarray) else classes
+    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) and 0 < len(values) <= _MOST_CLASSES:
+        with suppress(TypeError):  # what cannot be a label
+            return tuple(dict.fromkeys(values))
+    raise SotddError(f"classes is {described(classes)}: expected a list of all labels, at most {_MOST_CLASSES:,}.")
+
+
+class ExactCounts:
+    """Counts and sums of bounded rows, without noise: all are whole numbers.
+
+    Attributes
+    ----------
+    sizes
+        (C,) how many points each class has.
+    sums
+        (C, L) sums of the label polynomials over each class, in steps of `STEP` times `spreads` (L,).
+    fine
+        (C, L, F) counts of projected values.
+    """
+
+    def __init__(
+        self,
+        projections: Projections,
+        classes: Sequence[Hashable],
+        max_norm: object = None,
+        reach: object = None,
+        max_label: object = None,
+    ) -> None:
+        if projections.scaler is None and (max_norm is None or reach is None):
+            raise SotddError("these projections do not scale features: pass max_norm= and reach=, in their own units.")
+        self.projections: Projections = projections
+        self.classes: tuple[Hashable, ...] = tuple(classes)
+        self.max_norm: float = _positive(max_norm, "max_norm", 3 + 2 * math.sqrt(projections.n_features), 1e30)
+        self.reach: float = _positive(reach, "reach", CUT, 1e30)
+        self.max_label: float = _positive(max_label, "max_label", _LABELS, _LONGEST_LABELS)
+        shape = len(self.classes), projections.n_projections
+        if 8 * FINE * shape[0] * shape[1] > _MOST_BYTES:
+            raise SotddError(
+                f"counts of {counted(shape[0], 'class', 'classes')} × {counted(shape[1], 'projection')} take more than "
+                f"{_MOST_BYTES >> 20} MB: use fewer projections, which noise needs anyway."
+            )
+        self.spreads: Doubles = _spreads(projections, self.reach)
+        self.sizes: Whole = np.zeros(shape[0], np.int64)
+        self.sums: Whole = np.zeros(shape, np.int64)
+        self.fine: Whole = np.zeros((*shape, FINE), np.int64)
+        self._total, self._squares = np.zeros(projections.n_features), 0.0
+        self._weights: Doubles = np.concatenate([terms.weights for terms in _polynomials(projections)])
+        self._number = {label: number for number, label in enumerate(self.classes)}
+
+    @property
+    def settings(self) -> tuple[Hashable, ...]:
+        """What two of them must have in common to be merged."""
+        return self.projections.fingerprint, self.classes, self.max_norm, self.reach, self.max_label
+
+    def reaches(self) -> dict[str, Reach]:
+        """By how much one row more or less can change each thing that is released."""
+        count, most = self.projections.n_projections, self.max_label / STEP
+        return {
+            "sizes": Reach(1.0, 1.0),
+            "sums": Reach(most * math.sqrt(count), most * count),
+            "bins": Reach(math.sqrt(count), float(count)),
+        }
+
+    def add(self, batch: LabelledData) -> None:
+        """Count a batch whose classes are all known."""
+        for label, count in zip(batch.classes, batch.counts.tolist(), strict=True):
+            self.sizes[self._number[label]] += count
+        for_each_portion(batch, self.projections, self._count, self._hold)
+
+    def merge(self, other: ExactCounts) -> None:
+        """Add the counts of other rows."""
+        self.sizes += other.sizes
+        self.sums += other.sums
+        self.fine += other.fine
+        self._total += other._total
+        self._squares += other._squares
+
+    def refuse_own_projections(self) -> None:
+        """Refuse projections that these very rows are the centre of: scale and tilt would tell of them without noise.
+
+        No other misuse of private rows shows in the projections.
+        """
+        n_points = max(1, int(self.sizes.sum()))
+        mean, spread = np.linalg.norm(self._total) / n_points, math.sqrt(self._squares / n_points)
+        if n_points > 1 and self.projections.scaler is not None and mean < _CENTRED * spread:
+            raise SotddError(
+                "the projections were fitted on the rows that are to be protected, and would tell of them: fit them on "
+                "public data."
+            )
+
+    def edges(self, terms: Doubles, n_bins: int) -> Doubles:
+        """(L, H + 1) bins that cover all that points can be projected to, with label terms (L, C)."""
+        farthest = np.abs(self._weights) * self.reach
+        low, high = terms.min(axis=1) - farthest, terms.max(axis=1) + farthest
+        edges: Doubles = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, n_bins + 1)
+        return edges
+
+    def placed(self, terms: Doubles, edges: Doubles) -> Whole:
+        """Counts (L, H) of all points in bins with edges (L, H + 1), where classes have these label terms (L, C).
+
+        Every point counts once under each projection, where the middle of its fine bin lies, and points beyond the
+        edges in the outermost bins.
+        """
+        n_bins = edges.shape[1] - 1
+        out = np.zeros((len(edges), n_bins), np.int64)
+        middles = ((np.arange(FINE) + 0.5) / FINE * 2 - 1) * self.reach
+        for line, (weight, low, high) in enumerate(zip(self._weights, edges[:, 0], edges[:, -1], strict=True)):
+            width = max(high - low, 1e-300)
+            for number in range(len(self.classes)):
+                at = np.floor((weight * middles + terms[line, number] - low) / width * n_bins)
+                bins = np.clip(at, 0, n_bins - 1).astype(np.int64)
+                np.add.at(out[line], bins, self.fine[number, line])
+        return out
+
+    def _hold(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Points (m, d), none of them longer than the bound."""
+        finite = np.clip(np.nan_to_num(points.astype(np.float64)), -_LARGEST, _LARGEST)
+        lengths = np.linalg.norm(finite, axis=1)
+        self._total += finite.sum(axis=0)
+        self._squares += float(lengths @ lengths)
+        shrunk = finite * np.minimum(1.0, self.max_norm / np.maximum(lengths, 1e-300))[:, None]
+        held: NDArray[np.float32] = shrunk.astype(np.float32)
+        return held
+
+    def _count(self, portion: Portion) -> None:
+        assert isinstance(portion.terms, Polynomials)
+        part, reach = portion.part, self.reach
+        values = _values(portion.terms, portion.label_rows, reach) / self.spreads[part][:, None]
+        most = _WITHIN * self.max_label * math.sqrt(len(values))
+        values *= np.minimum(1.0, most / np.maximum(np.sqrt(np.einsum("bm,bm->m", values, values)), 1e-300))
+        steps = np.trunc(values / STEP).astype(np.int64)
+        at = np.floor((np.nan_to_num(portion.rows.astype(np.float64)) / reach + 1) * (FINE / 2))
+        bins = np.clip(at, 0, FINE - 1).astype(np.int64) + FINE * np.arange(len(at))[:, None]
+        for index, label in enumerate(portion.classes):
+            number, members = self._number[label], slice(*portion.offsets[index : index + 2].tolist())
+            self.sums[number, part] += steps[:, members].sum(axis=1)
+            found = np.bincount(bins[:, members].ravel(), minlength=FINE * len(at))
+            self.fine[number, part] += found.reshape(len(at), FINE)
+
+
+def _positive(value: object, name: str, usual: float, most: float) -> float:
+    number = usual if value is None else check_positive(value, name, "a positive number or None")
+    if not 1e-30 < number <= most:
+        raise SotddError(f"{name} is {described(value)}: expected a number up to {most:g}.")
+    return number
+
+
+def _polynomials(projections: Projections) -> list[Polynomials]:
+    """The label polynomials of every block."""
+    found = [projections.draw(start, start + BLOCK).terms for start in range(0, projections.n_projections, BLOCK)]
+    return [terms for terms in found if isinstance(terms, Polynomials)]
+
+
+def _spreads(projections: Projections, reach: float) -> Doubles:
+    """(L,) the root mean square of each label polynomial over a normal law: what its sums are counted in units of.
+
+    The law has the spread of scaled data, a fifth of the usual reach; no data are seen.
+    """
+    places = np.linspace(-6, 6, 481)
+    density = np.exp(-(places**2) / 2)
+    blocks = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for terms in _polynomials(projections):
+            values = _values(terms, np.broadcast_to(places * reach / CUT, (len(terms.weights), places.size)), reach)
+            blocks.append(np.sqrt(values**2 @ density / density.sum()))
+    whole = np.concatenate(blocks)
+    if not (np.isfinite(whole) & (whole < 1e100)).all():
+        raise SotddError(f"reach is {reach:g}: label terms overflow there; use a smaller one, or a cut.")
+    return np.where(whole > 0, whole, 1.0)
+
+
+def _values(terms: Polynomials, rows: NDArray[np.floating], reach: float) -> Doubles:
+    """The label polynomials (B, m) of projected values (B, m), which are cut first."""
+    limit = min(terms.limit, reach)
+    cut = np.clip(np.nan_to_num(rows.astype(np.float64)), -limit, limit)
+    values = np.zeros(cut.shape)
+    for column in terms.coefficients.T[::-1]:
+        values *= cut
+        values += column[:, None]
+    return values
+
+
+def noisy_terms(counts: ExactCounts, noise: Noise) -> tuple[Whole, Doubles, Doubles]:
+    """Noisy sizes of classes (C,), label terms (L, C) made of noisy sums, and the mean square errors of these (L, C).
+
+    Terms are drawn towards that of all points as far as they may be noise. That is empirical Bayes: classes vary, and
+    noise does by a known amount.
+    """
+    reaches, unit = counts.reaches(), STEP * counts.spreads
+    found, size_variance = noise.add("sizes", counts.sizes, reaches["sizes"])
+    steps, step_variance = noise.add("sums", counts.sums, reaches["sums"])
+    sums, sizes = steps * unit, np.maximum(found, 1.0)
+    low, high = (ends[:, None] for ends in _ranges(counts.projections, counts.reach))  # (L, 1)
+    raw = (sums / sizes[:, None]).T  # (L, C)
+    centre = np.clip(sums.sum(axis=0)[:, None] / max(1, np.maximum(found, 0).sum()), low, high)
+    variances = ((step_variance * unit**2)[:, None] + centre**2 * size_variance) / sizes**2
+    between = np.maximum(((raw - centre) ** 2 - variances) @ _shares(found), 0.0)[:, None]
+    drawn = np.divide(between, between + variances, out=np.zeros(variances.shape), where=between + variances > 0)
+    return found, np.clip(centre + drawn * (raw - centre), low, high), drawn * variances
+
+
+def _shares(sizes: Whole) -> Doubles:
+    """(C,) the share of points that each class has, about."""
+    held = np.maximum(sizes, 0)
+    return held / held.sum() if held.any() else np.full(len(sizes), 1 / len(sizes))
+
+
+def _ranges(projections: Projections, reach: float) -> tuple[Doubles, Doubles]:
+    """(L,) the lowest and the highest mean that a label polynomial can have."""
+    places = np.linspace(-1, 1, 257)
+    blocks = [_values(terms, np.tile(places * min(terms.limit, reach), (len(terms.weights), 1)), reach)
+              for terms in _polynomials(projections)]  # fmt: skip
+    values = np.concatenate(blocks)
+    return values.min(axis=1), values.max(axis=1)

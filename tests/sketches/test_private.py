@@ -1,0 +1,337 @@
+"""Differential privacy: what one row can change, how much noise that takes, and that nothing exact leaves."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from scipy import stats
+
+import sotdd
+from sketches.cases import labelled
+from sotdd.sketches.levels import Levels
+from sotdd.sketches.noise import Noise, Reach, load_opendp, masses_of, quantiles_of_masses, unit_scale
+from sotdd.sketches.private import STEP, ExactCounts, noisy_terms
+
+pytest.importorskip("opendp")
+
+
+@pytest.fixture
+def projections(rng):
+    return sotdd.Projections.fit([labelled(rng, 800)], n_projections=80, seed=1)
+
+
+def counting(projections, data, classes=range(4), **settings):
+    return sotdd.PrivateBuilder(projections, classes=classes, **settings).add(*data)
+
+
+def released(projections, data, classes=range(4), epsilon=1.0, delta=1e-6, name="data", **settings):
+    return counting(projections, data, classes, **settings).release(epsilon=epsilon, delta=delta, name=name)
+
+
+def refused(call, *words):
+    with pytest.raises(sotdd.SotddError) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+# ------------------------------------------------------------------ sensitivity
+
+
+def rows_of(kind, rng, n, d):
+    """Ordinary rows, rows with heavy tails, and rows that somebody made to break the bounds."""
+    if kind == "normal":
+        return rng.normal(size=(n, d))
+    if kind == "heavy":
+        return rng.standard_cauchy((n, d)) * 10.0 ** rng.uniform(-3, 6, size=(n, 1))
+    if kind == "huge":
+        return rng.choice([-1e300, 1e300, 1e38, -1e30, 0.0, 1e-30], size=(n, d))
+    return 1e4 * np.eye(d)[rng.integers(d, size=n)] * rng.choice([-1, 1], size=(n, 1))
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy", "huge", "one feature"])
+@pytest.mark.parametrize("d", [1, 6])
+@pytest.mark.parametrize("made", ["fitted", "tilted", "two directions", "paper", "own units"])
+def test_one_row_changes_no_more_than_is_claimed(rng, kind, d, made):
+    """And OpenDP says that noise on such changes costs no more than the budget."""
+    public = rng.normal(size=(300, d)), rng.integers(4, size=300)
+    given = {}
+    if made == "own units":
+        arrays = {"theta": rng.normal(size=(80, d)), "psi": rng.normal(size=(80, 4)), "orders": np.ones((80, 3)) * 3}
+        projections = sotdd.Projections.from_arrays(**arrays)
+        given = {"max_norm": 20.0, "reach": 7.0, "max_label": 2.0}
+    else:
+        settings = {"two directions": {"shared_directions": False}, "paper": {"label_law": "paper"}}.get(made, {})
+        projections = sotdd.Projections.fit([public], n_projections=80, tilt=made == "tilted", **settings)
+    base = ExactCounts(projections, range(4), **given)
+    base.add(sotdd.LabelledData.of((rng.normal(size=(40, d)), np.arange(40) % 4)))
+    claimed, terms = base.reaches(), rng.normal(size=(80, 4))
+    edges = np.sort(rng.normal(0, 3, size=(80, 2)), axis=1) @ np.stack([1 - np.linspace(0, 1, 9), np.linspace(0, 1, 9)])
+    before = base.placed(terms, edges)
+    normal, laplace = Noise(0.8, 1e-6), Noise(0.8, 0.0)
+    for row in rows_of(kind, rng, 12, d):
+        more = copy.deepcopy(base)
+        more.add(sotdd.LabelledData.of((row[None], [2])))
+        changes = {
+            "sizes": more.sizes - base.sizes,
+            "sums": more.sums - base.sums,
+            "bins": more.placed(terms, edges) - before,
+        }
+        assert (changes["sums"][[0, 1, 3]] == 0).all()
+        assert (changes["bins"].sum(axis=1) == 1).all()
+        costs, losses = 0.0, 0.0
+        for name, change in changes.items():
+            assert change.dtype == np.int64
+            squares, sizes = math.sqrt(int((change.astype(object) ** 2).sum())), int(np.abs(change).sum())
+            assert squares <= claimed[name].root_of_squares
+            assert sizes <= claimed[name].sum_of_sizes
+            costs += normal.mechanism(name, claimed[name]).map(squares)
+            losses += laplace.mechanism(name, claimed[name]).map(float(sizes))
+        assert math.sqrt(1 / (2 * costs)) >= unit_scale(0.8, 1e-6) * (1 - 1e-12)
+        assert losses <= 0.8 * (1 + 1e-12)
+
+
+def test_the_bounds_are_reached_so_that_no_noise_is_wasted(projections):
+    """A row far out has label sums just as long as is claimed, and every row changes bins by just that."""
+    one = ExactCounts(projections, range(4), 1e6)
+    one.add(sotdd.LabelledData.of((1e5 * np.ones((1, 6)), [1])))
+    assert np.linalg.norm(one.sums) == pytest.approx(one.reaches()["sums"].root_of_squares, rel=1e-4)
+    assert one.fine.sum() == 80
+
+
+def test_exact_sums_are_those_of_ordinary_statistics_within_the_bounds(rng, projections):
+    data = labelled(rng, 500)
+    exact = ExactCounts(projections, range(4), 1e6, None, 1e4)
+    exact.add(sotdd.LabelledData.of(data))
+    plain = sotdd.ClassStatistics(projections).add(*data)
+    for number in range(4):
+        sums = exact.sums[number] * STEP * exact.spreads
+        np.testing.assert_allclose(sums, plain.sums[number], rtol=1e-4, atol=0.02)
+        assert exact.sizes[number] == plain.counts[number]
+
+
+# ------------------------------------------------------------------ how much noise
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 0.1), (0.1, 1e-12), (1.0, 1e-6), (100.0, 1e-12), (100.0, 0.1)])
+def test_noise_is_the_least_that_keeps_to_the_budget(epsilon, delta):
+    dp = load_opendp()
+
+    def spent(scale):
+        one = dp.m.make_gaussian(dp.atom_domain(T="i64"), dp.absolute_distance(T="f64"), scale=scale)
+        return dp.c.make_zCDP_to_approxDP(one).map(1.0).epsilon(delta)
+
+    scale = unit_scale(epsilon, delta)
+    assert spent(scale) <= epsilon < spent(scale * 0.999)
+
+
+@pytest.mark.parametrize(("delta", "law"), [(0.0, stats.laplace), (1e-6, stats.norm)])
+def test_noise_has_the_law_and_the_scale_that_it_should_have(delta, law):
+    noise, reach = Noise(1.0, delta), Reach(100.0, 100.0)
+    noisy, variance = noise.add("bins", np.full((100, 100), 1000), reach)
+    assert noisy.dtype == np.int64
+    assert stats.kstest((noisy - 1000).ravel(), law(scale=noise.scale("bins", reach)).cdf).pvalue > 1e-5
+    assert np.var(noisy) == pytest.approx(variance, rel=0.15)
+
+
+def test_noise_differs_from_release_to_release(rng, projections):
+    one, other = (released(projections, labelled(np.random.default_rng(0), 200)) for _ in range(2))
+    assert (one.quantiles != other.quantiles).mean() > 0.9
+
+
+# ------------------------------------------------------------------ nothing exact leaves
+
+
+def test_no_file_holds_anything_exact(rng, projections, tmp_path):
+    data = labelled(rng, 4000)
+    sketch = released(projections, data)
+    sketch.save(tmp_path / "sketch")
+    found, plain = load_file(tmp_path / "sketch"), sotdd.sketch(data, projections)
+    public = {"centre", "scale", "basis", "stretch", "weights"}
+    assert set(found) - public == {"counts", "class_terms", "quantiles"}
+    for name in ("counts", "class_terms", "quantiles"):
+        assert np.mean(found[name] == getattr(plain, name)) < 0.3  # counts may agree by chance
+    assert sketch.controls is None
+    assert sketch.halves is None
+    assert sketch.lost is None
+
+
+def test_rows_are_released_once(rng, projections):
+    data = labelled(rng, 500)
+    builder = counting(projections, data)
+    assert "500" not in repr(builder)
+    builder.release(epsilon=1, delta=0)
+    for call in (lambda: builder.add(*data), lambda: builder.release(epsilon=1, delta=0)):
+        refused(call, "released")
+
+
+def test_projections_of_the_private_rows_themselves_are_refused(rng):
+    data = labelled(rng, 3000)
+    own = sotdd.Projections.fit([data], n_projections=20)
+    refused(lambda: released(own, data), "fit them on public data")
+    released(own, (data[0][:1500], data[1][:1500]))
+
+
+def test_a_batch_that_fails_half_way_spoils_the_builder(rng, projections, monkeypatch):
+    """Its rows would count twice once it is added again, and twice is more than the bound."""
+    builder = counting(projections, labelled(rng, 50))
+
+    def fails(portion):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(builder._counts, "_count", fails)
+    with pytest.raises(KeyboardInterrupt):
+        builder.add(*labelled(rng, 50))
+    refused(lambda: builder.add(*labelled(rng, 50)), "failed half way")
+    refused(lambda: builder.release(epsilon=1, delta=0), "failed half way")
+
+
+# ------------------------------------------------------------------ what is left of distances
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_with_much_budget_distances_are_those_without_noise(rng, delta):
+    a, b = labelled(rng, 40_000), labelled(rng, 30_000, shift=0.6)
+    projections = sotdd.Projections.fit([labelled(rng, 800)], n_projections=16, seed=1)
+    settings = {"epsilon": 100.0, "delta": delta, "n_bins": 128, "max_label": 20.0, "reach": 8.0, "max_norm": 100.0}
+    one, two = (released(projections, data, **settings) for data in (a, b))
+    plain = [sotdd.sketch(data, projections) for data in (a, b)]
+    for p in (1, 2):
+        true = plain[0].distance(plain[1], p, estimator="plain").value
+        assert one.distance(two, p).value == pytest.approx(true, rel=0.02)
+        assert one.distance(plain[1], p).value == pytest.approx(true, rel=0.02)
+        assert one.distance(plain[0], p).value < 0.03 * true
+    assert np.abs(one.counts - plain[0].counts).max() <= 5
+
+
+def test_less_budget_is_more_error_and_the_remark_says_how_much(rng):
+    public, data = labelled(rng, 800), labelled(rng, 20_000)
+    projections = sotdd.Projections.fit([public], n_projections=32)
+    plain = sotdd.sketch(data, projections)
+    off = []
+    for epsilon in (0.1, 1.0, 10.0):
+        result = released(projections, data, epsilon=epsilon, name="mine").distance(plain)
+        off.append(result.value)
+        (remark,) = [text for text in result.remarks if "noised" in text]
+        assert f"'mine' was noised for privacy (ε = {epsilon:g}, δ = 1e-06)" in remark
+        assert 0.3 * off[-1] < float(remark.rsplit(" ", 1)[1]) < 3 * off[-1]
+        assert result.sketch_error is None
+    assert off[0] > off[1] > off[2]
+
+
+@pytest.mark.parametrize("case", ["20 rows", "200 classes", "one feature", "no rows", "one class", "Hadamard"])
+def test_odd_data_still_give_a_sketch(rng, case, tmp_path):
+    n = {"20 rows": 20, "no rows": 0}.get(case, 1000)
+    d = {"one feature": 1, "Hadamard": 150}.get(case, 4)
+    classes = {"200 classes": 200, "one class": 1}.get(case, 3)
+    data = rng.normal(size=(n, d)), rng.integers(classes, size=n)
+    projections = sotdd.Projections.fit([rng.normal(size=(100, d))], n_projections=70)
+    sketch = released(projections, data, classes=range(classes))
+    assert np.isfinite(sketch.quantiles).all()
+    assert (np.diff(sketch.quantiles, axis=1) >= 0).all()
+    assert len(sketch.classes) == classes
+    sketch.save(tmp_path / "sketch")
+    assert sotdd.Sketch.load(tmp_path / "sketch").distance(sketch).value == 0
+    assert math.isfinite(sketch.distance(sotdd.sketch(rng.normal(size=(50, d)), projections)).value)
+
+
+def test_batches_and_builders_add_up_in_any_portion(rng, projections):
+    x, y = labelled(rng, 300)
+    whole = counting(projections, (x, y))._counts
+    builder = counting(projections, (x[:1], y[:1])).add(x[1:100], y[1:100]).add(x[:0], y[:0])
+    other = counting(projections, (x[100:], y[100:]))
+    merged = builder.merge(other)._counts
+    np.testing.assert_array_equal(whole.sizes, merged.sizes)
+    assert np.abs(whole.fine - merged.fine).sum() <= 4  # a product may round otherwise beside other rows
+    np.testing.assert_allclose(whole.sums, merged.sums, atol=300)
+    refused(lambda: other.release(epsilon=1, delta=0), "merged")
+    refused(lambda: builder.merge(builder), "the same")
+    refused(lambda: builder.merge(counting(projections, (x, y), max_norm=4.0)), "the same")
+    refused(lambda: builder.merge(5), "other is 5")
+
+
+def test_terms_of_small_classes_are_drawn_towards_that_of_all_points(rng, projections):
+    """Terms of classes with hardly any points are noise; they end near the term of all points, not far out."""
+    data = rng.normal(size=(5000, 6)), np.where(rng.random(5000) < 0.99, 0, rng.integers(1, 4, size=5000))
+    exact, noise = counting(projections, data)._counts, Noise(0.5, 1e-6)
+    plain = sotdd.sketch(data, projections).class_terms[:, 1:]
+    sizes, terms, _ = noisy_terms(exact, noise)
+    raw = noise.add("sums", exact.sums, exact.reaches()["sums"])[0] * STEP * exact.spreads
+    raw = (raw / np.maximum(sizes, 1)[:, None]).T[:, 1:]
+    assert np.abs(terms[:, 1:] - plain).mean() < 0.3 * np.abs(raw - plain).mean()
+
+
+# ------------------------------------------------------------------ noisy counts as quantile functions
+
+
+def test_noise_in_empty_bins_is_taken_away(rng):
+    truth = np.zeros((200, 64))
+    truth[:, 28:36] = 2000
+    np.testing.assert_allclose(masses_of(truth.astype(int), 0.0, 16_000), truth)
+    noisy = np.rint(truth + rng.normal(0, 60, size=truth.shape)).astype(int)
+    masses = masses_of(noisy, 3600.0, 16_000)
+    np.testing.assert_allclose(masses.sum(axis=1), 16_000)
+    assert (masses >= 0).all()
+    cut = np.clip(noisy, 0, None)
+    outside = np.delete(masses, np.s_[28:36], axis=1).sum(), np.delete(cut, np.s_[28:36], axis=1).sum()
+    assert outside[0] < 0.1 * outside[1]
+
+
+def test_quantiles_of_masses_are_means_over_parts(rng):
+    masses = rng.random((3, 20))
+    masses[0, 5:9] = 0
+    edges = np.sort(rng.normal(size=(3, 21)), axis=1)
+    levels = Levels(16)
+    found = quantiles_of_masses(masses, edges, levels)
+    fine = (np.arange(400_000) + 0.5) / 400_000
+    for row, places, means in zip(masses, edges, found, strict=True):
+        values = np.interp(fine, np.concatenate([[0], np.cumsum(row)]) / row.sum(), places)
+        part = np.searchsorted(levels.edges, fine) - 1
+        slow = np.bincount(part, values) / np.bincount(part)
+        np.testing.assert_allclose(means, slow, atol=2e-3)
+
+
+# ------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"classes": []}, ["classes"]),
+        ({"classes": "abc"}, ["classes is 'abc'"]),
+        ({"classes": [[1]]}, ["classes"]),
+        ({"classes": range(5000)}, ["5,000 classes", "fewer projections"]),
+        ({"max_norm": -1}, ["max_norm is -1"]),
+        ({"reach": 0}, ["reach is 0"]),
+        ({"max_label": math.inf}, ["max_label is inf"]),
+        ({"max_label": 1e6}, ["max_label is", "10000"]),
+        ({"n_bins": 0}, ["n_bins is 0"]),
+        ({"n_bins": 10**6}, ["n_bins is 1000000"]),
+        ({"epsilon": 0}, ["epsilon is 0"]),
+        ({"epsilon": 1e7}, ["epsilon is", "100"]),
+        ({"delta": 0.5}, ["delta is 0.5"]),
+        ({"delta": 1e-40}, ["delta is 1e-40"]),
+        ({"delta": -1}, ["delta is -1"]),
+        ({"name": 5}, ["name is 5"]),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(projections, settings, words):
+    given = {"classes": [0, 1]} | settings
+    refused(lambda: released(projections, (np.zeros((0, 6)), []), **given), *words)
+
+
+def test_what_cannot_be_private_is_refused(rng, projections):
+    x = rng.normal(size=(50, 6))
+
+    def fitted(**settings):
+        return sotdd.Projections.fit([x], n_projections=8, **settings)
+
+    refused(lambda: sotdd.PrivateBuilder(fitted(label_law="quantiles"), classes=[0]), "label_law='moments'")
+    refused(lambda: sotdd.PrivateBuilder(5, classes=[0]), "projections is 5")
+    refused(lambda: sotdd.PrivateBuilder(fitted(scale=None), classes=[0]), "max_norm=", "reach=")
+    refused(lambda: sotdd.PrivateBuilder(fitted(label_law="paper"), classes=[0], reach=1e29), "overflow")
+    refused(lambda: counting(projections, (x, np.full(50, 7)), classes=[0, 1]), "class 7", "classes=")

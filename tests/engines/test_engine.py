@@ -10,6 +10,7 @@ from itertools import pairwise as neighbours
 
 import numpy as np
 import pytest
+import scipy.sparse
 import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,21 +33,39 @@ def blas_threads():
 # ------------------------------------------------------------------ the same numbers
 
 
-@pytest.mark.parametrize(("n", "m", "d"), [(1501, 1000, 784), (700, 1500, 17), (50, 60, 64), (1, 1, 1)])
-@pytest.mark.parametrize(("shared", "count"), [(True, 513), (False, 500), (True, 65)])
-def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, shared, count):
+@pytest.mark.parametrize(("n", "m", "d"), [(1501, 1000, 784), (700, 1500, 17), (1, 1, 1)])
+@pytest.mark.parametrize(
+    ("count", "settings"),
+    [
+        (513, {}),
+        (500, {"shared_directions": False}),
+        (65, {"tilt": False}),
+        (320, {"label_law": "quantiles"}),
+        (320, {"sparse": True}),
+    ],
+)
+def test_chunk_size_and_threads_do_not_matter_bit_for_bit(rng, n, m, d, count, settings):
+    sizes, sparse = {"a": n, "b": m}, "sparse" in settings
+    points = [rng.normal(size=(size, d)) * (rng.random((size, d)) < (0.02 if sparse else 1)) for size in sizes.values()]
     datasets = [
-        LabelledData.of((rng.normal(size=(size, d)), rng.integers(0, 5, size=size)), name)
-        for size, name in ((n, "a"), (m, "b"))
+        LabelledData.of((scipy.sparse.csr_array(x) if sparse else x, rng.integers(0, 5, size=len(x))), name)
+        for x, name in zip(points, sizes, strict=True)
     ]
-    projections = sotdd.Projections.fit(datasets, n_projections=count, shared_directions=shared)
+    settings = {} if sparse else settings
+    projections = sotdd.Projections.fit(datasets, n_projections=count, **settings)
 
-    def per_projection(threads, chunk):
-        return compare(datasets, [(0, 1)], projections, 2, engine=CpuEngine(threads, chunk))[0, 1].per_projection
+    def compared(threads, chunk):
+        engine = CpuEngine(threads, chunk)
+        return compare(datasets, [(0, 1)], projections, 2, engine=engine, estimator="controlled")[0, 1]
 
-    expected = per_projection(1, 512)
-    for threads, chunk in [(1, 64), (2, 128), (3, 320), (2, 1024), (5, None)]:
-        np.testing.assert_array_equal(per_projection(threads, chunk), expected)
+    expected = compared(1, 512)
+    for threads, chunk in [(1, 64), (2, 320), (5, None)]:
+        found = compared(threads, chunk)
+        np.testing.assert_array_equal(found.per_projection, expected.per_projection)
+        assert found.value == expected.value
+    if count > 256:
+        later = compare(datasets, [(0, 1)], projections.from_block(3, 65), 2, engine=CpuEngine(2, 128))[0, 1]
+        np.testing.assert_array_equal(later.per_projection, expected.per_projection[192:257])
 
 
 # ------------------------------------------------------------------ kernels against NumPy

@@ -9,7 +9,6 @@ import pytest
 
 import sotdd
 from laws import Medians
-from sotdd.engines.comparison import compare
 from sotdd.engines.controls import Controls, _mean_power
 from sotdd.engines.cpu.engine import CpuEngine
 from sotdd.inputs import labelled_pair
@@ -160,17 +159,8 @@ def test_a_heavy_tail_is_told(pair):
     assert "unreliable" not in even.to_dict()
 
 
-def test_chunks_threads_and_both_orders_give_the_same(pair):
-    data = labelled_pair(*pair)
-    recipe = sotdd.Projections.fit(data, n_projections=700, tilt=True)
-    values = {
-        compare(data, [(0, 1)], recipe, 2, estimator="controlled", engine=CpuEngine(threads, chunk))[0, 1].value
-        for threads, chunk in ((1, 64), (2, 256), (3, 512))
-    }
-    assert len(values) == 1
+def test_both_orders_give_the_same(pair):
     assert sotdd.distance(*pair).value == sotdd.distance(*pair[::-1]).value
-    small = compare(data, [(0, 1)], recipe, 2, estimator="controlled", engine=torch_engine.TorchEngine("cpu", chunk=64))
-    assert small[0, 1].value == pytest.approx(values.pop(), rel=1e-3)
 
 
 def test_weights_and_costs_make_up_the_plain_mean(pair):
@@ -256,19 +246,6 @@ def test_the_same_points_under_other_labels_do_not_hang_on_last_bits(rng):
     assert other == pytest.approx(one, rel=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("law", ["quantiles", "moments"])
-def test_few_projections_are_no_worse_controlled_than_plain(rng, law):
-    """Directions are controlled by fitted coefficients; with too few projections the costs stay as they are."""
-    x, y = rng.normal(size=(300, 30)) * np.linspace(3, 0.1, 30), np.arange(300) % 3
-    pair = (x, y), (x * 1.1 + 0.2, y)
-    settings = {"n_projections": 64, "label_law": law}
-    true = sotdd.distance(*pair, n_projections=8000, label_law=law).value
-    found = {
-        one: [sotdd.distance(*pair, seed=seed, estimator=one, **settings) for seed in range(20)]
-        for one in ("plain", "controlled")
-    }
-    errors = {one: np.sqrt(np.mean([(r.value / true - 1) ** 2 for r in each])) for one, each in found.items()}
-    assert errors["controlled"] < 1.1 * errors["plain"]
-    name = "plain" if law == "quantiles" else "controlled (labels and tilted directions)"
-    assert {r.estimator for r in found["controlled"]} == {name}
+def test_few_projections_are_left_plain_where_coefficients_would_be_fitted_alone(pair):
+    names = [sotdd.distance(*pair, n_projections=64, label_law=law).estimator for law in ("quantiles", "moments")]
+    assert names == ["plain", "controlled (labels and tilted directions)"]

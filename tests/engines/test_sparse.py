@@ -59,23 +59,6 @@ def test_sparse_points_are_those_of_the_dense_array(rng, n, d, density, settings
     assert_same(pair, n_projections=192, **settings)
 
 
-def test_both_ways_are_taken(rng):
-    """The cases above cover points that are multiplied as stored, and points that are made dense by blocks."""
-    ways = set()
-    for d, density in ((40, 0.05), (2500, 0.01), (130, 0.9)):
-        data = sotdd.open_dataset(drawn_pair(rng, 60, d, density)[0])
-        ways.add(multiplies_stored(data, sotdd.Projections.fit([data], n_projections=192)))
-    assert ways == {True, False}
-    assert not multiplies_stored(sotdd.LabelledData.of(np.eye(9)), sotdd.Projections.fit([np.eye(9)]))
-
-
-def test_many_classes_heavy_tails_and_columns_without_zeros(rng):
-    x = drawn(rng, (600, 50), 0.04, lambda size: rng.pareto(1.2, size))
-    full = sp.hstack([x, rng.normal(1e5, 1, size=(600, 1)), np.full((600, 1), 7.0)], format="csr")
-    pair = (full[:300], np.arange(300) % 200), (full[300:], np.arange(300) % 3)
-    assert_same(pair, n_projections=128, scale="features")
-
-
 def test_values_far_from_zero_are_made_dense(rng):
     """The difference of two sums would lose the digits in which such values differ."""
     x = sp.csr_array(np.column_stack([1.7e9 + rng.normal(size=500), *(rng.random((20, 500)) < 0.02)]))
@@ -105,20 +88,6 @@ def test_ranges_beyond_float64_are_refused():
         sotdd.distance(sp.csr_array(np.eye(40) * 1e-60), np.eye(40), scale=None)
     with pytest.raises(sotdd.SotddError, match=r"dataset 'a'.*too large"):
         sotdd.distance(sp.csr_array(np.eye(40) * 1e60), np.eye(40), scale=None)
-
-
-@pytest.mark.parametrize("d", [30, 900])
-def test_the_same_bits_for_any_number_of_threads_and_any_chunk(rng, d):
-    data = [sotdd.open_dataset(side) for side in drawn_pair(rng, 2500, d, 0.01)]
-    projections = sotdd.Projections.fit(data, n_projections=320)
-    seen = []
-    for threads, chunk in ((1, None), (3, 64), (2, 128)):
-        with CpuEngine(threads, chunk) as engine:
-            views = [[rows.copy() for rows in view.rows] for view in engine.views(data, projections)]
-        seen.append([np.concatenate(rows) for rows in zip(*views, strict=True)])
-    for other in seen[1:]:
-        for ours, theirs in zip(seen[0], other, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
 
 
 def test_every_verb(rng):

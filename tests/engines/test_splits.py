@@ -64,16 +64,6 @@ def test_brute_force_in_float64(rng, pair, p, settings):
         np.testing.assert_allclose(found, expected, rtol=3e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["cpu", "torch"])
-def test_the_datasets_themselves_are_the_first_split(pair, name):
-    data = labelled_pair(*pair)
-    projections = sotdd.Projections.fit(data, n_projections=100)
-    splits = Splits.of(data, (23, 17), 2, 0, actual=True)
-    found = costs(ENGINES[name](), data, projections, splits, 2.0)
-    expected = sotdd.distance(*pair, projections=projections, device="cpu").per_projection
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-5)
-
-
 def test_any_label_law_and_any_law_of_directions(rng, pair):
     data = labelled_pair(*pair)
     projections = sotdd.Projections.fit(data, n_projections=70, label_law=Medians(), directions=Circles(), scale=None)

@@ -9,9 +9,7 @@ from scipy import linalg, stats
 
 import reference
 import sotdd
-from sotdd.engines.comparison import compare
 from sotdd.engines.controls import _mean_power
-from sotdd.engines.cpu.engine import CpuEngine
 from sotdd.projections import Tilted
 from sotdd.projections.turns import drawn_turn, turn_size
 
@@ -100,22 +98,6 @@ def test_any_rows_of_a_turn_have_the_bits_of_the_whole(rng):
         np.testing.assert_array_equal(drawn(points[first:last]), whole[:, first:last])
 
 
-@pytest.mark.parametrize("d", [130, 300])
-@pytest.mark.parametrize(("tilt", "shared"), [(True, True), (False, False)])
-def test_chunks_and_threads_do_not_matter_bit_for_bit(rng, d, tilt, shared):
-    data = [sotdd.LabelledData.of((rng.normal(size=(n, d)), rng.integers(3, size=n))) for n in (130, 77)]
-    projections = fitted(data, n_projections=700, tilt=tilt, shared_directions=shared)
-    later = projections.from_block(3, 500)
-
-    def costs(recipe, threads, chunk):
-        return compare(data, [(0, 1)], recipe, 2, engine=CpuEngine(threads, chunk))[0, 1].per_projection
-
-    expected = costs(projections, 1, None)
-    for threads, chunk in [(1, 64), (3, 192), (2, 512)]:
-        np.testing.assert_array_equal(costs(projections, threads, chunk), expected)
-    np.testing.assert_array_equal(costs(later, 2, 128), expected[192:692])
-
-
 @pytest.mark.parametrize("tilt", [False, True])
 @pytest.mark.parametrize("scale", ["pooled", None])
 def test_every_projection_is_what_brute_force_says(pair, tilt, scale):
@@ -129,38 +111,6 @@ def test_every_projection_is_what_brute_force_says(pair, tilt, scale):
     found = sotdd.distance(*pair, projections=projections, estimator="plain")
     np.testing.assert_allclose(found.per_projection, expected, rtol=2e-3, atol=1e-6 * expected.max())
     assert found.value == pytest.approx(np.mean(block.importance * expected) ** 0.5, rel=1e-3)
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_quantile_terms_are_what_brute_force_says(pair, shared):
-    law = sotdd.ClassQuantiles(5, 0.5)
-    projections = fitted(pair, n_projections=128, label_law=law, scale=None, shared_directions=shared)
-    block = projections.draw(0, 128)
-    phi = None if shared else block.label_features.theta.astype(np.float64)
-    expected = reference.quantile_per_projection(
-        *pair, block.features.theta.astype(np.float64), block.terms.weights, block.terms.coefficients, 2, phi=phi
-    )
-    found = sotdd.distance(*pair, projections=projections).per_projection
-    np.testing.assert_allclose(found, expected, rtol=2e-3)
-    if not shared:
-        assert not np.allclose(block.features.theta, block.label_features.theta)
-
-
-@pytest.mark.parametrize("tilt", [False, True])
-def test_pools_that_are_dealt_out_hold_the_projections(pair, tilt):
-    torch = pytest.importorskip("sotdd.engines.torch.engine", reason="one of the two engines is torch's")
-    data = [sotdd.LabelledData.of(side) for side in pair]
-    projections = fitted(data, n_projections=200, scale=None, tilt=tilt)
-    points = np.concatenate([x for x, _ in pair])
-    expected = projections.draw(0, 200).features.theta.astype(np.float64) @ points.T
-    for engine in (CpuEngine(chunk=64), torch.TorchEngine("cpu", chunk=64)):
-        seen = []
-        with engine as active:
-            for _ in active.views(
-                data, projections, before_sorting=lambda p, seen=seen: seen.append(p.pool([0, 1]).values())
-            ):
-                pass
-        np.testing.assert_allclose(np.concatenate(seen), expected, atol=2e-5)
 
 
 def test_weighted_tilted_rows_have_the_means_of_uniform_ones(rng):
@@ -199,18 +149,14 @@ def test_it_is_the_default_where_there_are_many_features(rng):
         assert as_written.value == by_sphere.value
 
 
-def test_sketches_files_and_the_loss(pair, tmp_path):
+def test_sketches_and_the_loss(pair):
     torch = pytest.importorskip("torch", reason="the loss is torch's")
     from sotdd.torch import sotdd_loss
 
     projections = fitted(pair, n_projections=256)
-    one, other = (sotdd.sketch(side, projections) for side in pair)
     exact = sotdd.distance(*pair, projections=projections, estimator="plain")
+    one, other = (sotdd.sketch(side, projections) for side in pair)
     assert one.distance(other, estimator="plain").value == pytest.approx(exact.value, rel=1e-3)
-    one.save(tmp_path / "one.sotdd")
-    loaded = sotdd.Sketch.load(tmp_path / "one.sotdd")
-    assert loaded.distance(other).value == one.distance(other).value
-    assert sotdd.distance(loaded, pair[1]).value == one.distance(other).value  # its projections are drawn again
     sides = [part for x, y in pair for part in (torch.tensor(x), torch.tensor(y))]
     sides[0].requires_grad_()
     loss = sotdd_loss(*sides, projections)

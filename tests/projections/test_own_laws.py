@@ -1,12 +1,15 @@
 """Laws of a user's own: directions that are not linear, labels by any summary, and promises held to."""
 
+import math
+
 import numpy as np
 import pytest
 
 import reference
 import sotdd
 from laws import Circles, Medians
-from sotdd.projections import Directions, Polynomials, Summaries
+from sotdd import Convolution, Hadamard, Moments, Orthogonal, Projections, Scaler, SotddError, Sphere
+from sotdd.projections import Directions, Polynomials, Summaries, Tilted
 
 
 def test_a_law_that_is_not_linear(rng):
@@ -50,6 +53,12 @@ def test_a_label_law_of_ones_own(rng, shared):
 
 def law(draw, describe=lambda: {"law": "mine"}):
     return type("Mine", (), {"describe": staticmethod(describe), "draw": staticmethod(draw)})()
+
+
+def test_the_fingerprint_hashes_what_is_drawn():
+    """Two laws that describe themselves alike but draw differently."""
+    laws = [law(lambda rng, n, d, fill=fill: Directions(np.full((n, d), fill))) for fill in (1.0, 2.0)]
+    assert len({Projections.fit([np.zeros((1, 2))], directions=one).fingerprint for one in laws}) == 2
 
 
 def alternating(*drawn):
@@ -125,3 +134,56 @@ def test_orders_of_a_law_of_ones_own_are_checked(bad):
 
     with pytest.raises(sotdd.SotddError, match="whole numbers from 1 to 170"):
         sotdd.distance([[1.0]], [[2.0]], moments=Mine())
+
+
+# ------------------------------------------------------------------ what forms no law
+
+X = np.random.default_rng(0).normal(size=(6, 2))
+FITTED = Projections.fit([X], n_projections=100)
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("law", [Sphere(), Hadamard(), Orthogonal(), Tilted(np.eye(1, 2), np.array([2.0]))])
+def test_laws_draw_from_generators_and_counts(law):
+    for arguments in ((None, 3, 2), (RNG, 10**18, 2), (RNG, 3, 2.5)):
+        with pytest.raises(SotddError, match=r"^(rng|n_projections|n_features) is "):
+            law.draw(*arguments)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, math.nan), ("x", 4), (True, 4), (1, 4), (-64, 4), (128, 200), (0, 0)])
+def test_projections_are_drawn_by_integers(start, stop):
+    with pytest.raises(SotddError, match="expected"):
+        FITTED.draw(start, stop)
+    assert len(FITTED.draw(np.int64(64), 10**30)) == 36
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Directions([[1, 2], [3]]),
+        lambda: Directions(X, importance=["a"] * 6),
+        lambda: Tilted(np.eye(1, 2), [math.inf]),
+        lambda: Tilted(np.eye(1, 3), [2.0]).draw(RNG, 4, 5),
+        lambda: Summaries(None, [[1, 2], [3]], len),
+        lambda: Polynomials([1, [2]], [[1]]),
+        lambda: Scaler([[1], [1, 2]], 1.0),
+        lambda: Scaler([0.0], [[1], [1, 2]]),
+        lambda: Moments(2, sotdd.ZeroTruncatedPoisson([10**400])),
+        lambda: Moments(65),
+        lambda: sotdd.UniformOrders(171),
+        lambda: sotdd.ZeroTruncatedPoisson([65.0]),
+        lambda: sotdd.ZeroTruncatedPoisson(max_order=0),
+        lambda: Moments(2, sotdd.ZeroTruncatedPoisson([1.0])),
+        lambda: sotdd.ZeroTruncatedPoisson().orders(5),
+        lambda: sotdd.UniformOrders(3).orders(np.ones((2, 2))),
+        lambda: sotdd.ClassQuantiles(4, weight=np.array([1, 2])),
+        lambda: sotdd.ClassQuantiles(10**30),
+        lambda: Convolution((X, X)),
+        lambda: Projections.fit([X], tilt="x"),
+        lambda: Projections.fit([X], moments=[10**400]),
+    ],
+)
+def test_what_forms_no_law_is_refused_in_one_line(make):
+    with pytest.raises(SotddError, match=r"expected|give|but the data have") as refused:
+        make()
+    assert "\n" not in str(refused.value)

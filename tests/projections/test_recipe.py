@@ -1,12 +1,14 @@
 """Projections are values: the same in any portion, told apart by fingerprints, and checked."""
 
+import inspect
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 import sotdd
-from sotdd.projections import Directions
+from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings
 
 LAWS = {
     "sphere": sotdd.Sphere(),
@@ -59,21 +61,20 @@ def test_fingerprints_tell_settings_apart(rng):
     def mark(**settings):
         return sotdd.Projections.fit([x], **settings).fingerprint
 
-    marks = [
-        mark(),
-        mark(seed=1),
-        mark(n_projections=999),
-        mark(n_moments=4),
-        mark(label_law="quantiles"),
-        mark(moments=sotdd.ZeroTruncatedPoisson(max_order=4)),
-        mark(moments=sotdd.UniformOrders(4)),
-        mark(directions=sotdd.Orthogonal()),
-        mark(directions=sotdd.Convolution((2, 2))),
-        mark(directions=sotdd.Convolution((2, 2), clamp=None)),
-        mark(shared_directions=False),
-        mark(scale=None),
-        mark(scale=sotdd.Scaler(np.zeros(4), 2.0)),
+    changes = [
+        {"seed": 1},
+        {"n_projections": 999},
+        {"n_moments": 4},
+        {"label_law": "quantiles"},
+        {"moments": sotdd.ZeroTruncatedPoisson(max_order=4)},
+        {"directions": sotdd.Orthogonal()},
+        {"directions": sotdd.Convolution((2, 2))},
+        {"directions": sotdd.Convolution((2, 2), clamp=None)},
+        {"shared_directions": False},
+        {"scale": None},
+        {"scale": sotdd.Scaler(np.zeros(4), 2.0)},
     ]
+    marks = [mark(), *(mark(**change) for change in changes)]
     assert len(set(marks)) == len(marks)
     assert mark() == mark()
 
@@ -83,14 +84,8 @@ def test_fingerprints_of_given_arrays_tell_the_numbers_apart():
         arrays = {"theta": [[1.0, 0.0]], "psi": [[0.6, 0.8]], "orders": [[2]], **change}
         return sotdd.Projections.from_arrays(**arrays).fingerprint
 
-    marks = [
-        mark(),
-        mark(theta=[[0.0, 1.0]]),
-        mark(psi=[[0.8, 0.6]]),
-        mark(orders=[[3]]),
-        mark(clamp=1),
-        mark(phi=[[1.0, 0.0]]),
-    ]
+    changes = [{"theta": [[0.0, 1.0]]}, {"psi": [[0.8, 0.6]]}, {"orders": [[3]]}, {"clamp": 1}, {"phi": [[1.0, 0.0]]}]
+    marks = [mark(), *(mark(**change) for change in changes)]
     assert len(set(marks)) == len(marks)
 
 
@@ -111,24 +106,6 @@ def test_given_arrays_are_checked(change, said):
         sotdd.Projections.from_arrays(**{"theta": [[1.0]], "psi": [[1.0, 0.0]], "orders": [[1]], **change})
 
 
-class Filled:
-    """Laws that describe themselves alike but draw differently."""
-
-    def __init__(self, fill):
-        self.fill = fill
-
-    def describe(self):
-        return {"law": "filled"}
-
-    def draw(self, _rng, n_projections, n_features):
-        return Directions(np.full((n_projections, n_features), self.fill))
-
-
-def test_the_fingerprint_hashes_what_is_drawn():
-    marks = {sotdd.Projections.fit([np.zeros((1, 2))], directions=Filled(fill)).fingerprint for fill in (1.0, 2.0)}
-    assert len(marks) == 2
-
-
 def test_the_fingerprint_forgives_last_bits(rng):
     centre = rng.normal(size=5)
     marks = {
@@ -144,3 +121,19 @@ def test_kept_draws_cannot_be_written_to():
         projections.draw(0, 64).features.theta[:] = 0
     with pytest.raises(ValueError, match="read-only"):
         projections.draw(0, 64).terms.weights[:] = 0
+
+
+def test_shown_defaults_are_those_that_are_drawn(rng):
+    data, names = rng.normal(size=(20, 3)), [field.name for field in fields(Drawing)]
+    assert list(DrawingSettings.__annotations__) == names
+    shown = inspect.signature(sotdd.Projections.fit).parameters
+    given = {setting: shown[setting].default for setting in names}
+    assert sotdd.Projections.fit([data], **given).fingerprint == sotdd.Projections.fit([data]).fingerprint
+    tested = inspect.signature(sotdd.test).parameters["n_projections"].default
+    assert sotdd.test(data, data + 1, n_permutations=9).n_projections == tested
+    assert sotdd.DriftReference.fit(data).projections.n_projections == tested
+
+
+def test_a_setting_that_there_is_not_is_refused():
+    with pytest.raises(sotdd.SotddError, match="s-OTDD has no setting n_projection:"):
+        DRAWING.but({"n_projection": 5})

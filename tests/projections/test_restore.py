@@ -72,19 +72,16 @@ def test_the_rest_of_a_recipe_comes_back(rng, settings):
         assert_same(one, restored(recipe, one.scaler, one.fingerprint, one.tilt))
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [({"directions": Circles()}, "circles"), ({"tilt": True}, "tilted sphere")],
-)
-def test_what_is_known_by_name_only_is_refused(rng, settings, said):
-    original = sotdd.Projections.fit([rng.normal(size=(30, 5))], n_projections=64, **settings)
-    with pytest.raises(sotdd.SotddError, match=said):
-        restored(original.recipe(), original.scaler, original.fingerprint)
-
-
-def test_other_draws_are_refused(rng):
-    original = sotdd.Projections.fit([rng.normal(size=(30, 5))], n_projections=64)
-    with pytest.raises(sotdd.SotddError, match="come out differently"):
-        restored(original.recipe(), original.scaler, "0" * 16, original.tilt)
-    with pytest.raises(sotdd.SotddError, match="cannot be drawn from their description alone"):
-        restored(original.recipe(), original.scaler, original.fingerprint)
+def test_what_is_known_by_name_only_and_other_draws_are_refused(rng):
+    x = rng.normal(size=(30, 5))
+    own, tilted = (sotdd.Projections.fit([x], n_projections=64, **how) for how in ({"directions": Circles()}, {}))
+    for original, fingerprint, tilt, said in [
+        (own, own.fingerprint, None, "circles"),
+        (tilted, tilted.fingerprint, None, "tilted sphere"),
+        (tilted, "0" * 16, tilted.tilt, "come out differently"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            restored(original.recipe(), original.scaler, fingerprint, tilt)
+    label = {**tilted.recipe(), "label": {"law": "medians"}}
+    with pytest.raises(sotdd.SotddError, match="medians"):
+        restored(label, tilted.scaler, tilted.fingerprint, tilted.tilt)

@@ -1,17 +1,37 @@
-"""Scalers: the pooled one, one for each feature, and the statistics that both are made of."""
+"""Scalers: the pooled one, one for each feature, the statistics that they are made of, and who uses them."""
 
 import math
 import pickle
 from itertools import permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, stats
 
 import sotdd
-from projections.tables import mixed, table
 from sotdd import LabelledData, Scaler, ScaleStatistics
 from sotdd.projections import scale_statistics as samples
+
+
+def mixed(rng, n=3000):
+    """Columns of many kinds."""
+    return np.column_stack(
+        [
+            rng.normal(5, 3, n),
+            rng.lognormal(10, 1.5, n),
+            rng.standard_t(1.2, n),
+            rng.integers(0, 2, n),
+            rng.random(n) < 0.01,
+            rng.poisson(0.02, n),
+            np.full(n, 1.7e18),
+            rng.normal(1e8, 1e-2, n),
+        ]
+    ).astype(np.float64)
+
+
+def table(x, **more):
+    return pd.DataFrame(x, columns=[f"c{k}" for k in range(x.shape[1])]).assign(label=0, **more)
 
 
 def fit(*arrays):
@@ -24,14 +44,6 @@ def test_it_is_the_pooled_mean_and_the_average_spread(rng):
     pooled = np.concatenate([a, b])
     np.testing.assert_allclose(scaler.centre, pooled.mean(axis=0), rtol=1e-12)
     assert scaler.scale == pytest.approx(np.sqrt(np.mean(pooled.var(axis=0))), rel=1e-12)
-
-
-def test_the_average_projection_has_unit_variance(rng):
-    x = rng.normal(7, [1, 10, 0.1], size=(5000, 3))
-    scaler = fit(x)
-    theta = sotdd.Sphere().draw(rng, 20_000, 3).theta
-    variances = np.einsum("li,ij,lj->l", theta, np.cov((x - scaler.centre).T / scaler.scale, bias=True), theta)
-    assert variances.mean() == pytest.approx(1, abs=0.02)
 
 
 def test_far_from_zero_no_digits_are_lost(rng):
@@ -109,11 +121,6 @@ def test_the_spread_of_every_column_is_the_definition(rng):
     assert scaler.kind == "features"
 
 
-def test_normal_columns_come_out_at_their_deviation(rng):
-    x = rng.normal(7, [0.01, 1, 1000], size=(200_000, 3))
-    np.testing.assert_allclose(Scaler.fit([x], "features").scale, [0.01, 1, 1000], rtol=0.01)
-
-
 @pytest.mark.parametrize("share", [0.001, 0.049, 0.051, 0.5, 0.97])
 def test_flags_of_any_frequency_are_scaled_alike(share):
     """Within a tenth of their deviation, rare ones too."""
@@ -129,14 +136,6 @@ def test_outliers_move_neither_scale_nor_centre(rng, outlier):
     dirty = Scaler.fit([x], "features")
     np.testing.assert_allclose(dirty.scale, clean.scale, rtol=0.08)
     np.testing.assert_allclose(dirty.centre, clean.centre, atol=0.2)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (20, 5), (3, 800)])
-def test_few_rows_and_few_or_many_columns(rng, shape):
-    x = rng.normal(size=shape)
-    scaler = Scaler.fit([x], "features")
-    np.testing.assert_allclose(scaler.scale, [expected_spread(column) for column in x.T], rtol=1e-9)
-    assert sotdd.distance(x, x, scale="features", n_projections=64).value == 0
 
 
 def test_the_order_of_datasets_does_not_matter(rng, monkeypatch):
@@ -194,18 +193,6 @@ def test_the_strangest_numbers_are_scaled_or_refused(rng, scale):
 # ------------------------------------------------------------------ statistics
 
 
-def test_statistics_of_batches_are_those_of_the_whole(rng):
-    x = mixed(rng)
-    gathered = ScaleStatistics()
-    for batch in np.array_split(x, 7):
-        gathered.add(batch, np.zeros(len(batch)))
-    for scale in ("features", "pooled"):
-        found, expected = gathered.scaler(scale), Scaler.fit([x], scale)
-        np.testing.assert_allclose(found.scale, expected.scale, rtol=1e-7)
-        np.testing.assert_allclose(found.centre, expected.centre, rtol=1e-7)
-    assert gathered.n_points == len(x)
-
-
 def test_statistics_add_up_and_travel(rng):
     x = mixed(rng)
     a, b = ScaleStatistics("a").add(x[:1000]), ScaleStatistics("b").add(x[1000:])
@@ -247,3 +234,105 @@ def test_statistics_know_names(rng):
     np.testing.assert_allclose(scaler.scale, [expected_spread(frame[name]) for name in scaler.columns], rtol=1e-9)
     with pytest.raises(sotdd.SotddError, match="no column 'c1'"):
         found.add(frame.drop(columns="c1"))
+
+
+# ------------------------------------------------------------------ who uses them, and what is said of them
+
+
+def test_tables_are_scaled_by_column_and_arrays_together(rng, tmp_path):
+    x = rng.normal(size=(60, 3)) * [1, 10, 100]
+    frame = table(x)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    lists = pd.DataFrame({"vector": list(x), "label": 0})
+    features = {"frame": frame, "csv": str(tmp_path / "t.csv"), "parquet": str(tmp_path / "t.parquet")}
+    features |= {"pair": (frame.drop(columns="label"), frame["label"])}
+    pooled = {"array": x, "pair": (x, np.zeros(60)), "lists": lists, "numbers": sotdd.open_dataset(
+        pd.DataFrame(x), label=None)}  # fmt: skip
+    for expected, sources in (("features", features), ("pooled", pooled)):
+        for source in sources.values():
+            assert sotdd.distance(source, source, n_projections=64).scale == expected
+    assert sotdd.distance(frame, x, n_projections=64).scale == "features"
+    assert sotdd.distance(x, frame, n_projections=64, scale="pooled").scale == "pooled"
+
+
+def test_engines_and_peers_scale_every_feature(rng):
+    pytest.importorskip("torch")
+    from sotdd.engines.comparison import compare
+    from sotdd.engines.torch.engine import TorchEngine
+
+    a, b = mixed(rng, 400)[:, :6], mixed(rng, 300)[:, :6]
+    scaler = Scaler.fit([a, b], "features")
+    by_hand = [(part - scaler.centre) / scaler.scale for part in (a, b)]
+    found = sotdd.Projections.fit([a, b], n_projections=128, scale="features", tilt=False)
+    plain = sotdd.Projections.fit([a, b], n_projections=128, scale=None, label_law=sotdd.Moments(), tilt=False)
+    expected = sotdd.distance(*by_hand, projections=plain, estimator="plain").value
+    data = [LabelledData.of(part, name) for part, name in ((a, "a"), (b, "b"))]
+    for engine in (None, TorchEngine("cpu")):
+        assert compare(data, [(0, 1)], found, 2, engine=engine)[0, 1].value == pytest.approx(expected, rel=1e-4)
+    peer = sotdd.peers.frechet(a[:, :2], b[:, :2], scale="features").value
+    assert peer == pytest.approx(sotdd.peers.frechet(*(part[:, :2] for part in by_hand)).value, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("centre", "scale"),
+    [([0.0, 1.0], [1.0]), ([0.0], [-1.0]), ([0.0], 0), ([0.0], 1e-320), ([np.inf], 1), ([[0.0]], 1)],
+)
+def test_numbers_that_make_no_scaler(centre, scale):
+    with pytest.raises(sotdd.SotddError, match="Scaler"):
+        Scaler(centre, scale)
+
+
+def test_other_scales_are_refused(rng):
+    with pytest.raises(sotdd.SotddError, match="scale is 'feature': expected"):
+        sotdd.distance(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), scale="feature")
+    with pytest.raises(sotdd.SotddError, match="scaler is for 3 features but the data have 2"):
+        sotdd.distance(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), scale=Scaler(np.zeros(3), 1.0))
+
+
+# ------------------------------------------------------------------ remarks
+
+
+def shifted_beside_a_loud_feature(rng):
+    a, b = rng.normal(size=(500, 20)), rng.normal(size=(500, 20))
+    b[:, 1:] += 1
+    for x in (a, b):
+        x[:, 0] *= 30
+    return a, b
+
+
+def test_a_feature_that_drowns_the_others_is_told_in_arrays_and_weighed_in_tables(rng):
+    a, b = shifted_beside_a_loud_feature(rng)
+    found = sotdd.distance(a, b)
+    assert any(said.startswith("feature 0 carries 98 % of the spread: scale='features'") for said in found.remarks)
+    one, other = table(a), table(b)
+    seen = sotdd.distance(one, other, noise_floor=True)
+    assert not seen.within_noise
+    assert seen.value > 5 * seen.noise_floor
+    assert seen.remarks == ()
+    pooled = sotdd.distance(one, other, scale="pooled").remarks
+    assert any(said.startswith("column 'c0' carries") for said in pooled)
+
+
+def test_a_far_dataset_is_told(rng):
+    x = rng.normal(size=(300, 4))
+    near = {"here": x, "there": rng.normal(0.5, 1, size=(300, 4))}
+    for scale in ("pooled", "features"):
+        alone = sotdd.pairwise(near, scale=scale, n_projections=200)["here", "there"].value
+        matrix = sotdd.pairwise({**near, "far": x + 1000}, scale=scale, n_projections=200)
+        [said] = matrix["here", "there"].remarks
+        assert said.startswith("dataset 'far' makes the scale: without it the others would be ")
+        told = float(said.split(" would be about ")[1].split(" ×")[0].replace(",", ""))
+        measured = alone / matrix["here", "there"].value
+        assert told == pytest.approx(measured, rel=0.4)  # the label term does not go with the scale
+        assert sotdd.pairwise(near, scale=scale, n_projections=64)["here", "there"].remarks == ()
+
+
+@pytest.mark.parametrize(("size", "word"), [(10, "stands out"), (300, "makes the scale")])
+def test_one_outlier_among_500_points_is_told(rng, size, word):
+    a, b = rng.normal(size=(500, 20)), rng.normal(size=(500, 20))
+    assert sotdd.distance(a, b, n_projections=64).remarks == ()
+    b[123, :10] += size
+    said = [text for text in sotdd.distance(a, b, n_projections=64).remarks if text.startswith("one point")]
+    assert said[0].startswith(f"one point {word}: row 123 of 'b' carries ")
+    assert Scaler.fit([a, b], "features").remarks == ()

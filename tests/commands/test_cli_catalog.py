@@ -161,13 +161,3 @@ def test_tables_are_read_for_a_catalog_as_for_other_commands(run, rng, tmp_path,
     assert again[2].strip().endswith("choose another name, or pass --overwrite.")
     found = json.loads(run("catalog", "search", "shops", "shop.csv", *reading, "--json")[1])
     assert "first" in json.dumps(found)
-
-
-def test_names_of_classes_count_in_a_matrix(run, rng, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    x = rng.normal(size=(60, 2)) + np.repeat([[0, 0], [4, 0]], 30, axis=0)
-    np.savez("a.npz", X=x, y=np.repeat(["yes", "no"], 30))
-    np.savez("b.npz", X=x, y=np.repeat(["no", "yes"], 30))
-    settings = ["--n-projections", "64", "--json"]
-    assert json.loads(run("matrix", "a.npz", "b.npz", *settings)[1])["values"][0][1] == 0
-    assert json.loads(run("matrix", "a.npz", "b.npz", "--label-names", "match", *settings)[1])["values"][0][1] > 0

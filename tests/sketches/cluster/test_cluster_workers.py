@@ -43,14 +43,6 @@ def test_classes_that_fit_each_partition_but_not_all(threads, projections, monke
     assert made.distance(sotdd.sketch_stream(parts, projections)).value < 2e-3
 
 
-def test_progress_counts_partitions(folder, threads, projections, capsys):
-    reports = []
-    sotdd.cluster.sketch(folder, projections, threads, progress=lambda *state: reports.append(state))
-    assert reports[-1] == (11, 11)
-    assert [done for done, _ in reports] == sorted({done for done, _ in reports})
-    sotdd.cluster.sketch(folder, projections, threads, progress=True)
-
-
 def test_without_a_client_threads_of_this_process_do_it(folder, projections, streamed, caplog):
     with caplog.at_level(logging.INFO, "sotdd"):
         same(sotdd.cluster.sketch(folder, projections), streamed)

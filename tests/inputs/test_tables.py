@@ -12,7 +12,7 @@ from inputs.helpers import read, refusal
 from inputs.messy_tables import people, with_gaps, write
 from sotdd import SotddError, open_dataset
 
-LEFT_OUT = "left out: customer (id), signup (date), city (text), note (text)"
+LEFT_OUT = "left out: customer_id (id), signup (date), city (text), note (text)"
 FEATURES = ("age", "income", "vip")
 
 
@@ -63,7 +63,7 @@ def test_categories_and_dates_on_request(here, kind):
     opened = open_dataset(KINDS[kind](), **label, one_hot=5, dates=True, exclude=["vi*", "income"])
     frame = people(1)
     assert opened.columns == ("signup", "age", "city=Köln", "city=Oslo", "city=Rome")
-    assert opened.remarks == ("left out: customer (id), note (text, more than 5 values)",)
+    assert opened.remarks == ("left out: customer_id (id), note (text, more than 5 values)",)
     days = (frame["signup"] - pd.Timestamp("1970-01-01")).dt.days
     expected = [days, frame["age"], *(frame["city"] == city for city in ("Köln", "Oslo", "Rome"))]
     np.testing.assert_array_equal(values(opened), np.column_stack(expected).astype(float))
@@ -83,7 +83,7 @@ def test_features_and_exclude_by_name_and_by_pattern(here):
 
     assert columns(features="*e") == ("age", "income")
     assert columns(features=["vip", "age"]) == ("vip", "age")
-    assert columns(features="customer") == ("customer",)  # by its own name, an id is one
+    assert columns(features="customer_id") == ("customer_id",)  # by its own name, an id is one
     assert columns(features=["age", "signup"]) == ("age", "signup")
     assert columns(exclude="income") == ("age", "vip")
     assert open_dataset("people.csv::label=churned,features=*e,exclude=age").columns == ("income",)
@@ -91,7 +91,7 @@ def test_features_and_exclude_by_name_and_by_pattern(here):
     assert "no column that matches 'x*'" in refusal("people.csv", label="churned", features="x*")
     assert "column 'city' of people.csv holds text" in refusal("people.csv", label="churned", features=["age", "city"])
     assert "more than 2 different texts" in refusal("people.csv", label="churned", features=["age", "city"], one_hot=2)
-    assert "has no column of numbers" in refusal("people.csv", label="churned", exclude=[*FEATURES, "customer"])
+    assert "has no column of numbers" in refusal("people.csv", label="churned", exclude=[*FEATURES, "customer_id"])
 
 
 def test_what_is_an_id():
@@ -211,9 +211,9 @@ def test_an_id_is_one_in_all_tables_or_in_none(here):
     again = other.assign(customer=np.arange(len(other)) % 50)  # here it occurs again
     for pair in ((one, again), (again, one)):
         data = [open_dataset(frame, label="churned") for frame in pair]
-        assert sotdd.distance(*data, n_projections=8).columns == ("customer", *FEATURES)
+        assert sotdd.distance(*data, n_projections=8).columns == ("customer_id", *FEATURES)
     few = open_dataset("few.csv", label="churned")
-    assert few.columns == ("customer", *FEATURES)  # too few to tell
+    assert few.columns == ("customer_id", *FEATURES)  # too few to tell
     for pair in ((few, "people.csv::label=churned"), ("people.csv::label=churned", few)):
         assert sotdd.distance(*pair, n_projections=8).columns == FEATURES
 

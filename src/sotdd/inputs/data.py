@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_name, described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import is_out_of_memory
 from sotdd.basics.text import counted, quoted
-from sotdd.inputs.finite import refuse_non_finite_rows
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.origin import PLAIN, UNLABELLED, Origin
 from sotdd.inputs.sparse import SparseRows, is_sparse
-from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.inputs.streamed import MoreColumns, StreamedFeatures, put_beside, refuse_non_finite
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
 
 
@@ -44,9 +42,6 @@ _BLOCK_VALUES = 1 << 19
 # How much memory sums of each class over a part of the features may take.
 _CLASS_BYTES = 64 << 20
 _MOST_ROWS = 512
-
-# Fewer values than this are looked at by one thread.
-_FEW = 1 << 22
 
 # NumPy's letters for dtypes of real numbers.
 REAL_KINDS = "biuf"
@@ -192,16 +187,6 @@ class LabelledData:
         origin = self.origin.take(rows)
         return replace(self, features=features, classes=classes, codes=codes.astype(np.int32), origin=origin)
 
-    def _refuse_non_finite(self) -> None:
-        if self.features.dtype.kind != "f" or isinstance(self.features, StreamedFeatures):
-            return  # what is streamed is checked as it is read
-        if isinstance(self.features, DeviceFeatures) and self.features.all_finite():
-            return
-        few = self.features.size < _FEW
-        if few and all(np.isfinite(self.rows(block)).all() for block in self.blocks()):
-            return
-        refuse_non_finite_rows(self.rows, self.blocks(), self.name)
-
 
 def same_features(datasets: Sequence[LabelledData]) -> int:
     """Return the number of features of all datasets, or refuse datasets that do not agree."""
@@ -226,6 +211,21 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
     return first.n_features
 
 
+def add_columns(features: Features, more: NDArray[Any]) -> Features:
+    """Features as a matrix (n, d) with further columns (n, k), for every kind of features."""
+    if isinstance(features, StreamedFeatures):
+        return MoreColumns(features, more)
+    if not isinstance(features, DeviceFeatures):
+        return put_beside(features, more)
+    tensor = features.tensor.reshape(len(features), -1)
+    width = tensor.shape[1]
+    floats = tensor if tensor.is_floating_point() or more.dtype.kind != "f" else tensor.double()
+    whole = floats.new_empty((len(features), width + more.shape[1]))
+    whole[:, :width] = floats
+    whole[:, width:] = floats.new_tensor(more)
+    return DeviceFeatures(whole)
+
+
 def features_and_labels(source: object, name: str) -> tuple[object, object | None]:
     """The features and the labels of a source, with None for labels where it is features alone."""
     if source is None or isinstance(source, (str, bytes, Mapping, set, frozenset)):
@@ -245,7 +245,13 @@ def features_and_labels(source: object, name: str) -> tuple[object, object | Non
 def checked_features(features: object, name: str) -> Features:
     """Features as an array of finite real numbers (n, ...), left where they are; anything else is refused."""
     array = _checked_kind(features, name)
-    LabelledData(name, array, ("all",), np.zeros(0, np.int32))._refuse_non_finite()
+    if array.dtype.kind != "f" or isinstance(array, StreamedFeatures):
+        return array  # what is streamed is checked as it is read
+    if isinstance(array, DeviceFeatures) and array.all_finite():
+        return array
+    rows = max(1, _BLOCK_VALUES * len(array) // array.size)
+    for start in range(0, len(array), rows):
+        refuse_non_finite(array[start : start + rows], range(start, len(array)), name)
     return array
 
 
@@ -273,9 +279,9 @@ def _converted(features: object, name: str) -> Features:
     try:
         array = np.asarray(features)
         return from_dlpack(features, name) if array.ndim == 0 and hasattr(features, "__dlpack_device__") else array
+    except (MemoryError, SotddError):
+        raise
     except Exception as error:  # of whatever library
-        if is_out_of_memory(error) or isinstance(error, SotddError):
-            raise
         if hasattr(features, "__dlpack_device__"):  # such as CuPy's, which are not to be copied unasked
             return from_dlpack(features, name)
         raise SotddError(
@@ -291,7 +297,7 @@ def _checked_array(array: Features, features: object, name: str) -> Features:
         )
     if array.dtype.kind not in REAL_KINDS:
         raise SotddError(
-            f"features of dataset {name!r} have dtype {array.dtype}, {_kind(array)}: "
+            f"features of dataset {name!r} have dtype {array.dtype}: "
             "expected real numbers; turn them into numbers first, such as by sotdd.open_dataset(..., encoder=...)."
         )
     if array.size == 0:
@@ -299,15 +305,3 @@ def _checked_array(array: Features, features: object, name: str) -> Features:
             f"features of dataset {name!r} have shape {array.shape}: expected at least one point and one feature."
         )
     return array
-
-
-def _kind(array: Features) -> str:
-    kinds = {
-        "c": "complex numbers",
-        "O": "Python objects",
-        "U": "strings",
-        "S": "bytes",
-        "M": "dates",
-        "m": "durations",
-    }
-    return kinds.get(array.dtype.kind, "not numbers")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_flag, check_seed, described
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_seed, described
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.encode import Encoder
 
@@ -37,8 +37,7 @@ _CHARACTERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space"
 class Settings:
     """What `open_dataset` was asked for.
 
-    A ``label`` of None asks for one class, "auto" leaves the choice of the labels to the loader. ``kept`` are columns
-    that are features although they look like ids, since other datasets have them.
+    A ``label`` of None asks for one class, "auto" leaves the choice of the labels to the loader.
     """
 
     label: Name | None = AUTO
@@ -60,7 +59,6 @@ class Settings:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    kept: tuple[str, ...] = ()
 
     def refuse_for_no_table(self, what: str) -> None:
         """Refuse the settings of tables where there is none."""
@@ -103,41 +101,36 @@ DEFAULTS = Settings()
 
 # The arguments of `open_dataset` as they are where a caller passes none of them.
 NOTHING_ASKED: dict[str, Any] = {
-    "label": AUTO, "features": None, "image_size": None, "image_mode": None, "transform": None, "encoder": None,
-    "encoder_name": None, "bins": None, "drop_missing": False, "max_points": None, "seed": 0, "broken": "refuse",
-    "split": None, "exclude": None, "one_hot": False, "dates": False, "missing": "error", "separator": None,
-    "decimal": None, "encoding": None, "kept": (),
+    **{field.name: field.default for field in fields(Settings)},
+    "encoder_name": None, "exclude": None, "one_hot": False,
 }  # fmt: skip
 
 
 def checked_settings(asked: Mapping[str, Any]) -> Settings:
     """The arguments of `open_dataset`, checked."""
-    encoder, encoder_name = asked["encoder"], asked["encoder_name"]
+    encoder, encoder_name, mode = asked["encoder"], asked["encoder_name"], asked["image_mode"]
     if encoder_name is not None and encoder is None:
         raise SotddError("encoder_name is given but no encoder: pass encoder=, or leave it out.")
-    if not isinstance(asked["drop_missing"], (bool, np.bool_)):
-        raise SotddError(f"drop_missing is {described(asked['drop_missing'])}: expected True or False.")
     settings = Settings(
         label=checked_label(asked["label"]),
         features=checked_columns(asked["features"]),
         image_size=_checked_image_size(asked["image_size"]),
-        image_mode=_checked_choice(asked["image_mode"], "image_mode", (None, "L", "RGB")),
+        image_mode=None if mode is None else check_choice(mode, "image_mode", ("L", "RGB")),
         transform=_checked_transform(asked["transform"]),
         encoder=None if encoder is None else Encoder(encoder, encoder_name),
         bins=None if asked["bins"] is None else check_count(asked["bins"], "bins", _MOST_BINS),
-        drop_missing=bool(asked["drop_missing"]),
-        max_points=_checked_count(asked["max_points"], "max_points"),
+        drop_missing=check_flag(asked["drop_missing"], "drop_missing"),
+        max_points=None if asked["max_points"] is None else check_count(asked["max_points"], "max_points"),
         seed=check_seed(asked["seed"]),
-        broken=_checked_choice(asked["broken"], "broken", ("refuse", "skip")),
+        broken=check_choice(asked["broken"], "broken", ("refuse", "skip")),
         split=_checked_split(asked["split"]),
         exclude=_checked_patterns(asked["exclude"]),
         one_hot=_checked_one_hot(asked["one_hot"]),
         dates=check_flag(asked["dates"], "dates"),
-        missing=_checked_choice(asked["missing"], "missing", MISSING),
+        missing=check_choice(asked["missing"], "missing", MISSING),
         separator=_checked_character(asked["separator"], "separator"),
         decimal=_checked_character(asked["decimal"], "decimal"),
         encoding=_checked_encoding(asked["encoding"]),
-        kept=tuple(asked["kept"]),
     )
     if settings.separator is not None and settings.separator == settings.decimal:
         raise SotddError(f"separator and decimal are both {settings.separator!r}: expected two characters.")
@@ -219,12 +212,6 @@ def _checked_image_size(size: object) -> tuple[int, int] | None:
     return height, width
 
 
-def _checked_choice(value: object, name: str, choices: tuple[object, ...]) -> Any:  # noqa: ANN401  # one of the choices
-    if not isinstance(value, str | None) or value not in choices:  # arrays have no yes or no to that
-        raise SotddError(f"{name} is {described(value)}: expected one of {', '.join(map(repr, choices))}.")
-    return value
-
-
 def _checked_transform(transform: object) -> Callable[[Any], Any] | None:
     if transform is not None and (not callable(transform) or isinstance(transform, type)):
         raise SotddError(f"transform is {described(transform)}: expected a function of a batch.")
@@ -237,7 +224,3 @@ def _checked_split(split: object) -> str | None:
     if not isinstance(name, str | None):
         raise SotddError(f"split is {described(split)}: expected the name of a split, or None.")
     return name
-
-
-def _checked_count(value: object, name: str) -> int | None:
-    return None if value is None else check_count(value, name)

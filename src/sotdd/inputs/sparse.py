@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import first_line, refuse_beyond_float64
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import is_out_of_memory
-from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.inputs.streamed import StreamedFeatures, not_finite
 
 Doubles = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -111,14 +111,12 @@ class SparseRows(StreamedFeatures):
 
     def refuse_non_finite(self) -> None:
         """Refuse stored values that are NaN or infinite."""
-        from sotdd.inputs.finite import not_finite
-
         if self.dtype.kind != "f":
             return
         bad = np.flatnonzero(~np.isfinite(self.values))
         if bad.size:
             row = int(np.searchsorted(self.edges, bad[0], side="right")) - 1
-            raise not_finite(self.name, bad.size, self.values[bad[0]], row, int(self.columns[bad[0]]))
+            raise not_finite(self.name, self.values[bad[0]], row, int(self.columns[bad[0]]))
 
     def moments(self, pivot: Doubles) -> tuple[Doubles, Doubles, Doubles, int]:
         """Reach, mean and summed squared deviations of every feature, and the farthest row; see `DeviceFeatures`."""

@@ -14,7 +14,7 @@ from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import ListItems, Loaded
 from sotdd.inputs.loaders.frames import is_frame, open_frame
 from sotdd.inputs.loaders.images import is_image
-from sotdd.inputs.loaders.table_batches import TableBatch
+from sotdd.inputs.loaders.parquet_batches import TableBatch
 from sotdd.inputs.settings import Settings
 
 _WHY = "the source is an array, or (features, labels)"

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.memory import beyond_memory, is_out_of_memory
 from sotdd.basics.text import counted
+from sotdd.inputs.files import exists, files_below, unreadable
 from sotdd.inputs.labels import Labels, sample_rows
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.images import BATCH, fitted, is_grey, other_sizes
-from sotdd.inputs.reading import UNREADABLE, exists, files_below, unreadable
 from sotdd.inputs.settings import Settings
 
 _log = logging.getLogger("sotdd.inputs")
@@ -89,7 +88,7 @@ class FolderImages(Items):
             with pillow.open(path) as image:
                 image.load()
                 return image.copy() if self._size is None else fitted(image, self._size, self._mode)
-        except (*UNREADABLE, MemoryError) as error:
+        except Exception as error:  # noqa: BLE001  # of whatever decoder
             _refuse(path, error, self._skip)
             return None
 
@@ -137,17 +136,17 @@ def _header(path: Path, skip: bool) -> tuple[tuple[int, int], str] | None:
             warnings.simplefilter("error", pillow.DecompressionBombWarning)
             with pillow.open(path) as image:
                 return (image.height, image.width), image.mode
-    except (*UNREADABLE, MemoryError, pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
+    except Exception as error:  # noqa: BLE001  # of whatever decoder, and for more pixels than Pillow considers safe
         _refuse(path, error, skip)
         return None
 
 
-def _refuse(path: Path, error: BaseException, skip: bool) -> None:
+def _refuse(path: Path, error: Exception, skip: bool) -> None:
     """Refuse a broken image unless such are skipped; one that may not be read is whole, and is never skipped."""
     if isinstance(error, PermissionError):
         raise unreadable(path, error) from error
-    if is_out_of_memory(error):
-        raise beyond_memory(f"the image {path}", error, "choose a smaller image_size, or free some memory") from error
+    if isinstance(error, MemoryError):
+        raise error
     if not skip:
         raise SotddError(
             f"the image {path} is broken ({first_line(error)}): mend or remove it, or pass broken='skip'."

@@ -15,7 +15,6 @@ from sotdd.inputs.data import checked_features
 from sotdd.inputs.labels import Labels, is_missing
 from sotdd.inputs.loaded import ListItems, Loaded
 from sotdd.inputs.loaders.columns import Columns, Kind
-from sotdd.inputs.loaders.contents import are_ids
 from sotdd.inputs.settings import Settings
 from sotdd.inputs.spool import stored_dtype
 
@@ -41,45 +40,23 @@ def open_frame(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: A
     if not len(frame):
         raise SotddError(f"{name} has no rows: expected at least one.")
     kinds = {column: _kind(frame[column]) for column in frame.columns}
-    columns = Columns.choose(kinds, settings, name, _FrameContents(frame))
+
+    def values(column: str, most: int) -> tuple[str, ...] | None:
+        found = {text for text in frame[column].unique().to_list() if isinstance(text, str)}
+        return None if len(found) > most else tuple(sorted(found))
+
+    columns = Columns.choose(kinds, settings, name, values)
     labels = None if columns.label is None else Labels.of(_values(frame[columns.label]), len(frame), name)
     if columns.kind in ("text", "list"):
         column = frame[columns.features[0]]
         if column.null_count():
-            values = counted(column.null_count(), "missing value", "missing values")
-            raise SotddError(f"column {columns.features[0]!r} of {name} has {values}: drop or impute those rows first.")
+            gaps = counted(column.null_count(), "missing value", "missing values")
+            raise SotddError(f"column {columns.features[0]!r} of {name} has {gaps}: drop or impute those rows first.")
         if columns.kind == "text":
             return Loaded(ListItems(column.to_list()), labels, table=columns)
         return Loaded(checked_features(_lists(column, name), name), labels, table=columns)
     names = columns.names if _has_names(source) else None
     return Loaded(_numbers(frame, columns), labels, columns=names, table=columns, gaps=True)
-
-
-class _FrameContents:
-    """What the columns of a frame hold, where that decides which of them are features."""
-
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
-
-    def is_empty(self, column: str) -> bool:
-        """Whether a column of numbers has no value at all."""
-        series = self._frame[column]
-        return bool(series.null_count() == len(series))
-
-    def is_id(self, column: str) -> bool | None:
-        """Whether a column of numbers holds integers, every one of them different; None for too few to tell."""
-        series = self._frame[column]
-        whole = series.dtype.is_integer() and not series.null_count() and not _is_wide(series)
-        return are_ids([series.to_numpy()], column) if whole else False
-
-    def values(self, column: str, most: int) -> tuple[str, ...] | None:
-        """The distinct values of a column of text, in order; None if there are more than ``most``."""
-        found = {text for text in self._frame[column].unique().to_list() if _is_text(text)}
-        return None if len(found) > most else tuple(sorted(found))
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _has_names(source: Any) -> bool:  # noqa: ANN401
@@ -104,7 +81,7 @@ def _kind(series: Series) -> Kind:  # noqa: PLR0911  # one for each kind
     narwhals = require("narwhals", "reading data frames", "'sotdd[inputs]'")
     dtype = series.dtype
     if dtype.is_numeric() or dtype == narwhals.Boolean:
-        return "numbers"
+        return "empty" if series.null_count() == len(series) else "numbers"
     if dtype in (narwhals.String, narwhals.Categorical, narwhals.Enum):
         return "text"
     if dtype in (narwhals.Date, narwhals.Datetime):
@@ -173,7 +150,7 @@ def _days(series: Series) -> NDArray[np.float64]:
 def _one_hot(series: Series, values: tuple[str, ...]) -> NDArray[Any]:
     """One feature (n, k) per value, 1 where a text is that value; NaN throughout where it is missing."""
     places = {value: place for place, value in enumerate(values)}
-    codes = np.array([places.get(text, -1) if _is_text(text) else -2 for text in series.to_list()])
+    codes = np.array([places.get(text, -1) if isinstance(text, str) else -2 for text in series.to_list()])
     result: NDArray[Any] = codes[:, None] == np.arange(len(values))
     if (codes != -2).all():
         return result

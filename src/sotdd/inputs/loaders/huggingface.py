@@ -15,9 +15,8 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.grouped import GroupedRows
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
-from sotdd.inputs.loaders.arrow_columns import block_of, dtype_of, kind_of, labels_of
-from sotdd.inputs.loaders.columns import Columns, Kind
-from sotdd.inputs.loaders.contents import ArrowContents
+from sotdd.inputs.loaders.arrow import block_of, distinct_texts, dtype_of, kind_of, labels_of
+from sotdd.inputs.loaders.columns import Columns, Kind, Values
 from sotdd.inputs.loaders.images import BATCH
 from sotdd.inputs.loaders.torch_datasets import open_torch, read_stream, stacked
 from sotdd.inputs.settings import Settings
@@ -69,8 +68,11 @@ def open_huggingface(source: Any, name: str, settings: Settings) -> Loaded:  # n
         raise SotddError(f"{name} has no rows: expected at least one.")
     if source.format["type"] == "custom":  # a transform of the user's decides what rows are
         return open_torch(source, name, settings)
-    contents = ArrowContents(source.features.arrow_schema, lambda column: _parts(source, column))
-    columns = _columns(source.features, name, settings, contents)
+
+    def values(column: str, most: int) -> tuple[str, ...] | None:
+        return distinct_texts(_parts(source, column), most)
+
+    columns = _columns(source.features, name, settings, values)
     labels = None if columns.label is None else _labels(source, columns.label, name)
     if columns.kind in ("text", "image"):
         return Loaded(_HubItems(source, columns.features[0], name), labels, table=columns)
@@ -95,12 +97,12 @@ def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noq
     return source[wanted]
 
 
-def _columns(features: Any, name: str, settings: Settings, contents: ArrowContents | None = None) -> Columns:  # noqa: ANN401
+def _columns(features: Any, name: str, settings: Settings, values: Values | None = None) -> Columns:  # noqa: ANN401
     """Choose columns; the only column of class labels holds the labels, whatever it is called."""
     coded = [column for column, kind in features.items() if type(kind).__name__ == "ClassLabel"]
     if len(coded) == 1 and settings.label_is_auto:
         settings = replace(settings, label=coded[0])
-    columns = Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name, contents)
+    columns = Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name, values)
     if columns.kind == "image":
         require("PIL.Image", f"reading the images of {name}", "'sotdd[inputs]'")
     return columns

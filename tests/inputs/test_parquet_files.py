@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 import sotdd
 from sotdd.inputs import ParquetBatches
-from sotdd.inputs.loaders.parquet_files import parquet_files
+from sotdd.inputs.files import parquet_files
 
 DATA = {
     "part-0.parquet": 10,

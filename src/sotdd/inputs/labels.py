@@ -239,8 +239,6 @@ def _label_array(labels: object, name: str) -> NDArray[Any]:
         try:
             return host_array(labels)
         except Exception as error:
-            if hasattr(labels, "to_list"):  # such as integers of 128 bits, for which NumPy has no array
-                return _label_array(labels.to_list(), name)
             raise SotddError(f"labels of dataset {name!r} do not form an array ({first_line(error)}).") from error
     none = SotddError(f"labels of dataset {name!r} are {described(labels)}: expected one label per row.")
     if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__iter__"):
@@ -298,7 +296,5 @@ def _as_float(number: Any) -> float:  # noqa: ANN401  # an integer or a float
 
 
 def _length(label: object) -> int:
-    """How many characters a label of text or digits takes; other labels are objects of the user's own."""
-    if isinstance(label, (str, bytes)):
-        return len(label)
-    return int(label.bit_length() / math.log2(10)) if isinstance(label, int) else 0
+    """How many characters a label of text takes; other labels are numbers, or objects of the user's own."""
+    return len(label) if isinstance(label, (str, bytes)) else 0

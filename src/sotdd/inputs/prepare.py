@@ -142,11 +142,6 @@ class Preparation:
             raise SotddError(f"dataset {self._name!r} holds {described(ready[0])}: expected numbers, texts or images.")
         return ready
 
-    def log_encoding(self) -> None:
-        """Log what the encoder did."""
-        if self._settings.encoder is not None:
-            self._settings.encoder.log_use(self._name)
-
     def _as_images(self, batch: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
         if isinstance(batch, np.ndarray):
             size, mode = self._settings.image_size, self._settings.image_mode
@@ -184,7 +179,6 @@ def prepare_rows(
         kept.append(part)
         if len(part):
             spool.add(prepare(batch))
-    prepare.log_encoding()
     if isinstance(features, Items):
         features.log_skipped(name)
     used = np.concatenate(kept) if kept else wanted[:0]

@@ -26,6 +26,11 @@ _MOST_BINS = 10_000
 MOST_CATEGORIES = 20
 _MANY_CATEGORIES = 10_000
 
+# Settings that mean something to some kinds of sources only.
+OF_FOLDERS = ("split", "broken")
+OF_CSV = ("separator", "decimal", "encoding")
+OF_TABLES = ("exclude", "one_hot", "dates", *OF_CSV)
+
 # What is done about values that are missing.
 MISSING = ("error", "drop", "mean")
 
@@ -60,20 +65,11 @@ class Settings:
     decimal: str | None = None
     encoding: str | None = None
 
-    def refuse_for_no_table(self, what: str) -> None:
-        """Refuse the settings of tables where there is none."""
-        self.refuse(what, "exclude", "one_hot", "dates")
-        self.refuse_for_no_csv(what)
-
-    def refuse_for_no_csv(self, what: str) -> None:
-        """Refuse the settings that say how text is to be read."""
-        self.refuse(what, "separator", "decimal", "encoding")
-
-    def refuse(self, what: str, *names: str) -> None:
+    def refuse(self, source: str, *names: str) -> None:
         """Refuse settings that mean nothing to this kind of source."""
         for name in names:
             if getattr(self, name) != getattr(DEFAULTS, name):
-                raise SotddError(f"{name} is given but {what}: leave it out.")
+                raise SotddError(f"{name} is given but means nothing to {source}: leave it out.")
 
     @property
     def label_is_auto(self) -> bool:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line, refuse_beyond_float64
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import is_out_of_memory
 from sotdd.inputs.streamed import StreamedFeatures, not_finite
 
 Doubles = NDArray[np.float64]
@@ -160,9 +159,9 @@ def _by_rows(matrix: Any, name: str) -> Any:  # noqa: ANN401  # one of SciPy's
         if not rows.has_canonical_format:
             rows = rows.copy()  # what the caller has stays as it is
             rows.sum_duplicates()
+    except MemoryError:
+        raise
     except Exception as error:  # of whatever library
-        if is_out_of_memory(error):
-            raise
         raise SotddError(
             f"features of dataset {name!r} are a sparse matrix that cannot be read ({first_line(error)}): pass a "
             "scipy.sparse matrix of shape (n, d), or an array."

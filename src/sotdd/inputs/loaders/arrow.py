@@ -21,7 +21,7 @@ from sotdd.inputs.grouped import GroupedRows
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.columns import Columns, Kind
-from sotdd.inputs.settings import Settings
+from sotdd.inputs.settings import OF_CSV, OF_FOLDERS, Settings
 from sotdd.inputs.spool import stored_dtype
 
 # Arrow's own types are not checked, since it is optional.
@@ -105,7 +105,7 @@ def block_of(
         column = table.column(title)
         if title in categories:
             width = len(categories[title])
-            block[:, position : position + width] = one_hot(_texts(column), categories[title], dtype)
+            block[:, position : position + width] = _one_hot(_texts(column), categories[title], dtype)
         else:
             width = 1
             block[:, position] = _days(column) if title in columns.dates else _numbers(column)
@@ -113,12 +113,12 @@ def block_of(
     return block
 
 
-def one_hot(texts: Any, values: Sequence[str], dtype: np.dtype[Any]) -> NDArray[Any]:  # noqa: ANN401  # Arrow's
+def _one_hot(texts: Any, values: Sequence[str], dtype: np.dtype[Any]) -> NDArray[Any]:  # noqa: ANN401  # Arrow's
     """One feature (n, k) per value, 1 where a text is that value; NaN throughout where it is missing."""
     library = arrow()
     places = library.compute.index_in(texts, value_set=library.array(values, library.large_string()))
-    codes = places.fill_null(-1).to_numpy(zero_copy_only=False) if hasattr(places, "to_numpy") else places
-    result: NDArray[Any] = (np.asarray(codes)[:, None] == np.arange(len(values))).astype(dtype)
+    codes = np.asarray(places.fill_null(-1))
+    result: NDArray[Any] = (codes[:, None] == np.arange(len(values))).astype(dtype)
     if texts.null_count:
         result[np.asarray(texts.is_null())] = np.nan
     return result
@@ -145,7 +145,7 @@ def labels_of(parts: Sequence[Column], name: str) -> Labels:
     coded = library.chunked_array(chunks, type=kind).dictionary_encode().unify_dictionaries()
     if not len(coded):
         raise SotddError(f"{name} has no rows: expected at least one.")
-    codes = np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in coded.chunks])
+    codes = np.concatenate([np.asarray(chunk.indices.fill_null(-1)) for chunk in coded.chunks])
     filled = next((chunk for chunk in coded.chunks if len(chunk)), None)
     return Labels.in_natural_order([] if filled is None else filled.dictionary.to_pylist(), codes)
 
@@ -176,20 +176,8 @@ def _numbers(column: Column) -> NDArray[Any]:
     if library.types.is_decimal(kind) or library.types.is_null(kind):
         kind = library.float64()
     elif column.null_count and library.types.is_boolean(kind):
-        column, kind = column.cast(kind), library.float32()  # NumPy has no missing truth values
-    column = column if column.type == kind else _cast(column, kind)
-    if isinstance(column, library.ChunkedArray):
-        chunked: NDArray[Any] = column.to_numpy()
-        return chunked
-    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    return values
-
-
-def _cast(column: Column, kind: Type) -> Column:
-    library = arrow()
-    if library.types.is_boolean(column.type) and library.types.is_floating(kind):
-        column = column.cast(library.uint8())
-    return column.cast(kind)
+        column, kind = column.cast(kind).cast(library.uint8()), library.float32()  # NumPy has no missing truth values
+    return np.asarray(column if column.type == kind else column.cast(kind))
 
 
 def _days(column: Column) -> NDArray[np.float64]:
@@ -197,10 +185,8 @@ def _days(column: Column) -> NDArray[np.float64]:
     library = arrow()
     column = column.cast(plain_type(column.type))
     microseconds = column.cast(library.timestamp("us", getattr(column.type, "tz", None)), safe=False)
-    numbers = microseconds.cast(library.int64()).cast(library.float64(), safe=False)
-    values = numbers.to_numpy() if isinstance(numbers, library.ChunkedArray) else numbers.to_numpy(zero_copy_only=False)
-    days: NDArray[np.float64] = values / 86_400e6
-    return days
+    days: NDArray[np.float64] = np.asarray(microseconds.cast(library.int64()).cast(library.float64(), safe=False))
+    return days / 86_400e6
 
 
 def _texts(column: Column) -> Column:
@@ -226,7 +212,7 @@ def _nested(column: Column, name: str, label: str) -> NDArray[Any]:
     if column.null_count:
         missing = counted(column.null_count, "missing list", "missing lists")
         raise SotddError(f"column {label!r} of {name} has {missing}: drop those rows first.")
-    lengths = np.unique(library.compute.list_value_length(column).to_numpy(zero_copy_only=False))
+    lengths = np.unique(np.asarray(library.compute.list_value_length(column)))
     if len(lengths) > 1:
         raise SotddError(
             f"lists in column {label!r} of {name} have {lengths[0]} to {lengths[-1]} entries: expected one length."
@@ -257,8 +243,7 @@ def _is_list(kind: Type) -> bool:
 
 def open_arrow(path: Path, name: str, settings: Settings) -> Loaded:
     """Open a file or a stream of record batches; numbers stay in the file until they are read."""
-    settings.refuse("Arrow files have no splits and hold no image files", "split", "broken")
-    settings.refuse_for_no_csv("Arrow files are not text")
+    settings.refuse("an Arrow file", *OF_FOLDERS, *OF_CSV)
     with reading(path, "an Arrow file"):
         batches = _Batches(path)
 

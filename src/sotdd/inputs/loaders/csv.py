@@ -15,7 +15,7 @@ from sotdd.inputs.files import reading
 from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.arrow import ArrowTexts, arrow, block_of, distinct_texts, kinds_of, labels_of
 from sotdd.inputs.loaders.columns import Columns
-from sotdd.inputs.settings import Settings
+from sotdd.inputs.settings import OF_FOLDERS, Settings
 from sotdd.inputs.spool import Spool
 
 _EXPECTED = "a CSV file with a header and the same columns in every line, in UTF-8 or as encoding= says"
@@ -29,7 +29,7 @@ _SEPARATORS = ",;\t|"
 
 def open_csv(path: Path, name: str, settings: Settings) -> Loaded:
     """Read the columns that are wanted; beyond a size, numbers go to a temporary file."""
-    settings.refuse("CSV files have no splits and hold no image files", "split", "broken")
+    settings.refuse("a CSV file", *OF_FOLDERS)
     require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
     with reading(path, _EXPECTED):
         file = _File.of(path, settings)

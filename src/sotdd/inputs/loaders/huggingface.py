@@ -19,7 +19,7 @@ from sotdd.inputs.loaders.arrow import block_of, distinct_texts, dtype_of, kind_
 from sotdd.inputs.loaders.columns import Columns, Kind, Values
 from sotdd.inputs.loaders.images import BATCH
 from sotdd.inputs.loaders.torch_datasets import open_torch, read_stream, stacked
-from sotdd.inputs.settings import Settings
+from sotdd.inputs.settings import OF_CSV, Settings
 
 # This many rows are read from the mapped file at a time.
 _GROUP = 4096
@@ -56,12 +56,11 @@ def open_saved(folder: Path, name: str, settings: Settings) -> Loaded:
 
 def open_huggingface(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # the library is optional
     """Open a dataset: numbers stay in the mapped file until they are read, images are decoded once."""
-    settings.refuse("a Hugging Face dataset holds no image files", "broken")
-    settings.refuse_for_no_csv("a Hugging Face dataset is not text")
+    settings.refuse("a Hugging Face dataset", "broken", *OF_CSV)
     if isinstance(source, dict):
         source = _split(source, name, settings)
     elif settings.split is not None:
-        settings.refuse(f"dataset {name!r} has no splits", "split")
+        settings.refuse(f"dataset {name!r}, which has no splits", "split")
     if type(source).__name__ == "IterableDataset":
         return _streamed(source, name, settings)
     if not len(source):
@@ -175,29 +174,22 @@ def _streamed(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: AN
     """The first rows of a stream."""
     if source.features is None:
         return open_torch(source, name, settings)
-    settings.refuse("a stream is read only once", "one_hot", "dates")
+    settings.refuse("a stream", "one_hot", "dates")
     columns = _columns(source.features, name, settings)
-    feature = None if columns.label is None else source.features[columns.label]
-    batches = _stream_batches(source, columns, feature, name)
-    return read_stream(batches, name, settings, head=True)
+    loaded = read_stream(_stream_batches(source, columns, name), name, settings, head=True)
+    if loaded.labels is None or columns.label is None:
+        return loaded
+    return replace(loaded, labels=_named(loaded.labels, source.features[columns.label]))
 
 
 def _stream_batches(
-    source: Any,  # noqa: ANN401
+    source: Any,
     columns: Columns,
-    feature: Any,  # noqa: ANN401
-    name: str,
+    name: str,  # noqa: ANN401
 ) -> Iterator[tuple[list[Any] | NDArray[Any], list[Any] | None]]:
     start = 0
     for batch in source.with_format(None).iter(BATCH):
         parts = [batch[column] for column in columns.features]
         points = list(parts[0]) if columns.kind != "numbers" else [list(row) for row in zip(*parts, strict=True)]
-        labels = None if columns.label is None else [_name_of(value, feature) for value in batch[columns.label]]
-        yield stacked(points, start, name), labels
+        yield stacked(points, start, name), None if columns.label is None else list(batch[columns.label])
         start += len(points)
-
-
-def _name_of(value: Any, feature: Any) -> Any:  # noqa: ANN401
-    if type(feature).__name__ != "ClassLabel" or value is None:
-        return value
-    return None if value == -1 else feature.int2str(value)

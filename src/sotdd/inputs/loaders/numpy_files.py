@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,12 +14,11 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import available_bytes
 from sotdd.inputs.data import checked_features
 from sotdd.inputs.files import exists, reading
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.settings import Settings
+from sotdd.inputs.settings import OF_FOLDERS, OF_TABLES, Settings
 from sotdd.inputs.streamed import ColumnsInFile, RowsInFile
 
 _log = logging.getLogger("sotdd.inputs")
@@ -38,8 +38,7 @@ _PARTS = {
 
 def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = None) -> Loaded:
     """Open features without reading them, and read labels from the file that ``label`` names."""
-    settings.refuse("an .npy file holds one array", "features", "split", "broken")
-    settings.refuse_for_no_table("an .npy file is no table")
+    settings.refuse("an .npy file", "features", *OF_FOLDERS, *OF_TABLES)
     if labels is None and settings.label_column is not None:
         labels = _labels_beside(path, str(settings.label_column))
     if labels is None and not settings.unlabelled:
@@ -78,7 +77,6 @@ def _read_labels(path: Path) -> NDArray[Any]:
     with reading(path, "an .npy file with one label per row"), path.open("rb") as file:
         shape, _, dtype = _read_header(file, str(path))
         _refuse_other_size(path.stat().st_size - file.tell(), shape, dtype, str(path))
-        _refuse_beyond_memory(shape, dtype, str(path))
         file.seek(0)
         array: NDArray[Any] = np.load(file, allow_pickle=False)
         return array
@@ -100,7 +98,7 @@ def _read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.
 
 def _refuse_other_size(actual: int, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
     """Refuse a file whose header declares another size than it has: one was cut short, or the other made up."""
-    declared = _byte_count(shape, dtype)
+    declared = math.prod(map(int, shape), start=dtype.itemsize)  # of Python: no header makes that overflow
     if actual != declared:
         raise SotddError(
             f"cannot read {name}: its header declares {declared:,} bytes, shape {shape} of {dtype}, but there are "
@@ -108,28 +106,9 @@ def _refuse_other_size(actual: int, shape: tuple[int, ...], dtype: np.dtype[Any]
         )
 
 
-def _refuse_beyond_memory(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
-    """Refuse an array that does not fit into free memory."""
-    needed, free = _byte_count(shape, dtype), available_bytes()
-    if needed > free:
-        raise SotddError(
-            f"{name} has shape {shape} of {dtype}, {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB of memory are "
-            "free: save it with numpy.save as .npy, which is read in blocks."
-        )
-
-
-def _byte_count(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """How many bytes an array takes; Python integers do not overflow, whatever a header declares."""
-    count = dtype.itemsize
-    for length in shape:
-        count *= int(length)
-    return count
-
-
 def open_npz(path: Path, name: str, settings: Settings) -> Loaded:
     """Read the features X and the labels y, or arrays of other names; or what `scipy.sparse.save_npz` wrote."""
-    settings.refuse("an .npz file has no splits and holds no image files", "split", "broken")
-    settings.refuse_for_no_table("an .npz file is no table")
+    settings.refuse("an .npz file", *OF_FOLDERS, *OF_TABLES)
     if settings.features is not None and len(settings.features) > 1:
         raise SotddError(f"features of {path} are {len(settings.features)} names: expected one array.")
     wanted = "X" if settings.features is None else str(settings.features[0])
@@ -172,7 +151,6 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
                 f"{what} takes {member.compress_size / 1e6:,.1f} MB and would become {member.file_size / 1e9:,.1f} GB, "
                 "as a zip bomb does: if that is right, save it with numpy.savez, which does not compress."
             )
-        _refuse_beyond_memory(shape, dtype, what)
     with archive.open(member) as file:
         array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         return array

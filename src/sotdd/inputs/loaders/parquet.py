@@ -33,7 +33,7 @@ from sotdd.inputs.loaders.arrow import (
     labels_of,
 )
 from sotdd.inputs.loaders.columns import Columns
-from sotdd.inputs.settings import Settings
+from sotdd.inputs.settings import OF_CSV, OF_FOLDERS, Settings
 from sotdd.inputs.spool import Spool
 
 # Rows read at a time from row groups that are too large to hold.
@@ -44,8 +44,7 @@ _READERS = 16
 
 def open_parquet(paths: Sequence[str], name: str, settings: Settings) -> Loaded:
     """Open files with the same columns as one dataset; only footers and labels are read."""
-    settings.refuse("Parquet files have no splits and hold no image files", "split", "broken")
-    settings.refuse_for_no_csv("Parquet files are not text")
+    settings.refuse("a Parquet file", *OF_FOLDERS, *OF_CSV)
     tables = ParquetTable.open_all(paths)
     columns = parquet_columns(tables, settings, name)
     labels = None

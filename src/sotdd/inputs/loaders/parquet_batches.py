@@ -16,8 +16,8 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.files import parquet_files, reading_parquet
-from sotdd.inputs.loaders.arrow import Column, Table, block_of, dtype_of, kind_of, kinds_of
-from sotdd.inputs.loaders.columns import Columns, is_index
+from sotdd.inputs.loaders.arrow import Column, Table, block_of, dtype_of, kind_of
+from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.parquet import ParquetTable, parquet_columns, read_batches
 from sotdd.inputs.missing_values import Gaps
 from sotdd.inputs.origin import Origin, left_out_line
@@ -147,8 +147,6 @@ class ParquetBatches:
             _log.info("%s: %s", first.path, left_out_line(dict(columns.left_out)))
         pieces: list[ParquetPiece] = []
         for table in tables:
-            if features is None and exclude is None:
-                _refuse_more_columns(table, first, columns)
             rows = table.group_rows
             pieces += [
                 ParquetPiece(table.path, groups, sum(rows[group] for group in groups), columns, size, missing)
@@ -165,21 +163,6 @@ class ParquetBatches:
         """Yield (features, labels), or features alone where there is no label column."""
         for piece in self.pieces:
             yield from piece
-
-
-def _refuse_more_columns(table: ParquetTable, first: ParquetTable, columns: Columns) -> None:
-    """Where the features are all columns but the labels, refuse a file that has more of them than the first."""
-    known = {*columns.all, *(column for column, _ in columns.left_out)}
-    more = [
-        column
-        for column, kind in kinds_of(table.schema, table.path).items()
-        if kind == "numbers" and column not in known and not is_index(column)
-    ]
-    if more:
-        raise SotddError(
-            f"{table.path} has a column {more[0]!r}, which {first.path} does not have: name the features with "
-            "features=."
-        )
 
 
 def _portions(rows: Sequence[int]) -> list[tuple[int, ...]]:
@@ -217,19 +200,6 @@ class TableBatch(tuple[NDArray[Any], NDArray[Any]]):
     columns: tuple[str, ...] | None = None
     one_hot: tuple[str, ...] = ()
 
-    @classmethod
-    def of(
-        cls,
-        features: NDArray[Any],
-        labels: NDArray[Any],
-        columns: tuple[str, ...] | None,
-        one_hot: tuple[str, ...] = (),
-    ) -> TableBatch:
-        """Put features, labels and the names of the features together, and which columns became several."""
-        batch = cls((features, labels))
-        batch.columns, batch.one_hot = columns, one_hot
-        return batch
-
 
 def batch_of(table: Table, columns: Columns, name: str, missing: str = "error") -> Dataset:
     """Some rows of a table as a small dataset: (features, labels), or features alone where there is no label column.
@@ -266,14 +236,16 @@ def batch_of(table: Table, columns: Columns, name: str, missing: str = "error") 
     features = block_of(table, columns_read, dtype_of(table.schema, columns, gaps=gaps), name)
     labels = None if columns.label is None else _labels(table.column(columns.label), columns.label, name)
     if gaps or missing == "drop":
-        found = Gaps.of(features, columns_read.titles(features[:1].size), name)
+        found = Gaps.of(features, columns_read.titles(int(np.prod(features.shape[1:], dtype=np.int64))), name)
         if missing == "error":
             found.refuse(name, fill=False)
         features = np.delete(features, found.rows, axis=0)
         labels = None if labels is None else np.delete(labels, found.rows)
     one_hot = tuple(column for column, _ in columns.categories)
     if labels is not None:
-        return TableBatch.of(features, labels, columns_read.names, one_hot)
+        batch = TableBatch((features, labels))
+        batch.columns, batch.one_hot = columns_read.names, one_hot
+        return batch
     if columns_read.names is None or not len(features):
         return features
     return replace(LabelledData.of(features, name), columns=columns_read.names, origin=Origin(one_hot=one_hot))

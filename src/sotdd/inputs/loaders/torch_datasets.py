@@ -22,7 +22,7 @@ from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.columns import LABEL_NAMES
 from sotdd.inputs.loaders.images import BATCH, is_image
 from sotdd.inputs.prepare import Preparation
-from sotdd.inputs.settings import Settings
+from sotdd.inputs.settings import OF_FOLDERS, OF_TABLES, Settings
 from sotdd.inputs.spool import Spool
 from sotdd.inputs.tensors import host_array, is_tensor
 
@@ -48,8 +48,7 @@ def is_indexed(source: object) -> bool:
 
 def open_torch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # torch is optional
     """Read a Dataset or a DataLoader once; beyond a size, its points go to a temporary file."""
-    settings.refuse("a torch dataset has no splits and holds no image files", "split", "broken")
-    settings.refuse_for_no_table("a torch dataset is no table")
+    settings.refuse("a torch dataset", *OF_FOLDERS, *OF_TABLES)
     if hasattr(source, "batch_sampler") and hasattr(source, "dataset"):
         endless = _length(source) is None
         batches = _unbatched(source, settings, name)
@@ -90,7 +89,6 @@ def read_stream(
         if head and count == settings.max_points:
             _log.info("%s: the first %s taken.", name, counted(count, "row of the stream is", "rows of the stream are"))
             break
-    prepare.log_encoding()
     features = spool.features()
     numbered = None if settings.unlabelled or not labels else Labels.of(labels, len(features), name)
     return Loaded(features, numbered, sampled=head or sampled_already, prepared=True)

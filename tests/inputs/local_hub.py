@@ -151,7 +151,7 @@ def opened(source, settings):
     return data.classes, data.counts.tolist(), features.shape, data.columns, features.astype(float).sum(axis=0)
 
 
-def command(arguments, without=()):
+def command(arguments):
     """The command line: exit code, output, errors."""
     import contextlib
     import io
@@ -167,13 +167,8 @@ def command(arguments, without=()):
         contextlib.redirect_stderr(errors),
         mock.patch.object(sys, "argv", ["sotdd", *arguments]),
     ):
-        missing = {name: sys.modules.get(name) for name in without}
-        sys.modules.update(dict.fromkeys(without))
         try:
             main()
         except SystemExit as end:
             code = end.code or 0
-        finally:
-            for name, module in missing.items():
-                sys.modules.pop(name) if module is None else sys.modules.update({name: module})
     return code, out.getvalue(), errors.getvalue()

@@ -1,7 +1,5 @@
 """Encoders that turn texts and images into vectors, and their cache."""
 
-import logging
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,8 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-import sotdd
-from inputs.helpers import pixels_of
+from inputs.helpers import pixels_of, refusal
 from sotdd import open_dataset
 from sotdd.inputs.encode import Encoder
 
@@ -44,8 +41,7 @@ def test_texts_are_encoded(tmp_path, monkeypatch):
         data = open_dataset(source, encoder=lengths)
         np.testing.assert_array_equal(data.features, lengths(TEXTS))
         assert data.counts.tolist() == [200, 200]
-        with pytest.raises(sotdd.SotddError, match="encoder="):
-            open_dataset(source)
+        assert "encoder=" in refusal(source)
     stream = hub.Dataset.from_pandas(frame).to_iterable_dataset()
     np.testing.assert_array_equal(open_dataset(stream, encoder=lengths, max_points=30).features, lengths(TEXTS[:30]))
 
@@ -79,44 +75,29 @@ class Counting:
         return self.factor * lengths(texts)
 
 
-def test_encoders_with_a_name_are_cached(cache, caplog):
+def test_encoders_with_a_name_are_cached(cache):
     encoder = Counting(cache_key="lengths-1")
-    with caplog.at_level(logging.INFO, "sotdd.inputs"):
-        first = open_dataset((TEXTS, KINDS), encoder=encoder)
+    first = open_dataset((TEXTS, KINDS), encoder=encoder)
     assert encoder.calls == 2  # batches of 256
-    assert f"2 batches encoded anew, 0 from the cache in {cache}" in caplog.text
-    with caplog.at_level(logging.INFO, "sotdd.inputs"):
-        again = open_dataset((TEXTS, KINDS), encoder=encoder)
+    again = open_dataset((TEXTS, KINDS), encoder=encoder)
     assert encoder.calls == 2
-    assert "0 batches encoded anew, 2 from the cache" in caplog.text
     np.testing.assert_array_equal(first.features, again.features)
-    other = Counting(3.0)
-    named = open_dataset((TEXTS, KINDS), encoder=other, encoder_name="lengths-3")
+    named = open_dataset((TEXTS, KINDS), encoder=Counting(3.0), encoder_name="lengths-3")
     np.testing.assert_array_equal(named.features, 3 * first.features)
-    assert len(list(cache.rglob("*.npy"))) == 4
-    assert not list(cache.rglob("*.part"))
+    files = list(cache.rglob("*"))
+    assert len([path for path in files if path.suffix == ".npy"]) == len([path for path in files if path.is_file()]) == 4
+    for damage in (lambda path: path.write_bytes(path.read_bytes()[:40]), lambda path: np.save(path, np.zeros((1, 2)))):
+        for path in cache.rglob("*.npy"):
+            damage(path)
+        np.testing.assert_array_equal(open_dataset((TEXTS, KINDS), encoder=encoder).features, first.features)
+    assert encoder.calls == 6
 
 
-def test_encoders_without_a_name_are_not_cached(cache, caplog):
+def test_encoders_without_a_name_are_not_cached(cache):
     for factor in (1.0, 2.0):  # one class, one type, other vectors
         encoder = Counting(factor, name="sequential", __name__="model")
-        with caplog.at_level(logging.INFO, "sotdd.inputs"):
-            data = open_dataset((TEXTS, KINDS), encoder=encoder)
-        assert data.features[0, 0] == factor * 5
-    assert "not cached" in caplog.text
+        assert open_dataset((TEXTS, KINDS), encoder=encoder).features[0, 0] == factor * 5
     assert not cache.exists()
-
-
-def test_damaged_and_foreign_cache_files_are_made_anew(cache):
-    encoder = Counting(cache_key="k")
-    expected = open_dataset((TEXTS, KINDS), encoder=encoder).features
-    for path in cache.rglob("*.npy"):
-        path.write_bytes(path.read_bytes()[:40])
-    np.testing.assert_array_equal(open_dataset((TEXTS, KINDS), encoder=encoder).features, expected)
-    assert encoder.calls == 4
-    for path in cache.rglob("*.npy"):
-        np.save(path, np.zeros((1, 2)))
-    np.testing.assert_array_equal(open_dataset((TEXTS, KINDS), encoder=encoder).features, expected)
 
 
 def test_what_is_in_a_batch_is_its_key(cache):
@@ -143,21 +124,28 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch, caplog):
     ("encoder", "said"),
     [
         (5, "encoder is 5"),
-        (dict, "the class dict itself"),
-        (lambda batch: [[1.0]], "expected one vector of real numbers per item"),
-        (lambda batch: 3, "expected one vector of real numbers per item"),
-        (lambda batch: [["a"]] * len(batch), "expected one vector of real numbers per item"),
-        (lambda batch: [[np.nan]] * len(batch), "NaN or infinite"),
-        (lambda batch: np.zeros((len(batch), 1 + len(batch) % 2)), None),
-        (lambda batch: np.zeros((len(batch), len(batch))), "expected one shape"),
+        (dict, "dict"),
+        (lambda batch: [[1.0]], "(1, 1)"),
+        (lambda batch: 3, "3"),
+        (lambda batch: [["a"]] * len(batch), "<U1"),
+        (lambda batch: [[np.nan]] * len(batch), "NaN"),
+        (lambda batch: np.zeros((len(batch), len(batch))), "(256,)"),
+        (lambda batch: batch @ 3, "TypeError"),
     ],
 )
 def test_encoders_that_do_not_encode(encoder, said):
-    if said is None:
-        assert open_dataset((TEXTS, KINDS), encoder=encoder).n_features == 1
-        return
-    with pytest.raises(sotdd.SotddError, match=said):
-        open_dataset((TEXTS, KINDS), encoder=encoder)
+    assert said in refusal((TEXTS, KINDS), encoder=encoder)
+
+
+def test_a_fitted_transformer_encodes_rows_and_texts():
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.preprocessing import StandardScaler
+
+    words = CountVectorizer().fit(TEXTS)
+    np.testing.assert_array_equal(open_dataset((TEXTS, KINDS), encoder=words).features, words.transform(TEXTS).toarray())
+    x = np.arange(12.0).reshape(3, 2, 2)
+    scaled = open_dataset(x, encoder=StandardScaler().fit(x.reshape(3, 4)))
+    np.testing.assert_allclose(scaled.features[:, 0], [-1.5**0.5, 0, 1.5**0.5])
 
 
 @pytest.mark.slow
@@ -181,6 +169,4 @@ def test_sentence_transformers_by_name_and_as_objects(cache):
 def test_models_that_do_not_exist(cache, monkeypatch):
     pytest.importorskip("sentence_transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(sotdd.SotddError, match="cannot load the sentence-transformers model 'no/such-model'") as caught:
-        open_dataset((TEXTS, KINDS), encoder="no/such-model")
-    assert "\n" not in str(caught.value)
+    assert "no/such-model" in refusal((TEXTS, KINDS), encoder="no/such-model")

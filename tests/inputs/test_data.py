@@ -14,42 +14,29 @@ from hypothesis.extra import numpy as hnp
 import sotdd
 from sotdd import LabelledData
 
-# ------------------------------------------------------------------ what is taken
 
-
-@pytest.mark.parametrize(
-    "dtype", ["u1", "i1", "i2", "u4", "i8", "f2", "f4", "f8", "g", "?", ">f4", ">f8", ">i2", "<u2"]
-)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f2", "f4", "g", "?", ">f4", ">i2"])
 def test_every_real_dtype_gives_the_same_distance(rng, dtype):
     a, b = rng.integers(0, 2, size=(2, 40, 6)).astype(dtype)
     expected = sotdd.distance(a.astype(np.float64), b.astype(np.float64), n_projections=64)
     assert sotdd.distance(a, b, n_projections=64).value == pytest.approx(expected.value, rel=1e-6)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (6,), (2, 3), (3, 2, 1)])
+@pytest.mark.parametrize("shape", [(), (6,), (3, 2, 1)])
 def test_points_of_any_shape_are_read_as_their_numbers(rng, shape):
     x = rng.normal(size=(30, *shape))
-    data = LabelledData.of(x)
-    assert data.n_features == int(np.prod(shape))
+    assert LabelledData.of(x).n_features == int(np.prod(shape))
     flat = x.reshape(30, -1)
     assert sotdd.distance(x, x * 2, n_projections=64).value == sotdd.distance(flat, flat * 2, n_projections=64).value
 
 
-def test_arrays_and_memory_maps_are_not_copied(rng, tmp_path):
+def test_arrays_memory_maps_and_views_are_not_copied(rng, tmp_path):
     images = rng.integers(0, 256, size=(1000, 28, 28)).astype(np.uint8)
-    assert np.shares_memory(LabelledData.of(images).features, images)
     np.save(tmp_path / "x.npy", rng.normal(size=(200, 50)))
     read_only = np.load(tmp_path / "x.npy", mmap_mode="r")
-    data = LabelledData.of((read_only, np.arange(200) % 5))
-    assert np.shares_memory(data.features, read_only)
-    assert sotdd.distance(data, (np.array(read_only), np.arange(200) % 5), n_projections=64).value == 0
-
-
-def test_views_that_are_not_contiguous(rng):
-    x = rng.normal(size=(60, 20))
-    views = {"columns": x[:, ::2], "reversed": x[::-1, :10], "transposed": x[:10].T}
-    for view in views.values():
-        assert sotdd.distance(view, np.array(view), n_projections=64).value == 0
+    for x in (images, read_only, read_only[:, ::2], read_only[::-1, :10], read_only[:10].T):
+        assert np.shares_memory(LabelledData.of(x).features, x)
+        assert sotdd.distance(x, np.array(x), n_projections=64).value == 0
 
 
 def test_torch_frames_and_lists(rng):
@@ -73,7 +60,6 @@ def test_torch_frames_and_lists(rng):
     "labels",
     [
         [0, 1, 0, 1],
-        ["dog", "cat", "dog", "cat"],
         [True, False, True, False],
         np.array(["dog", "cat", "dog", "cat"]),
         np.array([b"d", b"c", b"d", b"c"]),
@@ -81,8 +67,6 @@ def test_torch_frames_and_lists(rng):
         np.array(["2020", "2021", "2020", "2021"], "datetime64[Y]"),
         [("a", 1), ("b", 2), ("a", 1), ("b", 2)],
         [1, "1", 1, "1"],
-        np.array(["x", 2, "x", 2], object),
-        pd.Series(["x", "y", "x", "y"]),
         pd.Series(["x", "y", "x", "y"], dtype="category"),
         (i % 2 for i in range(4)),
     ],
@@ -109,14 +93,11 @@ def test_grouping_brings_classes_together(labels):
     assert np.diff(offsets).tolist() == data.counts.tolist()
 
 
-def test_blocks_cover_every_row_once(rng):
+def test_blocks_cover_every_row_once():
     for shape in [(1, 1), (511, 3), (512, 3), (513, 3), (5, 3_000_000)]:
         data = LabelledData("x", np.broadcast_to(np.uint8(0), shape), ("all",), np.zeros(shape[0], np.int32))
         rows = [row for block in data.blocks() for row in range(block.start, block.stop)]
         assert rows == list(range(shape[0]))
-
-
-# ------------------------------------------------------------------ what is refused
 
 
 good = np.zeros((3, 2))
@@ -126,7 +107,6 @@ holes[31_207, 1], holes[299_999, 0] = nan, inf
 
 REFUSED = [
     (None, "None"),
-    (5, "5"),
     (np.float64(5), r"5\.0"),
     ("digits.npz", "no file digits.npz"),
     ({"X": good}, "dict"),
@@ -138,34 +118,32 @@ REFUSED = [
     ((good, "abc"), "labels of dataset 'a' are 'abc'"),
     ((good, [[0], [1], [2]]), "list"),
     ((good, np.zeros((3, 1))), r"\(3, 1\)"),
-    ((good, [0.0, nan, 1.0]), "1 label that is missing"),
     ((good, np.array([nan, nan, 1.0])), "2 labels that are missing"),
     ((good, ["x", None, "y"]), "1 label that is missing"),
     ((good, pd.Series(["x", pd.NA, "y"], dtype="string")), "1 label that is missing"),
     ((good, np.array(["2020", "NaT", "2021"], "datetime64[Y]")), "1 label that is missing"),
-    ((good, np.array([{}, {}, {}])), "dict"),
-    ((good, {0: 1, 1: 2, 2: 3}), "dict"),
-    ((good, {0, 1, 2}), "set"),
-    ((good, [0, 1, np.datetime64("NaT", "s")]), "1 label that is missing"),
     ((good, [0, Decimal("NaN"), complex("nan")]), "2 labels that are missing"),
     ((good, np.ma.array([0, 1, 2], mask=[False, True, False])), "1 label that is missing"),
+    ((good, {0: 1, 1: 2, 2: 3}), "dict"),
+    ((good, {0, 1, 2}), "set"),
     ((good, [torch.zeros(1), torch.zeros(1), torch.zeros(1)]), "Tensor"),
     ((good, torch.zeros(3).to_sparse()), "labels of dataset 'a'"),
     ((good, sp.eye(3)), "dia_matrix"),
     (torch.zeros(3, 2, device="meta"), "torch.float32 on meta"),
+    (torch.zeros(3, 2).to_sparse(), "sparse"),
+    (torch.zeros(3, 2, dtype=torch.complex64), "complex"),
     (np.zeros((0, 3)), r"\(0, 3\)"),
     (np.zeros((3, 0)), r"\(3, 0\)"),
     ([], "at least one point"),
     (np.array([["a", "b"]]), "dtype <U1"),
     (np.array([[1j]]), "dtype complex128"),
     (np.array([[{}]]), "dtype object"),
-    (np.array([["2020"]], "datetime64[Y]"), "dtype datetime64"),
     (pd.DataFrame({"x": [1.0], "name": ["a"]}), "label="),
     ([[1.0, 2.0], [3.0]], "do not form an array"),
     (np.ma.masked_array(good, mask=[[True, False], [False, False], [False, False]]), "masked"),
     (holes, r"first \(nan\) in row 31,207, feature 1"),
     (np.array([[0.0, -inf]], np.float32), r"first \(-inf\) in row 0, feature 1"),
-    (np.array([[nan]], np.float16), "NaN"),
+    (np.zeros((3, 3)), "'b' has 2 features but dataset 'a' has 3"),
 ]
 
 
@@ -176,16 +154,11 @@ def test_refused_with_one_line(source, said):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [5, b"x", np.zeros(2)])
+@pytest.mark.parametrize("name", [5, np.zeros(2)])
 def test_names_are_text(name):
     for source in (good, LabelledData.of(good)):
         with pytest.raises(sotdd.SotddError, match="name is "):
             LabelledData.of(source, name)
-
-
-def test_other_numbers_of_features_are_refused():
-    with pytest.raises(sotdd.SotddError, match="dataset 'b' has 3 features but dataset 'a' has 2"):
-        sotdd.distance(good, np.zeros((3, 3)))
 
 
 @given(

@@ -71,7 +71,9 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("convert", [pd.DataFrame, pl.DataFrame, pa.table, None], ids=["pandas", "polars", "arrow", "file"])
+@pytest.mark.parametrize(
+    "convert", [pd.DataFrame, pl.DataFrame, pa.table, None], ids=["pandas", "polars", "arrow", "file"]
+)
 @pytest.mark.parametrize(("columns", "how", "said"), QUESTIONS, ids=range(len(QUESTIONS)))
 def test_tables_that_leave_a_question(folder, convert, columns, how, said):
     if convert is None:

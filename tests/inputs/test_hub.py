@@ -118,21 +118,17 @@ def test_a_sample_fetches_little_and_is_not_the_beginning(hub, asked):
     assert fetched < 0.2 * size_of(hub, "org/large")
 
 
-def test_columns_that_are_named_are_all_that_is_fetched(hub, asked):
+def test_named_columns_alone_are_fetched_and_the_seed_decides_which_rows(hub, asked):
     hub.served.clear()
-    asked("hub:org/large", max_points=6000, label="label")
-    whole = sum(hub.served.values())
-    hub.served.clear()
-    _, _, shape, names, _ = asked("hub:org/large::features=x1,label=label,max_points=6000")
-    assert (shape, names) == ((6000, 1), ("x1",))
-    footers = 2 * 65_536
-    assert sum(hub.served.values()) - footers < 0.4 * (whole - footers)
-
-
-def test_the_seed_decides_which_rows(asked):
     one, again, other = (asked("hub:org/large", max_points=500, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one[-1], again[-1])
     assert (one[-1] != other[-1]).any()
+    footers = 2 * 65_536
+    whole = sum(hub.served.values()) / 3 - footers
+    hub.served.clear()
+    _, _, shape, names, _ = asked("hub:org/large::features=x1,label=label,max_points=500")
+    assert (shape, names) == ((500, 1), ("x1",))
+    assert sum(hub.served.values()) - footers < 0.5 * whole
 
 
 @pytest.mark.slow
@@ -175,28 +171,19 @@ def test_a_folder_of_the_same_name_is_not_taken_for_it(tmp_path, monkeypatch):
         sotdd.open_dataset("hub:mnist", max_points=5)
 
 
-# ------------------------------------------------------------------ catalogs
-
-
 @pytest.mark.slow
 def test_a_catalog_of_the_hub_is_made_resumed_and_searched(hub, run, tmp_path):
     place = tmp_path / "catalog"
     names = ["org/large", "org/near", "org/none", "org/bare", "org/far"]
     code, out, errors = run("catalog", "add-hub", place, *names, "--limit", 1500)
     assert code == 1, errors
-    assert "added 'org/near'" in out
-    assert "3 added, 0 there already, 2 skipped, of 5 datasets" in out
-    assert "skipped org/none: " in errors
-    assert "skipped org/bare: " in errors
+    assert "3 added, 0 there already, 2 skipped" in out
+    assert all(f"skipped {name}: " in errors for name in ("org/none", "org/bare"))
     hub.served.clear()
     code, out, errors = run("catalog", "add-hub", place, *names[:2], "org/far", "--json")
     assert (code, errors) == (0, "")
-    assert json.loads(out) == {
-        "catalog": str(place), "added": [], "there": ["org/large", "org/near", "org/far"], "skipped": {},
-    }  # fmt: skip
+    assert json.loads(out)["there"] == ["org/large", "org/near", "org/far"]
     assert not hub.served  # what is there is not even looked at
-    code, out, _ = run("catalog", "add-hub", place, "org/large", "--split", "test", "--json")
-    assert json.loads(out)["added"] == ["org/large::split=test"]
     code, out, _ = run("catalog", "add-hub", place, "org/near", "--overwrite", "--limit", 700, "--json")
     assert json.loads(out)["added"] == ["org/near"]
     code, out, _ = run("catalog", "list", place, "--json")

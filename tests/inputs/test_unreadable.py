@@ -64,7 +64,8 @@ def test_hidden_folders_may_be_closed(photos, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "closed"), [("t.csv", "t.csv"), ("x.npy::label=", "x.npy"), ("parts", "parts/year=2"), ("parts", "parts")]
+    ("source", "closed"),
+    [("t.csv", "t.csv"), ("x.npy::label=", "x.npy"), ("parts", "parts/year=2"), ("parts", "parts")],
 )
 def test_tables_that_may_not_be_read_are_refused(folder, source, closed):
     frame = pd.DataFrame({"x": np.arange(6.0), "y": [0, 1] * 3})

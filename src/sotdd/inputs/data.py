@@ -193,15 +193,12 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
     first = datasets[0]
     for other in datasets[1:]:
         if other.n_features != first.n_features:
-            shapes = [" × ".join(map(str, data.point_shape)) for data in (other, first)]
-            if min(other.features.ndim, first.features.ndim) > 2:
-                raise SotddError(
-                    f"images of dataset {other.name!r} are {shapes[0]} but those of dataset {first.name!r} are "
-                    f"{shapes[1]}: open both with sotdd.open_dataset(..., image_size=..., image_mode=...)."
-                )
+            images = min(other.features.ndim, first.features.ndim) > 2
+            own, wanted = (f" ({' × '.join(map(str, data.point_shape))})" if images else "" for data in (other, first))
+            how = "open both with image_size= and image_mode=" if images else "every dataset needs the same features"
             raise SotddError(
-                f"dataset {other.name!r} has {counted(other.n_features, 'feature', 'features')} but dataset "
-                f"{first.name!r} has {first.n_features:,}: every dataset needs the same features."
+                f"dataset {other.name!r} has {counted(other.n_features, 'feature')}{own} but dataset {first.name!r} "
+                f"has {first.n_features:,}{wanted}: {how}."
             )
         if other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape:
             raise SotddError(

@@ -33,7 +33,7 @@ _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation",
 
 # The options that a source text may hold, and those of them that are numbers or flags.
 _OPTIONS = {"name", *(field.name for field in fields(Settings))} - {"transform"}
-_NUMBERS = {"bins", "max_points", "seed"}
+_NUMBERS = {"bins", "image_size", "max_points", "seed"}
 _FLAGS = ("drop_missing", "dates", "one_hot")
 
 
@@ -175,12 +175,11 @@ def _value(key: str, value: str, text: str) -> Any:  # noqa: ANN401  # numbers, 
         return value.split("+") if "+" in value else value
     if key in _FLAGS and value.lower() in ("true", "false"):
         return value.lower() == "true"
-    if key in ("drop_missing", "dates"):
-        raise SotddError(f"cannot read '{key}={value}' in {text!r}: expected true or false.")
-    if key not in ("image_size", "one_hot") and key not in _NUMBERS:
+    if key not in _NUMBERS and key not in _FLAGS:
         return value
     try:
         numbers = [int(number) for number in value.lower().split("x")]
     except ValueError:
-        raise SotddError(f"cannot read '{key}={value}' in {text!r}: expected a whole number.") from None
+        expected = "true, false or a number" if key in _FLAGS else "a whole number"
+        raise SotddError(f"cannot read '{key}={value}' in {text!r}: expected {expected}.") from None
     return numbers[0] if len(numbers) == 1 else numbers

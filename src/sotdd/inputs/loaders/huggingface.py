@@ -18,7 +18,7 @@ from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.arrow import block_of, distinct_texts, dtype_of, kind_of, labels_of
 from sotdd.inputs.loaders.columns import Columns, Kind, Values
 from sotdd.inputs.loaders.images import BATCH
-from sotdd.inputs.loaders.torch_datasets import open_torch, read_stream, stacked
+from sotdd.inputs.loaders.torch_datasets import Batch, open_torch, read_stream, stacked
 from sotdd.inputs.settings import OF_CSV, Settings
 
 # This many rows are read from the mapped file at a time.
@@ -182,11 +182,7 @@ def _streamed(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: AN
     return replace(loaded, labels=_named(loaded.labels, source.features[columns.label]))
 
 
-def _stream_batches(
-    source: Any,
-    columns: Columns,
-    name: str,  # noqa: ANN401
-) -> Iterator[tuple[list[Any] | NDArray[Any], list[Any] | None]]:
+def _stream_batches(source: Any, columns: Columns, name: str) -> Iterator[Batch]:  # noqa: ANN401
     start = 0
     for batch in source.with_format(None).iter(BATCH):
         parts = [batch[column] for column in columns.features]

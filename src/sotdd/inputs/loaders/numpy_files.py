@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,7 +27,8 @@ _log = logging.getLogger("sotdd.inputs")
 _LARGE = 1 << 30
 _SQUEEZED = 100
 
-# The arrays that make up a sparse matrix of each format, beside its shape.
+# The arrays that tell a sparse matrix, as `scipy.sparse.save_npz` writes it, and those that make up one of each format.
+_SPARSE = {"format.npy", "shape.npy", "data.npy"}
 _PARTS = {
     "csr": ("data", "indices", "indptr"),
     "csc": ("data", "indices", "indptr"),
@@ -117,7 +118,8 @@ def open_npz(path: Path, name: str, settings: Settings) -> Loaded:
         if file.read(6) == b"\x93NUMPY":
             raise SotddError(f"{path} holds a single array: save X and y with numpy.savez.")
         with zipfile.ZipFile(file) as archive:
-            sparse = settings.features is None and _is_saved_sparse(archive.namelist())
+            members = set(archive.namelist())
+            sparse = settings.features is None and members >= _SPARSE and "X.npy" not in members
             features = (
                 _read_sparse(lambda member: _array(archive, member, path), path)
                 if sparse
@@ -127,7 +129,7 @@ def open_npz(path: Path, name: str, settings: Settings) -> Loaded:
                 labels = None
             elif sparse and label.endswith(".npy"):
                 labels = _read_labels(_labels_beside(path, label))
-            elif settings.label_is_auto and f"{label}.npy" not in archive.namelist():
+            elif settings.label_is_auto and f"{label}.npy" not in members:
                 _log.info("%s has no array %r: all its points count as one class.", path, label)
                 labels = None
             else:
@@ -154,11 +156,6 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
     with archive.open(member) as file:
         array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         return array
-
-
-def _is_saved_sparse(members: Sequence[str]) -> bool:
-    """Whether an archive with these members is a sparse matrix, and has no array X."""
-    return {"format.npy", "shape.npy", "data.npy"} <= set(members) and "X.npy" not in members
 
 
 def _read_sparse(array: Callable[[str], NDArray[Any]], path: Path) -> Any:  # noqa: ANN401  # one of SciPy's

@@ -87,7 +87,12 @@ def _features(tables: Sequence[ParquetTable], columns: Columns, name: str, *, ga
     sizes = [rows for table in tables for rows in table.group_rows]
     if not sum(sizes):
         raise SotddError(f"{name} has no rows: expected at least one.")
-    shape = _point_shape(next(table for table in tables if sum(table.group_rows)), columns, dtype, name)
+    if columns.names is not None:
+        shape: tuple[int, ...] = (len(columns.names),)
+    else:
+        filled = next(table for table in tables if sum(table.group_rows))
+        first = next(batch for batch in filled.batches(columns.features, _BATCH_ROWS) if batch.num_rows)
+        shape = block_of(first, columns, dtype, name).shape[1:]
     if max(sizes) * int(np.prod(shape)) * dtype.itemsize > HELD_BYTES:
         spool = Spool(name, gaps=gaps)
         for table in tables:
@@ -100,14 +105,6 @@ def _features(tables: Sequence[ParquetTable], columns: Columns, name: str, *, ga
         return block_of(table.group(group, columns.features), columns, dtype, table.path, shape)
 
     return GroupedRows(name, sizes, shape, dtype, decode)
-
-
-def _point_shape(table: ParquetTable, columns: Columns, dtype: np.dtype[Any], name: str) -> tuple[int, ...]:
-    """The shape of a point, found from the first rows."""
-    if columns.names is not None:
-        return (len(columns.names),)
-    first = next(batch for batch in table.batches(columns.features, _BATCH_ROWS) if batch.num_rows)
-    return block_of(first, columns, dtype, name).shape[1:]
 
 
 @dataclass(frozen=True, eq=False)

@@ -238,7 +238,7 @@ def batch_of(table: Table, columns: Columns, name: str, missing: str = "error") 
     if gaps or missing == "drop":
         found = Gaps.of(features, columns_read.titles(int(np.prod(features.shape[1:], dtype=np.int64))), name)
         if missing == "error":
-            found.refuse(name, fill=False)
+            found.refuse(name)
         features = np.delete(features, found.rows, axis=0)
         labels = None if labels is None else np.delete(labels, found.rows)
     one_hot = tuple(column for column, _ in columns.categories)

@@ -28,6 +28,9 @@ from sotdd.inputs.tensors import host_array, is_tensor
 
 _log = logging.getLogger("sotdd.inputs")
 
+# Points and their labels, if they have any.
+Batch = tuple[list[Any] | NDArray[Any], list[Any] | None]
+
 
 def is_torch_data(source: object) -> bool:
     """Whether a source is a torch Dataset or DataLoader, or of a class derived from them."""
@@ -64,7 +67,7 @@ def open_torch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: A
 
 
 def read_stream(
-    batches: Iterator[tuple[list[Any] | NDArray[Any], list[Any] | None]],
+    batches: Iterator[Batch],
     name: str,
     settings: Settings,
     *,
@@ -94,7 +97,7 @@ def read_stream(
     return Loaded(features, numbered, sampled=head or sampled_already, prepared=True)
 
 
-def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
+def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[Batch]:
     """Batches made of single items."""
     start = 0
     while part := list(islice(items, BATCH)):
@@ -104,7 +107,7 @@ def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[tu
         start += len(part)
 
 
-def _unbatched(loader: Iterable[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
+def _unbatched(loader: Iterable[Any], settings: Settings, name: str) -> Iterator[Batch]:
     """The batches of a loader, or batches of its items if it yields them one by one."""
     if getattr(loader, "batch_size", 1) is None and getattr(loader, "batch_sampler", None) is None:
         yield from _batched(iter(loader), settings, name)
@@ -130,26 +133,20 @@ def _pair(item: Any, settings: Settings, name: str) -> tuple[Any, Any]:  # noqa:
         raise SotddError(
             f"items of dataset {name!r} are {described(item)}: expected (point, label); pass label=None for one class."
         )
-    point, label = 0, 1
-    if settings.features is not None:
-        point = _part_number(settings.features, item, name)
-    if settings.label_column is not None:
-        label = _part_number((settings.label_column,), item, name)
-    elif len(item) != 2 and not settings.unlabelled:
+    if len(item) != 2 and not settings.unlabelled and settings.label_column is None:
         raise SotddError(
             f"items of dataset {name!r} have {counted(len(item), 'part', 'parts')}: expected (point, label); say "
             "which with features=0, label=1."
         )
-    return item[point], None if settings.unlabelled else item[label]
-
-
-def _part_number(names: tuple[str | int, ...], item: tuple[Any, ...] | list[Any], name: str) -> int:
-    if len(names) != 1 or not str(names[0]).isdigit() or int(names[0]) >= len(item):
+    point = 0 if settings.features is None else settings.features[0]
+    label = 1 if settings.label_column is None else settings.label_column
+    try:
+        return item[int(point)], None if settings.unlabelled else item[int(label)]
+    except (ValueError, IndexError):
         raise SotddError(
-            f"items of dataset {name!r} have {counted(len(item), 'part', 'parts')}: expected a number from 0 to "
-            f"{len(item) - 1}, not {', '.join(map(repr, names))}."
-        )
-    return int(names[0])
+            f"items of dataset {name!r} have {counted(len(item), 'part', 'parts')}: expected numbers from 0 to "
+            f"{len(item) - 1}, not {point!r} and {label!r}."
+        ) from None
 
 
 def _fields(item: Mapping[Any, Any], settings: Settings, name: str) -> tuple[Any, Any]:

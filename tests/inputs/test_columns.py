@@ -68,7 +68,7 @@ def test_every_kind_of_table_is_matched_by_name(folder, frame, kind):
     assert (found.value, found.columns, found.remarks) == (0, NAMES, ())
     assert sotdd.distance(frame, other, n_projections=64).value == pytest.approx(0, abs=1e-6)  # of another kind
     renamed = sotdd.open_dataset(KINDS[kind](frame.rename(columns={"income": "salary"}), "renamed"), name="b")
-    with pytest.raises(SotddError, match="'b' .*'income' .*'salary'.* 'a'"):
+    with pytest.raises(SotddError, match=r"'b' .*'income' .*'salary'.* 'a'"):
         sotdd.distance(sotdd.open_dataset(one, name="a"), renamed)
 
 
@@ -175,7 +175,7 @@ def test_a_scaler_goes_by_name(frame, rng):
     scaler = sotdd.Scaler.fit([frame])
     again = sotdd.distance(turned(frame), people(rng, shift=5), scale=scaler, n_projections=64)
     np.testing.assert_array_equal(again.scaler.scale, scaler.scale[[2, 0, 1]])
-    with pytest.raises(SotddError, match="scaler .*'pay' .*'income'"):
+    with pytest.raises(SotddError, match=r"scaler .*'pay' .*'income'"):
         sotdd.distance(*[frame.rename(columns={"income": "pay"})] * 2, scale=scaler)
 
 

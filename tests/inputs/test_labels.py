@@ -47,7 +47,7 @@ def test_a_sample_drops_classes_that_it_lacks():
 def test_regression_targets(xy, folder):
     x, _ = xy
     y = np.random.default_rng(1).gamma(2.0, size=N)
-    with pytest.raises(sotdd.SotddError, match="300 distinct values.*bins=10"):
+    with pytest.raises(sotdd.SotddError, match=r"300 distinct values.*bins=10"):
         sotdd.distance((x, y), x)
     opened = open_dataset((x, y), bins=10)
     assert opened.counts.tolist() == [30] * 10

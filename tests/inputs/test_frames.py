@@ -6,8 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import sotdd
-from inputs.helpers import D, frame_of, refusal, same
+from inputs.helpers import frame_of, refusal, same
 from sotdd import open_dataset
 
 
@@ -37,16 +36,6 @@ def test_the_usual_name_of_labels(xy, name):
 def test_one_column_of_lists(xy, library):
     x, y = xy
     same(open_dataset(library({"vector": x.tolist(), "y": y.tolist()})), xy)
-
-
-def test_frames_in_calls(xy):
-    x, y = xy
-    frame = frame_of(xy).rename(columns={"species": "y"})
-    assert sotdd.distance(frame, (x, y), n_projections=64).value == 0
-    assert sotdd.pairwise({"a": frame, "b": (x + 1, y)}, n_projections=64).values[0, 1] > 0
-    assert sotdd.Scaler.fit([frame]).centre.shape == (D,)
-    assert sotdd.Projections.fit([frame]).n_features == D
-    assert sotdd.peers.frechet(frame, (x, y)).value < 1e-6
 
 
 def test_narrow_dtypes_stay_narrow():

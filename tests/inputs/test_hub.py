@@ -61,7 +61,11 @@ def hub():
         },
         "org/near": {train: as_parquet(columns(3000, 7))},
         "org/far": {train: as_parquet(columns(3000, 8, shift=4))},
-        "org/configs": {"README.md": f"---\nconfigs:\n{configs}---\n".encode(), "a/x.parquet": small, "b/x.parquet": small},
+        "org/configs": {
+            "README.md": f"---\nconfigs:\n{configs}---\n".encode(),
+            "a/x.parquet": small,
+            "b/x.parquet": small,
+        },
         "org/images": {train: as_parquet(images(), 20)},
         "org/script": {"script.py": b"1"},
         "org/empty": {},

@@ -45,7 +45,10 @@ def test_sizes_and_modes_are_made_uniform_on_request(photos, tmp_path):
 
 @pytest.mark.parametrize(
     ("one", "other", "said"),
-    [((3, 28, 28), (3, 32, 32), r"\(32 × 32\).*\(28 × 28\).*image_size="), ((4, 3, 8, 8), (4, 8, 8, 3), r"\(8, 8, 3\)")],
+    [
+        ((3, 28, 28), (3, 32, 32), r"\(32 × 32\).*\(28 × 28\).*image_size="),
+        ((4, 3, 8, 8), (4, 8, 8, 3), r"\(8, 8, 3\)"),
+    ],
 )
 def test_images_that_cannot_be_compared(one, other, said):
     with pytest.raises(sotdd.SotddError, match=said):

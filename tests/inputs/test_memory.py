@@ -9,7 +9,6 @@ from PIL import Image
 
 import sotdd
 from inputs.helpers import refusal
-from sotdd.basics.memory import available_bytes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory as Linux has them")
 
@@ -105,15 +104,3 @@ def test_sizes_and_bins_have_bounds():
     for bins in (10_001, 10**5000):
         assert "10,000" in refusal(points, bins=bins)
     assert len(sotdd.open_dataset(points, bins=10_000).classes) == 60
-
-
-def test_a_limit_of_the_user_counts_as_memory():
-    script = (
-        "import resource\nfrom sotdd.basics.memory import available_bytes\n"
-        "pages = int(open('/proc/self/statm').read().split()[0])\n"
-        "limit = pages * resource.getpagesize() + (200 << 20)\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\nprint(available_bytes())"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert 0 < int(done.stdout) <= 200 << 20
-    assert available_bytes() > 200 << 20

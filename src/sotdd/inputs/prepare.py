@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted, listed
+from sotdd.basics.text import listed
 from sotdd.inputs.data import Features, LabelledData, checked_features
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
@@ -35,9 +35,6 @@ def complete(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
     if isinstance(loaded.features, StreamedFeatures):
         checked_features(loaded.features, name)  # their shape and dtype; arrays were checked when they were read
     labels = loaded.labels or Labels.one_class(len(loaded.features))
-    if len(labels) != len(loaded.features):
-        several = counted(len(labels), "label", "labels"), counted(len(loaded.features), "point", "points")
-        raise SotddError(f"dataset {name!r} has {' but '.join(several)}: expected one label each.")
     if settings.bins is not None and loaded.labels is None:
         raise SotddError(f"bins is given but dataset {name!r} has no labels: leave it out.")
     target = None if settings.bins is None else Target(labels.numbers(name), settings.bins)
@@ -82,8 +79,9 @@ def _remarks_on_ids(features: Features | Items, columns: tuple[str, ...] | None)
         return ()
     found = []
     for name, values in zip(columns, features.T, strict=True):
-        if np.array_equal(values, np.floor(values)) and len(np.unique(values)) == len(values):
-            found.append(name)
+        few = values[:_FEWEST_IDS]  # which tell measurements at once
+        if np.array_equal(few, np.floor(few)) and len(np.unique(values)) == len(values):
+            found += [name] if np.array_equal(values, np.floor(values)) else []
     return (f"every value differs, as of an id: {listed(found)}; leave it out with exclude= if so",) if found else ()
 
 

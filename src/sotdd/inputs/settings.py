@@ -105,11 +105,12 @@ NOTHING_ASKED: dict[str, Any] = {
 def checked_settings(asked: Mapping[str, Any]) -> Settings:
     """The arguments of `open_dataset`, checked."""
     encoder, encoder_name, mode = asked["encoder"], asked["encoder_name"], asked["image_mode"]
+    features, exclude = asked["features"], asked["exclude"]
     if encoder_name is not None and encoder is None:
         raise SotddError("encoder_name is given but no encoder: pass encoder=, or leave it out.")
     settings = Settings(
-        label=checked_label(asked["label"]),
-        features=checked_columns(asked["features"]),
+        label=_checked_label(asked["label"]),
+        features=None if features is None else _checked_names(features, "features", str, int),
         image_size=_checked_image_size(asked["image_size"]),
         image_mode=None if mode is None else check_choice(mode, "image_mode", ("L", "RGB")),
         transform=_checked_transform(asked["transform"]),
@@ -120,7 +121,7 @@ def checked_settings(asked: Mapping[str, Any]) -> Settings:
         seed=check_seed(asked["seed"]),
         broken=check_choice(asked["broken"], "broken", ("refuse", "skip")),
         split=_checked_split(asked["split"]),
-        exclude=_checked_patterns(asked["exclude"]),
+        exclude=_checked_names(() if exclude is None else exclude, "exclude", str),
         one_hot=_checked_one_hot(asked["one_hot"]),
         dates=check_flag(asked["dates"], "dates"),
         missing=check_choice(asked["missing"], "missing", MISSING),
@@ -133,33 +134,20 @@ def checked_settings(asked: Mapping[str, Any]) -> Settings:
     return settings if settings.prepares or settings != DEFAULTS else DEFAULTS
 
 
-def checked_columns(features: object) -> tuple[Name, ...] | None:
-    """One name or several as a tuple."""
-    if features is None:
-        return None
-    names = (features,) if isinstance(features, (str, int)) else features
-    if (
-        not isinstance(names, (list, tuple))
-        or not names
-        or not all(isinstance(name, (str, int)) and not isinstance(name, bool) for name in names)
-    ):
-        raise SotddError(f"features is {described(features)}: expected the name of a column, or a list of names.")
-    return tuple(names)
+def _checked_names(names: Any, what: str, *kinds: type) -> tuple[Any, ...]:  # noqa: ANN401  # anything
+    """One name or pattern, or several, as a tuple."""
+    several = (names,) if isinstance(names, kinds) else names
+    known = isinstance(several, (list, tuple)) and (len(several) > 0 or what == "exclude")
+    if not known or any(isinstance(name, bool) or not isinstance(name, kinds) for name in several):
+        raise SotddError(f"{what} is {described(names)}: expected the name of a column, or a list of names.")
+    return tuple(several)
 
 
-def checked_label(label: object) -> Name | None:
+def _checked_label(label: object) -> Name | None:
     """The name of the labels, "auto", or None for one class."""
     if label is not None and (not isinstance(label, (str, int)) or isinstance(label, bool)):
         raise SotddError(f"label is {described(label)}: expected the name of a column, or None for one class.")
     return label
-
-
-def _checked_patterns(exclude: object) -> tuple[str, ...]:
-    """One name or pattern, or several, as a tuple."""
-    names = () if exclude is None else (exclude,) if isinstance(exclude, str) else exclude
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise SotddError(f"exclude is {described(exclude)}: expected the name of a column, or a list of names.")
-    return tuple(names)
 
 
 def _checked_one_hot(one_hot: object) -> int:

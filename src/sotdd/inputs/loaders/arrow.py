@@ -204,14 +204,11 @@ def _nested(column: Column, name: str, label: str) -> NDArray[Any]:
             column = column.chunk(0) if column.num_chunks else library.array([], column.type)
     if isinstance(column, library.ExtensionArray):
         column = column.storage
-    if not _is_list(column.type):
-        if column.null_count:
-            missing = counted(column.null_count, "missing value", "missing values")
-            raise SotddError(f"lists in column {label!r} of {name} have {missing}: drop or impute those rows first.")
-        return _numbers(column)
     if column.null_count:
-        missing = counted(column.null_count, "missing list", "missing lists")
-        raise SotddError(f"column {label!r} of {name} has {missing}: drop those rows first.")
+        missing = counted(column.null_count, "missing value", "missing values")
+        raise SotddError(f"lists in column {label!r} of {name} have {missing}: drop or impute those rows first.")
+    if not _is_list(column.type):
+        return _numbers(column)
     lengths = np.unique(np.asarray(library.compute.list_value_length(column)))
     if len(lengths) > 1:
         raise SotddError(

@@ -182,15 +182,13 @@ def _portions(rows: Sequence[int]) -> list[tuple[int, ...]]:
 
 def _files(source: Paths) -> list[str]:
     """The files that the paths mean, in an order that does not depend on the file system."""
-    if isinstance(source, (str, Path)):
-        files = parquet_files(str(source))
-    elif isinstance(source, Sequence) and source and all(isinstance(path, (str, Path)) for path in source):
-        files = [file for path in source for file in parquet_files(str(path))]
-    else:
+    paths = [source] if isinstance(source, (str, Path)) else source
+    if not isinstance(paths, Sequence) or not all(isinstance(path, (str, Path)) for path in paths):
         raise SotddError(f"source is {described(source)}: expected a path of Parquet files, or a list of paths.")
+    files = [file for path in paths for file in parquet_files(str(path))]
     if not files:
-        where = source if isinstance(source, (str, Path)) else ", ".join(map(str, source))
-        raise SotddError(f"there are no Parquet files in {where}: expected names that end in .parquet or .pq.")
+        where = ", ".join(map(str, paths))
+        raise SotddError(f"there are no Parquet files in {where!r}: expected names that end in .parquet or .pq.")
     return files
 
 

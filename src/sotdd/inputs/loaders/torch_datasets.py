@@ -191,13 +191,10 @@ def stacked(points: list[Any], start: int, name: str) -> list[Any] | NDArray[Any
 
 def _length(source: Any) -> int | None:  # noqa: ANN401
     """How many items there are; None for streams."""
-    if not hasattr(source, "__len__") or (not hasattr(source, "batch_sampler") and _is_stream(source)):
+    is_stream = any(kind.__name__ == "IterableDataset" for kind in type(source).__mro__)
+    if not hasattr(source, "__len__") or (is_stream and not hasattr(source, "batch_sampler")):
         return None
     try:
         return len(source)
     except (TypeError, NotImplementedError):
         return None
-
-
-def _is_stream(source: object) -> bool:
-    return any(kind.__name__ == "IterableDataset" for kind in type(source).__mro__)

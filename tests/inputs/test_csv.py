@@ -5,20 +5,8 @@ import sys
 
 import pytest
 
-from inputs.helpers import frame_of, refusal, same
+from inputs.helpers import refusal
 from sotdd import open_dataset
-
-
-def test_csv(xy, folder):
-    frame = frame_of(xy)
-    frame.to_csv("t.csv", index=False)
-    frame.to_csv("t.csv.gz", index=False)
-    frame.to_csv("t.tsv", index=False, sep="\t")
-    frame.to_csv("excel.csv", index=False, sep="\t", encoding="utf-16")
-    frame.to_csv("bars.csv", index=False, sep="|", decimal=",")
-    for source in ["t.csv::", "t.csv.gz::", "t.tsv::", "excel.csv::", "bars.csv::decimal=comma,"]:
-        same(open_dataset(f"{source}label=species"), xy)
-    same(open_dataset("t.csv::label=species,features=x0+x2"), (xy[0][:, [0, 2]], xy[1]))
 
 
 def test_separators_decimals_and_encodings_may_be_said(folder):

@@ -154,13 +154,6 @@ def test_refused_with_one_line(source, said):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [5, np.zeros(2)])
-def test_names_are_text(name):
-    for source in (good, LabelledData.of(good)):
-        with pytest.raises(sotdd.SotddError, match="name is "):
-            LabelledData.of(source, name)
-
-
 @given(
     st.one_of(
         st.none(),

@@ -6,36 +6,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from inputs.helpers import frame_of, refusal, same
+from inputs.helpers import refusal
 from sotdd import open_dataset
-
-
-@pytest.mark.parametrize(
-    "convert",
-    [
-        lambda frame: frame,
-        pl.from_pandas,
-        lambda frame: pl.from_pandas(frame).lazy(),
-        pa.Table.from_pandas,
-        pa.RecordBatch.from_pandas,
-        lambda frame: frame.astype({"species": "category"}),
-        lambda frame: frame.convert_dtypes(),
-    ],
-    ids=["pandas", "polars", "lazy", "arrow", "batch", "category", "nullable"],
-)
-def test_frames(xy, convert):
-    same(open_dataset(convert(frame_of(xy)), label="species"), xy)
-
-
-@pytest.mark.parametrize("name", ["label", "y", "Class"])
-def test_the_usual_name_of_labels(xy, name):
-    same(open_dataset(frame_of(xy).rename(columns={"species": name})), xy)
-
-
-@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
-def test_one_column_of_lists(xy, library):
-    x, y = xy
-    same(open_dataset(library({"vector": x.tolist(), "y": y.tolist()})), xy)
 
 
 def test_narrow_dtypes_stay_narrow():

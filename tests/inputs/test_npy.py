@@ -10,23 +10,8 @@ import pyarrow as pa
 import pytest
 
 import sotdd
-from inputs.helpers import npy_bytes, refusal, same
+from inputs.helpers import npy_bytes, refusal
 from sotdd import open_dataset
-
-
-def test_npz_and_npy(xy, folder):
-    x, y = xy
-    np.savez("a.npz", X=x, y=y)
-    np.savez_compressed("b.npz", points=x, kind=y)
-    np.save("x.npy", x)
-    np.save("fortran.npy", np.asfortranarray(x))
-    np.save("y.npy", y)
-    for source in ["a.npz", "b.npz::features=points,label=kind", "x.npy::label=y.npy", "fortran.npy::label=y.npy",
-                   folder / "a.npz", ("x.npy", "y.npy"), str(folder / "x.npy") + "::label=y.npy"]:  # fmt: skip
-        same(open_dataset(source), xy)
-    same(open_dataset(folder / "x.npy", label="y.npy"), xy)
-    assert sotdd.distance("a.npz", "x.npy::label=y.npy", n_projections=64).value == 0
-    assert open_dataset("x.npy::label=").classes == ("all",)
 
 
 def test_streamed_values_that_are_not_finite_are_found_when_read(folder):

@@ -5,32 +5,13 @@ import os
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import feather
 from pyarrow import parquet as pq
 
 import sotdd
-from inputs.helpers import D, frame_of, refusal, same
+from inputs.helpers import frame_of, refusal, same
 from sotdd import open_dataset
 from sotdd.inputs import ParquetBatches
 from sotdd.inputs.files import parquet_files
-
-
-def test_parquet(xy, folder):
-    table = pa.Table.from_pandas(frame_of(xy))
-    pq.write_table(table, "one.parquet", row_group_size=70)
-    (folder / "parts").mkdir()
-    for number in range(3):
-        pq.write_table(table.slice(100 * number, 100), f"parts/part-{number}.parquet", row_group_size=30)
-    for source in ["one.parquet", "parts", "parts/part-*.parquet", "parts/"]:
-        opened = open_dataset(f"{source}::label=species")
-        same(opened, xy)
-        assert not isinstance(opened.features, np.ndarray)
-    same(open_dataset("parts/part-1.parquet", label="species"), (xy[0][100:200], xy[1][100:200]))
-    x, y = xy
-    lists = pa.table({"v": pa.FixedSizeListArray.from_arrays(x.ravel(), D), "label": pa.array(y).dictionary_encode()})
-    pq.write_table(lists, "lists.parquet", row_group_size=64)
-    same(open_dataset("lists.parquet"), xy)
-    assert sotdd.distance("lists.parquet", "one.parquet::label=species", n_projections=200).value == 0
 
 
 def test_large_row_groups_go_through_a_file_and_an_index_is_no_feature(xy, folder, monkeypatch):
@@ -40,17 +21,6 @@ def test_large_row_groups_go_through_a_file_and_an_index_is_no_feature(xy, folde
     frame.index = frame.index[::-1] + 7
     frame.to_parquet("one.parquet")
     same(open_dataset("one.parquet::label=species"), xy)
-
-
-def test_arrow_files(xy, folder):
-    table = pa.Table.from_pandas(frame_of(xy))
-    with pa.OSFile("t.arrow", "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=70)
-    with pa.OSFile("stream.arrow", "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=70)
-    feather.write_feather(table, "t.feather", compression="lz4", chunksize=50)
-    for source in ["t.arrow", "stream.arrow", "t.feather"]:
-        same(open_dataset(source, label="species"), xy)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,55 @@ import sys
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from pyarrow import feather
+from pyarrow import parquet as pq
 
 import sotdd
-from inputs.helpers import frame_of, read, refusal
+from inputs.helpers import D, frame_of, read, refusal, same
 from sotdd import open_dataset
+
+
+def test_every_source_opens_as_the_same_points_and_labels(xy, folder):
+    x, y = xy
+    frame, table = frame_of(xy), pa.Table.from_pandas(frame_of(xy))
+    for name, how in {
+        "t.csv": {}, "t.csv.gz": {}, "t.tsv": {"sep": "\t"}, "utf-16.csv": {"sep": "\t", "encoding": "utf-16"},
+        "bars.csv": {"sep": "|", "decimal": ","},
+    }.items():  # fmt: skip
+        frame.to_csv(name, index=False, **how)
+    (folder / "parts").mkdir()
+    for number in range(3):
+        pq.write_table(table.slice(100 * number, 100), f"parts/part-{number}.parquet", row_group_size=30)
+    pq.write_table(table, "t.parquet", row_group_size=70)
+    for name, new in (("t.arrow", pa.ipc.new_file), ("stream.arrow", pa.ipc.new_stream)):
+        with pa.OSFile(name, "wb") as sink, new(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=70)
+    feather.write_feather(table, "t.feather", compression="lz4", chunksize=50)
+    lists = pa.table({"v": pa.FixedSizeListArray.from_arrays(x.ravel(), D), "label": pa.array(y).dictionary_encode()})
+    pq.write_table(lists, "lists.parquet", row_group_size=64)
+    np.savez("a.npz", X=x, y=y)
+    np.savez_compressed("b.npz", points=x, kind=y)
+    for name, array in {"x": x, "fortran": np.asfortranarray(x), "y": y}.items():
+        np.save(f"{name}.npy", array)
+    tables = ["t.csv", "t.csv.gz", "t.tsv", "utf-16.csv", "bars.csv::decimal=comma", "t.parquet", "parts", "parts/",
+              "parts/part-*.parquet", "t.arrow", "stream.arrow", "t.feather", folder / "t.parquet",
+              frame, pl.from_pandas(frame), pl.from_pandas(frame).lazy(), table, pa.RecordBatch.from_pandas(frame),
+              frame.astype({"species": "category"}), frame.convert_dtypes()]  # fmt: skip
+    for source in tables:
+        same(open_dataset(source, label="species"), xy)
+    for source in ["a.npz", folder / "a.npz", "b.npz::features=points,label=kind", "x.npy::label=y.npy",
+                   "fortran.npy::label=y.npy", ("x.npy", "y.npy"), f"{folder}/x.npy::label=y.npy", "lists.parquet",
+                   pd.DataFrame({"v": x.tolist(), "y": y}), pl.DataFrame({"v": x.tolist(), "y": y})]:  # fmt: skip
+        same(open_dataset(source), xy)
+    for name in ("label", "y", "Class"):
+        same(open_dataset(frame.rename(columns={"species": name})), xy)
+    same(open_dataset("t.csv::label=species,features=x0+x2"), (x[:, [0, 2]], y))
+    same(open_dataset("parts/part-1.parquet", label="species"), (x[100:200], y[100:200]))
+    for source in ("t.parquet", "t.arrow"):  # numbers stay in the file
+        assert not isinstance(open_dataset(source, label="species").features, np.ndarray)
+    assert open_dataset("x.npy::label=").classes == ("all",)
 
 
 def write(kind):

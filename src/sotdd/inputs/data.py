@@ -176,12 +176,7 @@ class LabelledData:
 
     def take(self, rows: NDArray[np.integer]) -> LabelledData:
         """The points of some rows, copied; classes without a point among them are left out."""
-        if isinstance(self.features, DeviceFeatures):
-            features: Features = DeviceFeatures(self.features.tensor[rows])
-        elif isinstance(self.features, SparseRows):
-            features = self.features.take(rows)
-        else:
-            features = self.features[rows]
+        features = take_rows(self.features, rows)
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         classes = tuple(self.classes[code] for code in present)
         origin = self.origin.take(rows)
@@ -206,6 +201,13 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
                 f"{first.point_shape}: bring both to the same order of axes."
             )
     return first.n_features
+
+
+def take_rows(features: Features, rows: NDArray[np.integer]) -> Features:
+    """The features of some rows, copied, where they are: on a device, sparse, or in memory."""
+    if isinstance(features, DeviceFeatures):
+        return DeviceFeatures(features.tensor[rows])
+    return features.take(rows) if isinstance(features, SparseRows) else features[rows]
 
 
 def add_columns(features: Features, more: NDArray[Any]) -> Features:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import listed
-from sotdd.inputs.data import Features, LabelledData, checked_features
+from sotdd.inputs.data import Features, LabelledData, checked_features, take_rows
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.images import Uniform, is_image, recoloured, resized
@@ -54,7 +54,12 @@ def complete(loaded: Loaded, name: str, settings: Settings) -> LabelledData:
         columns = None  # what a transform or an encoder returns are no longer these columns
         origin = replace(origin, one_hot=())
     else:
-        features, columns = _some(loaded.features, rows), loaded.columns
+        features, columns = loaded.features, loaded.columns
+        if rows is not None:
+            if isinstance(features, StreamedFeatures) and not isinstance(features, SparseRows):
+                features = ChosenRows(features, rows)
+            else:
+                features = take_rows(features, rows)
     kept = labels.take(rows)
     return LabelledData(
         name, features, kept.classes, kept.codes, columns, origin if rows is None else origin.take(rows)
@@ -99,19 +104,6 @@ def _without_gaps(
         titles = loaded.columns or tuple(f"feature {number}" for number in range(width))
     whole, there, said = without_gaps(features, titles, settings.missing, name)
     return replace(loaded, features=whole), there, said
-
-
-def _some(features: Features, rows: NDArray[np.integer] | None) -> Features:
-    if rows is None:
-        return features
-    if isinstance(features, SparseRows):
-        return features.take(rows)
-    if isinstance(features, StreamedFeatures):
-        return ChosenRows(features, rows)
-    if isinstance(features, DeviceFeatures):
-        return DeviceFeatures(features.tensor[rows])
-    picked: NDArray[Any] = features[rows]
-    return picked
 
 
 class Preparation:

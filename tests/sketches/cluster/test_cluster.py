@@ -139,7 +139,6 @@ def other_file(folder, made):
         (lambda t: t, {"label": None}, "has 6 features but the projections are for 5"),
         (lambda t: t.rename_columns(["x0", "x1", "x2", "x3", "x4", "kind"]), {}, r"99.parquet has no column 'label'"),
         (lambda t: t.drop_columns("x3"), {}, r"part-99.parquet has no column 'x3', which .*empty.parquet has"),
-        (lambda t: t.append_column("x5", t["x0"]), {}, r"part-99.parquet has a column 'x5', which .* does not have"),
         (
             lambda t: t.set_column(5, "label", pa.array(["a"] * len(t))),
             {},
@@ -163,7 +162,7 @@ def other_file(folder, made):
         (
             lambda t: t.set_column(0, "x0", pa.array([np.inf, *t["x0"].to_pylist()[1:]], pa.float32())),
             {},
-            r"part-99.parquet \(row group 0\): dataset 'batch' has 1 value that is NaN or infinite",
+            r"part-99.parquet \(row group 0\): dataset 'batch' has values that are NaN or infinite",
         ),
     ],
 )

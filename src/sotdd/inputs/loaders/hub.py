@@ -107,41 +107,25 @@ def drawn_groups(sizes: Sequence[int], wanted: int, rng: np.random.Generator) ->
 def _sampled(paths: Sequence[str], store: Any, name: str, settings: Settings) -> Any:  # noqa: ANN401  # Arrow's table
     """Row groups drawn at random that have enough rows together, in their order."""
     arrow = require("pyarrow", f"reading {name}", "'sotdd[hub]'")
+    parquet = require("pyarrow.parquet", f"reading {name}", "'sotdd[hub]'")
     rng = np.random.default_rng(settings.seed)
-    chosen = np.sort(rng.permutation(len(paths))[:_FILES])
-    files = [_RemoteFile(paths[place], store, settings) for place in chosen]
-    groups = [(file, group) for file in files for group in range(file.n_groups)]
+    chosen = [paths[place] for place in np.sort(rng.permutation(len(paths))[:_FILES])]
+    # Without a cache of blocks, each range that the reader asks for is one request, and no more than that.
+    streams = [store.open(path, "rb", cache_type="none") for path in chosen]
+    files = [parquet.ParquetFile(stream, pre_buffer=True) for stream in streams]
+    groups = [(file, group) for file in files for group in range(file.metadata.num_row_groups)]
     if not groups:
         raise SotddError(f"{name} has no rows: expected at least one.")
     assert settings.max_points is not None
-    taken = drawn_groups([file.rows(group) for file, group in groups], settings.max_points, rng)
-    table = arrow.concat_tables(
-        [file.read(group) for file, group in (groups[place] for place in taken)], promote_options="default"
-    )
+    sizes = [file.metadata.row_group(group).num_rows for file, group in groups]
+    taken = [groups[place] for place in drawn_groups(sizes, settings.max_points, rng)]
+    parts = [file.read_row_group(group, _asked_for(file.schema_arrow.names, settings)) for file, group in taken]
+    table = arrow.concat_tables(parts, promote_options="default")
     _log.info(
         "%s: %s of %s row groups read, %s rows, of %d of %d files.",
         name, f"{len(taken):,}", f"{len(groups):,}", f"{table.num_rows:,}", len(files), len(paths),
     )  # fmt: skip
     return table
-
-
-class _RemoteFile:
-    """A Parquet file on the Hub, of which only what is asked for is fetched."""
-
-    def __init__(self, path: str, store: Any, settings: Settings) -> None:  # noqa: ANN401
-        parquet = require("pyarrow.parquet", f"reading {path}", "'sotdd[hub]'")
-        # Without a cache of blocks, each range that the reader asks for is one request, and no more than that.
-        self._parquet = parquet.ParquetFile(store.open(path, "rb", cache_type="none"), pre_buffer=True)
-        self.n_groups = int(self._parquet.metadata.num_row_groups)
-        self._columns = _asked_for(self._parquet.schema_arrow.names, settings)
-
-    def rows(self, group: int) -> int:
-        """How many rows a group has."""
-        return int(self._parquet.metadata.row_group(group).num_rows)
-
-    def read(self, group: int) -> Any:  # noqa: ANN401
-        """The columns that were asked for of one group."""
-        return self._parquet.read_row_group(group, columns=self._columns)
 
 
 def _asked_for(columns: Sequence[str], settings: Settings) -> list[str] | None:

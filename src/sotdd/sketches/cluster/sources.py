@@ -11,7 +11,7 @@ from typing import Any
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs import ParquetBatches
-from sotdd.inputs.loaders.arrow import kinds_of
+from sotdd.inputs.loaders.arrow import kind_of
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.settings import DEFAULTS, NOTHING_ASKED, checked_settings
 from sotdd.sketches.cluster.clients import Client, result_of
@@ -83,7 +83,7 @@ def _of_frame(frame: Source, reading: Mapping[str, Any], wanted: tuple[str, ...]
     settings.refuse("the values of a Dask DataFrame are not known beforehand", "one_hot")
     if settings.features is None and wanted is not None and set(wanted) <= set(schema.names):
         settings = replace(settings, features=wanted)
-    columns = Columns.choose(kinds_of(schema, "the frame"), settings, "the frame")
+    columns = Columns.choose({field.name: kind_of(field.type) for field in schema}, settings, "the frame")
     parts = frame[columns.all].to_delayed()
     return [Partition(f"partition {index}", part, columns, settings.missing) for index, part in enumerate(parts)]
 

@@ -165,15 +165,6 @@ def test_max_samples_is_the_old_name_of_max_points(files, run, command):
     assert "--max-samples" not in run(command, "--help")[1]
 
 
-def test_warnings_are_one_line(files):
-    (files / "points.csv").write_text("x,label\n1,a\n2,b\n3,a\n")
-    done = process("distance", "points.csv::max_rows=2", "points.csv")
-    assert done.returncode == 0
-    assert (
-        done.stderr == "sotdd: max_rows= is now called max_points=: please rename it, the old name will be removed.\n"
-    )
-
-
 def test_one_of_a_thing_is_singular(tmp_path, monkeypatch, run):
     """A dataset of one point with one feature, through every command."""
     pytest.importorskip("lancedb")

@@ -6,7 +6,7 @@ import pytest
 
 from inputs.messy_tables import write
 
-LEFT_OUT = "left out: customer (id), signup (date), city (text), note (text)"
+LEFT_OUT = "left out: customer_id (id), signup (date), city (text), note (text)"
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,9 @@ def test_names_of_classes(sotdd):
 
 def test_what_cannot_be_compared(sotdd):
     said = sotdd("distance people.csv age_as_text.csv --label churned", code=2)
-    assert "column 'age' is a feature of dataset 'people.csv' but holds text in dataset 'age_as_text.csv'" in said
+    assert (
+        "column 'age' is a feature of dataset 'people.csv' but was left out of dataset 'age_as_text.csv' (text)" in said
+    )
     assert "byte" in sotdd("distance people.csv german.csv --label churned", code=2)
     assert "1 class" in sotdd("distance people.csv::label=churned no_label.csv::label=")  # asked for
 
@@ -142,7 +144,7 @@ def test_pages(sotdd, tables):
         page = (tables / "page.html").read_text(encoding="utf-8")
         assert says in page
         if code != 2:
-            assert "left out: customer (id), signup (date), city (text), note (text)" in page
+            assert "left out: customer_id (id), signup (date), city (text), note (text)" in page
         if "gaps" in line:
             assert "rows with missing values left out: 8 of 120 rows" in page
 

@@ -267,7 +267,6 @@ POOLS: dict[str, tuple[str, ...]] = {
     "broken": ("'refuse'", "'skip'", "'x'"),
     "split": ("None", "'train'", "''", "5"),
     "name": ("None", *NAMES),
-    "max_rows": ("None", "3"),
     "block": ROWS,
     "LabelledData.take.rows": ("array([0])", "array([0, 1, 1])", "array([8])"),
     "rows": ROWS,

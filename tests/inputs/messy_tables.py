@@ -20,7 +20,7 @@ def people(seed, n=120, shift=0.0, cities=CITIES):
     age, stays = rng.normal(45 + shift, 12, n).round(1), rng.random(n) < 0.5
     return pd.DataFrame(
         {
-            "customer": rng.permutation(n) + 10_000,
+            "customer_id": rng.permutation(n) + 10_000,
             "signup": pd.Timestamp("2023-01-01") + pd.to_timedelta(rng.integers(0, 500, n), "D"),
             "age": age,
             "income": (rng.lognormal(10, 0.4, n) * np.where(stays, 1.5, 1)).round(2),
@@ -52,7 +52,7 @@ def write(folder):
     (folder / "parts").mkdir(exist_ok=True)
     one.iloc[:70].to_parquet(folder / "parts" / "part-0.parquet")
     one.iloc[70:].to_parquet(folder / "parts" / "part-1.parquet")
-    one.to_csv(folder / "german.csv", index=False, sep=";", decimal=",", encoding="latin-1")
+    one.to_csv(folder / "german.csv", index=False, sep=";", encoding="latin-1")
     one.to_csv(folder / "tabs.tsv", index=False, sep="\t")
     one.to_csv(folder / "excel.csv", index=False, sep="\t", encoding="utf-16")
     one.to_csv(folder / "with_index.csv")

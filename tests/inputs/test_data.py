@@ -5,6 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,49 +14,29 @@ from hypothesis.extra import numpy as hnp
 import sotdd
 from sotdd import LabelledData
 
-# ------------------------------------------------------------------ what is taken
 
-
-@pytest.mark.parametrize(
-    "dtype", ["u1", "i1", "i2", "u4", "i8", "f2", "f4", "f8", "g", "?", ">f4", ">f8", ">i2", "<u2"]
-)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f2", "f4", "g", "?", ">f4", ">i2"])
 def test_every_real_dtype_gives_the_same_distance(rng, dtype):
     a, b = rng.integers(0, 2, size=(2, 40, 6)).astype(dtype)
     expected = sotdd.distance(a.astype(np.float64), b.astype(np.float64), n_projections=64)
     assert sotdd.distance(a, b, n_projections=64).value == pytest.approx(expected.value, rel=1e-6)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (6,), (2, 3), (3, 2, 1)])
+@pytest.mark.parametrize("shape", [(), (6,), (3, 2, 1)])
 def test_points_of_any_shape_are_read_as_their_numbers(rng, shape):
     x = rng.normal(size=(30, *shape))
-    data = LabelledData.of(x)
-    assert data.n_features == int(np.prod(shape))
+    assert LabelledData.of(x).n_features == int(np.prod(shape))
     flat = x.reshape(30, -1)
     assert sotdd.distance(x, x * 2, n_projections=64).value == sotdd.distance(flat, flat * 2, n_projections=64).value
 
 
-def test_uint8_images_are_not_copied_whole(rng):
+def test_arrays_memory_maps_and_views_are_not_copied(rng, tmp_path):
     images = rng.integers(0, 256, size=(1000, 28, 28)).astype(np.uint8)
-    assert np.shares_memory(LabelledData.of(images).features, images)
-
-
-def test_memory_maps_stay_on_disk(rng, tmp_path):
-    on_disk = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=np.float32, shape=(2000, 50))
-    on_disk[:] = rng.normal(size=(2000, 50))
-    on_disk.flush()
+    np.save(tmp_path / "x.npy", rng.normal(size=(200, 50)))
     read_only = np.load(tmp_path / "x.npy", mmap_mode="r")
-    labels = rng.integers(0, 5, size=2000)
-    data = LabelledData.of((read_only, labels))
-    assert np.shares_memory(data.features, read_only)
-    assert sotdd.distance(data, (on_disk[:900], labels[:900]), n_projections=64).value > 0
-    assert sotdd.distance(data, (np.array(read_only), labels), n_projections=64).value == 0
-
-
-def test_views_that_are_not_contiguous(rng):
-    x = rng.normal(size=(60, 20))
-    views = {"columns": x[:, ::2], "reversed": x[::-1, :10], "transposed": x[:10].T}
-    for view in views.values():
-        assert sotdd.distance(view, np.array(view), n_projections=64).value == 0
+    for x in (images, read_only, read_only[:, ::2], read_only[::-1, :10], read_only[:10].T):
+        assert np.shares_memory(LabelledData.of(x).features, x)
+        assert sotdd.distance(x, np.array(x), n_projections=64).value == 0
 
 
 def test_torch_frames_and_lists(rng):
@@ -79,7 +60,6 @@ def test_torch_frames_and_lists(rng):
     "labels",
     [
         [0, 1, 0, 1],
-        ["dog", "cat", "dog", "cat"],
         [True, False, True, False],
         np.array(["dog", "cat", "dog", "cat"]),
         np.array([b"d", b"c", b"d", b"c"]),
@@ -87,8 +67,6 @@ def test_torch_frames_and_lists(rng):
         np.array(["2020", "2021", "2020", "2021"], "datetime64[Y]"),
         [("a", 1), ("b", 2), ("a", 1), ("b", 2)],
         [1, "1", 1, "1"],
-        np.array(["x", 2, "x", 2], object),
-        pd.Series(["x", "y", "x", "y"]),
         pd.Series(["x", "y", "x", "y"], dtype="category"),
         (i % 2 for i in range(4)),
     ],
@@ -98,12 +76,6 @@ def test_labels_may_be_any_hashable(labels):
     assert len(data.classes) == 2
     assert data.counts.tolist() == [2, 2]
     assert data.codes[0] == data.codes[2] != data.codes[1] == data.codes[3]
-
-
-def test_classes_of_one_point_and_disjoint_label_sets(rng):
-    a = rng.normal(size=(7, 2)), list("abcdefg")
-    b = rng.normal(size=(3, 2)), [10, 11, 10]
-    assert np.isfinite(sotdd.distance(a, b).value)
 
 
 @given(hnp.arrays(np.int8, st.integers(1, 60), elements=st.integers(0, 6)))
@@ -121,71 +93,57 @@ def test_grouping_brings_classes_together(labels):
     assert np.diff(offsets).tolist() == data.counts.tolist()
 
 
-def test_blocks_cover_every_row_once(rng):
+def test_blocks_cover_every_row_once():
     for shape in [(1, 1), (511, 3), (512, 3), (513, 3), (5, 3_000_000)]:
         data = LabelledData("x", np.broadcast_to(np.uint8(0), shape), ("all",), np.zeros(shape[0], np.int32))
         rows = [row for block in data.blocks() for row in range(block.start, block.stop)]
         assert rows == list(range(shape[0]))
 
 
-# ------------------------------------------------------------------ what is refused
-
-
-class Unhashable:
-    """As a slice was until Python 3.12."""
-
-    __hash__ = None
-
-
 good = np.zeros((3, 2))
 nan, inf = float("nan"), float("inf")
-holes = np.zeros((700, 2))
-holes[650, 1], holes[699, 0] = nan, inf
+holes = np.zeros((300_000, 2), np.float32)
+holes[31_207, 1], holes[299_999, 0] = nan, inf
 
 REFUSED = [
-    (None, "dataset 'a' is None"),
-    (5, "features of dataset 'a' are 5"),
-    (np.float64(5), r"features of dataset 'a' are .*5\.0"),
-    ("digits.npz", "there is no file digits.npz"),
-    ({"X": good}, "dataset 'a' is a dict"),
+    (None, "None"),
+    (np.float64(5), r"5\.0"),
+    ("digits.npz", "no file digits.npz"),
+    ({"X": good}, "dict"),
     ((good, [0, 1, 2], 3), "tuple of 3"),
     ((None, [0, 1, 2]), "features of dataset 'a' are None"),
-    ((good, None), "labels of dataset 'a' are None: pass one label per row, or the features alone"),
-    ((good, [0, 1]), "2 entries but features have 3 rows: pass one label per row"),
+    ((good, None), "labels of dataset 'a' are None"),
+    ((good, [0, 1]), "2 entries but features have 3 rows"),
     ((good, 7), "labels of dataset 'a' are 7"),
     ((good, "abc"), "labels of dataset 'a' are 'abc'"),
-    ((good, [[0], [1], [2]]), "labels of dataset 'a' hold a list"),
-    ((good, np.zeros((3, 1))), r"labels of dataset 'a' have shape \(3, 1\)"),
-    ((good, [0.0, nan, 1.0]), "1 label that is missing"),
+    ((good, [[0], [1], [2]]), "list"),
+    ((good, np.zeros((3, 1))), r"\(3, 1\)"),
     ((good, np.array([nan, nan, 1.0])), "2 labels that are missing"),
     ((good, ["x", None, "y"]), "1 label that is missing"),
     ((good, pd.Series(["x", pd.NA, "y"], dtype="string")), "1 label that is missing"),
     ((good, np.array(["2020", "NaT", "2021"], "datetime64[Y]")), "1 label that is missing"),
-    ((good, np.array([{}, {}, {}])), "hold a dict"),
-    ((good, [Unhashable(), 2, 3]), "not hashable"),
-    ((good, {0: 1, 1: 2, 2: 3}), "labels of dataset 'a' are a dict"),
-    ((good, {0, 1, 2}), "labels of dataset 'a' are a set"),
-    ((good, [0, 1, np.datetime64("NaT", "s")]), "1 label that is missing"),
     ((good, [0, Decimal("NaN"), complex("nan")]), "2 labels that are missing"),
     ((good, np.ma.array([0, 1, 2], mask=[False, True, False])), "1 label that is missing"),
-    ((good, [torch.zeros(1), torch.zeros(1), torch.zeros(1)]), "labels of dataset 'a' hold a Tensor"),
-    ((good, torch.zeros(3).to_sparse()), "labels of dataset 'a' do not form an array"),
-    (torch.zeros(3, 2, device="meta"), "a tensor of torch.float32 on meta, which cannot be read"),
-    (np.zeros((0, 3)), r"shape \(0, 3\): expected at least one point"),
-    (np.zeros((3, 0)), r"shape \(3, 0\): expected at least one point"),
+    ((good, {0: 1, 1: 2, 2: 3}), "dict"),
+    ((good, {0, 1, 2}), "set"),
+    ((good, [torch.zeros(1), torch.zeros(1), torch.zeros(1)]), "Tensor"),
+    ((good, torch.zeros(3).to_sparse()), "labels of dataset 'a'"),
+    ((good, sp.eye(3)), "dia_matrix"),
+    (torch.zeros(3, 2, device="meta"), "torch.float32 on meta"),
+    (torch.zeros(3, 2).to_sparse(), "sparse"),
+    (torch.zeros(3, 2, dtype=torch.complex64), "complex"),
+    (np.zeros((0, 3)), r"\(0, 3\)"),
+    (np.zeros((3, 0)), r"\(3, 0\)"),
     ([], "at least one point"),
-    (np.array([["a", "b"]]), "strings"),
-    (np.array([[b"a"]]), "bytes"),
-    (np.array([[1j]]), "complex"),
-    (np.array([[{}]]), "Python objects"),
-    (np.array([["2020"]], "datetime64[Y]"), "dates"),
-    (pd.DataFrame({"x": [1.0], "name": ["a"]}), "name the labels with label=COLUMN"),
+    (np.array([["a", "b"]]), "dtype <U1"),
+    (np.array([[1j]]), "dtype complex128"),
+    (np.array([[{}]]), "dtype object"),
+    (pd.DataFrame({"x": [1.0], "name": ["a"]}), "label="),
     ([[1.0, 2.0], [3.0]], "do not form an array"),
-    ([np.zeros((3, 2)), [0, 1, 2]], "do not form an array"),
     (np.ma.masked_array(good, mask=[[True, False], [False, False], [False, False]]), "masked"),
-    (holes, r"2 values that are NaN or infinite, the first \(nan\) in row 650, feature 1"),
-    (np.array([[0.0, -inf]], np.float32), r"1 value that is NaN or infinite, the first \(-inf\) in row 0, feature 1"),
-    (np.array([[nan]], np.float16), "NaN"),
+    (holes, r"first \(nan\) in row 31,207, feature 1"),
+    (np.array([[0.0, -inf]], np.float32), r"first \(-inf\) in row 0, feature 1"),
+    (np.zeros((3, 3)), "'b' has 2 features but dataset 'a' has 3"),
 ]
 
 
@@ -194,36 +152,6 @@ def test_refused_with_one_line(source, said):
     with pytest.raises(sotdd.SotddError, match=said) as caught:
         sotdd.distance(source, good)
     assert "\n" not in str(caught.value)
-    assert isinstance(caught.value, ValueError)
-
-
-@pytest.mark.parametrize("name", [5, b"x", np.zeros(2)])
-def test_names_are_text(name):
-    for source in (good, LabelledData.of(good)):
-        with pytest.raises(sotdd.SotddError, match=r"name is .*: expected text, or None"):
-            LabelledData.of(source, name)
-
-
-def test_labels_that_only_seem_to_have_entries():
-    from scipy.sparse import eye
-
-    with pytest.raises(sotdd.SotddError, match="labels of dataset 'a' are a dia_matrix: expected one label per row"):
-        sotdd.distance((good, eye(len(good))), good)
-
-
-@pytest.mark.parametrize("cores", [1, 4])
-def test_values_that_are_not_finite_are_found_on_all_cores(monkeypatch, cores):
-    monkeypatch.setattr("os.cpu_count", lambda: cores)
-    large = np.zeros((45_000, 100), np.float32)
-    LabelledData.of(large)
-    large[[40_001, 31_207, 31_207], [3, 99, 12]] = np.nan, -np.inf, np.inf
-    with pytest.raises(sotdd.SotddError, match=r"has 3 values .* the first \(inf\) in row 31,207, feature 12"):
-        LabelledData.of(large)
-
-
-def test_other_numbers_of_features_are_refused():
-    with pytest.raises(sotdd.SotddError, match="dataset 'b' has 3 features but dataset 'a' has 2"):
-        sotdd.distance(good, np.zeros((3, 3)))
 
 
 @given(
@@ -236,7 +164,7 @@ def test_other_numbers_of_features_are_refused():
         hnp.arrays(hnp.scalar_dtypes(), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)),
     )
 )
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_odd_input_is_a_dataset_or_refused(source):
     """Nothing but a dataset or a SotddError comes out, whatever goes in."""
     try:

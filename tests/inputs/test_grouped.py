@@ -1,6 +1,6 @@
 """Rows that are decoded in groups, and distances of data that are read in blocks."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -45,20 +45,13 @@ def test_any_rows_of_any_groups(sizes, data):
 def test_groups_are_decoded_once_by_many_threads():
     log = []
     rows = grouped([1000] * 20, log)
-    barrier = threading.Barrier(8)
-    wrong = []
 
     def work(seed):
-        barrier.wait()
         starts = np.random.default_rng(seed).integers(0, 19_000, size=200).tolist()
-        wrong.extend(at for at in starts if rows[at : at + 900][:, 0].tolist() != list(range(at, at + 900)))
+        return [at for at in starts if rows[at : at + 900][:, 0].tolist() != list(range(at, at + 900))]
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(work, range(8))) == [[]] * 8
     assert sorted(log) == sorted(set(log))
 
 
@@ -86,21 +79,18 @@ def test_a_group_that_fails_fails_again_and_harms_no_other():
 
 
 def test_distances_of_streamed_data_are_those_of_arrays(folder, rng):
-    x = rng.normal(size=(3000, 6)).astype(np.float32)
-    y = rng.integers(4, size=3000)
+    x, y = rng.normal(size=(3000, 6)).astype(np.float32), rng.integers(4, size=3000)
     pq.write_table(pa.table({**{f"x{j}": x[:, j] for j in range(6)}, "y": y}), "t.parquet", row_group_size=700)
     np.save("x.npy", x)
     np.save("y.npy", y)
     other = rng.normal(1, 1, size=(500, 6)), np.arange(500) % 2
-    expected = {
-        scale: sotdd.distance((x, y), other, n_projections=256, scale=scale).value for scale in ("pooled", "features")
-    }
-    for text in ["t.parquet", "x.npy::label=y.npy"]:
-        for scale, value in expected.items():
-            assert sotdd.distance(text, other, n_projections=256, scale=scale).value == value
-        assert (
-            sotdd.peers.otdd(text, other, max_points=50).value == sotdd.peers.otdd((x, y), other, max_points=50).value
-        )
+    calls = (
+        lambda a: sotdd.distance(a, other, n_projections=256, scale="pooled").value,
+        lambda a: sotdd.distance(a, other, n_projections=256, scale="features").value,
+        lambda a: sotdd.peers.otdd(a, other, max_points=50).value,
+    )
+    for call in calls:
+        assert call("t.parquet") == call("x.npy::label=y.npy") == call((x, y))
     data = [open_dataset("x.npy::label=y.npy"), open_dataset("t.parquet"), open_dataset(other)]
     projections = sotdd.Projections.fit(data, n_projections=64)
     both = [compare(data, [(0, 1), (1, 2)], projections, 2, engine=engine) for engine in (None, TorchEngine("cpu"))]

@@ -49,33 +49,31 @@ def images():
 
 @pytest.fixture(scope="module")
 def hub():
-    configs = (
-        "---\nconfigs:\n- config_name: a\n  data_files: a/*.parquet\n- config_name: b\n  data_files: b/*.parquet\n---\n"
-    )
+    configs = "".join(f"- config_name: {name}\n  data_files: {name}/*.parquet\n" for name in "ab")
     small = as_parquet(columns(400, 5), 100)
     lines = "\n".join(json.dumps({"x": n / 7, "y": n % 2}) for n in range(300))
-    with local_hub(
-        {
-            "org/large": {
-                "README.md": b"# large\n",
-                "data/train-00000-of-00002.parquet": as_parquet(columns(ROWS // 2, 0)),
-                "data/train-00001-of-00002.parquet": as_parquet(columns(ROWS // 2, 1)),
-                "data/test-00000-of-00001.parquet": small,
-            },
-            "org/near": {"README.md": b"# near\n", "data/train-00000-of-00001.parquet": as_parquet(columns(3000, 7))},
-            "org/far": {
-                "README.md": b"#\n",
-                "data/train-00000-of-00001.parquet": as_parquet(columns(3000, 8, shift=4)),
-            },
-            "org/configs": {"README.md": configs.encode(), "a/x.parquet": small, "b/x.parquet": small},
-            "org/images": {"README.md": b"# images\n", "data/train-00000-of-00001.parquet": as_parquet(images(), 20)},
-            "org/script": {"README.md": b"# script\n", "script.py": b"1"},
-            "org/empty": {"README.md": b"# empty\n"},
-            "org/lines": {"README.md": b"# lines\n", "train.jsonl": lines.encode()},
-            "org/bare": {"README.md": b"# bare\n", "data/train-0.parquet": as_parquet({"x": np.arange(50) / 3.0})},
-            "org/gated": {"README.md": b"# gated\n"},
-        }
-    ) as one:
+    train = "data/train-00000-of-00001.parquet"
+    datasets = {
+        "org/large": {
+            "data/train-00000-of-00002.parquet": as_parquet(columns(ROWS // 2, 0)),
+            "data/train-00001-of-00002.parquet": as_parquet(columns(ROWS // 2, 1)),
+            "data/test-00000-of-00001.parquet": small,
+        },
+        "org/near": {train: as_parquet(columns(3000, 7))},
+        "org/far": {train: as_parquet(columns(3000, 8, shift=4))},
+        "org/configs": {
+            "README.md": f"---\nconfigs:\n{configs}---\n".encode(),
+            "a/x.parquet": small,
+            "b/x.parquet": small,
+        },
+        "org/images": {train: as_parquet(images(), 20)},
+        "org/script": {"script.py": b"1"},
+        "org/empty": {},
+        "org/lines": {"train.jsonl": lines.encode()},
+        "org/bare": {train: as_parquet({"x": np.arange(50) / 3.0})},
+        "org/gated": {},
+    }
+    with local_hub({name: {"README.md": b"# a dataset\n", **files} for name, files in datasets.items()}) as one:
         one.gated.add("org/gated")
         yield one
 
@@ -99,11 +97,7 @@ def asked(process):
 
 @pytest.fixture
 def run(process):
-    return lambda *arguments, **more: process.submit(command, list(map(str, arguments)), **more).result(timeout=200)
-
-
-def size_of(hub, name):
-    return sum(len(content) for content in hub.datasets[name].values())
+    return lambda *arguments: process.submit(command, list(map(str, arguments))).result(timeout=200)
 
 
 def test_a_sample_fetches_little_and_is_not_the_beginning(hub, asked):
@@ -115,24 +109,20 @@ def test_a_sample_fetches_little_and_is_not_the_beginning(hub, asked):
     assert min(counts) > 500
     assert names == tuple(f"x{k}" for k in range(FEATURES))
     # A tenth of the rows, and the footers of two files.
-    assert fetched < 0.2 * size_of(hub, "org/large")
+    assert fetched < 0.2 * sum(map(len, hub.datasets["org/large"].values()))
 
 
-def test_columns_that_are_named_are_all_that_is_fetched(hub, asked):
+def test_named_columns_alone_are_fetched_and_the_seed_decides_which_rows(hub, asked):
     hub.served.clear()
-    asked("hub:org/large", max_points=6000, label="label")
-    whole = sum(hub.served.values())
-    hub.served.clear()
-    _, _, shape, names, _ = asked("hub:org/large::features=x1,label=label,max_points=6000")
-    assert (shape, names) == ((6000, 1), ("x1",))
-    footers = 2 * 65_536
-    assert sum(hub.served.values()) - footers < 0.4 * (whole - footers)
-
-
-def test_the_seed_decides_which_rows(asked):
     one, again, other = (asked("hub:org/large", max_points=500, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one[-1], again[-1])
     assert (one[-1] != other[-1]).any()
+    footers = 2 * 65_536
+    whole = sum(hub.served.values()) / 3 - footers
+    hub.served.clear()
+    _, _, shape, names, _ = asked("hub:org/large::features=x1,label=label,max_points=500")
+    assert (shape, names) == ((500, 1), ("x1",))
+    assert sum(hub.served.values()) - footers < 0.5 * whole
 
 
 @pytest.mark.slow
@@ -148,15 +138,14 @@ def test_splits_configurations_images_and_other_files(asked):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("hub:org/none::max_points=9", "there is no dataset 'org/none' on the Hub, or it is private"),
-        ("hub:org/gated::max_points=9", "dataset 'org/gated' is given only to who asked for it"),
-        ("hub:org/large", "may be of any size: pass max_points="),
-        ("hub:org/large::max_points=9,split=dev", "has the splits 'train', 'test' and no 'dev'"),
-        ("hub:org/configs::max_points=9", "has the configurations 'a', 'b': name one, as in org/configs:CONFIG"),
-        ("hub:org/configs:c::max_points=9", "has the configurations 'a', 'b'"),
-        ("hub:org/script::max_points=9", "is made by a script, which is not run"),
-        ("hub:org/empty::max_points=9", "has no files that datasets can read"),
-        ("hub:what is this::max_points=9", "is no name of a dataset on the Hub"),
+        ("hub:org/none::max_points=9", "'org/none'"),
+        ("hub:org/gated::max_points=9", "Gated"),
+        ("hub:org/large", "max_points="),
+        ("hub:org/large::max_points=9,split=dev", "'train', 'test'"),
+        ("hub:org/configs::max_points=9", "'a', 'b'"),
+        ("hub:org/script::max_points=9", "'org/script'"),
+        ("hub:org/empty::max_points=9", "'org/empty'"),
+        ("hub:what is this::max_points=9", "what is this"),
         ("hub:org/large::max_points=9,label=kind", "kind"),
     ],
 )
@@ -172,11 +161,8 @@ def test_a_folder_of_the_same_name_is_not_taken_for_it(tmp_path, monkeypatch):
 
     (tmp_path / "mnist").mkdir()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(sotdd.SotddError, match="there is 'mnist' in this folder"):
+    with pytest.raises(sotdd.SotddError, match="'mnist'"):
         sotdd.open_dataset("hub:mnist", max_points=5)
-
-
-# ------------------------------------------------------------------ catalogs
 
 
 @pytest.mark.slow
@@ -185,19 +171,13 @@ def test_a_catalog_of_the_hub_is_made_resumed_and_searched(hub, run, tmp_path):
     names = ["org/large", "org/near", "org/none", "org/bare", "org/far"]
     code, out, errors = run("catalog", "add-hub", place, *names, "--limit", 1500)
     assert code == 1, errors
-    assert "added 'org/near'" in out
-    assert "3 added, 0 there already, 2 skipped, of 5 datasets" in out
-    assert "skipped org/none: there is no dataset 'org/none' on the Hub" in errors
-    assert "skipped org/bare: org/bare has the columns 'x' (numbers), of which none is named label" in errors, errors
+    assert "3 added, 0 there already, 2 skipped" in out
+    assert all(f"skipped {name}: " in errors for name in ("org/none", "org/bare"))
     hub.served.clear()
     code, out, errors = run("catalog", "add-hub", place, *names[:2], "org/far", "--json")
     assert (code, errors) == (0, "")
-    assert json.loads(out) == {
-        "catalog": str(place), "added": [], "there": ["org/large", "org/near", "org/far"], "skipped": {},
-    }  # fmt: skip
+    assert json.loads(out)["there"] == ["org/large", "org/near", "org/far"]
     assert not hub.served  # what is there is not even looked at
-    code, out, _ = run("catalog", "add-hub", place, "org/large", "--split", "test", "--json")
-    assert json.loads(out)["added"] == ["org/large::split=test"]
     code, out, _ = run("catalog", "add-hub", place, "org/near", "--overwrite", "--limit", 700, "--json")
     assert json.loads(out)["added"] == ["org/near"]
     code, out, _ = run("catalog", "list", place, "--json")
@@ -208,29 +188,13 @@ def test_a_catalog_of_the_hub_is_made_resumed_and_searched(hub, run, tmp_path):
     assert [hit["name"] for hit in json.loads(out)["hits"]][-1] == "org/far"
 
 
-def test_nothing_that_can_be_used_is_exit_code_2(run, tmp_path):
-    code, out, errors = run("catalog", "add-hub", tmp_path / "catalog", "org/none", "--quiet")
-    assert (code, out) == (2, ""), errors
-    assert len(errors.splitlines()) == 1
-    assert not (tmp_path / "catalog").exists()
-
-
-def test_images_without_pillow_are_one_line(run, tmp_path):
-    arguments = ("catalog", "add-hub", tmp_path / "catalog", "org/images", "--limit", 50, "--quiet")
-    code, _, errors = run(*arguments, without=("PIL", "PIL.Image"))
-    assert code == 2, errors
-    assert "needs PIL.Image, which is not installed" in errors
-    assert "pip install" in errors
-    assert len(errors.splitlines()) == 1, errors
-
-
 def test_a_connection_that_breaks_is_one_line_and_leaves_nothing(hub, run, tmp_path):
-    hub.breaks_after = 0
+    hub.breaks = True
     try:
         code, _, errors = run("catalog", "add-hub", tmp_path / "catalog", "org/large")
     finally:
-        hub.breaks_after = None
+        hub.breaks = False
     assert code == 2, errors
-    assert "cannot read dataset 'org/large' from the Hub" in errors
+    assert "'org/large'" in errors
     assert len(errors.splitlines()) == 1, errors
     assert not (tmp_path / "catalog").exists()

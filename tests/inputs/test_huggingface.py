@@ -1,9 +1,7 @@
 """Datasets of Hugging Face, in memory, saved and streamed."""
 
 import numpy as np
-import pytest
 
-import sotdd
 from inputs.helpers import D, N, refusal, same
 from sotdd import open_dataset
 
@@ -23,16 +21,12 @@ def test_huggingface(xy, folder, hub):
     hub.DatasetDict({"train": data, "test": data.select(range(10))}).save_to_disk("splits")
     same(open_dataset("hf:splits::split=test"), (x[:10], y[:10]))
     same(open_dataset("hf:splits", split=hub.Split.TEST), (x[:10], y[:10]))
-    with pytest.raises(sotdd.SotddError, match="splits 'train', 'test': choose one with split="):
-        open_dataset("hf:splits")
-    with pytest.raises(sotdd.SotddError, match="and no 'dev'"):
-        open_dataset("hf:splits::split=dev")
+    for text in ("hf:splits", "hf:splits::split=dev"):
+        assert "'train', 'test'" in refusal(text)
     same(open_dataset(data.to_iterable_dataset(), max_points=20), (x[:20], y[:20]))
-    with pytest.raises(sotdd.SotddError, match="pass max_points="):
-        open_dataset(data.to_iterable_dataset())
+    assert "max_points=" in refusal(data.to_iterable_dataset())
     doubled = data.with_transform(lambda rows: {"v": [np.array(v) * 2 for v in rows["v"]], "label": rows["animal"]})
     assert open_dataset(doubled).rows(slice(0, 1))[0].tolist() == (2 * x[0]).tolist()
-    assert sotdd.distance(data, (x, y), n_projections=64).value == 0
 
 
 def test_huggingface_columns(xy, hub):
@@ -54,13 +48,11 @@ def test_unknown_class_labels_are_missing(hub):
     schema = hub.Features({"x": hub.Value("float32"), "label": hub.ClassLabel(names=["a", "b"])})
     data = hub.Dataset.from_dict({"x": [1, 2, 3, 4], "label": [0, -1, 1, None]}, features=schema)
     for source, more in [(data, {}), (data.to_iterable_dataset(), {"max_points": 4})]:
-        with pytest.raises(sotdd.SotddError, match="2 labels that are missing"):
-            open_dataset(source, **more)
+        assert "2 labels" in refusal(source, **more)
         assert open_dataset(source, drop_missing=True, **more).rows(slice(None))[:, 0].tolist() == [1, 3]
 
 
-def test_saved_folders_that_are_damaged(folder):
-    hub = pytest.importorskip("datasets")
+def test_saved_folders_that_are_damaged(folder, hub):
     hub.Dataset.from_dict({"x": [1.0, 2.0], "label": [0, 1]}).save_to_disk("saved")
     for path in (folder / "saved").glob("*.arrow"):
         path.write_bytes(path.read_bytes()[:50])

@@ -8,8 +8,6 @@ import sotdd
 from inputs.helpers import refusal
 from sotdd.inputs.sparse import SparseRows
 
-FORMATS = ["csr", "csc", "coo", "bsr", "dok", "lil", "dia"]
-
 
 @pytest.fixture
 def counts(rng):
@@ -19,29 +17,25 @@ def counts(rng):
     return x
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dok", "lil", "dia"])
 @pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, bool])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, bool])
 def test_every_format_reads_as_its_array(counts, kind, dtype):
     dense = counts.astype(dtype)
     data = sotdd.open_dataset((sp.csr_array(dense).asformat(kind), np.arange(40) % 3))
     assert isinstance(data.features, SparseRows)
-    assert data.features.dtype == dtype
-    assert (data.n_points, data.n_features, data.point_shape) == (40, 30, (30,))
-    np.testing.assert_array_equal(data.features[:], dense)
+    assert (data.features.dtype, data.features.shape) == (dtype, (40, 30))
     np.testing.assert_array_equal(np.concatenate([data.rows(block) for block in data.blocks()]), dense)
-    np.testing.assert_array_equal(data.features[3:31:4], dense[3:31:4])
-    rows = np.array([39, 0, 7, 7, 12])
-    np.testing.assert_array_equal(data.features[rows], dense[rows])
+    for rows in (slice(None), slice(3, 31, 4), np.array([39, 0, 7, 7, 12]), slice(0, 0)):
+        np.testing.assert_array_equal(data.features[rows], dense[rows])
     np.testing.assert_array_equal(data.features.features(slice(3, 11)), dense[:, 3:11])
-    np.testing.assert_array_equal(data.features[0:0], dense[:0])
 
 
-def test_old_matrices_and_64_bit_indices(counts):
+def test_old_matrices_64_bit_indices_and_one_dimension(counts):
     matrix = sp.csr_matrix(counts)
     wide = sp.csr_array((matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)), counts.shape)
-    for source in (matrix, wide):
-        np.testing.assert_array_equal(sotdd.open_dataset(source).features[:], counts)
+    for source, expected in ((matrix, counts), (wide, counts), (sp.coo_array([0.0, 3.0, 0.0]), [[0], [3], [0]])):
+        np.testing.assert_array_equal(sotdd.open_dataset(source).features[:], expected)
 
 
 def test_rows_are_not_copied_and_the_matrix_stays_as_it_is(counts):
@@ -50,40 +44,21 @@ def test_rows_are_not_copied_and_the_matrix_stays_as_it_is(counts):
     # Columns in any order, and one of them twice: its values add up.
     odd = sp.csr_array((np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.array([0, 3, 3])), shape=(2, 3))
     np.testing.assert_array_equal(sotdd.open_dataset(odd).features[:], [[2, 0, 5], [0, 0, 0]])
-    assert odd.data.tolist() == [1, 2, 4]
-    assert odd.indices.tolist() == [2, 0, 2]
-
-
-def test_one_dimension_is_points_of_one_feature():
-    data = sotdd.open_dataset(sp.coo_array(np.array([0.0, 3.0, 0.0])))
-    np.testing.assert_array_equal(data.features[:], [[0], [3], [0]])
+    assert (odd.data.tolist(), odd.indices.tolist()) == ([1, 2, 4], [2, 0, 2])
 
 
 def test_samples_and_rows_without_labels_stay_sparse(counts):
     labels = np.array(["a", None, "b", "a"] * 10, object)
-    data = sotdd.open_dataset((sp.csr_array(counts), labels), drop_missing=True)
-    assert isinstance(data.features, SparseRows)
-    np.testing.assert_array_equal(data.features[:], counts[labels != None])  # noqa: E711  # an array of objects
-    few = sotdd.open_dataset((sp.csr_array(counts), labels), drop_missing=True, max_points=9, seed=2)
-    dense = sotdd.open_dataset((counts, labels), drop_missing=True, max_points=9, seed=2)
-    assert isinstance(few.features, SparseRows)
-    np.testing.assert_array_equal(few.features[:], dense.features)
-    taken = data.take(np.array([5, 2]))
-    assert isinstance(taken.features, SparseRows)
-    np.testing.assert_array_equal(taken.features[:], data.features[np.array([5, 2])])
-
-
-def test_transforms_see_dense_batches(counts):
-    data = sotdd.open_dataset(sp.csr_array(counts), transform=lambda batch: batch[:, :3] * 2)
-    np.testing.assert_array_equal(data.features, counts[:, :3] * 2)
-
-
-def test_a_bunch_with_sparse_data(counts):
-    from sklearn.utils import Bunch
-
-    data = sotdd.open_dataset(Bunch(data=sp.csr_matrix(counts), target=np.arange(40) % 2, target_names=["no", "yes"]))
-    assert isinstance(data.features, SparseRows)
-    assert data.classes == ("no", "yes")
+    for how in ({}, {"max_points": 9, "seed": 2}):
+        data = sotdd.open_dataset((sp.csr_array(counts), labels), drop_missing=True, **how)
+        dense = sotdd.open_dataset((counts, labels), drop_missing=True, **how)
+        taken = data.take(np.array([5, 2]))
+        assert isinstance(data.features, SparseRows)
+        assert isinstance(taken.features, SparseRows)
+        np.testing.assert_array_equal(data.features[:], dense.features)
+        np.testing.assert_array_equal(taken.features[:], dense.features[[5, 2]])
+    turned = sotdd.open_dataset(sp.csr_array(counts), transform=lambda batch: batch[:, :3] * 2)
+    np.testing.assert_array_equal(turned.features, counts[:, :3] * 2)  # which sees dense batches
 
 
 def broken(**parts):
@@ -94,51 +69,43 @@ def broken(**parts):
     return matrix
 
 
+class Other:
+    """A matrix of another library that is none of SciPy's."""
+
+    shape = (3, 3)
+
+    def tocsr(self):
+        return self
+
+
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("source", "said"),
     [
-        (sp.csr_array((0, 5)), r"have shape \(0, 5\): expected at least one point and one feature"),
-        (sp.csr_array((5, 0)), r"have shape \(5, 0\)"),
-        (sp.csr_array(np.eye(3) * 1j), "complex numbers"),
-        (
-            sp.csr_array(np.array([[0, 1], [np.nan, np.inf]])),
-            r"has 2 values that are .* first \(nan\) in row 1, feature 0",
-        ),
-        (broken(indices=[0, 1, 3]), "its indices do not belong to its shape"),
-        (broken(indices=[0, -1, 2]), "its indices do not belong to its shape"),
-        (broken(indptr=[0, 3, 1, 3]), "its indices do not belong to its shape"),
-        (broken(indptr=[0, 1, 2, 9]), "its indices do not belong to its shape"),
-        (broken(data=[1.0, 2.0]), "its indices do not belong to its shape"),
+        (sp.csr_array((0, 5)), "(0, 5)"),
+        (sp.csr_array((5, 0)), "(5, 0)"),
+        (sp.csr_array(np.eye(3) * 1j), "complex128"),
+        (sp.csr_array(np.array([[0, 1], [np.nan, np.inf]])), "first (nan) in row 1, feature 0"),
+        (broken(indices=[0, 1, 3]), "indices"),
+        (broken(indices=[0, -1, 2]), "indices"),
+        (broken(indptr=[0, 3, 1, 3]), "indices"),
+        (broken(indptr=[0, 1, 2, 9]), "indices"),
+        (broken(data=[1.0, 2.0]), "indices"),
+        (Other(), "scipy.sparse"),
     ],
 )
-def test_what_is_refused(source, message):
-    with pytest.raises(sotdd.SotddError, match=message) as said:
-        sotdd.distance(source, np.eye(3))
-    assert "\n" not in str(said.value)
-
-
-def test_matrices_of_other_libraries_that_are_none_of_scipys():
-    class Other:
-        shape = (3, 3)
-
-        def tocsr(self):
-            return self
-
-    with pytest.raises(sotdd.SotddError, match=r"cannot be read .*: pass a scipy\.sparse matrix"):
-        sotdd.open_dataset(Other())
+def test_what_is_refused(source, said):
+    assert said in refusal(source)
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr"])
-def test_files_of_scipy(counts, kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_files_of_scipy(counts, kind, folder):
     sp.save_npz("words.npz", sp.csr_matrix(counts).asformat(kind))
     np.save("labels.npy", np.arange(40) % 3)
     data = sotdd.open_dataset("words.npz::label=labels.npy")
     assert isinstance(data.features, SparseRows)
     np.testing.assert_array_equal(data.features[:], counts)
     assert data.codes.tolist() == (np.arange(40) % 3).tolist()
-    assert sotdd.open_dataset("words.npz").classes == sotdd.open_dataset("words.npz", label=None).classes
-    assert sotdd.distance("words.npz", counts, n_projections=64).value < 1e-3
+    assert sotdd.open_dataset("words.npz").classes == ("all",)
 
 
 @pytest.mark.parametrize(
@@ -155,11 +122,9 @@ def test_files_of_scipy(counts, kind, tmp_path, monkeypatch):
         {"format": ["csr", "csr"]},
     ],
 )
-def test_crafted_files_are_one_line(parts, tmp_path):
-    np.savez(tmp_path / "odd.npz", **{"shape": [3, 3], "data": [1.0, 2.0], **parts})
-    assert "sparse matrix" in refusal(tmp_path / "odd.npz")
-
-
-def test_an_archive_with_an_array_x_beside_is_that_array(tmp_path):
-    np.savez(tmp_path / "a.npz", X=np.eye(3), data=np.ones(2), shape=[2, 2], format="csr")
-    assert sotdd.open_dataset(tmp_path / "a.npz").n_points == 3
+def test_crafted_files_are_one_line(parts, folder):
+    whole = {"shape": [3, 3], "data": [1.0, 2.0], **parts}
+    np.savez("odd.npz", **whole)
+    assert "sparse matrix" in refusal("odd.npz")
+    np.savez("a.npz", X=np.eye(3), **whole)  # has an array X, which it is then
+    assert sotdd.open_dataset("a.npz").n_points == 3

@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 
 import sotdd
-from inputs.helpers import read, refusal
+from inputs.helpers import refusal
 from inputs.messy_tables import people, with_gaps, write
 from sotdd import SotddError, open_dataset
+from sotdd.inputs import ParquetBatches
 
-LEFT_OUT = "left out: customer (id), signup (date), city (text), note (text)"
+LEFT_OUT = "left out: customer_id (id), signup (date), city (text), note (text)"
 FEATURES = ("age", "income", "vip")
 
 
@@ -48,25 +49,18 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_numbers_and_flags_are_features_and_the_rest_is_named(here, kind):
-    opened = open_dataset(KINDS[kind](), **({} if kind == "beside" else {"label": "churned"}))
-    expected = people(1)
-    assert opened.columns == FEATURES
-    assert opened.remarks == (LEFT_OUT,)
-    assert [opened.classes[code] for code in opened.codes] == expected["churned"].tolist()
-    np.testing.assert_array_equal(values(opened), expected[list(FEATURES)].to_numpy(float))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_categories_and_dates_on_request(here, kind):
-    label = {} if kind == "beside" else {"label": "churned"}
-    opened = open_dataset(KINDS[kind](), **label, one_hot=5, dates=True, exclude=["vi*", "income"])
-    frame = people(1)
-    assert opened.columns == ("signup", "age", "city=Köln", "city=Oslo", "city=Rome")
-    assert opened.remarks == ("left out: customer (id), note (text, more than 5 values)",)
+def test_every_kind_of_table_goes_by_one_rule(here, kind):
+    frame, label = people(1), {} if kind == "beside" else {"label": "churned"}
+    opened = open_dataset(KINDS[kind](), **label)
+    assert (opened.columns, opened.remarks) == (FEATURES, (LEFT_OUT,))
+    assert [opened.classes[code] for code in opened.codes] == frame["churned"].tolist()
+    np.testing.assert_array_equal(values(opened), frame[list(FEATURES)].to_numpy(float))
+    asked = open_dataset(KINDS[kind](), **label, one_hot=5, dates=True, exclude=["vi*", "income"])
+    assert asked.columns == ("signup", "age", "city=Köln", "city=Oslo", "city=Rome")
+    assert asked.remarks == ("left out: customer_id (id), note (text, more than 5 values)",)
     days = (frame["signup"] - pd.Timestamp("1970-01-01")).dt.days
     expected = [days, frame["age"], *(frame["city"] == city for city in ("Köln", "Oslo", "Rome"))]
-    np.testing.assert_array_equal(values(opened), np.column_stack(expected).astype(float))
+    np.testing.assert_array_equal(values(asked), np.column_stack(expected).astype(float))
 
 
 def test_times_of_day_and_zones_are_days_in_utc():
@@ -83,59 +77,65 @@ def test_features_and_exclude_by_name_and_by_pattern(here):
 
     assert columns(features="*e") == ("age", "income")
     assert columns(features=["vip", "age"]) == ("vip", "age")
-    assert columns(features="customer") == ("customer",)  # by its own name, an id is one
+    assert columns(features="customer_id") == ("customer_id",)  # by its own name, an id is one
     assert columns(features=["age", "signup"]) == ("age", "signup")
     assert columns(exclude="income") == ("age", "vip")
     assert open_dataset("people.csv::label=churned,features=*e,exclude=age").columns == ("income",)
-    assert "has no column 'salary', only" in refusal("people.csv", label="churned", exclude="salary")
-    assert "no column that matches 'x*'" in refusal("people.csv", label="churned", features="x*")
-    assert "column 'city' of people.csv holds text" in refusal("people.csv", label="churned", features=["age", "city"])
-    assert "more than 2 different texts" in refusal("people.csv", label="churned", features=["age", "city"], one_hot=2)
-    assert "has no column of numbers" in refusal("people.csv", label="churned", exclude=[*FEATURES, "customer"])
+    for how, said in (
+        ({"exclude": "salary"}, "no column 'salary', only"),
+        ({"features": "x*"}, "'x*'"),
+        ({"features": ["age", "city"]}, "'city' of people.csv holds text"),
+        ({"features": ["age", "city"], "one_hot": 2}, "more than 2"),
+        ({"exclude": [*FEATURES, "customer_id"]}, "no column of numbers"),
+    ):
+        assert said in refusal("people.csv", label="churned", **how)
+    assert "separator" in refusal("people.parquet", separator=";")
 
 
-def test_what_is_an_id():
-    rng = np.random.default_rng(0)
+def test_what_is_an_id(here):
     n = 50
-    frame = pd.DataFrame({"x": rng.normal(size=n), "count": rng.integers(9, size=n), "y": 0, "k": rng.permutation(n)})
-    assert open_dataset(frame).remarks == ("left out: k (id)",)
-    assert open_dataset(frame.assign(k=frame["k"].astype(float))).remarks == ()  # no integers
-    assert open_dataset(frame.assign(k=[*range(n - 1), 0])).remarks == ()  # one occurs again
-    assert open_dataset(frame[["k", "y"]]).columns == ("k",)  # there is nothing else
-    few = frame.iloc[:5].rename(columns={"k": "other"})
-    assert open_dataset(few).columns == ("x", "count", "other")
+    frame = pd.DataFrame({"x": np.arange(n) / 7, "count": np.arange(n) % 9, "y": 0, "k": np.arange(n)[::-1]})
     for name in ("id", "customer_id", "userId", "Index", "Unnamed: 0", ""):
-        assert open_dataset(few.rename(columns={"other": name})).columns == ("x", "count"), name
+        for renamed in (frame, frame.iloc[:3], frame.astype({"k": float})):
+            assert open_dataset(renamed.rename(columns={"k": name})).columns == ("x", "count"), name
+    for name in ("k", "paid", "valid", "heat_index"):
+        opened = open_dataset(frame.rename(columns={"k": name}))
+        assert opened.columns == ("x", "count", name)
+        assert f"id: {name};" in opened.remarks[0]  # every value differs
+    frame.to_csv(here / "ids.csv", index=False)
+    assert open_dataset("ids.csv").remarks == open_dataset(frame).remarks
+    for other in (frame.iloc[:5], frame.assign(k=frame["k"] // 2), frame.assign(k=frame["k"] / 3)):
+        assert open_dataset(other).remarks == ()
+    assert open_dataset(frame[["k", "y"]].rename(columns={"k": "id"})).columns == ("id",)  # there is nothing else
+    saved = open_dataset("with_index.csv", label="churned")
+    assert saved.columns == FEATURES
+    assert saved.remarks[0].startswith("left out: a column without a name (id), customer_id (id)")
 
 
-def test_an_index_that_was_saved_is_left_out(here):
-    opened = open_dataset("with_index.csv", label="churned")
-    assert opened.columns == FEATURES
-    assert opened.remarks[0].startswith("left out: a column without a name (id), customer (id)")
+def test_columns_that_are_empty_or_many(here):
+    for source in ("empty_column.csv", people(1).assign(fax=np.nan)):
+        assert "fax (empty)" in open_dataset(source, label="churned").remarks[0]
+    wide = people(1).assign(**{f"t{k}": "a" for k in range(20)})
+    assert open_dataset(wide, label="churned").remarks[0].endswith("t3 (text) and 16 more columns")
 
 
-def test_an_empty_column_is_left_out(here):
-    assert "fax (empty)" in open_dataset("empty_column.csv", label="churned").remarks[0]
-    assert "fax (empty)" in open_dataset(people(1).assign(fax=np.nan), label="churned").remarks[0]
-
-
-SAID = "missing values in 8 of 120 rows, age (6), income (3)"
+SAID = "8 of 120 rows, age (6), income (3)"
 
 
 @pytest.mark.parametrize("source", ["gaps.csv", "gaps.parquet", "pandas", "polars"])
 def test_missing_values_are_counted_dropped_or_filled_in(here, source):
     frame = with_gaps(people(1))
     source = {"pandas": frame, "polars": pl.from_pandas(frame)}.get(source, source)
-    assert f"has {SAID}: pass missing='drop'" in refusal(source, label="churned")
+    assert SAID in refusal(source, label="churned")
     dropped = open_dataset(source, label="churned", missing="drop")
     whole = frame.dropna()
     np.testing.assert_array_equal(values(dropped), whole[list(FEATURES)].to_numpy(float))
     assert [dropped.classes[code] for code in dropped.codes] == whole["churned"].tolist()
-    assert dropped.remarks[1] == "rows with missing values left out: 8 of 120 rows, age (6), income (3)"
+    assert SAID in dropped.remarks[1]
     filled = open_dataset(source, label="churned", missing="mean")
     expected = frame[list(FEATURES)].astype(float)
     np.testing.assert_allclose(values(filled), expected.fillna(expected.mean()), rtol=1e-6)
-    assert filled.remarks[1].startswith("missing values filled in by the mean of their column: 8 of 120 rows")
+    assert SAID in filled.remarks[1]
 
 
 def test_missing_flags_categories_dates_and_labels():
@@ -162,32 +162,8 @@ def test_missing_values_of_arrays():
     assert values(open_dataset((x, [0, 1, 1]), missing="drop")).tolist() == [[3, 4], [5, 8]]
     assert values(open_dataset((x, [0, 1, 1]), missing="mean")).tolist() == [[1, 6], [3, 4], [5, 8]]
     assert "infinite" in refusal((np.array([[1.0], [np.inf]]), [0, 1]), missing="mean")
-    assert "column 'x' of data has no values" in refusal(pd.DataFrame({"x": [None, np.nan], "z": [1.0, 2], "y": 0}),
+    assert "column 'x'" in refusal(pd.DataFrame({"x": [None, np.nan], "z": [1.0, 2], "y": 0}),
                                                          features=["x", "z"], missing="mean")  # fmt: skip
-
-
-def test_separators_decimals_and_encodings(here, tmp_path):
-    assert "byte" in refusal("german.csv", label="churned")
-    assert "FILE::encoding=latin-1" in refusal("german.csv", label="churned")
-    path = tmp_path / "t.txt.csv"
-    path.write_text("a|b|y\n1,5|2|0\n2,5|3|1\n", encoding="utf-8")
-    assert values(open_dataset(path)).tolist() == [[1.5, 2], [2.5, 3]]
-    assert values(open_dataset(f"{path}::separator=pipe,decimal=comma")).tolist() == [[1.5, 2], [2.5, 3]]
-    path.write_text("a;b;y\n1.000;2;0,5\n2.5;3;1,5\n", encoding="utf-8")  # points in features: labels stay as they are
-    assert open_dataset(path).columns == ("a", "b")
-    path.write_text("x,y\n1,0\n2,1\n", encoding="utf-16")
-    assert values(open_dataset(path)).tolist() == [[1], [2]]
-    for wrong, said in {
-        "separator=ab": "expected one character",
-        "decimal=semicolon": "expected 'comma' or 'point'",
-        "encoding=klingon": "expected the name of one",
-        "separator=comma,decimal=comma": "are both",
-        "missing=x": "expected one of 'error', 'drop', 'mean'",
-        "one_hot=1": "from 2 to",
-        "dates=maybe": "expected true or false",
-    }.items():
-        assert said in refusal(f"people.csv::{wrong}"), wrong
-    assert "separator is given but" in refusal("people.parquet", separator=";")
 
 
 def test_tables_that_are_compared_have_the_same_columns(here):
@@ -195,27 +171,11 @@ def test_tables_that_are_compared_have_the_same_columns(here):
     assert found.columns == FEATURES
     assert set(found.remarks) == {
         f"people.csv::label=churned: {LEFT_OUT}",
-        "other_order.csv::label=churned: left out: note (text), city (text), signup (date), customer (id)",
+        "other_order.csv::label=churned: left out: note (text), city (text), signup (date), customer_id (id)",
     }
-    with pytest.raises(SotddError, match=r"column 'age' is a feature of dataset 'people.*' but holds text in dataset"):
-        sotdd.distance("people.csv::label=churned", "age_as_text.csv::label=churned")
-    with pytest.raises(SotddError, match=r"column 'age' is a feature of dataset .* but holds text"):
-        sotdd.distance("age_as_text.csv::label=churned", "people.csv::label=churned")
-
-
-def test_an_id_is_one_in_all_tables_or_in_none(here):
-    one, other = people(1), people(2)
-    assert (
-        sotdd.distance(*(open_dataset(f, label="churned") for f in (one, other)), n_projections=8).columns == FEATURES
-    )
-    again = other.assign(customer=np.arange(len(other)) % 50)  # here it occurs again
-    for pair in ((one, again), (again, one)):
-        data = [open_dataset(frame, label="churned") for frame in pair]
-        assert sotdd.distance(*data, n_projections=8).columns == ("customer", *FEATURES)
-    few = open_dataset("few.csv", label="churned")
-    assert few.columns == ("customer", *FEATURES)  # too few to tell
-    for pair in ((few, "people.csv::label=churned"), ("people.csv::label=churned", few)):
-        assert sotdd.distance(*pair, n_projections=8).columns == FEATURES
+    for pair in (("people", "age_as_text"), ("age_as_text", "people")):
+        with pytest.raises(SotddError, match=r"column 'age' .*dataset 'people.*'.*text"):
+            sotdd.distance(*(f"{name}.csv::label=churned" for name in pair))
 
 
 def test_categories_are_those_of_all_tables(here):
@@ -224,17 +184,15 @@ def test_categories_are_those_of_all_tables(here):
     there, back = sotdd.distance(one, other, n_projections=64), sotdd.distance(other, one, n_projections=64)
     assert there.columns == back.columns == (*FEATURES, *cities)
     assert there.value == pytest.approx(back.value, rel=1e-9)
-    # By hand: the same columns made with pandas.
-    frames = []
-    for seed, n, names in ((1, 120, None), (4, 90, ("Oslo", "Paris"))):
-        frame = people(seed, n) if names is None else people(seed, n, cities=names)
-        hot = {f"city={city}": (frame["city"] == city) for city in ("Köln", "Oslo", "Paris", "Rome")}
+    frames = []  # by hand: the same columns made with pandas
+    for frame in (people(1, 120), people(4, 90, cities=("Oslo", "Paris"))):
+        hot = {name: frame["city"] == name.removeprefix("city=") for name in cities}
         frames.append(frame[[*FEATURES, "churned"]].assign(**hot).rename(columns={"churned": "label"}))
     assert sotdd.distance(*frames, n_projections=64).value == pytest.approx(there.value, rel=1e-6)
     # Too many values in one of them: left out of both.
     few = [open_dataset(name, label="churned", one_hot=2) for name in ("people.csv", "new_city.csv")]
     assert sotdd.distance(*few, n_projections=8).columns == FEATURES
-    with pytest.raises(SotddError, match=r"one feature per value in dataset .* open both with one_hot="):
+    with pytest.raises(SotddError, match=r"'city' .*one_hot="):
         sotdd.distance(one, "new_city.csv::label=churned")
 
 
@@ -246,18 +204,10 @@ def test_projections_fix_the_columns(here):
     assert found.columns == one.columns
     assert any("city=Paris" in remark for remark in found.remarks)
     assert sotdd.sketch(other, projections).distance(sotdd.sketch(one, projections)).value > 0
-    reference = sotdd.DriftReference.fit(open_dataset(people(1, 200), label="churned"))
-    assert reference.projections.columns == FEATURES
-    small = people(7, 12)
-    assert reference.test(open_dataset(small, label="churned"), n_permutations=19).p_value > 0  # too few for an id
-    amounts = people(1, 200).assign(visits=np.arange(200) % 7)
-    counted = sotdd.DriftReference.fit(open_dataset(amounts, label="churned"))
-    batch = people(8, 30).assign(visits=np.arange(30))  # every value different by chance
-    assert counted.test(open_dataset(batch, label="churned"), n_permutations=19).p_value > 0
 
 
 def test_streams_and_clusters_go_by_the_same_rules(here):
-    batches = sotdd.inputs.ParquetBatches.open("parts", label="churned")
+    batches = ParquetBatches.open("parts", label="churned")
     whole = open_dataset("people.parquet", label="churned")
     projections = sotdd.Projections.fit([whole], n_projections=16)
     expected = sotdd.sketch(whole, projections, n_quantiles=32)
@@ -268,31 +218,25 @@ def test_streams_and_clusters_go_by_the_same_rules(here):
     for source in ("parts", frame):
         made = sotdd.cluster.sketch(source, projections, label="churned", n_quantiles=32)
         np.testing.assert_allclose(made.quantiles, streamed.quantiles, atol=1e-6)
-    hot = sotdd.inputs.ParquetBatches.open("parts", label="churned", one_hot=True, dates=True, exclude="income")
+    hot = ParquetBatches.open("parts", label="churned", one_hot=True, dates=True, exclude="income")
     assert next(iter(hot)).columns == ("signup", "age", "vip", "city=Köln", "city=Oslo", "city=Rome")
     many = sotdd.Projections.fit([open_dataset("new_city.csv", label="churned", one_hot=True)], n_projections=8)
-    cities = sotdd.inputs.ParquetBatches.open("parts", label="churned", one_hot=True)  # Köln and Rome are new to these
+    cities = ParquetBatches.open("parts", label="churned", one_hot=True)  # Köln and Rome are new to these
     assert sotdd.sketch_stream(cities, many).n_points == 120
     assert sotdd.cluster.sketch("parts", many, label="churned", one_hot=True).n_points == 120
-    with_some = sotdd.inputs.ParquetBatches.open("gaps.parquet", label="churned", missing="drop")
+    with_some = ParquetBatches.open("gaps.parquet", label="churned", missing="drop")
     assert sum(len(labels) for _, labels in with_some) == 112
     with pytest.raises(SotddError, match=r"gaps.parquet has missing values in .* age \(\d\)"):
-        list(sotdd.inputs.ParquetBatches.open("gaps.parquet", label="churned"))
+        list(ParquetBatches.open("gaps.parquet", label="churned"))
 
 
 def test_labelled_against_unlabelled_is_refused_unless_asked_for(here):
     x, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
     for call in (sotdd.distance, sotdd.explain, sotdd.test, lambda a, b: sotdd.pairwise([a, b])):
-        with pytest.raises(SotddError, match=r"has no labels but dataset .* has 2 classes: give labels to both"):
+        with pytest.raises(SotddError, match=r"has no labels but dataset .* has 2 classes"):
             call(x, (x, y))
     assert sotdd.distance(open_dataset(x, label=None), (x, y), n_projections=8).value > 0
     assert sotdd.distance(x, (x, np.zeros(40)), n_projections=8).value == 0  # one class is one class
     assert sotdd.distance(x, (x, y), method="mmd").value == pytest.approx(0, abs=1e-6)  # it looks at features alone
     found = sotdd.distance("no_label.csv::label=", "people.csv::label=churned", n_projections=8)
     assert found.n_points == (120, 120)
-
-
-def test_a_reader_of_a_wide_table_is_not_told_everything(rng):
-    frame = pd.DataFrame({**{f"t{k}": ["a"] * 30 for k in range(20)}, "x": rng.normal(size=30), "y": 0})
-    assert open_dataset(frame).remarks[0].endswith("t7 (text) and 12 more columns")
-    assert read(frame).columns == ("x",)

@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 from inputs.helpers import refusal
-from sotdd import SotddError, open_dataset
-from sotdd.inputs import ParquetBatches
+from sotdd import open_dataset
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions and links as POSIX has them")
 
@@ -32,7 +30,7 @@ if os.geteuid() == 0:
     os.setgid({NOBODY})
     os.setuid({NOBODY})
 try:
-    print("opened", before, sotdd.open_dataset(source))
+    print("opened", sotdd.open_dataset(source))
 except sotdd.SotddError as error:
     print("refused", error)
 """
@@ -44,53 +42,34 @@ def as_nobody(source, closed, mode, folder):
     for place in (folder, *folder.parents):  # pytest keeps its folders to their owner
         if place != temporary and place.is_relative_to(temporary) and place.stat().st_uid == os.getuid():
             place.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-c", AS_NOBODY, source, closed, oct(mode)],
-        capture_output=True, text=True, check=False, cwd=folder,
-    )  # fmt: skip
+    command = [sys.executable, "-c", AS_NOBODY, source, closed, oct(mode)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     (folder / closed).chmod(0o755)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.mark.parametrize("source", ["grey", "grey::broken=skip"])
 @pytest.mark.parametrize(
-    ("closed", "mode"),
-    [
-        ("grey/cat", 0),
-        ("grey/cat", 0o444),
-        ("grey/cat", 0o311),
-        ("grey/cat/2.png", 0),
-        ("grey", 0),
-        ("grey/dog/more", 0),
-    ],
-    ids=["class", "class-no-entry", "class-no-list", "image", "whole", "within-a-class"],
-)
-def test_images_that_may_not_be_read_are_refused(photos, tmp_path, source, closed, mode):
-    (tmp_path / "grey" / "dog" / "more").mkdir()
-    Image.new("L", (5, 6)).save(tmp_path / "grey" / "dog" / "more" / "x.png")
-    said = as_nobody(source, closed, mode, tmp_path)
+    ("closed", "mode"), [("grey/cat", 0), ("grey/cat", 0o444), ("grey/cat/2.png", 0), ("grey", 0)]
+)  # fmt: skip
+def test_images_that_may_not_be_read_are_refused(photos, tmp_path, closed, mode):
+    said = as_nobody("grey::broken=skip", closed, mode, tmp_path)
     assert said.startswith("refused cannot read ")
     assert closed in said
-    assert "ermission denied" in said
 
 
 def test_hidden_folders_may_be_closed(photos, tmp_path):
     (tmp_path / "grey" / "cat" / ".thumbnails").mkdir()
-    said = as_nobody("grey", "grey/cat/.thumbnails", 0, tmp_path)
-    assert said.startswith("opened LabelledData('grey': 8 points")
+    assert "8 points" in as_nobody("grey", "grey/cat/.thumbnails", 0, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("source", "closed"),
-    [("t.csv", "t.csv"), ("t.parquet", "t.parquet"), ("t.npz", "t.npz"), ("x.npy::label=", "x.npy"),
-     ("parts", "parts/year=2"), ("parts", "parts/year=2/t.parquet"), ("parts", "parts")],
-)  # fmt: skip
+    [("t.csv", "t.csv"), ("x.npy::label=", "x.npy"), ("parts", "parts/year=2"), ("parts", "parts")],
+)
 def test_tables_that_may_not_be_read_are_refused(folder, source, closed):
     frame = pd.DataFrame({"x": np.arange(6.0), "y": [0, 1] * 3})
     frame.to_csv("t.csv", index=False)
-    frame.to_parquet("t.parquet")
-    np.savez("t.npz", X=np.ones((6, 2)), y=np.arange(6))
     np.save("x.npy", np.ones((6, 2)))
     for year in (1, 2):
         (folder / "parts" / f"year={year}").mkdir(parents=True)
@@ -98,32 +77,12 @@ def test_tables_that_may_not_be_read_are_refused(folder, source, closed):
     said = as_nobody(source, closed, 0, folder)
     assert said.startswith("refused")
     assert closed in said
-    assert "ermission denied" in said
 
 
-def test_links_that_lead_nowhere_are_refused(photos, tmp_path):
-    (tmp_path / "grey" / "owl").symlink_to("nowhere")
-    assert "owl is a link that leads nowhere" in refusal("grey")
-    (tmp_path / "grey" / "owl").unlink()
-    (tmp_path / "grey" / "owl").symlink_to("owl")  # in a circle
-    assert "owl is a link that leads nowhere" in refusal("grey")
-    (tmp_path / "grey" / "owl").unlink()
-    (tmp_path / "grey" / "cat" / "9.png").symlink_to("nowhere.png")
-    assert "9.png is broken (" in refusal("grey")
-    assert open_dataset("grey", broken="skip").counts.tolist() == [4, 4]
-
-
-def test_the_root_of_the_file_system_is_no_dataset(folder):
-    """What is below it has no end on some systems, and is not to be looked through on any."""
-    Path("all").symlink_to("/")
-    for source in ("/", "//", f"/{Path.cwd().parts[1]}/..", "all"):
-        for settings in ({}, {"label": None}):
-            assert f"{Path(source)} is the root of the file system: name the folder" in refusal(source, **settings)
-    with pytest.raises(SotddError, match="is the root of the file system"):
-        ParquetBatches.open("/")
-
-
-def test_linked_classes_are_read(photos, tmp_path):
+def test_links_are_followed_and_refused_where_they_lead_nowhere(photos, tmp_path):
     (tmp_path / "grey" / "cat").rename(tmp_path / "elsewhere")
     (tmp_path / "grey" / "cat").symlink_to(tmp_path / "elsewhere")
     assert open_dataset("grey").counts.tolist() == [4, 4]
+    (tmp_path / "grey" / "cat" / "9.png").symlink_to("nowhere.png")
+    assert "9.png is broken" in refusal("grey")
+    assert open_dataset("grey", broken="skip").counts.tolist() == [4, 4]

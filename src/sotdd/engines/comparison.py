@@ -18,9 +18,9 @@ from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, seed_of
 from sotdd.engines.protocol import Engine, Precision, engine_for
 from sotdd.inputs.column_names import by_position
+from sotdd.inputs.comparable import FEWEST_PIXELS, remarks_on_ranges
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.origin import PLAIN, remarks_of_sides
-from sotdd.inputs.ranges import FEWEST_PIXELS, remarks_on_ranges
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance

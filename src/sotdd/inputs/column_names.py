@@ -1,4 +1,8 @@
-"""Columns that have names are matched by name, whatever their order in each dataset."""
+"""Columns that have names are matched by name, whatever their order in each dataset.
+
+Tables that are compared agree on which of their columns are features, and on what these hold. Of a column of
+categories, every value that any of them has is a feature.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.column_agreement import agreed, value_of, with_all_values, with_wanted
+from sotdd.basics.text import listed
 from sotdd.inputs.data import Features, LabelledData
+from sotdd.inputs.origin import TOO_MANY
 from sotdd.inputs.streamed import ReorderedColumns, StreamedFeatures, reordered
 from sotdd.inputs.tensors import DeviceFeatures
 
@@ -20,7 +25,8 @@ _SHOWN = 6
 def matched(datasets: Sequence[LabelledData]) -> list[LabelledData]:
     """The datasets with their columns in one order, that of the first dataset whose columns have names.
 
-    Datasets without names are taken by position.
+    Datasets without names are taken by position. A column of categories is left out of all where one dataset has too
+    many values in it; one that holds numbers in one dataset and something else in another is refused.
 
     Examples
     --------
@@ -33,31 +39,35 @@ def matched(datasets: Sequence[LabelledData]) -> list[LabelledData]:
     >>> matched([a, b])[1].features
     array([[1., 2.]])
     """
-    datasets = agreed(datasets)
+    tables = [data for data in datasets if data.columns is not None]
+    for column in dict.fromkeys(column for data in tables for column in data.origin.left_out):
+        datasets = _agree_on(column, datasets)
     first = next((data for data in datasets if data.columns is not None), None)
     if first is None or first.columns is None:
         return list(datasets)
-    columns = with_all_values(first.columns, datasets)
+    columns = _with_all_values(first.columns, datasets)
     return [in_order(data, columns, f"dataset {first.name!r}") for data in datasets]
 
 
 def in_order(data: LabelledData, columns: Names | None, owner: str) -> LabelledData:
     """A dataset with its columns in this order; refuse one that has other columns than ``owner``, and name them.
 
-    Columns that were taken for ids are features where they are wanted. Values of categories that are not among the
-    columns count as none of them.
+    Values of categories that are not among the columns count as none of them.
     """
     if columns is None or data.columns is None or data.columns == columns:
         return data
-    data = with_wanted(data, columns, owner)
-    assert data.columns is not None  # it is the same table
+    left_out = data.origin.left_out
+    for column in columns:
+        reason = left_out.get(column) or left_out.get(column.partition("=")[0])
+        if reason is not None and column not in data.columns:
+            raise _other_kind(column.partition("=")[0], owner, data, column not in left_out, reason)
     new = [name for name in data.columns if name not in set(columns) and value_of(name, data.origin.one_hot, columns)]
     known = tuple(name for name in data.columns if name not in new)
     zero = [name for name in columns if name not in set(known) and value_of(name, data.origin.one_hot, (name,))]
     places_of(columns, (*known, *zero), f"dataset {data.name!r}", owner)
     positions = {column: position for position, column in enumerate(data.columns)}
     order = [positions.get(column, -1) for column in columns]
-    origin = data.origin.also(*([f"values that {owner} does not have: {_listed_values(new)}"] if new else []))
+    origin = data.origin.also(*([f"values that {owner} does not have: {listed(new, _SHOWN)}"] if new else []))
     return replace(data, features=_reordered(data.features, order), columns=columns, origin=origin)
 
 
@@ -94,27 +104,88 @@ def taken_by_position(name: str, projections_have_names: bool) -> str:
     return f"the projections were fitted on columns without names, so those of {name!r} are matched by position"
 
 
+def value_of(name: str, one_hot: Names, columns: Names) -> str | None:
+    """The column of categories that a feature is a value of, if some of the columns are values of it too."""
+    for base in one_hot:
+        if name.startswith(f"{base}=") and any(column.startswith(f"{base}=") for column in columns):
+            return base
+    return None
+
+
+def _agree_on(column: str, datasets: Sequence[LabelledData]) -> list[LabelledData]:
+    """The datasets with a column left out of all of them that is left out of some."""
+    using = [
+        data
+        for data in datasets
+        if data.columns is not None and (column in data.columns or column in data.origin.one_hot)
+    ]
+    if not using:
+        return list(datasets)
+    reasons = {data.origin.left_out[column]: data for data in datasets if column in data.origin.left_out}
+    reason, other = next(iter(reasons.items()))
+    categories = all(column in data.origin.one_hot for data in using)
+    if categories and len(reasons) == 1 and reason.startswith(TOO_MANY):
+        return [_without(data, column, reason) if data in using else data for data in datasets]
+    raise _other_kind(column, f"dataset {using[0].name!r}", other, column in using[0].origin.one_hot, reason)
+
+
+def _without(data: LabelledData, column: str, reason: str) -> LabelledData:
+    """The dataset without a column of categories."""
+    assert data.columns is not None
+    places = [place for place, name in enumerate(data.columns) if not value_of(name, (column,), (name,))]
+    if not places:
+        raise SotddError(f"dataset {data.name!r} has no feature besides {column!r}: name the features with features=.")
+    one_hot = tuple(base for base in data.origin.one_hot if base != column)
+    origin = replace(data.origin, left_out={**data.origin.left_out, column: reason}, one_hot=one_hot)
+    columns = tuple(data.columns[place] for place in places)
+    return replace(data, features=_reordered(data.features, places), columns=columns, origin=origin)
+
+
+def _with_all_values(columns: Names, datasets: Sequence[LabelledData]) -> Names:
+    """The columns of the first table, with every value that a category has in any of the datasets."""
+    one_hot = {column for data in datasets for column in data.origin.one_hot}
+    result: list[str] = []
+    for column in columns:
+        base = value_of(column, tuple(one_hot), columns)
+        if base is None:
+            result.append(column)
+        elif not any(value_of(done, (base,), (done,)) for done in result):
+            names = {
+                name
+                for data in datasets
+                for name in data.columns or ()
+                if value_of(name, data.origin.one_hot, (name,)) == base
+            }
+            result.extend(sorted({column, *names}))
+    return tuple(result)
+
+
+def _other_kind(column: str, owner: str, other: LabelledData, as_values: bool, reason: str) -> SotddError:
+    if as_values and reason == "text":
+        return SotddError(
+            f"column {column!r} is one feature per value in {owner} but left out of dataset {other.name!r}: open both "
+            "with one_hot=."
+        )
+    return SotddError(
+        f"column {column!r} is a feature of {owner} but was left out of dataset {other.name!r} ({reason}): expected "
+        "one kind of values in both, or name the columns with features= or exclude=."
+    )
+
+
 def _difference(missing: Sequence[str], extra: Sequence[str], owner: str) -> str:
     if not extra:
-        return f"has no {_listed(missing)}, which {owner} has"
+        return f"has no {_columns(missing)}, which {owner} has"
     if not missing:
-        article = "a " if len(extra) == 1 else ""
-        return f"has {article}{_listed(extra)}, which {owner} does not have"
-    others = ", ".join(map(repr, extra[:_SHOWN])) + _more(extra)
-    return f"has no {_listed(missing)} and has {others}, which {owner} does not have"
+        return f"has {'a ' if len(extra) == 1 else ''}{_columns(extra)}, which {owner} does not have"
+    return f"has no {_columns(missing)} and has {_list(extra)}, which {owner} does not have"
 
 
-def _listed_values(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + _more(names)
+def _columns(names: Sequence[str]) -> str:
+    return f"{'column' if len(names) == 1 else 'columns'} {_list(names)}"
 
 
-def _listed(columns: Sequence[str]) -> str:
-    word = "column" if len(columns) == 1 else "columns"
-    return f"{word} {', '.join(map(repr, columns[:_SHOWN]))}{_more(columns)}"
-
-
-def _more(columns: Sequence[str]) -> str:
-    return f" and {len(columns) - _SHOWN:,} more" if len(columns) > _SHOWN else ""
+def _list(names: Sequence[str]) -> str:
+    return listed([*map(repr, names)], _SHOWN)
 
 
 def _reordered(features: Features, order: list[int]) -> Features:

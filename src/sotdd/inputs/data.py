@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_name, described, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import is_out_of_memory
 from sotdd.basics.text import counted, quoted
-from sotdd.inputs.finite import refuse_non_finite_rows
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.origin import PLAIN, UNLABELLED, Origin
 from sotdd.inputs.sparse import SparseRows, is_sparse
-from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.inputs.streamed import MoreColumns, StreamedFeatures, put_beside, refuse_non_finite
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
 
 
@@ -44,9 +42,6 @@ _BLOCK_VALUES = 1 << 19
 # How much memory sums of each class over a part of the features may take.
 _CLASS_BYTES = 64 << 20
 _MOST_ROWS = 512
-
-# Fewer values than this are looked at by one thread.
-_FEW = 1 << 22
 
 # NumPy's letters for dtypes of real numbers.
 REAL_KINDS = "biuf"
@@ -181,26 +176,11 @@ class LabelledData:
 
     def take(self, rows: NDArray[np.integer]) -> LabelledData:
         """The points of some rows, copied; classes without a point among them are left out."""
-        if isinstance(self.features, DeviceFeatures):
-            features: Features = DeviceFeatures(self.features.tensor[rows])
-        elif isinstance(self.features, SparseRows):
-            features = self.features.take(rows)
-        else:
-            features = self.features[rows]
+        features = take_rows(self.features, rows)
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         classes = tuple(self.classes[code] for code in present)
         origin = self.origin.take(rows)
         return replace(self, features=features, classes=classes, codes=codes.astype(np.int32), origin=origin)
-
-    def _refuse_non_finite(self) -> None:
-        if self.features.dtype.kind != "f" or isinstance(self.features, StreamedFeatures):
-            return  # what is streamed is checked as it is read
-        if isinstance(self.features, DeviceFeatures) and self.features.all_finite():
-            return
-        few = self.features.size < _FEW
-        if few and all(np.isfinite(self.rows(block)).all() for block in self.blocks()):
-            return
-        refuse_non_finite_rows(self.rows, self.blocks(), self.name)
 
 
 def same_features(datasets: Sequence[LabelledData]) -> int:
@@ -208,15 +188,12 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
     first = datasets[0]
     for other in datasets[1:]:
         if other.n_features != first.n_features:
-            shapes = [" × ".join(map(str, data.point_shape)) for data in (other, first)]
-            if min(other.features.ndim, first.features.ndim) > 2:
-                raise SotddError(
-                    f"images of dataset {other.name!r} are {shapes[0]} but those of dataset {first.name!r} are "
-                    f"{shapes[1]}: open both with sotdd.open_dataset(..., image_size=..., image_mode=...)."
-                )
+            images = min(other.features.ndim, first.features.ndim) > 2
+            own, wanted = (f" ({' × '.join(map(str, data.point_shape))})" if images else "" for data in (other, first))
+            how = "open both with image_size= and image_mode=" if images else "every dataset needs the same features"
             raise SotddError(
-                f"dataset {other.name!r} has {counted(other.n_features, 'feature', 'features')} but dataset "
-                f"{first.name!r} has {first.n_features:,}: every dataset needs the same features."
+                f"dataset {other.name!r} has {counted(other.n_features, 'feature')}{own} but dataset {first.name!r} "
+                f"has {first.n_features:,}{wanted}: {how}."
             )
         if other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape:
             raise SotddError(
@@ -224,6 +201,28 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
                 f"{first.point_shape}: bring both to the same order of axes."
             )
     return first.n_features
+
+
+def take_rows(features: Features, rows: NDArray[np.integer]) -> Features:
+    """The features of some rows, copied, where they are: on a device, sparse, or in memory."""
+    if isinstance(features, DeviceFeatures):
+        return DeviceFeatures(features.tensor[rows])
+    return features.take(rows) if isinstance(features, SparseRows) else features[rows]
+
+
+def add_columns(features: Features, more: NDArray[Any]) -> Features:
+    """Features as a matrix (n, d) with further columns (n, k), for every kind of features."""
+    if isinstance(features, StreamedFeatures):
+        return MoreColumns(features, more)
+    if not isinstance(features, DeviceFeatures):
+        return put_beside(features, more)
+    tensor = features.tensor.reshape(len(features), -1)
+    width = tensor.shape[1]
+    floats = tensor if tensor.is_floating_point() or more.dtype.kind != "f" else tensor.double()
+    whole = floats.new_empty((len(features), width + more.shape[1]))
+    whole[:, :width] = floats
+    whole[:, width:] = floats.new_tensor(more)
+    return DeviceFeatures(whole)
 
 
 def features_and_labels(source: object, name: str) -> tuple[object, object | None]:
@@ -245,7 +244,13 @@ def features_and_labels(source: object, name: str) -> tuple[object, object | Non
 def checked_features(features: object, name: str) -> Features:
     """Features as an array of finite real numbers (n, ...), left where they are; anything else is refused."""
     array = _checked_kind(features, name)
-    LabelledData(name, array, ("all",), np.zeros(0, np.int32))._refuse_non_finite()
+    if array.dtype.kind != "f" or isinstance(array, StreamedFeatures):
+        return array  # what is streamed is checked as it is read
+    if isinstance(array, DeviceFeatures) and array.all_finite():
+        return array
+    rows = max(1, _BLOCK_VALUES * len(array) // array.size)
+    for start in range(0, len(array), rows):
+        refuse_non_finite(array[start : start + rows], range(start, len(array)), name)
     return array
 
 
@@ -273,9 +278,9 @@ def _converted(features: object, name: str) -> Features:
     try:
         array = np.asarray(features)
         return from_dlpack(features, name) if array.ndim == 0 and hasattr(features, "__dlpack_device__") else array
+    except (MemoryError, SotddError):
+        raise
     except Exception as error:  # of whatever library
-        if is_out_of_memory(error) or isinstance(error, SotddError):
-            raise
         if hasattr(features, "__dlpack_device__"):  # such as CuPy's, which are not to be copied unasked
             return from_dlpack(features, name)
         raise SotddError(
@@ -291,7 +296,7 @@ def _checked_array(array: Features, features: object, name: str) -> Features:
         )
     if array.dtype.kind not in REAL_KINDS:
         raise SotddError(
-            f"features of dataset {name!r} have dtype {array.dtype}, {_kind(array)}: "
+            f"features of dataset {name!r} have dtype {array.dtype}: "
             "expected real numbers; turn them into numbers first, such as by sotdd.open_dataset(..., encoder=...)."
         )
     if array.size == 0:
@@ -299,15 +304,3 @@ def _checked_array(array: Features, features: object, name: str) -> Features:
             f"features of dataset {name!r} have shape {array.shape}: expected at least one point and one feature."
         )
     return array
-
-
-def _kind(array: Features) -> str:
-    kinds = {
-        "c": "complex numbers",
-        "O": "Python objects",
-        "U": "strings",
-        "S": "bytes",
-        "M": "dates",
-        "m": "durations",
-    }
-    return kinds.get(array.dtype.kind, "not numbers")

@@ -10,7 +10,6 @@ import hashlib
 import io
 import logging
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import described, first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import write_whole
-from sotdd.basics.text import counted
 from sotdd.inputs.tensors import host_array
 
 _log = logging.getLogger("sotdd.inputs")
@@ -70,33 +68,19 @@ class Encoder:
                 f"encoder is {described(encoder)}: expected a function of a batch, an object with encode or transform, "
                 "or the name of a sentence-transformers model."
             )
-        self._from_cache = 0
-        self._encoded_anew = 0
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         """The vectors of a batch, one per item."""
         if self._key is None:
-            self._encoded_anew += 1
-            return self._encoded(batch)
+            return self._encode(batch)
         path = cache_folder() / "encoded" / f"{_digest(self._key, batch)}.npy"
-        cached = _cached(path, len(batch))
-        if cached is not None:
-            self._from_cache += 1
-            return cached
-        self._encoded_anew += 1
-        vectors = self._encoded(batch)
-        _keep(path, vectors)
+        vectors = _cached(path, len(batch))
+        if vectors is None:
+            vectors = self._encode(batch)
+            _keep(path, vectors)
         return vectors
 
-    def log_use(self, name: str) -> None:
-        """Log how many batches were encoded and how many came from the cache."""
-        if self._key is None:
-            where = "not cached, since the encoder has no cache_key and no encoder_name was given"
-        else:
-            where = f"{self._from_cache:,} from the cache in {cache_folder()}"
-        _log.info("%s: %s encoded anew, %s.", name, counted(self._encoded_anew, "batch", "batches"), where)
-
-    def _encoded(self, batch: Batch) -> NDArray[Any]:
+    def _encode(self, batch: Batch) -> NDArray[Any]:
         if self._call is None:
             library = require("sentence_transformers", f"encoder {self._model!r}", "sentence-transformers")
             try:
@@ -106,8 +90,11 @@ class Encoder:
                     f"cannot load the sentence-transformers model {self._model!r} ({type(error).__name__}): check the "
                     "name, or pass the encoder itself."
                 ) from error
-        encoded = self._call(batch)
-        vectors = host_array(encoded)
+        try:
+            encoded = self._call(batch)
+            vectors = host_array(encoded)
+        except (ValueError, TypeError, AttributeError) as error:  # of the user's own code, as of a transform
+            raise SotddError(f"the encoder failed on a batch ({type(error).__name__}: {first_line(error)}).") from error
         if vectors.ndim == 0 or len(vectors) != len(batch) or vectors.dtype.kind not in "biuf":
             raise SotddError(
                 f"the encoder made {described(encoded)} of shape {vectors.shape} and dtype {vectors.dtype} from a "
@@ -117,15 +104,9 @@ class Encoder:
 
 
 def cache_folder() -> Path:
-    """Where encoded batches are cached: ``SOTDD_CACHE``, or this system's usual folder. It may be deleted any time."""
+    """Where encoded batches are cached: ``SOTDD_CACHE``, or ``~/.cache/sotdd``. It may be deleted any time."""
     folder = os.environ.get("SOTDD_CACHE")
-    if folder:
-        return Path(folder)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "sotdd" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "sotdd"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sotdd"
+    return Path(folder) if folder else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sotdd"
 
 
 def _encoding(model: Any) -> Callable[[Any], Any]:  # noqa: ANN401  # of whatever library
@@ -140,12 +121,7 @@ def _transforming(model: Any) -> Callable[[Any], Any]:  # noqa: ANN401  # of sci
     """The ``transform`` of a fitted transformer, which takes rows of numbers, or texts; what it makes becomes dense."""
 
     def encode(batch: Any) -> Any:  # noqa: ANN401  # as above
-        rows = batch.reshape(len(batch), -1) if isinstance(batch, np.ndarray) else batch
-        try:
-            made = model.transform(rows)
-        except (ValueError, TypeError, AttributeError) as error:
-            name = type(model).__name__
-            raise SotddError(f"the encoder, a {name}, cannot transform a batch: {first_line(error)}.") from error
+        made = model.transform(batch.reshape(len(batch), -1) if isinstance(batch, np.ndarray) else batch)
         return made.toarray() if hasattr(made, "toarray") else np.asarray(made)
 
     return encode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Hashable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -129,7 +128,7 @@ class Labels:
 
     def refuse_long(self, name: str) -> None:
         """Refuse labels that are too long to be the names of classes."""
-        length = max(map(_length, self.classes), default=0)
+        length = max((len(label) for label in self.classes if isinstance(label, (str, bytes))), default=0)
         if length > _LONGEST:
             raise SotddError(
                 f"dataset {name!r} has a label of {length:,} characters: expected names of classes, of at most "
@@ -184,8 +183,10 @@ class Labels:
         """The labels as numbers (n,), NaN where one is missing; refuse labels that are none."""
         if not all(isinstance(value, (int, float)) for value in self.classes):
             raise SotddError(f"labels of dataset {name!r} are not numbers: bins are for numbers only, leave it out.")
-        numbers = [_as_float(value) for value in self.classes]
-        values = np.array([*numbers, np.nan], np.float64)[self.codes]  # codes of -1 read the last entry
+        try:
+            values = np.array([*self.classes, np.nan], np.float64)[self.codes]  # codes of -1 read the last entry
+        except OverflowError:
+            values = np.full(len(self), np.inf)
         if not np.isfinite(values[self.codes >= 0]).all():
             raise SotddError(
                 f"labels of dataset {name!r} hold numbers that are infinite or beyond float64: drop those rows first."
@@ -239,8 +240,6 @@ def _label_array(labels: object, name: str) -> NDArray[Any]:
         try:
             return host_array(labels)
         except Exception as error:
-            if hasattr(labels, "to_list"):  # such as integers of 128 bits, for which NumPy has no array
-                return _label_array(labels.to_list(), name)
             raise SotddError(f"labels of dataset {name!r} do not form an array ({first_line(error)}).") from error
     none = SotddError(f"labels of dataset {name!r} are {described(labels)}: expected one label per row.")
     if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__iter__"):
@@ -259,7 +258,8 @@ def _codes_of_objects(array: NDArray[Any], name: str) -> tuple[Classes, Codes]:
     seen: dict[Hashable, int] = {}
     codes = np.full(len(array), -1, np.int32)
     for i, entry in enumerate(array):
-        label = _plain(entry)
+        # Scalars of arrays and arrays of no dimension, such as a torch Dataset yields, become plain values.
+        label = entry.item() if getattr(entry, "ndim", None) == 0 and hasattr(entry, "item") else entry
         if hasattr(label, "__array__") or isinstance(label, (list, set, dict)):
             kind = type(label).__name__
             raise SotddError(f"labels of dataset {name!r} hold a {kind}: expected one label per row, in one dimension.")
@@ -275,11 +275,6 @@ def _codes_of_objects(array: NDArray[Any], name: str) -> tuple[Classes, Codes]:
     return tuple(seen), codes
 
 
-def _plain(label: Any) -> Any:  # noqa: ANN401  # a label may be anything
-    """Scalars of arrays and arrays of no dimension, such as a torch Dataset yields, as plain values."""
-    return label.item() if getattr(label, "ndim", None) == 0 and hasattr(label, "item") else label
-
-
 def is_missing(label: object) -> bool:
     """Whether a label is None, pandas' NA, or not equal to itself, as NaN and NaT of any kind are."""
     if label is None or type(label).__name__ in {"NAType", "NaTType"}:
@@ -288,17 +283,3 @@ def is_missing(label: object) -> bool:
         return bool(label != label)  # noqa: PLR0124  # this is how NaN is told
     except Exception:  # noqa: BLE001  # objects may refuse to be compared: a signalling NaN does, and is missing
         return hasattr(label, "is_nan") and bool(label.is_nan())
-
-
-def _as_float(number: Any) -> float:  # noqa: ANN401  # an integer or a float
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf
-
-
-def _length(label: object) -> int:
-    """How many characters a label of text or digits takes; other labels are objects of the user's own."""
-    if isinstance(label, (str, bytes)):
-        return len(label)
-    return int(label.bit_length() / math.log2(10)) if isinstance(label, int) else 0

@@ -1,7 +1,7 @@
 """The one way in: whatever holds points and labels, opened as `LabelledData`, one dataset or several at once.
 
-Plain NumPy arrays go straight to `LabelledData.of`. Everything else is read by a loader, which `objects` or
-`sources` chooses, and then completed here: rows are chosen, and items become numbers.
+Plain NumPy arrays go straight to `LabelledData.of`. Everything else is read by a loader and then completed: rows are
+chosen, and items become numbers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -17,19 +18,23 @@ import numpy as np
 from sotdd.basics.checks import check_name, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import checked_path
-from sotdd.basics.memory import beyond_memory, is_out_of_memory
-from sotdd.basics.renamed import renamed
+from sotdd.basics.memory import within_memory
 from sotdd.inputs.column_names import matched
 from sotdd.inputs.comparable import with_common_bins
-from sotdd.inputs.completing import completed
 from sotdd.inputs.data import REAL_KINDS, Dataset, LabelledData
-from sotdd.inputs.objects import open_object
-from sotdd.inputs.origin import ID, PLAIN, Origin
-from sotdd.inputs.reading import SMALLER
+from sotdd.inputs.loaded import Loaded
+from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
+from sotdd.inputs.loaders.frames import is_frame, open_frame
+from sotdd.inputs.loaders.torch_datasets import is_indexed, is_torch_data, open_torch
+from sotdd.inputs.origin import PLAIN, Origin
+from sotdd.inputs.prepare import complete
 from sotdd.inputs.settings import AUTO, DEFAULTS, NOTHING_ASKED, Settings, checked_settings
 from sotdd.inputs.sources import SourceText, open_path
+from sotdd.inputs.sparse import is_sparse
+from sotdd.inputs.streamed import StreamedFeatures
 
 
+@within_memory("take a sample with max_points=, a smaller image_size, or save numbers as .npy or Parquet files")
 def open_dataset(
     source: Dataset,
     *,
@@ -54,7 +59,6 @@ def open_dataset(
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
-    max_rows: int | None = None,
 ) -> LabelledData:
     """Open data as people have it: arrays, frames, files, image folders, torch and Hugging Face datasets.
 
@@ -75,8 +79,8 @@ def open_dataset(
         called "auto" has to be renamed.
     features
         The columns or the array of features; patterns such as ``"x_*"`` stand for several. By default all other
-        columns of numbers and truth values but ids (integers, every one different), or the only other column. What
-        is left out is named in `LabelledData.remarks`.
+        columns of numbers and truth values but those called an id, or the only other column. What is left out is
+        named in `LabelledData.remarks`.
     image_size, image_mode
         (height, width) to bring images to, or one number for a square; "L" for grey or "RGB".
     transform
@@ -109,10 +113,8 @@ def open_dataset(
         What to do about missing values: refuse them, "drop" the rows in which a feature or the label is missing, or
         fill in the "mean" of the column.
     separator, decimal, encoding
-        How a CSV file is written: what stands between fields and before fractions (";", "comma", "tab"), and how
-        letters are encoded. By default told from the first lines, and UTF-8.
-    max_rows
-        The old name of ``max_points``, accepted with a warning until the next release.
+        How a CSV file is written: what stands between fields (";", "comma", "tab"; by default told from the header)
+        and before fractions ("comma" or "point", the default), and how letters are encoded (UTF-8).
 
     Examples
     --------
@@ -136,53 +138,46 @@ def open_dataset(
         "transform": transform, "encoder": encoder, "encoder_name": encoder_name, "bins": bins,
         "drop_missing": drop_missing, "max_points": max_points, "seed": seed, "broken": broken, "split": split,
         "exclude": exclude, "one_hot": one_hot, "dates": dates, "missing": missing, "separator": separator,
-        "decimal": decimal, "encoding": encoding, "kept": (),
+        "decimal": decimal, "encoding": encoding,
     }  # fmt: skip
     check_name(name)
-    if max_rows is not None:
-        old = {"max_rows": max_rows, **({} if max_points is None else {"max_points": max_points})}
-        asked |= renamed(old, "max_rows", "max_points")
-    try:
-        return _open(source, name, asked)
-    except Exception as error:
-        if is_out_of_memory(error):
-            advice = SMALLER if image_size is None else f"choose a smaller image_size, or {SMALLER}"
-            raise beyond_memory(f"dataset {_called(source, name)!r}", error, advice) from error
-        raise
-
-
-def _called(source: object, name: str | None) -> str:
-    """What messages call a dataset."""
-    return name or (str(source) if isinstance(source, (str, PathLike)) else "data")
-
-
-def _open(source: Dataset, name: str | None, asked: dict[str, Any]) -> LabelledData:
-    """The dataset that `open_dataset` was asked for."""
     if isinstance(source, (str, PathLike)):
         text = source if isinstance(source, str) else str(checked_path(source))
         parsed = SourceText.parse(text) if isinstance(source, str) else SourceText(text, {})
         name = name or parsed.options.get("name", text) or "data"
-        settings = _settings({**asked, **renamed(parsed.options, "max_rows", "max_points")})
-        return _reopening(completed(open_path(parsed.path, name, settings), name, settings), source, asked)
+        settings = _settings({**asked, **parsed.options})
+        return complete(open_path(parsed.path, name, settings), name, settings)
     settings = _settings(asked)
     if settings is DEFAULTS and (isinstance(source, LabelledData) or _is_plain(source)):
         return LabelledData.of(source, name)
     name = name or (source.name if isinstance(source, LabelledData) else "data")
-    opened = completed(open_object(source, name, settings), name, settings)
-    if isinstance(source, LabelledData):
-        return replace(opened, origin=_joined(source.origin, opened.origin))
-    return _reopening(opened, source, asked)
+    opened = complete(_open_object(source, name, settings), name, settings)
+    return replace(opened, origin=_joined(source.origin, opened.origin)) if isinstance(source, LabelledData) else opened
 
 
-def _reopening(data: LabelledData, source: Dataset, asked: dict[str, Any]) -> LabelledData:
-    """The same dataset; where columns were taken for ids, one that can be opened again with some of them."""
-    if ID not in data.origin.left_out.values():
-        return data
+def _open_object(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401, PLR0911  # anything
+    """Open an object by what its type is called and what it can do: no library is imported to tell."""
+    if isinstance(source, tuple) and len(source) == 2 and all(isinstance(part, (str, PathLike)) for part in source):
+        from sotdd.inputs.loaders.numpy_files import open_npy
 
-    def again(columns: tuple[str, ...]) -> LabelledData:
-        return _open(source, data.name, {**asked, "kept": (*asked["kept"], *columns)})
+        return open_npy(Path(source[0]), name, settings, labels=Path(source[1]))
+    if isinstance(source, (tuple, list, np.ndarray, LabelledData, StreamedFeatures)) or is_sparse(source):
+        return open_arrays(source, name, settings)
+    if is_bunch(source):
+        return open_bunch(source, name, settings)
+    if is_frame(source):
+        return open_frame(source, name, settings)
+    if type(source).__module__.split(".")[0] == "datasets":
+        from sotdd.inputs.loaders.huggingface import is_huggingface, open_huggingface
 
-    return replace(data, origin=replace(data.origin, reopened=again))
+        if is_huggingface(source):
+            return open_huggingface(source, name, settings)
+    if is_torch_data(source) or is_indexed(source):
+        tensors = source.tensors if type(source).__name__ == "TensorDataset" else ()
+        if len(tensors) == 2 and settings.label_is_auto:
+            return open_arrays(tensors, name, settings)  # as they are, on their device
+        return open_torch(source, name, settings)
+    return open_arrays(source, name, settings)
 
 
 def _joined(before: Origin, now: Origin) -> Origin:
@@ -190,7 +185,7 @@ def _joined(before: Origin, now: Origin) -> Origin:
     if before is PLAIN:
         return now
     labelled_now = before.labelled or now.labelled
-    return replace(before, labelled=labelled_now, target=now.target, reopened=None).also(*now.remarks)
+    return replace(before, labelled=labelled_now, target=now.target).also(*now.remarks)
 
 
 def labelled(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:

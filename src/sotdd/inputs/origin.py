@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from sotdd.basics.text import counted
 if TYPE_CHECKING:
     from sotdd.inputs.data import LabelledData
 
-# What a column is left out for, beside what it holds.
-ID = "id"
+# How the reason begins for which a column of too many categories is left out.
+TOO_MANY = "text, more than"
 # Lines list this many columns.
 _SHOWN = 8
 
@@ -48,14 +48,10 @@ class Origin:
         The columns of the table that are no features, and what they hold.
     one_hot
         The columns that became one feature per value, called ``column=value``.
-    maybe_ids
-        Features that may be ids, but are too few to tell.
     remarks
         What else a reader should know.
     target
         The numbers behind the classes, where these are bins.
-    reopened
-        Opens the same source again with some columns kept that were taken for ids.
     rows_lost, rows_read
         How many rows were left out for a missing value or label, and how many there were; zero where none was.
 
@@ -69,10 +65,8 @@ class Origin:
     labelled: bool = True
     left_out: Mapping[str, str] = field(default_factory=dict)
     one_hot: tuple[str, ...] = ()
-    maybe_ids: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     target: Target | None = None
-    reopened: Callable[[tuple[str, ...]], LabelledData] | None = None
     rows_lost: int = 0
     rows_read: int = 0
 
@@ -82,19 +76,14 @@ class Origin:
         return (*([left_out_line(self.left_out)] if self.left_out else []), *self.remarks)
 
     def take(self, rows: NDArray[np.integer]) -> Origin:
-        """The same for some of the rows, which cannot be opened again by themselves."""
-        if self.target is None and self.reopened is None:
+        """The same for some of the rows."""
+        if self.target is None:
             return self
-        target = None if self.target is None else Target(self.target.values[rows], self.target.bins)
-        return replace(self, target=target, reopened=None)
+        return replace(self, target=Target(self.target.values[rows], self.target.bins))
 
     def also(self, *remarks: str) -> Origin:
         """The same with further remarks."""
         return replace(self, remarks=tuple(dict.fromkeys([*self.remarks, *remarks])))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What travels to other processes: not the source."""
-        return {**self.__dict__, "reopened": None, "left_out": dict(self.left_out)}
 
 
 # Of datasets about which nothing had to be decided.

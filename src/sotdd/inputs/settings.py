@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_flag, check_seed, described
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_seed, described
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.encode import Encoder
 
@@ -26,6 +26,11 @@ _MOST_BINS = 10_000
 MOST_CATEGORIES = 20
 _MANY_CATEGORIES = 10_000
 
+# Settings that mean something to some kinds of sources only.
+OF_FOLDERS = ("split", "broken")
+OF_CSV = ("separator", "decimal", "encoding")
+OF_TABLES = ("exclude", "one_hot", "dates", *OF_CSV)
+
 # What is done about values that are missing.
 MISSING = ("error", "drop", "mean")
 
@@ -37,8 +42,7 @@ _CHARACTERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space"
 class Settings:
     """What `open_dataset` was asked for.
 
-    A ``label`` of None asks for one class, "auto" leaves the choice of the labels to the loader. ``kept`` are columns
-    that are features although they look like ids, since other datasets have them.
+    A ``label`` of None asks for one class, "auto" leaves the choice of the labels to the loader.
     """
 
     label: Name | None = AUTO
@@ -60,22 +64,12 @@ class Settings:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    kept: tuple[str, ...] = ()
 
-    def refuse_for_no_table(self, what: str) -> None:
-        """Refuse the settings of tables where there is none."""
-        self.refuse(what, "exclude", "one_hot", "dates")
-        self.refuse_for_no_csv(what)
-
-    def refuse_for_no_csv(self, what: str) -> None:
-        """Refuse the settings that say how text is to be read."""
-        self.refuse(what, "separator", "decimal", "encoding")
-
-    def refuse(self, what: str, *names: str) -> None:
+    def refuse(self, source: str, *names: str) -> None:
         """Refuse settings that mean nothing to this kind of source."""
         for name in names:
             if getattr(self, name) != getattr(DEFAULTS, name):
-                raise SotddError(f"{name} is given but {what}: leave it out.")
+                raise SotddError(f"{name} is given but means nothing to {source}: leave it out.")
 
     @property
     def label_is_auto(self) -> bool:
@@ -103,74 +97,57 @@ DEFAULTS = Settings()
 
 # The arguments of `open_dataset` as they are where a caller passes none of them.
 NOTHING_ASKED: dict[str, Any] = {
-    "label": AUTO, "features": None, "image_size": None, "image_mode": None, "transform": None, "encoder": None,
-    "encoder_name": None, "bins": None, "drop_missing": False, "max_points": None, "seed": 0, "broken": "refuse",
-    "split": None, "exclude": None, "one_hot": False, "dates": False, "missing": "error", "separator": None,
-    "decimal": None, "encoding": None, "kept": (),
+    **{field.name: field.default for field in fields(Settings)},
+    "encoder_name": None, "exclude": None, "one_hot": False,
 }  # fmt: skip
 
 
 def checked_settings(asked: Mapping[str, Any]) -> Settings:
     """The arguments of `open_dataset`, checked."""
-    encoder, encoder_name = asked["encoder"], asked["encoder_name"]
+    encoder, encoder_name, mode = asked["encoder"], asked["encoder_name"], asked["image_mode"]
+    features, exclude = asked["features"], asked["exclude"]
     if encoder_name is not None and encoder is None:
         raise SotddError("encoder_name is given but no encoder: pass encoder=, or leave it out.")
-    if not isinstance(asked["drop_missing"], (bool, np.bool_)):
-        raise SotddError(f"drop_missing is {described(asked['drop_missing'])}: expected True or False.")
     settings = Settings(
-        label=checked_label(asked["label"]),
-        features=checked_columns(asked["features"]),
+        label=_checked_label(asked["label"]),
+        features=None if features is None else _checked_names(features, "features", str, int),
         image_size=_checked_image_size(asked["image_size"]),
-        image_mode=_checked_choice(asked["image_mode"], "image_mode", (None, "L", "RGB")),
+        image_mode=None if mode is None else check_choice(mode, "image_mode", ("L", "RGB")),
         transform=_checked_transform(asked["transform"]),
         encoder=None if encoder is None else Encoder(encoder, encoder_name),
         bins=None if asked["bins"] is None else check_count(asked["bins"], "bins", _MOST_BINS),
-        drop_missing=bool(asked["drop_missing"]),
-        max_points=_checked_count(asked["max_points"], "max_points"),
+        drop_missing=check_flag(asked["drop_missing"], "drop_missing"),
+        max_points=None if asked["max_points"] is None else check_count(asked["max_points"], "max_points"),
         seed=check_seed(asked["seed"]),
-        broken=_checked_choice(asked["broken"], "broken", ("refuse", "skip")),
+        broken=check_choice(asked["broken"], "broken", ("refuse", "skip")),
         split=_checked_split(asked["split"]),
-        exclude=_checked_patterns(asked["exclude"]),
+        exclude=_checked_names(() if exclude is None else exclude, "exclude", str),
         one_hot=_checked_one_hot(asked["one_hot"]),
         dates=check_flag(asked["dates"], "dates"),
-        missing=_checked_choice(asked["missing"], "missing", MISSING),
+        missing=check_choice(asked["missing"], "missing", MISSING),
         separator=_checked_character(asked["separator"], "separator"),
         decimal=_checked_character(asked["decimal"], "decimal"),
         encoding=_checked_encoding(asked["encoding"]),
-        kept=tuple(asked["kept"]),
     )
     if settings.separator is not None and settings.separator == settings.decimal:
         raise SotddError(f"separator and decimal are both {settings.separator!r}: expected two characters.")
     return settings if settings.prepares or settings != DEFAULTS else DEFAULTS
 
 
-def checked_columns(features: object) -> tuple[Name, ...] | None:
-    """One name or several as a tuple."""
-    if features is None:
-        return None
-    names = (features,) if isinstance(features, (str, int)) else features
-    if (
-        not isinstance(names, (list, tuple))
-        or not names
-        or not all(isinstance(name, (str, int)) and not isinstance(name, bool) for name in names)
-    ):
-        raise SotddError(f"features is {described(features)}: expected the name of a column, or a list of names.")
-    return tuple(names)
+def _checked_names(names: Any, what: str, *kinds: type) -> tuple[Any, ...]:  # noqa: ANN401  # anything
+    """One name or pattern, or several, as a tuple."""
+    several = (names,) if isinstance(names, kinds) else names
+    known = isinstance(several, (list, tuple)) and (len(several) > 0 or what == "exclude")
+    if not known or any(isinstance(name, bool) or not isinstance(name, kinds) for name in several):
+        raise SotddError(f"{what} is {described(names)}: expected the name of a column, or a list of names.")
+    return tuple(several)
 
 
-def checked_label(label: object) -> Name | None:
+def _checked_label(label: object) -> Name | None:
     """The name of the labels, "auto", or None for one class."""
     if label is not None and (not isinstance(label, (str, int)) or isinstance(label, bool)):
         raise SotddError(f"label is {described(label)}: expected the name of a column, or None for one class.")
     return label
-
-
-def _checked_patterns(exclude: object) -> tuple[str, ...]:
-    """One name or pattern, or several, as a tuple."""
-    names = () if exclude is None else (exclude,) if isinstance(exclude, str) else exclude
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise SotddError(f"exclude is {described(exclude)}: expected the name of a column, or a list of names.")
-    return tuple(names)
 
 
 def _checked_one_hot(one_hot: object) -> int:
@@ -219,12 +196,6 @@ def _checked_image_size(size: object) -> tuple[int, int] | None:
     return height, width
 
 
-def _checked_choice(value: object, name: str, choices: tuple[object, ...]) -> Any:  # noqa: ANN401  # one of the choices
-    if not isinstance(value, str | None) or value not in choices:  # arrays have no yes or no to that
-        raise SotddError(f"{name} is {described(value)}: expected one of {', '.join(map(repr, choices))}.")
-    return value
-
-
 def _checked_transform(transform: object) -> Callable[[Any], Any] | None:
     if transform is not None and (not callable(transform) or isinstance(transform, type)):
         raise SotddError(f"transform is {described(transform)}: expected a function of a batch.")
@@ -237,7 +208,3 @@ def _checked_split(split: object) -> str | None:
     if not isinstance(name, str | None):
         raise SotddError(f"split is {described(split)}: expected the name of a split, or None.")
     return name
-
-
-def _checked_count(value: object, name: str) -> int | None:
-    return None if value is None else check_count(value, name)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from sotdd.basics.errors import SotddError
+from sotdd.inputs.files import (
+    SUFFIXES,
+    downloaded,
+    in_folder,
+    is_magic,
+    is_pattern,
+    is_remote,
+    is_web,
+    matching,
+    parquet_files,
+    refuse_missing,
+    unreadable,
+)
 from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.loaders.parquet_files import SUFFIXES, in_folder, is_magic, is_pattern, matching, parquet_files
-from sotdd.inputs.reading import is_remote, refuse_missing, unreadable
-from sotdd.inputs.remote import downloaded, is_web
 from sotdd.inputs.settings import Settings
 
 _ADVICE = "write options as FILE::features=NAME,label=NAME"
@@ -21,26 +31,9 @@ _ARROW = (".arrow", ".feather", ".ipc")
 # What folders are called that hold a part of a dataset.
 _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 
-# The options that a source text may hold.
-_NUMBERS = {"bins", "max_points", "max_rows", "seed"}  # max_rows is the old name of max_points
-_OPTIONS = {
-    "name",
-    "features",
-    "label",
-    "split",
-    "encoder",
-    "image_size",
-    "image_mode",
-    "broken",
-    "drop_missing",
-    "exclude",
-    "one_hot",
-    "dates",
-    "missing",
-    "separator",
-    "decimal",
-    "encoding",
-} | _NUMBERS
+# The options that a source text may hold, and those of them that are numbers or flags.
+_OPTIONS = {"name", *(field.name for field in fields(Settings))} - {"transform"}
+_NUMBERS = {"bins", "image_size", "max_points", "seed"}
 _FLAGS = ("drop_missing", "dates", "one_hot")
 
 
@@ -148,14 +141,10 @@ def _holds_more(folder: Path) -> bool:
 def _open_file(path: Path, name: str, settings: Settings) -> Loaded:
     """Open a file by how its name ends; each loader is imported only when it is used."""
     lower = path.name.lower()
-    if lower.endswith(".npz"):
-        from sotdd.inputs.loaders.npz import open_npz
+    if lower.endswith((".npz", ".npy")):
+        from sotdd.inputs.loaders.numpy_files import open_npy, open_npz
 
-        return open_npz(path, name, settings)
-    if lower.endswith(".npy"):
-        from sotdd.inputs.loaders.npy import open_npy
-
-        return open_npy(path, name, settings)
+        return (open_npz if lower.endswith(".npz") else open_npy)(path, name, settings)
     if lower.endswith(_CSV):
         from sotdd.inputs.loaders.csv import open_csv
 
@@ -186,12 +175,11 @@ def _value(key: str, value: str, text: str) -> Any:  # noqa: ANN401  # numbers, 
         return value.split("+") if "+" in value else value
     if key in _FLAGS and value.lower() in ("true", "false"):
         return value.lower() == "true"
-    if key in ("drop_missing", "dates"):
-        raise SotddError(f"cannot read '{key}={value}' in {text!r}: expected true or false.")
-    if key not in ("image_size", "one_hot") and key not in _NUMBERS:
+    if key not in _NUMBERS and key not in _FLAGS:
         return value
     try:
         numbers = [int(number) for number in value.lower().split("x")]
     except ValueError:
-        raise SotddError(f"cannot read '{key}={value}' in {text!r}: expected a whole number.") from None
+        expected = "true, false or a number" if key in _FLAGS else "a whole number"
+        raise SotddError(f"cannot read '{key}={value}' in {text!r}: expected {expected}.") from None
     return numbers[0] if len(numbers) == 1 else numbers

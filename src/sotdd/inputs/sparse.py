@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line, refuse_beyond_float64
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import is_out_of_memory
-from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.inputs.streamed import StreamedFeatures, not_finite
 
 Doubles = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -111,14 +110,12 @@ class SparseRows(StreamedFeatures):
 
     def refuse_non_finite(self) -> None:
         """Refuse stored values that are NaN or infinite."""
-        from sotdd.inputs.finite import not_finite
-
         if self.dtype.kind != "f":
             return
         bad = np.flatnonzero(~np.isfinite(self.values))
         if bad.size:
             row = int(np.searchsorted(self.edges, bad[0], side="right")) - 1
-            raise not_finite(self.name, bad.size, self.values[bad[0]], row, int(self.columns[bad[0]]))
+            raise not_finite(self.name, self.values[bad[0]], row, int(self.columns[bad[0]]))
 
     def moments(self, pivot: Doubles) -> tuple[Doubles, Doubles, Doubles, int]:
         """Reach, mean and summed squared deviations of every feature, and the farthest row; see `DeviceFeatures`."""
@@ -162,9 +159,9 @@ def _by_rows(matrix: Any, name: str) -> Any:  # noqa: ANN401  # one of SciPy's
         if not rows.has_canonical_format:
             rows = rows.copy()  # what the caller has stays as it is
             rows.sum_duplicates()
+    except MemoryError:
+        raise
     except Exception as error:  # of whatever library
-        if is_out_of_memory(error):
-            raise
         raise SotddError(
             f"features of dataset {name!r} are a sparse matrix that cannot be read ({first_line(error)}): pass a "
             "scipy.sparse matrix of shape (n, d), or an array."

@@ -8,7 +8,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
 from sotdd.inputs.streamed import RowsInFile, refuse_non_finite
 
@@ -88,18 +87,12 @@ class Spool:
         if self._file is None and self._bytes <= self._budget:
             self._blocks.append(block)
             return
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="sotdd-")  # noqa: SIM115  # closed by what reads it
-                for earlier in self._blocks:
-                    self._file.write(earlier.data)
-                self._blocks.clear()
-            self._file.write(block.data)
-        except OSError as error:
-            raise SotddError(
-                f"dataset {self._name!r} takes {self._bytes / 1e9:,.1f} GB so far and there is no room for it in "
-                f"{tempfile.gettempdir()} ({first_line(error)}): set TMPDIR to a larger disk, or pass max_points."
-            ) from error
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="sotdd-")  # noqa: SIM115  # closed by what reads it
+            for earlier in self._blocks:
+                self._file.write(earlier.data)
+            self._blocks.clear()
+        self._file.write(block.data)
 
     def _joined(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         if len(self._blocks) == 1:

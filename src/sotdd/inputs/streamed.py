@@ -17,7 +17,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import beyond_memory, is_out_of_memory
 
 # Rows that are picked one by one are read together where they are at most _NEAR apart, within runs of _RUN rows; of
 # rows that are large, fewer.
@@ -63,10 +62,8 @@ class StreamedFeatures(ABC):
         """Some points as an array in memory."""
         try:
             return self._some(rows)
-        except (MemoryError, OSError) as error:
-            if not is_out_of_memory(error):
-                raise SotddError(f"cannot read dataset {self.name!r} ({first_line(error)}): open it again.") from error
-            raise beyond_memory(f"a part of dataset {self.name!r}", error, "take fewer points at a time") from error
+        except OSError as error:
+            raise SotddError(f"cannot read dataset {self.name!r} ({first_line(error)}): open it again.") from error
 
     def _some(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         if not isinstance(rows, slice):
@@ -110,10 +107,14 @@ def refuse_non_finite(block: NDArray[Any], rows: range | NDArray[np.integer], na
     if finite.all():
         return
     row, feature = np.argwhere(~finite.reshape(len(block), -1))[0]
-    value = block.reshape(len(block), -1)[row, feature]
-    raise SotddError(
-        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {rows[row]:,}, "
-        f"feature {feature:,}: drop or impute them first, as sotdd.open_dataset(..., missing='drop') does for NaN."
+    raise not_finite(name, block.reshape(len(block), -1)[row, feature], int(rows[row]), int(feature))
+
+
+def not_finite(name: str, value: object, row: int, feature: int) -> SotddError:
+    """The error for values that are NaN or infinite, with where the first of them is."""
+    return SotddError(
+        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {row:,}, feature "
+        f"{feature:,}: drop or impute them first, as sotdd.open_dataset(..., missing='drop') does for NaN."
     )
 
 
@@ -212,3 +213,23 @@ def reordered(rows: NDArray[Any], order: list[int]) -> NDArray[Any]:
     result = np.take(rows, order, axis=1)
     result[:, np.array(order) < 0] = 0
     return result
+
+
+class MoreColumns(StreamedFeatures):
+    """Other features, as a matrix, with further columns from memory beside them."""
+
+    def __init__(self, features: StreamedFeatures, more: NDArray[Any]) -> None:
+        width = int(np.prod(features.shape[1:], dtype=np.int64)) + more.shape[1]
+        dtype = np.result_type(features.dtype, more.dtype)
+        super().__init__(features.name, (len(features), width), dtype, finite=True)  # they check themselves
+        self._features = features
+        self._more = more
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Read some rows, and put the further columns beside them."""
+        return put_beside(self._features[start:stop], self._more[start:stop])
+
+
+def put_beside(rows: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
+    """Rows (n, ...) as a matrix with further columns (n, k); numbers of one byte stay so where all fit it."""
+    return np.concatenate([rows.reshape(len(rows), -1), more], axis=1)

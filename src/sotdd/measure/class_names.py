@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.data import LabelledData
-from sotdd.inputs.more_columns import beside
+from sotdd.inputs.data import LabelledData, add_columns
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler, scaler_for
 from sotdd.results.distance import Distance
@@ -137,7 +136,7 @@ def _alone(values: NDArray[Any]) -> LabelledData:
 
 
 def _with(data: LabelledData, more: NDArray[Any]) -> LabelledData:
-    return replace(data, features=beside(data.features, more), columns=None)
+    return replace(data, features=add_columns(data.features, more), columns=None)
 
 
 def _forgotten(data: LabelledData, more: NDArray[Any]) -> LabelledData:

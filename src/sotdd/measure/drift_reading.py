@@ -13,7 +13,7 @@ import numpy as np
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted, listed
 from sotdd.inputs import open_dataset
-from sotdd.inputs.column_agreement import value_of
+from sotdd.inputs.column_names import value_of
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.labels import cut, edges_of
 from sotdd.inputs.sources import SourceText

@@ -106,7 +106,7 @@ def test_empty_partitions_add_nothing(batches, threads, projections, streamed):
         (
             lambda t: t.set_column(0, "x0", pa.array([np.inf, *t["x0"].to_pylist()[1:]], pa.float32())),
             {},
-            r"part-99.parquet \(row group 0\): dataset 'batch' has 1 value that is NaN or infinite",
+            r"part-99.parquet \(row group 0\): dataset 'batch' has values that are NaN or infinite",
         ),
     ],
 )

@@ -14,28 +14,22 @@ from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import ListItems, Loaded
 from sotdd.inputs.loaders.frames import is_frame, open_frame
 from sotdd.inputs.loaders.images import is_image
-from sotdd.inputs.loaders.table_batches import TableBatch
-from sotdd.inputs.settings import Settings
-
-_WHY = "the source is an array, or (features, labels)"
+from sotdd.inputs.loaders.parquet_batches import TableBatch
+from sotdd.inputs.settings import OF_FOLDERS, OF_TABLES, Settings
 
 
 def open_arrays(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # anything
     """Open ``(features, labels)``, features alone, or a dataset that is open already."""
     if isinstance(source, LabelledData):
-        settings.refuse("the dataset is open already", "features", "label", "split", "broken", "missing")
-        settings.refuse_for_no_table("the dataset is open already")
+        settings.refuse("a dataset that is open", "features", "label", "missing", *OF_FOLDERS, *OF_TABLES)
         return Loaded(source.features, Labels(source.classes, source.codes), columns=source.columns)
-    settings.refuse(_WHY, "split", "broken")
-    if settings.label_column is not None:
-        settings.refuse(_WHY, "label")
+    settings.refuse("arrays", *OF_FOLDERS, *(["label"] if settings.label_column is not None else []))
     features, labels = features_and_labels(source, name)
     if settings.unlabelled:
         labels = None
     if is_frame(features):  # beside its labels
         return _beside(features, labels, name, settings)
-    settings.refuse(_WHY, "features")
-    settings.refuse_for_no_table(_WHY)
+    settings.refuse("arrays", "features", *OF_TABLES)
     items = _items(features)
     gaps = settings.missing != "error" and isinstance(features, np.ndarray) and features.dtype.kind == "f"
     points: Any = items if items is not None else features if gaps else checked_features(features, name)

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal, Protocol
+from typing import Literal
 
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.origin import ID
+from sotdd.inputs.origin import TOO_MANY
 from sotdd.inputs.settings import Settings
 
-Kind = Literal["numbers", "list", "text", "image", "date", "other"]
+Kind = Literal["numbers", "list", "text", "image", "date", "empty", "other"]
+
+# A function of a column of text and a number: its distinct values, in order, or None if there are more than that.
+Values = Callable[[str, int], "tuple[str, ...] | None"]
 
 # A column of one of these names holds the labels, unless the caller names another.
 LABEL_NAMES = ("label", "labels", "target", "y", "class")
+
+# Numbers in a column that is called so are no measurement: an id, or an index that was saved with the table.
+_CALLED_ID = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid)|index|unnamed: \d+|)|.*[a-z0-9](Id|ID)")
 
 # pandas stores its index in columns whose names begin like this; they are not features.
 _INDEX = "__index_level_"
 
 # Messages list this many columns.
 _SHOWN = 12
-
-
-class Contents(Protocol):
-    """What a table says of the values in its columns; only columns that this matters for are read."""
-
-    def is_empty(self, column: str) -> bool:
-        """Whether a column of numbers has no value at all."""
-
-    def is_id(self, column: str) -> bool | None:
-        """Whether a column of numbers holds integers, every one of them different; None for too few to tell."""
-
-    def values(self, column: str, most: int) -> tuple[str, ...] | None:
-        """The distinct values of a column of text, in order; None if there are more than ``most``."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +48,6 @@ class Columns:
         Those of the features that are dates: days since the beginning of 1970, in UTC.
     categories
         Those of the features that are texts, and their values: one feature for each, 1 where a row has the value.
-    maybe_ids
-        Those of the features that may be ids, but are too few to tell.
 
     Examples
     --------
@@ -73,21 +65,41 @@ class Columns:
     left_out: tuple[tuple[str, str], ...] = ()
     dates: tuple[str, ...] = ()
     categories: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    maybe_ids: tuple[str, ...] = ()
 
     @classmethod
-    def choose(
-        cls, kinds: Mapping[str, Kind], settings: Settings, name: str, contents: Contents | None = None
-    ) -> Columns:
-        """Choose the columns that were named; without names, all numbers and what was asked for beside them."""
+    def choose(cls, kinds: Mapping[str, Kind], settings: Settings, name: str, values: Values | None = None) -> Columns:
+        """Choose the columns that were named; without names, all numbers and what was asked for beside them.
+
+        What is chosen depends on the names of the columns and on what they hold, never on single values, so that
+        tables of one kind get the same features. ``values`` is asked only for categories.
+        """
         kinds = {column: kind for column, kind in kinds.items() if not is_index(column)}
         label = _label(kinds, settings, name)
         wanted = _wanted(kinds, label, settings, name)
-        alone = _alone(kinds, wanted, settings, name, contents)
+        alone = _alone(kinds, wanted, settings, name)
         if alone is not None:
             left = tuple((column, kinds[column]) for column in wanted if column != alone)
             return cls(label, (alone,), kinds[alone], left)
-        return _Choice(kinds, wanted, settings, name, contents).made(label)
+        left_out, categories = {}, {}
+        for column, asked in wanted.items():
+            is_category = settings.one_hot and kinds[column] == "text"
+            texts = values(column, settings.one_hot) if values is not None and is_category else None
+            why = _why_not(column, kinds[column], asked, texts, settings, name)
+            if why is not None:
+                left_out[column] = why
+            elif texts is not None:
+                categories[column] = texts
+        features = [column for column in wanted if column not in left_out]
+        if not features and "id" in left_out.values():  # there is nothing else
+            features = [column for column, why in left_out.items() if why == "id"]
+            left_out = {column: why for column, why in left_out.items() if why != "id"}
+        if not features:
+            raise SotddError(
+                f"{name} has no column of numbers for features, only {_listed(left_out)}: expected columns of "
+                "numbers, or pass one_hot=20 for categories, dates=True for dates, or encoder= for a text."
+            )
+        dates = tuple(column for column in features if kinds[column] == "date")
+        return cls(label, tuple(features), "numbers", tuple(left_out.items()), dates, tuple(categories.items()))
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -101,93 +113,38 @@ class Columns:
             for feature in ([f"{column}={value}" for value in values[column]] if column in values else [column])
         )
 
+    def titles(self, n_features: int) -> tuple[str, ...]:
+        """What messages call each feature: its column, which one-hot features share."""
+        if self.kind != "numbers":
+            return (self.features[0],) * n_features
+        widths = {column: len(values) for column, values in self.categories}
+        return tuple(column for column in self.features for _ in range(widths.get(column, 1)))
+
     @property
     def all(self) -> list[str]:
         """Every column that is read."""
         return [*self.features, *([] if self.label is None else [self.label])]
 
 
-class _Choice:
-    """Goes through the columns of a table, and takes each in or leaves it out."""
-
-    def __init__(
-        self,
-        kinds: Mapping[str, Kind],
-        wanted: Mapping[str, bool],
-        settings: Settings,
-        name: str,
-        contents: Contents | None,
-    ) -> None:
-        self._kinds, self._wanted, self._settings, self._name = kinds, wanted, settings, name
-        self._contents = contents
-        self.features: list[str] = []
-        self.left_out: dict[str, str] = {}
-        self.categories: dict[str, tuple[str, ...]] = {}
-        self.maybe_ids: list[str] = []
-
-    def made(self, label: str | None) -> Columns:
-        """The columns, in the order of the table."""
-        for column, asked in self._wanted.items():
-            self._take(column, self._kinds[column], asked)
-        if not self.features and ID in self.left_out.values():  # a table of integers alone has no ids
-            self.features = [column for column, why in self.left_out.items() if why == ID]
-            self.left_out = {column: why for column, why in self.left_out.items() if why != ID}
-        if not self.features:
-            why = {column: self.left_out.get(column, self._kinds[column]) for column in self._wanted}
+def _why_not(
+    column: str, kind: Kind, asked: bool, texts: tuple[str, ...] | None, settings: Settings, name: str
+) -> str | None:
+    """Why a column is left out; None for a feature. Columns asked for by name are features or refused."""
+    if kind in ("numbers", "empty"):
+        return None if asked else "empty" if kind == "empty" else "id" if _CALLED_ID.fullmatch(column) else None
+    if kind == "date" and (asked or settings.dates):
+        return None
+    if kind == "text" and settings.one_hot:
+        if texts is None and asked:
             raise SotddError(
-                f"{self._name} has no column of numbers for features, only {_listed(why)}: expected columns of "
-                "numbers, or pass one_hot=20 for categories, dates=True for dates, or encoder= for a text."
+                f"column {column!r} of {name} holds more than {settings.one_hot:,} different texts: pass a larger "
+                "one_hot=, or leave it out."
             )
-        dates = tuple(column for column in self.features if self._kinds[column] == "date")
-        return Columns(
-            label,
-            tuple(self.features),
-            "numbers",
-            tuple(self.left_out.items()),
-            dates,
-            tuple(self.categories.items()),
-            tuple(self.maybe_ids),
-        )
-
-    def _take(self, column: str, kind: Kind, asked: bool) -> None:
-        """Take a column in, or say why it is left out; columns asked for by name are taken in or refused."""
-        settings = self._settings
-        if kind == "numbers":
-            self._take_numbers(column, asked or column in settings.kept)
-        elif kind == "date" and (asked or settings.dates):
-            self.features.append(column)
-        elif kind == "text" and settings.one_hot and self._contents is not None:
-            values = self._contents.values(column, settings.one_hot)
-            if values is None and asked:
-                raise SotddError(
-                    f"column {column!r} of {self._name} holds more than {settings.one_hot:,} different texts: pass a "
-                    "larger one_hot=, or leave it out."
-                )
-            if values is None:
-                self.left_out[column] = f"text, more than {settings.one_hot:,} values"
-                return
-            if not values:
-                self.left_out[column] = "empty"
-                return
-            self.features.append(column)
-            self.categories[column] = values
-        elif asked:
-            how = "pass one_hot=20 for categories, or name it alone with encoder=" if kind == "text" else "leave it out"
-            raise SotddError(f"column {column!r} of {self._name} holds {kind}: expected numbers; {how}.")
-        else:
-            self.left_out[column] = kind if kind != "other" else "neither number, date nor text"
-
-    def _take_numbers(self, column: str, asked: bool) -> None:
-        if not asked and self._contents is not None:
-            if self._contents.is_empty(column):
-                self.left_out[column] = "empty"
-                return
-            is_id = self._contents.is_id(column)
-            if is_id:
-                self.left_out[column] = ID
-                return
-            self.maybe_ids.extend([column] if is_id is None else [])
-        self.features.append(column)
+        return f"{TOO_MANY} {settings.one_hot:,} values" if texts is None else None if texts else "empty"
+    if asked:
+        how = "pass one_hot=20 for categories, or name it alone with encoder=" if kind == "text" else "leave it out"
+        raise SotddError(f"column {column!r} of {name} holds {kind}: expected numbers; {how}.")
+    return kind if kind != "other" else "neither number, date nor text"
 
 
 def _wanted(kinds: Mapping[str, Kind], label: str | None, settings: Settings, name: str) -> dict[str, bool]:
@@ -222,16 +179,14 @@ def _matches(pattern: str, kinds: Mapping[str, Kind], option: str, name: str) ->
     return [column for column in kinds if fnmatchcase(column, pattern)]
 
 
-def _alone(
-    kinds: Mapping[str, Kind], wanted: Mapping[str, bool], settings: Settings, name: str, contents: Contents | None
-) -> str | None:
+def _alone(kinds: Mapping[str, Kind], wanted: Mapping[str, bool], settings: Settings, name: str) -> str | None:
     """The one column of lists, images or texts to encode that is the features; None where numbers are."""
     vectors = [column for column in wanted if kinds[column] in ("list", "image")]
     texts = [column for column in wanted if kinds[column] == "text"]
     only = next(iter(wanted)) if len(wanted) == 1 else None
     if vectors:
         rest = [column for column in wanted if column not in vectors]
-        free = [column for column in rest if kinds[column] == "numbers" and not _is_id(contents, column)]
+        free = [column for column in rest if kinds[column] == "numbers" and not _CALLED_ID.fullmatch(column)]
         if len(vectors) > 1 or free or any(wanted[column] for column in rest):
             raise SotddError(
                 f"features of {name} may be the columns {_listed({column: kinds[column] for column in wanted})}: "
@@ -246,10 +201,6 @@ def _alone(
             "sentence-transformers model, one_hot=20 for categories, or name other columns with features=."
         )
     return None
-
-
-def _is_id(contents: Contents | None, column: str) -> bool:
-    return contents is not None and bool(contents.is_id(column))
 
 
 def _label(kinds: Mapping[str, Kind], settings: Settings, name: str) -> str | None:

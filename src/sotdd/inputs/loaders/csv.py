@@ -1,88 +1,107 @@
-"""CSV files, plain or compressed, read a few rows at a time."""
+"""CSV files, plain or compressed, read a few rows at a time by Arrow."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sotdd.basics.errors import require
+from sotdd.inputs.files import reading
 from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.loaders.arrow_columns import ArrowTexts, arrow, block_of, kinds_of, labels_of
+from sotdd.inputs.loaders.arrow import ArrowTexts, arrow, block_of, distinct_texts, kinds_of, labels_of
 from sotdd.inputs.loaders.columns import Columns
-from sotdd.inputs.loaders.contents import ArrowContents
-from sotdd.inputs.loaders.csv_dialect import Dialect
-from sotdd.inputs.loaders.csv_quotes import CheckedQuotes
-from sotdd.inputs.reading import reading
-from sotdd.inputs.settings import Settings
+from sotdd.inputs.settings import OF_FOLDERS, Settings
 from sotdd.inputs.spool import Spool
 
-_EXPECTED = "a CSV file with a header and the same columns in every line"
+_EXPECTED = "a CSV file with a header and the same columns in every line, in UTF-8 or as encoding= says"
 
 _BLOCK_BYTES = 4 << 20
+# As many bytes as this are looked at to find the separator.
+_HEAD = 1 << 16
+# What may stand between fields, the most usual first.
+_SEPARATORS = ",;\t|"
 
 
 def open_csv(path: Path, name: str, settings: Settings) -> Loaded:
     """Read the columns that are wanted; beyond a size, numbers go to a temporary file."""
-    settings.refuse("CSV files have no splits and hold no image files", "split", "broken")
+    settings.refuse("a CSV file", *OF_FOLDERS)
     require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
     with reading(path, _EXPECTED):
-        dialect = Dialect.of(path, settings)
-        with _reader(path, dialect, {}) as reader:
+        file = _File.of(path, settings)
+        with file.reader({}) as reader:
             schema = reader.schema  # judging by the first rows
-        contents = ArrowContents(schema, lambda column: _column(path, dialect, schema, column))
-        columns = Columns.choose(kinds_of(schema, str(path)), settings, name, contents)
+        columns = Columns.choose(kinds_of(schema, str(path)), settings, name, file.values)
         spool, texts, labels = Spool(name, gaps=True), [], []
-        for batch in _batches(path, dialect, schema, columns):
+        for batch in file.batches(schema, columns):
             if columns.kind == "text":
                 texts.append(batch.column(columns.features[0]))
             else:
                 spool.add(block_of(batch, columns, np.dtype(np.float64), name))
             if columns.label is not None:
                 labels.append(batch.column(columns.label))
-        numbered = labels_of(labels, name).as_numbers(dialect.decimal) if labels else None
+        numbered = labels_of(labels, name).as_numbers(file.decimal) if labels else None
         if columns.kind == "text" and texts:
             return Loaded(ArrowTexts(arrow().chunked_array(texts), name), numbered, table=columns)
         return Loaded(spool.features(), numbered, columns=columns.names, table=columns, gaps=True)
 
 
-def _column(path: Path, dialect: Dialect, schema: Any, column: str) -> Iterator[Any]:  # noqa: ANN401  # Arrow's
-    """One column, a block at a time, in the type that its first rows have."""
-    convert = {"column_types": {column: schema.field(column).type}, "include_columns": [column]}
-    with closing(_reader(path, dialect, convert)) as reader:
-        try:
-            for batch in reader:
-                yield batch.column(column)
-        except arrow().ArrowInvalid:  # integers at first, and fractions further down
-            yield arrow().array([0, 0])
+@dataclass(frozen=True)
+class _File:
+    """A CSV file and how it is written; the separator, where it was not said, is told from the header."""
 
+    path: Path
+    separator: str
+    decimal: str
+    encoding: str
 
-def _batches(path: Path, dialect: Dialect, schema: Any, columns: Columns) -> Iterator[Any]:  # noqa: ANN401  # Arrow's
-    """Rows of the columns that are wanted.
+    @classmethod
+    def of(cls, path: Path, settings: Settings) -> _File:
+        with arrow().input_stream(str(path)) as stream:
+            head: bytes = stream.read(_HEAD)
+        encoding = settings.encoding or ("utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8")
+        whole = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
+        header = re.sub(r'"[^"]*"', "", whole.decode(encoding).partition("\n")[0])
+        usual = "\t" if ".tsv" in path.name.lower() else ","
+        most = max(_SEPARATORS, key=lambda separator: (header.count(separator), separator == usual))
+        return cls(path, settings.separator or most, settings.decimal or ".", encoding)
 
-    The reader is told the types rather than left to guess them from the first rows: further down, numbers may
-    get a fraction and labels a letter.
-    """
-    library = arrow()
-    texts = {column for column, _ in columns.categories} | (set(columns.features) if columns.kind == "text" else set())
-    types = {column: library.large_string() if column in texts else library.float64() for column in columns.features}
-    flags = [column for column in columns.features if library.types.is_boolean(schema.field(column).type)]
-    types |= {column: schema.field(column).type for column in (*columns.dates, *flags)}
-    if columns.label is not None:
-        types[columns.label] = library.large_string()
-    with _reader(path, dialect, {"column_types": types, "include_columns": columns.all}) as reader:
-        yield from reader
+    def reader(self, convert: dict[str, Any]) -> Any:  # noqa: ANN401  # Arrow is optional
+        """Arrow's reader of the file in UTF-8, decompressed."""
+        csv = require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
+        stream = arrow().input_stream(str(self.path))
+        if self.encoding != "utf-8":
+            stream = arrow().transcoding_input_stream(stream, self.encoding, "utf-8")
+        return csv.open_csv(
+            stream,
+            read_options=csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+            parse_options=csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=self.decimal, **convert),
+        )
 
+    def values(self, column: str, most: int) -> tuple[str, ...] | None:
+        """The distinct values of a column of text."""
+        convert = {"column_types": {column: arrow().large_string()}, "include_columns": [column]}
+        with self.reader(convert) as reader:
+            return distinct_texts((batch.column(column) for batch in reader), most)
 
-def _reader(path: Path, dialect: Dialect, convert: dict[str, Any]) -> Any:  # noqa: ANN401  # Arrow is optional
-    csv = require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
-    content = CheckedQuotes(dialect.stream(path), str(path), dialect.separator, _BLOCK_BYTES)
-    return csv.open_csv(
-        arrow().PythonFile(content, mode="r"),
-        read_options=csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
-        parse_options=csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point=dialect.decimal, **convert),
-    )
+    def batches(self, schema: Any, columns: Columns) -> Iterator[Any]:  # noqa: ANN401  # Arrow's
+        """Rows of the columns that are wanted.
+
+        The reader is told the types rather than left to guess them from the first rows: further down, numbers may
+        get a fraction and labels a letter.
+        """
+        library = arrow()
+        texts = {*dict(columns.categories), *(columns.features if columns.kind == "text" else ())}
+        flags = [column for column in columns.features if library.types.is_boolean(schema.field(column).type)]
+        text, number = library.large_string(), library.float64()
+        types = {column: text if column in texts else number for column in columns.features}
+        types |= {column: schema.field(column).type for column in (*columns.dates, *flags)}
+        if columns.label is not None:
+            types[columns.label] = text
+        with self.reader({"column_types": types, "include_columns": columns.all}) as reader:
+            yield from reader

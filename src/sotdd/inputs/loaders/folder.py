@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.memory import beyond_memory, is_out_of_memory
 from sotdd.basics.text import counted
+from sotdd.inputs.files import files_below, unreadable
 from sotdd.inputs.labels import Labels, sample_rows
 from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.images import BATCH, fitted, is_grey, other_sizes
-from sotdd.inputs.reading import UNREADABLE, exists, files_below, unreadable
-from sotdd.inputs.settings import Settings
+from sotdd.inputs.settings import OF_TABLES, Settings
 
 _log = logging.getLogger("sotdd.inputs")
 
@@ -29,10 +28,8 @@ SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".t
 
 def open_folder(folder: Path, name: str, settings: Settings) -> Loaded:
     """Find the images of a folder; they are decoded when they are read."""
-    settings.refuse("the class of an image is the sub-folder it is in", "features")
-    settings.refuse_for_no_table("a folder of images is no table")
-    if settings.label_column is not None:
-        settings.refuse("the class of an image is the sub-folder it is in", "label")
+    named = ["label"] if settings.label_column is not None else []  # the class of an image is its sub-folder
+    settings.refuse("a folder of images", "features", *named, *OF_TABLES)
     require("PIL.Image", f"reading images of {folder}", "'sotdd[inputs]'")
     paths, classes = _images(folder, settings.unlabelled)
     if settings.max_points is not None and settings.max_points < len(paths):
@@ -47,7 +44,9 @@ def open_folder(folder: Path, name: str, settings: Settings) -> Loaded:
     kept = [row for row, header in enumerate(headers) if header is not None]
     paths, classes = [paths[row] for row in kept], [classes[row] for row in kept]
     if settings.image_size is None and settings.encoder is None:
-        _refuse_other_sizes([size for size, _ in seen], name)
+        for size, _ in seen:
+            if size != seen[0][0]:
+                raise other_sizes(name, seen[0][0], size)
     mode = settings.image_mode or ("L" if all(is_grey(mode) for _, mode in seen) else "RGB")
     items = FolderImages(paths, settings.image_size, mode, skip=skip, broken=len(headers) - len(kept))
     return Loaded(items, Labels.of(classes, len(classes), name), sampled=True, image_mode=mode)
@@ -89,7 +88,7 @@ class FolderImages(Items):
             with pillow.open(path) as image:
                 image.load()
                 return image.copy() if self._size is None else fitted(image, self._size, self._mode)
-        except (*UNREADABLE, MemoryError) as error:
+        except Exception as error:  # noqa: BLE001  # of whatever decoder
             _refuse(path, error, self._skip)
             return None
 
@@ -100,7 +99,7 @@ def _images(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
         paths = _below(folder)
         classes = ["all"] * len(paths)
     else:
-        groups = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and _is_folder(path))
+        groups = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir())
         pairs = [(path, group.name) for group in groups for path in _below(group)]
         paths, classes = [path for path, _ in pairs], [group for _, group in pairs]
     if not paths:
@@ -111,21 +110,10 @@ def _images(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
     return paths, classes
 
 
-def _is_folder(path: Path) -> bool:
-    """Whether this is the folder of a class; a link that leads nowhere may have been one."""
-    if path.is_symlink() and not exists(path) and path.suffix.lower() not in SUFFIXES:
-        raise SotddError(f"{path} is a link that leads nowhere: mend or remove it.")
-    return path.is_dir()
-
-
 def _below(folder: Path) -> list[Path]:
     """The images of a folder, and links that should lead to one: what cannot be read is told when it is opened."""
     return sorted(
-        path
-        for path in files_below(folder)
-        if path.suffix.lower() in SUFFIXES
-        and not path.name.startswith(".")
-        and (path.is_file() or (path.is_symlink() and not exists(path)))
+        path for path in files_below(folder) if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
     )
 
 
@@ -137,25 +125,18 @@ def _header(path: Path, skip: bool) -> tuple[tuple[int, int], str] | None:
             warnings.simplefilter("error", pillow.DecompressionBombWarning)
             with pillow.open(path) as image:
                 return (image.height, image.width), image.mode
-    except (*UNREADABLE, MemoryError, pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
+    except Exception as error:  # noqa: BLE001  # of whatever decoder, and for more pixels than Pillow considers safe
         _refuse(path, error, skip)
         return None
 
 
-def _refuse(path: Path, error: BaseException, skip: bool) -> None:
+def _refuse(path: Path, error: Exception, skip: bool) -> None:
     """Refuse a broken image unless such are skipped; one that may not be read is whole, and is never skipped."""
     if isinstance(error, PermissionError):
         raise unreadable(path, error) from error
-    if is_out_of_memory(error):
-        raise beyond_memory(f"the image {path}", error, "choose a smaller image_size, or free some memory") from error
+    if isinstance(error, MemoryError):
+        raise error
     if not skip:
         raise SotddError(
             f"the image {path} is broken ({first_line(error)}): mend or remove it, or pass broken='skip'."
         ) from error
-
-
-def _refuse_other_sizes(sizes: list[tuple[int, int]], name: str) -> None:
-    """Refuse images of several sizes where nothing brings them to one."""
-    for size in sizes:
-        if size != sizes[0]:
-            raise other_sizes(name, sizes[0], size)

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.huggingface import open_huggingface
@@ -29,6 +28,8 @@ PREFIX = "hub:"
 SPLIT = "train"
 # Row groups are drawn from at most this many files, since the footer of each has to be fetched.
 _FILES = 16
+# The most characters that are shown of an error of the libraries.
+_CAUSE = 300
 # At least so many row groups are read, where there are: neighbours are often of one class.
 _FEWEST_GROUPS = 4
 
@@ -70,7 +71,7 @@ def open_hub(text: str, name: str, settings: Settings) -> Loaded:
     wanted = HubName.parse(text)
     if settings.max_points is None:
         raise SotddError(f"{name} is on the Hub, and may be of any size: pass max_points= to take a sample of it.")
-    with _told_in_one_line(wanted.dataset):
+    with _reading(wanted.dataset):
         client.HfApi().dataset_info(wanted.dataset)  # its errors are clearer than those of the library
         builder = library.load_dataset_builder(wanted.dataset, wanted.config)
         files = builder.config.data_files or {}
@@ -106,41 +107,25 @@ def drawn_groups(sizes: Sequence[int], wanted: int, rng: np.random.Generator) ->
 def _sampled(paths: Sequence[str], store: Any, name: str, settings: Settings) -> Any:  # noqa: ANN401  # Arrow's table
     """Row groups drawn at random that have enough rows together, in their order."""
     arrow = require("pyarrow", f"reading {name}", "'sotdd[hub]'")
+    parquet = require("pyarrow.parquet", f"reading {name}", "'sotdd[hub]'")
     rng = np.random.default_rng(settings.seed)
-    chosen = np.sort(rng.permutation(len(paths))[:_FILES])
-    files = [_RemoteFile(paths[place], store, settings) for place in chosen]
-    groups = [(file, group) for file in files for group in range(file.n_groups)]
+    chosen = [paths[place] for place in np.sort(rng.permutation(len(paths))[:_FILES])]
+    # Without a cache of blocks, each range that the reader asks for is one request, and no more than that.
+    streams = [store.open(path, "rb", cache_type="none") for path in chosen]
+    files = [parquet.ParquetFile(stream, pre_buffer=True) for stream in streams]
+    groups = [(file, group) for file in files for group in range(file.metadata.num_row_groups)]
     if not groups:
         raise SotddError(f"{name} has no rows: expected at least one.")
     assert settings.max_points is not None
-    taken = drawn_groups([file.rows(group) for file, group in groups], settings.max_points, rng)
-    table = arrow.concat_tables(
-        [file.read(group) for file, group in (groups[place] for place in taken)], promote_options="default"
-    )
+    sizes = [file.metadata.row_group(group).num_rows for file, group in groups]
+    taken = [groups[place] for place in drawn_groups(sizes, settings.max_points, rng)]
+    parts = [file.read_row_group(group, _asked_for(file.schema_arrow.names, settings)) for file, group in taken]
+    table = arrow.concat_tables(parts, promote_options="default")
     _log.info(
         "%s: %s of %s row groups read, %s rows, of %d of %d files.",
         name, f"{len(taken):,}", f"{len(groups):,}", f"{table.num_rows:,}", len(files), len(paths),
     )  # fmt: skip
     return table
-
-
-class _RemoteFile:
-    """A Parquet file on the Hub, of which only what is asked for is fetched."""
-
-    def __init__(self, path: str, store: Any, settings: Settings) -> None:  # noqa: ANN401
-        parquet = require("pyarrow.parquet", f"reading {path}", "'sotdd[hub]'")
-        # Without a cache of blocks, each range that the reader asks for is one request, and no more than that.
-        self._parquet = parquet.ParquetFile(store.open(path, "rb", cache_type="none"), pre_buffer=True)
-        self.n_groups = int(self._parquet.metadata.num_row_groups)
-        self._columns = _asked_for(self._parquet.schema_arrow.names, settings)
-
-    def rows(self, group: int) -> int:
-        """How many rows a group has."""
-        return int(self._parquet.metadata.row_group(group).num_rows)
-
-    def read(self, group: int) -> Any:  # noqa: ANN401
-        """The columns that were asked for of one group."""
-        return self._parquet.read_row_group(group, columns=self._columns)
 
 
 def _asked_for(columns: Sequence[str], settings: Settings) -> list[str] | None:
@@ -153,7 +138,7 @@ def _asked_for(columns: Sequence[str], settings: Settings) -> list[str] | None:
 
 
 @contextmanager
-def _told_in_one_line(dataset: str) -> Iterator[None]:
+def _reading(dataset: str) -> Iterator[None]:
     """Turn whatever the libraries raise into one line, and keep what else they say to themselves."""
     loggers = {name: logging.getLogger(name) for name in ("datasets", "huggingface_hub")}
     before = {name: logger.level for name, logger in loggers.items()}
@@ -163,42 +148,12 @@ def _told_in_one_line(dataset: str) -> Iterator[None]:
         yield
     except SotddError:
         raise
-    except ImportError as error:
+    except Exception as error:  # of whichever library speaks HTTP, too
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
         raise SotddError(
-            f"reading dataset {dataset!r} needs a library that is missing ({first_line(error)}): run "
-            "'pip install \"sotdd[hub,inputs]\"'."
-        ) from error
-    except Exception as error:
-        told = _fault(type(error).__name__, str(error), dataset)
-        of_python = type(error).__module__ == "builtins"  # those of the network are of whichever library speaks HTTP
-        if told is None and of_python and not isinstance(error, (OSError, ValueError, RuntimeError)):
-            raise
-        raise SotddError(
-            told
-            or f"cannot read dataset {dataset!r} from the Hub ({first_line(error)}): check the network (HF_ENDPOINT "
-            "names another Hub), and try again."
+            f"cannot read dataset {dataset!r} from the Hub ({cause[:_CAUSE]}): check its name (NAME:CONFIG where it "
+            "has several), log in with 'hf auth login' if it is private, or check the network."
         ) from error
     finally:
         for name, logger in loggers.items():
             logger.setLevel(before[name])
-
-
-def _fault(kind: str, text: str, dataset: str) -> str | None:
-    """What is wrong with a dataset, by the error of a library; None where that lies elsewhere."""
-    if kind == "GatedRepoError" or (kind == "DatasetNotFoundError" and "is a gated dataset" in text):
-        return (
-            f"dataset {dataset!r} is given only to who asked for it: ask on its page, and log in with 'hf auth login'."
-        )
-    if kind in ("RepositoryNotFoundError", "DatasetNotFoundError", "HFValidationError"):
-        return (
-            f"there is no dataset {dataset!r} on the Hub, or it is private: check the name, or log in with "
-            "'hf auth login'."
-        )
-    if kind in ("EmptyDatasetError", "DataFilesNotFoundError"):
-        return f"dataset {dataset!r} has no files that datasets can read: choose another."
-    if "Dataset scripts are no longer supported" in text:
-        return f"dataset {dataset!r} is made by a script, which is not run: choose one that has its data in files."
-    configs = re.search(r"(?:available configs|Available): \[(.*?)\]", text)
-    if configs is not None:
-        return f"dataset {dataset!r} has the configurations {configs[1]}: name one, as in {dataset}:CONFIG."
-    return None

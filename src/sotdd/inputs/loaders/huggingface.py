@@ -15,12 +15,11 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.inputs.grouped import GroupedRows
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaded import Items, Loaded
-from sotdd.inputs.loaders.arrow_columns import block_of, dtype_of, kind_of, labels_of
-from sotdd.inputs.loaders.columns import Columns, Kind
-from sotdd.inputs.loaders.contents import ArrowContents
+from sotdd.inputs.loaders.arrow import block_of, distinct_texts, dtype_of, kind_of, labels_of
+from sotdd.inputs.loaders.columns import Columns, Kind, Values
 from sotdd.inputs.loaders.images import BATCH
-from sotdd.inputs.loaders.torch_datasets import open_torch, read_stream, stacked
-from sotdd.inputs.settings import Settings
+from sotdd.inputs.loaders.torch_datasets import Batch, open_torch, read_stream, stacked
+from sotdd.inputs.settings import OF_CSV, Settings
 
 # This many rows are read from the mapped file at a time.
 _GROUP = 4096
@@ -57,20 +56,22 @@ def open_saved(folder: Path, name: str, settings: Settings) -> Loaded:
 
 def open_huggingface(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # the library is optional
     """Open a dataset: numbers stay in the mapped file until they are read, images are decoded once."""
-    settings.refuse("a Hugging Face dataset holds no image files", "broken")
-    settings.refuse_for_no_csv("a Hugging Face dataset is not text")
+    settings.refuse("a Hugging Face dataset", "broken", *OF_CSV)
     if isinstance(source, dict):
         source = _split(source, name, settings)
     elif settings.split is not None:
-        settings.refuse(f"dataset {name!r} has no splits", "split")
+        settings.refuse(f"dataset {name!r}, which has no splits", "split")
     if type(source).__name__ == "IterableDataset":
         return _streamed(source, name, settings)
     if not len(source):
         raise SotddError(f"{name} has no rows: expected at least one.")
     if source.format["type"] == "custom":  # a transform of the user's decides what rows are
         return open_torch(source, name, settings)
-    contents = ArrowContents(source.features.arrow_schema, lambda column: _parts(source, column))
-    columns = _columns(source.features, name, settings, contents)
+
+    def values(column: str, most: int) -> tuple[str, ...] | None:
+        return distinct_texts(_parts(source, column), most)
+
+    columns = _columns(source.features, name, settings, values)
     labels = None if columns.label is None else _labels(source, columns.label, name)
     if columns.kind in ("text", "image"):
         return Loaded(_HubItems(source, columns.features[0], name), labels, table=columns)
@@ -95,12 +96,12 @@ def _split(source: dict[str, Any], name: str, settings: Settings) -> Any:  # noq
     return source[wanted]
 
 
-def _columns(features: Any, name: str, settings: Settings, contents: ArrowContents | None = None) -> Columns:  # noqa: ANN401
+def _columns(features: Any, name: str, settings: Settings, values: Values | None = None) -> Columns:  # noqa: ANN401
     """Choose columns; the only column of class labels holds the labels, whatever it is called."""
     coded = [column for column, kind in features.items() if type(kind).__name__ == "ClassLabel"]
     if len(coded) == 1 and settings.label_is_auto:
         settings = replace(settings, label=coded[0])
-    columns = Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name, contents)
+    columns = Columns.choose({column: _kind(kind) for column, kind in features.items()}, settings, name, values)
     if columns.kind == "image":
         require("PIL.Image", f"reading the images of {name}", "'sotdd[inputs]'")
     return columns
@@ -173,29 +174,18 @@ def _streamed(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: AN
     """The first rows of a stream."""
     if source.features is None:
         return open_torch(source, name, settings)
-    settings.refuse("a stream is read only once", "one_hot", "dates")
+    settings.refuse("a stream", "one_hot", "dates")
     columns = _columns(source.features, name, settings)
-    feature = None if columns.label is None else source.features[columns.label]
-    batches = _stream_batches(source, columns, feature, name)
-    return read_stream(batches, name, settings, head=True)
+    loaded = read_stream(_stream_batches(source, columns, name), name, settings, head=True)
+    if loaded.labels is None or columns.label is None:
+        return loaded
+    return replace(loaded, labels=_named(loaded.labels, source.features[columns.label]))
 
 
-def _stream_batches(
-    source: Any,  # noqa: ANN401
-    columns: Columns,
-    feature: Any,  # noqa: ANN401
-    name: str,
-) -> Iterator[tuple[list[Any] | NDArray[Any], list[Any] | None]]:
+def _stream_batches(source: Any, columns: Columns, name: str) -> Iterator[Batch]:  # noqa: ANN401
     start = 0
     for batch in source.with_format(None).iter(BATCH):
         parts = [batch[column] for column in columns.features]
         points = list(parts[0]) if columns.kind != "numbers" else [list(row) for row in zip(*parts, strict=True)]
-        labels = None if columns.label is None else [_name_of(value, feature) for value in batch[columns.label]]
-        yield stacked(points, start, name), labels
+        yield stacked(points, start, name), None if columns.label is None else list(batch[columns.label])
         start += len(points)
-
-
-def _name_of(value: Any, feature: Any) -> Any:  # noqa: ANN401
-    if type(feature).__name__ != "ClassLabel" or value is None:
-        return value
-    return None if value == -1 else feature.int2str(value)

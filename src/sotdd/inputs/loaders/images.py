@@ -88,7 +88,7 @@ def other_sizes(name: str, first: tuple[int, int], other: tuple[int, int]) -> So
 
 def resized(batch: NDArray[Any], size: tuple[int, int], name: str) -> NDArray[Any]:
     """Arrays of images (B, H, W), (B, H, W, C) or (B, C, H, W) at another size, in the layout they came in."""
-    first = batch.ndim == 4 and batch.shape[1] in (1, 3, 4) and batch.shape[-1] not in (1, 3, 4)
+    first = _channels_first(batch)
     if batch.ndim not in (3, 4) or (batch.ndim == 4 and not first and batch.shape[-1] not in (1, 2, 3, 4)):
         raise SotddError(
             f"image_size is given but points of dataset {name!r} have shape {batch.shape[1:]}: expected images of "
@@ -114,7 +114,7 @@ def recoloured(batch: NDArray[Any], mode: str, name: str) -> NDArray[Any]:
     """
     if batch.ndim == 3:
         return batch if mode == "L" else np.stack([batch] * 3, axis=-1)
-    first = batch.ndim == 4 and batch.shape[1] in (1, 3, 4) and batch.shape[-1] not in (1, 3, 4)
+    first = _channels_first(batch)
     channels = batch.shape[1 if first else -1] if batch.ndim == 4 else 0
     if channels not in (1, 3, 4):
         raise SotddError(
@@ -129,11 +129,13 @@ def recoloured(batch: NDArray[Any], mode: str, name: str) -> NDArray[Any]:
         colours = planes[..., :3]
         return np.moveaxis(colours, -1, 1) if first else colours
     grey = planes[..., :3] @ np.array([0.299, 0.587, 0.114])
-    return np.floor(grey + 0.5).astype(np.uint8) if batch.dtype == np.uint8 else grey.astype(_float(batch.dtype))
+    if batch.dtype == np.uint8:
+        return np.floor(grey + 0.5).astype(np.uint8)
+    return grey.astype(batch.dtype) if batch.dtype.kind == "f" else grey
 
 
-def _float(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+def _channels_first(batch: NDArray[Any]) -> bool:
+    return batch.ndim == 4 and batch.shape[1] in (1, 3, 4) and batch.shape[-1] not in (1, 3, 4)
 
 
 def _converted(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optional

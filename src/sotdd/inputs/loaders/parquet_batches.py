@@ -1,23 +1,26 @@
-"""Parquet files in batches of rows: for streams on one machine, and piece by piece for a cluster."""
+"""Rows of tables in batches of features and labels: of Parquet files, for streams, and piece by piece for a cluster."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice, check_count, described
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.data import Dataset
-from sotdd.inputs.loaders.arrow_columns import kinds_of
-from sotdd.inputs.loaders.columns import Columns, is_index
-from sotdd.inputs.loaders.parquet import parquet_columns
-from sotdd.inputs.loaders.parquet_files import parquet_files, reading_parquet
-from sotdd.inputs.loaders.parquet_reader import ParquetTable, read_batches
-from sotdd.inputs.loaders.table_batches import batch_of
-from sotdd.inputs.origin import left_out_line
+from sotdd.basics.text import counted
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.files import parquet_files, reading_parquet
+from sotdd.inputs.loaders.arrow import Column, Table, block_of, dtype_of, kind_of
+from sotdd.inputs.loaders.columns import Columns
+from sotdd.inputs.loaders.parquet import ParquetTable, parquet_columns, read_batches
+from sotdd.inputs.missing_values import Gaps
+from sotdd.inputs.origin import Origin, left_out_line
 from sotdd.inputs.settings import AUTO, NOTHING_ASKED, checked_settings
 
 _log = logging.getLogger("sotdd.inputs")
@@ -112,9 +115,7 @@ class ParquetBatches:
         dates: bool = False,
         missing: Literal["error", "drop"] = "error",
     ) -> ParquetBatches:
-        """Open a file, a folder, a pattern such as ``"data/*.parquet"``, or several; mostly their footers are read.
-
-        Columns that may be ids are read until a value occurs again, and categories are read whole.
+        """Open a file, a folder, a pattern such as ``"data/*.parquet"``, or several: footers are read.
 
         Parameters
         ----------
@@ -123,7 +124,7 @@ class ParquetBatches:
             files are read as by `open_dataset`: those named ``.parquet`` or ``.pq``, at any depth, except names
             that begin with a dot or an underscore.
         features
-            Columns of numbers, or one of lists; by default all numbers but the labels and ids, as in `open_dataset`.
+            Columns of numbers, or one of lists; by default all numbers but labels and ids, as in `open_dataset`.
         label
             The column of labels, or None for one class. "auto" stands for the only column named label,
             labels, target, y or class.
@@ -146,8 +147,6 @@ class ParquetBatches:
             _log.info("%s: %s", first.path, left_out_line(dict(columns.left_out)))
         pieces: list[ParquetPiece] = []
         for table in tables:
-            if features is None and exclude is None:
-                _refuse_more_columns(table, first, columns)
             rows = table.group_rows
             pieces += [
                 ParquetPiece(table.path, groups, sum(rows[group] for group in groups), columns, size, missing)
@@ -164,21 +163,6 @@ class ParquetBatches:
         """Yield (features, labels), or features alone where there is no label column."""
         for piece in self.pieces:
             yield from piece
-
-
-def _refuse_more_columns(table: ParquetTable, first: ParquetTable, columns: Columns) -> None:
-    """Where the features are all columns but the labels, refuse a file that has more of them than the first."""
-    known = {*columns.all, *(column for column, _ in columns.left_out)}
-    more = [
-        column
-        for column, kind in kinds_of(table.schema, table.path).items()
-        if kind == "numbers" and column not in known and not is_index(column)
-    ]
-    if more:
-        raise SotddError(
-            f"{table.path} has a column {more[0]!r}, which {first.path} does not have: name the features with "
-            "features=."
-        )
 
 
 def _portions(rows: Sequence[int]) -> list[tuple[int, ...]]:
@@ -198,13 +182,80 @@ def _portions(rows: Sequence[int]) -> list[tuple[int, ...]]:
 
 def _files(source: Paths) -> list[str]:
     """The files that the paths mean, in an order that does not depend on the file system."""
-    if isinstance(source, (str, Path)):
-        files = parquet_files(str(source))
-    elif isinstance(source, Sequence) and source and all(isinstance(path, (str, Path)) for path in source):
-        files = [file for path in source for file in parquet_files(str(path))]
-    else:
+    paths = [source] if isinstance(source, (str, Path)) else source
+    if not isinstance(paths, Sequence) or not all(isinstance(path, (str, Path)) for path in paths):
         raise SotddError(f"source is {described(source)}: expected a path of Parquet files, or a list of paths.")
+    files = [file for path in paths for file in parquet_files(str(path))]
     if not files:
-        where = source if isinstance(source, (str, Path)) else ", ".join(map(str, source))
-        raise SotddError(f"there are no Parquet files in {where}: expected names that end in .parquet or .pq.")
+        where = ", ".join(map(str, paths))
+        raise SotddError(f"there are no Parquet files in {where!r}: expected names that end in .parquet or .pq.")
     return files
+
+
+class TableBatch(tuple[NDArray[Any], NDArray[Any]]):
+    """(features, labels) of some rows of a table: a pair as any other, which also knows the names of its columns."""
+
+    columns: tuple[str, ...] | None = None
+    one_hot: tuple[str, ...] = ()
+
+
+def batch_of(table: Table, columns: Columns, name: str, missing: str = "error") -> Dataset:
+    """Some rows of a table as a small dataset: (features, labels), or features alone where there is no label column.
+
+    Rows in which a value is missing are refused, or left out with "drop".
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from sotdd.inputs.loaders.columns import Columns
+    >>> from sotdd.inputs.loaders.parquet_batches import batch_of
+    >>> table = pyarrow.table({"height": [1.5, 2.5], "width": [3, 4], "y": ["cat", "dog"]})
+    >>> columns = Columns("y", ("height", "width"), "numbers")
+    >>> features, labels = batch_of(table.to_batches()[0], columns, "pets")
+    >>> features
+    array([[1.5, 3. ],
+           [2.5, 4. ]])
+    """
+    names = set(table.schema.names)
+    for column in columns.all:
+        if column not in names:
+            raise SotddError(f"{name} has no column {column!r}: expected the columns {', '.join(columns.all)}.")
+    # The table itself is asked: an empty frame's columns of Python objects do not say what they hold.
+    kinds = {column: kind_of(table.schema.field(column).type) for column in columns.features}
+    is_list = list(kinds.values()) == ["list"]
+    turned = {*columns.dates, *(column for column, _ in columns.categories)}
+    for column, kind in kinds.items():
+        if kind != "numbers" and not is_list and column not in turned:
+            raise SotddError(f"column {column!r} of {name} holds {kind}: expected numbers, or lists of them.")
+    columns_read = replace(columns, kind="list" if is_list else "numbers")
+    if missing == "drop" and columns.label is not None:
+        table = table.filter(table.column(columns.label).is_valid())
+    gaps = not is_list and any(table.column(column).null_count for column in columns.features)
+    features = block_of(table, columns_read, dtype_of(table.schema, columns, gaps=gaps), name)
+    labels = None if columns.label is None else _labels(table.column(columns.label), columns.label, name)
+    if gaps or missing == "drop":
+        found = Gaps.of(features, columns_read.titles(int(np.prod(features.shape[1:], dtype=np.int64))), name)
+        if missing == "error":
+            found.refuse(name)
+        features = np.delete(features, found.rows, axis=0)
+        labels = None if labels is None else np.delete(labels, found.rows)
+    one_hot = tuple(column for column, _ in columns.categories)
+    if labels is not None:
+        batch = TableBatch((features, labels))
+        batch.columns, batch.one_hot = columns_read.names, one_hot
+        return batch
+    if columns_read.names is None or not len(features):
+        return features
+    return replace(LabelledData.of(features, name), columns=columns_read.names, origin=Origin(one_hot=one_hot))
+
+
+def _labels(column: Column, title: str, name: str) -> NDArray[Any]:
+    if column.null_count:
+        missing = counted(column.null_count, "missing value", "missing values")
+        raise SotddError(f"label column {title!r} of {name} has {missing}: drop those rows or name the class.")
+    if kind_of(column.type) == "list":
+        raise SotddError(f"label column {title!r} of {name} holds lists: expected one label per row.")
+    if hasattr(column, "dictionary_decode"):
+        column = column.dictionary_decode()
+    labels: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return labels

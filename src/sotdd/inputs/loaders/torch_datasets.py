@@ -22,11 +22,14 @@ from sotdd.inputs.loaded import Loaded
 from sotdd.inputs.loaders.columns import LABEL_NAMES
 from sotdd.inputs.loaders.images import BATCH, is_image
 from sotdd.inputs.prepare import Preparation
-from sotdd.inputs.settings import Settings
+from sotdd.inputs.settings import OF_FOLDERS, OF_TABLES, Settings
 from sotdd.inputs.spool import Spool
 from sotdd.inputs.tensors import host_array, is_tensor
 
 _log = logging.getLogger("sotdd.inputs")
+
+# Points and their labels, if they have any.
+Batch = tuple[list[Any] | NDArray[Any], list[Any] | None]
 
 
 def is_torch_data(source: object) -> bool:
@@ -48,8 +51,7 @@ def is_indexed(source: object) -> bool:
 
 def open_torch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # torch is optional
     """Read a Dataset or a DataLoader once; beyond a size, its points go to a temporary file."""
-    settings.refuse("a torch dataset has no splits and holds no image files", "split", "broken")
-    settings.refuse_for_no_table("a torch dataset is no table")
+    settings.refuse("a torch dataset", *OF_FOLDERS, *OF_TABLES)
     if hasattr(source, "batch_sampler") and hasattr(source, "dataset"):
         endless = _length(source) is None
         batches = _unbatched(source, settings, name)
@@ -65,7 +67,7 @@ def open_torch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: A
 
 
 def read_stream(
-    batches: Iterator[tuple[list[Any] | NDArray[Any], list[Any] | None]],
+    batches: Iterator[Batch],
     name: str,
     settings: Settings,
     *,
@@ -90,13 +92,12 @@ def read_stream(
         if head and count == settings.max_points:
             _log.info("%s: the first %s taken.", name, counted(count, "row of the stream is", "rows of the stream are"))
             break
-    prepare.log_encoding()
     features = spool.features()
     numbered = None if settings.unlabelled or not labels else Labels.of(labels, len(features), name)
     return Loaded(features, numbered, sampled=head or sampled_already, prepared=True)
 
 
-def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
+def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[Batch]:
     """Batches made of single items."""
     start = 0
     while part := list(islice(items, BATCH)):
@@ -106,7 +107,7 @@ def _batched(items: Iterator[Any], settings: Settings, name: str) -> Iterator[tu
         start += len(part)
 
 
-def _unbatched(loader: Iterable[Any], settings: Settings, name: str) -> Iterator[tuple[Any, list[Any] | None]]:
+def _unbatched(loader: Iterable[Any], settings: Settings, name: str) -> Iterator[Batch]:
     """The batches of a loader, or batches of its items if it yields them one by one."""
     if getattr(loader, "batch_size", 1) is None and getattr(loader, "batch_sampler", None) is None:
         yield from _batched(iter(loader), settings, name)
@@ -132,26 +133,20 @@ def _pair(item: Any, settings: Settings, name: str) -> tuple[Any, Any]:  # noqa:
         raise SotddError(
             f"items of dataset {name!r} are {described(item)}: expected (point, label); pass label=None for one class."
         )
-    point, label = 0, 1
-    if settings.features is not None:
-        point = _part_number(settings.features, item, name)
-    if settings.label_column is not None:
-        label = _part_number((settings.label_column,), item, name)
-    elif len(item) != 2 and not settings.unlabelled:
+    if len(item) != 2 and not settings.unlabelled and settings.label_column is None:
         raise SotddError(
             f"items of dataset {name!r} have {counted(len(item), 'part', 'parts')}: expected (point, label); say "
             "which with features=0, label=1."
         )
-    return item[point], None if settings.unlabelled else item[label]
-
-
-def _part_number(names: tuple[str | int, ...], item: tuple[Any, ...] | list[Any], name: str) -> int:
-    if len(names) != 1 or not str(names[0]).isdigit() or int(names[0]) >= len(item):
+    point = 0 if settings.features is None else settings.features[0]
+    label = 1 if settings.label_column is None else settings.label_column
+    try:
+        return item[int(point)], None if settings.unlabelled else item[int(label)]
+    except (ValueError, IndexError):
         raise SotddError(
-            f"items of dataset {name!r} have {counted(len(item), 'part', 'parts')}: expected a number from 0 to "
-            f"{len(item) - 1}, not {', '.join(map(repr, names))}."
-        )
-    return int(names[0])
+            f"items of dataset {name!r} have {counted(len(item), 'part', 'parts')}: expected numbers from 0 to "
+            f"{len(item) - 1}, not {point!r} and {label!r}."
+        ) from None
 
 
 def _fields(item: Mapping[Any, Any], settings: Settings, name: str) -> tuple[Any, Any]:
@@ -196,13 +191,10 @@ def stacked(points: list[Any], start: int, name: str) -> list[Any] | NDArray[Any
 
 def _length(source: Any) -> int | None:  # noqa: ANN401
     """How many items there are; None for streams."""
-    if not hasattr(source, "__len__") or (not hasattr(source, "batch_sampler") and _is_stream(source)):
+    is_stream = any(kind.__name__ == "IterableDataset" for kind in type(source).__mro__)
+    if not hasattr(source, "__len__") or (is_stream and not hasattr(source, "batch_sampler")):
         return None
     try:
         return len(source)
     except (TypeError, NotImplementedError):
         return None
-
-
-def _is_stream(source: object) -> bool:
-    return any(kind.__name__ == "IterableDataset" for kind in type(source).__mro__)

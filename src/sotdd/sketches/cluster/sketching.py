@@ -16,7 +16,8 @@ from sotdd.basics.checks import check_choice, described
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.inputs import ParquetBatches
-from sotdd.inputs.loaders.table_batches import batch_columns
+from sotdd.inputs.loaders.arrow import kind_of
+from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.settings import DEFAULTS, NOTHING_ASKED, checked_settings
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
@@ -196,7 +197,7 @@ def _of_frame(frame: Source, reading: Mapping[str, Any], wanted: tuple[str, ...]
     settings.refuse("the values of a Dask DataFrame are not known beforehand", "one_hot")
     if settings.features is None and wanted is not None and set(wanted) <= set(schema.names):
         settings = replace(settings, features=wanted)
-    columns = batch_columns(schema, "the frame", settings)
+    columns = Columns.choose({field.name: kind_of(field.type) for field in schema}, settings, "the frame")
     parts = frame[columns.all].to_delayed()
     return [Partition(f"partition {index}", part, columns, settings.missing) for index, part in enumerate(parts)]
 

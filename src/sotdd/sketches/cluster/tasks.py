@@ -13,8 +13,7 @@ from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.text import counted
 from sotdd.inputs.loaders.columns import Columns
-from sotdd.inputs.loaders.parquet_batches import BATCH_ROWS, ParquetPiece
-from sotdd.inputs.loaders.table_batches import batch_of
+from sotdd.inputs.loaders.parquet_batches import BATCH_ROWS, ParquetPiece, batch_of
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.counting import BINS

@@ -81,24 +81,17 @@ class Gaps:
         """How many rows and columns lack something."""
         return f"{len(self.rows):,} of {counted(self.n_points, 'row')}, {self.by_column}"
 
-    def refuse(self, name: str, *, fill: bool = True) -> None:
-        """Refuse values that are missing, and say how many; batches cannot be filled in, for want of the mean."""
-        if not self:
-            return
-        every = [title for title, count in zip(self.titles, self.counts, strict=True) if count == self.n_points]
-        empty = f", leave out {every[0]!r}, which is empty, with exclude=" if every else ""
-        mean = ", or missing='mean' to fill in the mean of the column" if fill else ""
-        raise SotddError(
-            f"{name} has missing values in {self.said}: pass missing='drop' to leave those rows out{empty}{mean}."
-        )
+    @property
+    def empty(self) -> str | None:
+        """A column without any value, which has no mean."""
+        counts = zip(self.titles, self.counts, strict=True)
+        return next((title for title, count in counts if count == self.n_points), None)
 
-    def refuse_empty(self, name: str) -> None:
-        """Refuse columns without any value: they have no mean."""
-        empty = [title for title, count in zip(self.titles, self.counts, strict=True) if count == self.n_points]
-        if empty:
-            raise SotddError(
-                f"column {empty[0]!r} of {name} has no values, and so no mean: leave it out with exclude=."
-            )
+    def refuse(self, name: str) -> None:
+        """Refuse values that are missing, and say how many and where."""
+        if self:
+            advice = "" if self.empty is None else f", or exclude={self.empty}, which is empty"
+            raise SotddError(f"{name} has missing values in {self.said}: pass missing='drop' or 'mean'{advice}.")
 
 
 class Filled(StreamedFeatures):
@@ -111,14 +104,12 @@ class Filled(StreamedFeatures):
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Read some rows, and fill them in."""
-        return filled(self._features.read(start, stop), self._fill)
+        return _fill(self._features.read(start, stop), self._fill)
 
 
-def filled(block: NDArray[Any], fill: NDArray[np.float64]) -> NDArray[Any]:
+def _fill(block: NDArray[Any], fill: NDArray[np.float64]) -> NDArray[Any]:
     """A block with the missing values of each column filled in."""
-    if block.dtype.kind != "f":
-        return block
-    return np.where(np.isnan(block), fill.astype(block.dtype), block)
+    return np.where(np.isnan(block), fill.astype(block.dtype), block) if block.dtype.kind == "f" else block
 
 
 def without_gaps(
@@ -140,11 +131,12 @@ def without_gaps(
             raise SotddError(f"every row of {name} lacks a value, {gaps.by_column}: leave out columns with exclude=.")
         remark = f"rows with missing values left out: {gaps.said}"
         return features, kept, (remark,)
-    gaps.refuse_empty(name)
+    if gaps.empty is not None:
+        raise SotddError(f"column {gaps.empty!r} of {name} has no values, and so no mean: leave it out with exclude=.")
     remark = f"missing values filled in by the mean of their column: {gaps.said}"
     if isinstance(features, StreamedFeatures):
         return Filled(features, gaps.means), None, (remark,)
-    return filled(features, gaps.means), None, (remark,)
+    return _fill(features, gaps.means), None, (remark,)
 
 
 def _blocks(features: NDArray[Any] | StreamedFeatures) -> Iterator[tuple[int, NDArray[Any]]]:

@@ -12,7 +12,7 @@ from sotdd.basics.progress import Report
 from sotdd.engines.class_chance import ClassHalves, chance_units
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
-from sotdd.results.class_comparison import ClassComparison
+from sotdd.results.classes import ClassComparison
 
 Doubles = NDArray[np.float64]
 

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_number, check_flag, check_level
+from sotdd.basics.checks import as_number, check_level, described
+from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted, json_label, json_number, one_line, with_error
 from sotdd.projections.scaler import Scaler
-from sotdd.results.drawing import picture
+from sotdd.results.display import as_html, picture
 from sotdd.results.noise import NoiseFloor
-from sotdd.results.ordering import Incomparable, refuse_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+class Incomparable(SotddError, TypeError):  # noqa: N818  # the name says what is wrong; Python raises a TypeError here
+    """Raised where two distances have no order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +216,9 @@ class Distance:
         """The value of another distance that this one can be ordered with, or a number."""
         if not isinstance(other, Distance):
             number = as_number(other)
-            return refuse_order(self, other) if number is None else number
+            if number is None:
+                raise Incomparable(f"a distance cannot be ordered with {described(other)}: expected a number.")
+            return number
         if (self.method, self.p) != (other.method, other.p):
             raise Incomparable(
                 f"distances by {self.method}, p={self.p:g} and by {other.method}, p={other.p:g} have no common unit: "
@@ -227,9 +233,7 @@ class Distance:
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        from sotdd.results.notebook import distance_html
-
-        return distance_html(self)
+        return as_html([repr(self)])
 
     def __repr__(self) -> str:
         """Value and error to the digits that mean something, and how they were made."""
@@ -263,7 +267,6 @@ class Distance:
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""
-        with_projections = check_flag(per_projection, "per_projection")
         low, high = self.interval(0.95)
         result: dict[str, Any] = {
             "method": self.method,
@@ -295,7 +298,7 @@ class Distance:
             result["sketch_error"] = self.sketch_error
         if self.remarks:
             result["remarks"] = list(self.remarks)
-        if with_projections:
+        if per_projection:
             result["per_projection"] = None if self.per_projection is None else self.per_projection.tolist()
             result["weights"] = None if self.weights is None else self.weights.tolist()
         return result

@@ -15,11 +15,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import write_whole
-from sotdd.basics.text import aligned, json_number, with_error
+from sotdd.basics.text import json_number, with_error
 from sotdd.projections.recipe import Projections
+from sotdd.results.display import Part, Table, as_html, as_text, picture
 from sotdd.results.distance import Distance, remarks_of
-from sotdd.results.drawing import picture
-from sotdd.results.ordering import Unordered
 from sotdd.results.ranking import Ranked, ranked
 
 if TYPE_CHECKING:
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
 
 # Marks distances within noise in a table.
 _NOISE = "~"
+
+# Datasets that a notebook shows.
+_MOST_SHOWN = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceMatrix(Unordered):
+class DistanceMatrix:
     """Distances between every two of several datasets, all through the same projections.
 
     Attributes
@@ -75,8 +77,6 @@ class DistanceMatrix(Unordered):
     >>> m["a", "c"].value == m["c", "a"].value > m["a", "b"].value
     True
     """
-
-    _instead = "compare its values, or distances by name, as in matrix['a', 'b']"
 
     names: tuple[str, ...]
     distances: Mapping[tuple[int, int], Distance]
@@ -156,20 +156,11 @@ class DistanceMatrix(Unordered):
 
     def __repr__(self) -> str:
         """A table of values and errors."""
-        cells = [["", *self.names]]
-        for i, name in enumerate(self.names):
-            row = ["0" if i == j else self._cell(i, j) for j in range(len(self))]
-            cells.append([name, *row])
-        lines = aligned(cells)
-        if any(distance.within_noise for distance in self.distances.values()):
-            lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
-        return "\n".join([*lines, *remarks_of(self.distances.values())])
+        return as_text(self._parts(len(self)))
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        from sotdd.results.notebook import matrix_html
-
-        return matrix_html(self)
+        return as_html(self._parts(_MOST_SHOWN))
 
     def to_dict(self) -> dict[str, Any]:
         """Names, values, errors and every distance as JSON values."""
@@ -225,6 +216,20 @@ class DistanceMatrix(Unordered):
         if str(name) not in self.names:
             raise SotddError(f"there is no dataset {name!r} here: the names are {', '.join(self.names)}.")
         return self.names.index(str(name))
+
+    def _parts(self, most: int) -> list[Part]:
+        """A table of the first datasets, and what to know of it."""
+        names = self.names[:most]
+        rows = [["0" if i == j else self._cell(i, j) for j in range(len(names))] for i in range(len(names))]
+        table = Table([["", *names], *([name, *row] for name, row in zip(names, rows, strict=True))])
+        left = len(self) - len(names)
+        within = any(distance.within_noise for distance in self.distances.values())
+        return [
+            table,
+            f"… and {left:,} more" if left else "",
+            f"{_NOISE} within noise: no farther apart than two samples of the two together" if within else "",
+            *remarks_of(self.distances.values()),
+        ]
 
     def _cell(self, i: int, j: int) -> str:
         distance = self.distances[min(i, j), max(i, j)]

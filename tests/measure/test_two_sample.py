@@ -12,7 +12,7 @@ import threadpoolctl
 import reference
 import sotdd
 from sotdd.engines.splits import Splits
-from sotdd.measure.contrasts import gap_of_class_means, gap_of_means, gap_of_shares
+from sotdd.measure.statistics import gap_of_class_means, gap_of_means, gap_of_shares
 
 CENTRES = 2 * np.eye(3, 6)
 

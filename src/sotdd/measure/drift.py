@@ -19,14 +19,13 @@ from sotdd.engines.splits import Splits
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import in_order, meets_by_position, taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.aspects import LabelNames, Scope, check_label_names
 from sotdd.measure.distance import ORDER, distance, projections_for
 from sotdd.measure.drift_monitor import DriftMonitor
 from sotdd.measure.drift_reading import Reading
 from sotdd.measure.drift_values import Commonest
-from sotdd.measure.permutation import DRAWING, sampled, seed_and_settings
+from sotdd.measure.permutation import DRAWING, Shuffles, sampled, seed_and_settings
 from sotdd.measure.projected import Projected
-from sotdd.measure.shuffling import Shuffles
+from sotdd.measure.statistics import LabelNames, Scope, check_label_names
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance

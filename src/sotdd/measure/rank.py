@@ -10,14 +10,13 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress
 from sotdd.engines.protocol import Precision
-from sotdd.inputs import named
-from sotdd.measure.distance import FEWER_POINTS, ORDER, MethodSettings
-from sotdd.measure.pairwise import distances_between
+from sotdd.inputs import labelled, named
+from sotdd.measure.distance import FEWER_POINTS, ORDER, MethodSettings, measure_pairs
 from sotdd.projections.drawing import shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.estimators import Estimator
 from sotdd.results.ranking import Ranking, ranked
-from sotdd.sketches.making import Comparable
+from sotdd.sketches.making import Comparable, read_sketch
 from sotdd.sketches.sketch import Sketch
 
 
@@ -83,18 +82,13 @@ def rank(
         name = "target"
     while any(name == other for other, _ in others):
         name = f"{name} (target)"
-    distances, _ = distances_between(
-        [(name, source), *others],
-        [(0, number) for number in range(1, len(others) + 1)],
-        p=p,
-        projections=projections,
-        estimator=estimator,
-        method=method,
-        noise_floor=noise_floor,
-        device=device,
-        precision=precision,
-        progress=progress,
-        settings=settings,
-    )
+    sources = [(name, source), *others]
+    distances, _ = measure_pairs(
+        [(called, read_sketch(one)) for called, one in sources],
+        [(0, number) for number in range(1, len(sources))],
+        lambda: labelled(dict(sources)),
+        p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
+        device=device, precision=precision, progress=progress, settings=settings,
+    )  # fmt: skip
     by_name = {other: distances[0, number] for number, (other, _) in enumerate(others, 1)}
     return Ranking(name, tuple(ranked(by_name)))

@@ -13,7 +13,7 @@ from sotdd import peers
 from sotdd.kernels.rows import Overlaps, transport_rows
 from sotdd.peers import points as points_module
 from sotdd.peers.hyperbolic import busemann, project
-from sotdd.peers.methods import METHODS
+from sotdd.peers import METHODS
 from sotdd.peers.task_embedding import embed
 
 PEERS = ["otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd"]

@@ -294,7 +294,8 @@ def _measure_by_peer(
     progress: Progress,
 ) -> dict[tuple[int, int], Distance]:
     """Measure by another method, which takes its own settings and none of those ``given`` to s-OTDD."""
-    from sotdd.peers import METHODS, settings_of
+    from sotdd.peers import METHODS
+    from sotdd.peers.call import settings_of
 
     if method not in METHODS:
         raise SotddError(f"method is {described(method)}: expected one of sotdd, {', '.join(METHODS)}.")

@@ -8,8 +8,10 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_flag, check_order
+from sotdd.basics.files import write_whole
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
@@ -24,13 +26,17 @@ from sotdd.measure.drift_monitor import DriftMonitor
 from sotdd.measure.drift_reading import Reading
 from sotdd.measure.drift_values import Commonest
 from sotdd.measure.permutation import DRAWING, Shuffles, sampled, seed_and_settings
-from sotdd.measure.projected import Projected
 from sotdd.measure.statistics import LabelNames, Scope, check_label_names
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.drawing import DRAWING as MANY
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
+from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.results.estimators import estimated_distance
 from sotdd.results.two_sample import TwoSampleTest
+from sotdd.sketches.levels import QUANTILES, Levels
+from sotdd.sketches.making import sketch_opened
 from sotdd.sketches.sketch import Sketch
 
 if TYPE_CHECKING:
@@ -40,6 +46,50 @@ if TYPE_CHECKING:
 # noise is the batch's own.
 _ENOUGH_TIMES = 20
 _ENOUGH = 1000
+
+
+# Features and projections beyond this many spreads are cut to it. They are a difference in any case, and their powers
+# stay within float64.
+FARTHEST = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """Points under every projection, before label terms, in their own order: what can be tested without features.
+
+    Attributes
+    ----------
+    rows
+        (L, n) feature projections.
+    label_rows
+        (L, n) those made for labels; None where ``rows`` serve both.
+    classes, codes
+        The labels, and the index of every point's label among them.
+    """
+
+    rows: NDArray[np.float32]
+    label_rows: NDArray[np.float32] | None
+    classes: tuple[Hashable, ...]
+    codes: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, data: LabelledData, projections: Projections) -> Projected:
+        """Project a dataset on the processor; values however large are brought within range, not refused."""
+        blocks = [projections.draw(start, start + BLOCK) for start in range(0, projections.n_projections, BLOCK)]
+        rows = _projected(data, projections, [block.features for block in blocks])
+        for_labels = [block.label_features for block in blocks if block.label_features is not None]
+        label_rows = _projected(data, projections, for_labels) if for_labels else None
+        return cls(rows, label_rows, data.classes, np.array(data.codes))
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are."""
+        return len(self.codes)
+
+    def take(self, index: NDArray[np.integer]) -> Projected:
+        """Some of the points."""
+        label_rows = None if self.label_rows is None else self.label_rows[:, index]
+        return Projected(self.rows[:, index], label_rows, self.classes, self.codes[index])
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +198,9 @@ class DriftReference:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one file, whole or not at all, without pickle; it holds projected values and labels, no features."""
-        from sotdd.measure.drift_file import write
+        from sotdd.measure.drift_file import to_bytes
 
-        write(self, path)
+        write_whole(path, to_bytes(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
@@ -266,7 +316,6 @@ class DriftReference:
     def _deal_out(self, kept: Projected, seen: Projected, take: Callable[[Pool], object]) -> None:
         """Hand on the points of both, pooled, under some projections at a time."""
         from sotdd.engines.cpu.splits import Pool
-        from sotdd.projections.draws import BLOCK
 
         for start in range(0, self.projections.n_projections, BLOCK):
             block = self.projections.draw(start, start + BLOCK)
@@ -287,6 +336,29 @@ class DriftReference:
         return (*self.remarks, *scaled, *matched, *own)
 
 
+def _projected(data: LabelledData, projections: Projections, drawn: list[Drawn]) -> NDArray[np.float32]:
+    from sotdd.engines.cpu.engine import project, scaled
+    from sotdd.engines.cpu.workers import Workers
+    from sotdd.kernels import rows as kernels
+
+    rows = np.empty((projections.n_projections, data.n_points), np.float32)
+
+    def work(block: slice) -> None:
+        with np.errstate(all="ignore"):
+            points = np.clip(scaled(data.rows(block), projections.scaler, data.name), -FARTHEST, FARTHEST)
+        for number, part in enumerate(drawn):
+            start = number * BLOCK
+            out = rows[start : start + BLOCK, block]
+            projection = np.empty(out.shape, np.float32)
+            project(points, part, BLOCK, projection)
+            kernels.clamp_rows(projection, part.clamp or FARTHEST if isinstance(part, Directions) else FARTHEST)
+            out[...] = projection
+
+    with Workers() as workers:
+        workers.each(work, data.blocks())
+    return rows
+
+
 def named_as(source: object, otherwise: str) -> str:
     """What a dataset calls itself; a path is a name."""
     if isinstance(source, LabelledData):
@@ -296,10 +368,6 @@ def named_as(source: object, otherwise: str) -> str:
 
 def _sketched(data: LabelledData, settings: dict[str, Any], projections: Projections | None) -> Sketch:
     """A sketch of the reference through as many projections as distances have, drawn as the others are."""
-    from sotdd.projections.drawing import DRAWING as MANY
-    from sotdd.sketches.levels import QUANTILES, Levels
-    from sotdd.sketches.making import sketch_opened
-
     if projections is None:
         asked = {name: value for name, value in settings.items() if name != "n_projections"}
         projections = MANY.but(asked).fit([data], tilt=True)

@@ -1,6 +1,6 @@
 """References on disk, in the format of sketches: no pickle, and every entry is checked before it is used.
 
-The header has the version of what a reference keeps, its settings and how batches are to be opened. The arrays are
+The header has the settings of a reference and how batches are to be opened. The arrays are
 ``rows`` (L, n), the projected points; ``label rows`` (L, n), where labels have directions of their own; ``codes`` (n,),
 the class of every point; ``commonest`` (d,), how often each feature has its commonest value; ``edges``, where targets
 are cut into classes; ``sketch``, the bytes of a sketch file; and those of the scaler.
@@ -9,16 +9,15 @@ are cut into classes; ``sketch``, the bytes of a sketch file; and those of the s
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sotdd.basics.checks import check_order, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import shown, write_whole
+from sotdd.basics.files import shown
+from sotdd.measure.drift import FARTHEST, DriftReference, Projected
 from sotdd.measure.drift_reading import SETTINGS, Reading
 from sotdd.measure.drift_values import Commonest
-from sotdd.measure.projected import FARTHEST, Projected
 from sotdd.projections.recipe import Projections
 from sotdd.sketches import file as sketch_file
 from sotdd.sketches.builder_file import labels_as_json, projections_in
@@ -27,34 +26,17 @@ from sotdd.sketches.file import content_of, packed, packed_recipe, unpacked
 from sotdd.sketches.memory import memory_for
 from sotdd.sketches.sketch import Sketch
 
-if TYPE_CHECKING:
-    from sotdd.measure.drift import DriftReference
-
 KIND = "drift reference"
-# Of what a reference keeps; the format around it has a version of its own.
-_VERSION = 1
 _LABEL_NAMES = ("ignore", "match")
 
 
 @memory_for("the file of a reference", "fit it with a smaller max_points")
-def write(reference: DriftReference, path: str | PathLike[str]) -> None:
-    """Write a reference, whole or not at all."""
-    write_whole(path, to_bytes(reference))
-
-
-@memory_for("the file of a reference", "open it where there is more memory")
-def read(path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
-    """Read a reference; anything else is refused in one line."""
-    return from_bytes(content_of(path, KIND), path, projections)
-
-
 def to_bytes(reference: DriftReference) -> bytes:
     """The content of a file."""
     recipe = reference.projections
     header, arrays = packed_recipe(recipe.recipe(), recipe.fingerprint, recipe.scaler, recipe.tilt)
     reading, points = reference.reading, reference.points
     header |= {
-        "reference": _VERSION,
         "name": reference.name,
         "p": reference.p,
         "label_names": reference.label_names,
@@ -79,16 +61,10 @@ def to_bytes(reference: DriftReference) -> bytes:
     return packed(KIND, header, arrays)
 
 
-def from_bytes(content: bytes, path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
-    """A reference from the content of a file, or an error that says what is wrong with it."""
-    from sotdd.measure.drift import DriftReference
-
-    checked = unpacked(KIND, content, str(path))
-    version = checked.count("reference")
-    if version > _VERSION:
-        raise SotddError(
-            f"{shown(path)} is of version {version} of references but this sotdd reads up to {_VERSION}: update sotdd."
-        )
+@memory_for("the file of a reference", "open it where there is more memory")
+def read(path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
+    """Read a reference; anything else is refused in one line."""
+    checked = unpacked(KIND, content_of(path, KIND), str(path))
     recipe = projections_in(checked, projections, path)
     try:
         p = check_order(checked.number("p"))

@@ -94,22 +94,11 @@ class Reading:
         settings |= asked
         encoding = settings.pop("encoding", None)
         try:
-            try:
-                return open_dataset(batch, name=name, **settings)
-            except SotddError:
-                if encoding is None:
-                    raise
-                return open_dataset(batch, name=name, encoding=encoding, **settings)
-        except SotddError as error:
-            raise self._in_its_words(error) from error
-
-    def _in_its_words(self, error: SotddError) -> SotddError:
-        """An error about a column that nobody named for this batch: it is the reference that has it."""
-        lacking, is_lacking, _ = str(error).partition(", only ")
-        column = lacking.partition(" has no column ")[2].strip("'")
-        if not is_lacking or column not in (*(self.columns or ()), self.settings.get("label")):
-            return error
-        return SotddError(f"{lacking}, which the reference has: give it the same columns as the reference.")
+            return open_dataset(batch, name=name, **settings)
+        except SotddError:
+            if encoding is None:
+                raise
+            return open_dataset(batch, name=name, encoding=encoding, **settings)
 
     def _without_others(self, data: LabelledData) -> LabelledData:
         """A batch without the columns that the reference does not have, which a remark names."""

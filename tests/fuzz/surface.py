@@ -137,7 +137,6 @@ BETWEEN_ROOMS = {
     "Convolution.restore": "sotdd.Convolution.restore(sotdd.Convolution((2, 1), 'stride').describe())",
     "Directions.part": "Directions(points(4)).part(slice(0, 2))",
     "DistanceMatrix.__array__": "np.asarray(a_matrix())",
-    "DriftMonitor.begin": "sotdd.DriftMonitor.begin(a_reference(), 5)",
     "DriftReference.opened": "a_reference().opened(pair())",
     "Hadamard.check_space": "sotdd.Hadamard(207).check_space(200)",
     "Hadamard.restore": "sotdd.Hadamard.restore({'ambient': 3})",

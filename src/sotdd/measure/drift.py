@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_flag, check_order
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_order
+from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
@@ -22,11 +23,11 @@ from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import in_order, meets_by_position, taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.distance import ORDER, distance, projections_for
-from sotdd.measure.drift_monitor import DriftMonitor
+from sotdd.measure.drift_monitor import DriftMonitor, limit_for
 from sotdd.measure.drift_reading import Reading
 from sotdd.measure.drift_values import Commonest
 from sotdd.measure.permutation import DRAWING, Shuffles, sampled, seed_and_settings
-from sotdd.measure.statistics import LabelNames, Scope, check_label_names
+from sotdd.measure.statistics import LabelNames, Scope
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.drawing import DRAWING as MANY
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
@@ -184,16 +185,19 @@ class DriftReference:
             Whether to keep a sketch of all points too, through 1,000 projections. It makes `distance` several
             times as exact, as `sotdd reference` does.
         """
-        p, names = check_order(p), check_label_names(label_names)
+        p = check_order(p)
+        names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
         seed, settings = seed_and_settings(drawing, projections)
         opened = open_dataset(data, name="reference")
         [reference], remarks = sampled([opened], max_points, seed)
         recipe, [reference] = projections_for([reference], projections, settings, drawing=DRAWING)
         recipe = recipe.evenly()
         said = (*remarks, *opened.remarks)
-        reading, name = Reading.of(data, opened), named_as(data, "reference")
+        name = data.name if isinstance(data, LabelledData) else "reference"
+        name = str(data) if isinstance(data, (str, PathLike)) else name  # a path is a name
         sketch = _sketched(opened, settings, projections) if check_flag(with_sketch, "with_sketch") else None
         points = Projected.of(reference, recipe)
+        reading = Reading.of(data, opened)
         return cls(points, recipe, p, names, seed, said, name, reading, sketch, Commonest.of(reference))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -303,7 +307,9 @@ class DriftReference:
 
     def monitor(self, run_length: int = 200) -> DriftMonitor:
         """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""
-        return DriftMonitor.begin(self, check_count(run_length, "run_length"))
+        if check_count(run_length, "run_length") < 2:
+            raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
+        return DriftMonitor(self, run_length, limit_for(run_length))
 
     def _enough_for(self, batch_size: int) -> Projected:
         """As much of the reference as a batch of this size needs, chosen at random."""
@@ -357,13 +363,6 @@ def _projected(data: LabelledData, projections: Projections, drawn: list[Drawn])
     with Workers() as workers:
         workers.each(work, data.blocks())
     return rows
-
-
-def named_as(source: object, otherwise: str) -> str:
-    """What a dataset calls itself; a path is a name."""
-    if isinstance(source, LabelledData):
-        return source.name
-    return str(source) if isinstance(source, (str, PathLike)) else otherwise
 
 
 def _sketched(data: LabelledData, settings: dict[str, Any], projections: Projections | None) -> Sketch:

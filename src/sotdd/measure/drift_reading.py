@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted, listed
+from sotdd.basics.text import listed
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_agreement import value_of
 from sotdd.inputs.data import Dataset, LabelledData
@@ -135,15 +135,8 @@ class Reading:
 
     def refuse_half_labelled(self, data: LabelledData, n_classes: int) -> None:
         """Refuse labels on one side alone, where they say anything."""
-        if self.labelled and not data.origin.labelled and n_classes > 1:
-            classes = counted(n_classes, "class", "classes")
-            raise SotddError(
-                f"dataset {data.name!r} has no labels but the reference has {classes}: name the labels with label=, "
-                "or make the reference without any."
-            )
-        if not self.labelled and data.origin.labelled and len(data.classes) > 1:
-            classes = counted(len(data.classes), "class", "classes")
-            raise SotddError(
-                f"the reference has no labels but dataset {data.name!r} has {classes}: make the reference with label=, "
-                "or open the dataset with label=None."
-            )
+        count = n_classes if self.labelled else len(data.classes)
+        if self.labelled != data.origin.labelled and count > 1:
+            sides = f"dataset {data.name!r}", "the reference"
+            bare, other = sides if self.labelled else sides[::-1]
+            raise SotddError(f"{bare} has no labels but {other} has {count:,} classes: give labels to both, or none.")

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_order, described
+from sotdd.basics.checks import check_count, check_order
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, Report, reporting
@@ -165,13 +165,10 @@ def _dealt_out(
 
 
 def _check_splits(n_splits: object) -> int:
-    whole = isinstance(n_splits, (int, np.integer)) and not isinstance(n_splits, (bool, np.bool_))
-    if not whole or n_splits < _FEWEST_SPLITS:  # type: ignore[operator]  # an integer by now
-        raise SotddError(
-            f"n_splits is {described(n_splits)}: expected a whole number of at least {_FEWEST_SPLITS}, such as "
-            f"{SPLITS}."
-        )
-    return int(n_splits)  # type: ignore[call-overload, no-any-return]
+    count = check_count(n_splits, "n_splits")
+    if count < _FEWEST_SPLITS:
+        raise SotddError(f"n_splits is {count}: expected at least {_FEWEST_SPLITS}, such as {SPLITS}.")
+    return count
 
 
 def _without_labels(data: LabelledData) -> LabelledData:

@@ -1,4 +1,4 @@
-"""Every two of several datasets, with one projection and one sort of each."""
+"""Several datasets: every two of them, or all in order of their distance to a target."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from itertools import combinations
 from os import PathLike, fspath
 from typing import Unpack
 
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress
 from sotdd.engines.protocol import Precision
@@ -17,6 +19,7 @@ from sotdd.projections.drawing import shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.estimators import Estimator
 from sotdd.results.matrix import Asked, DistanceMatrix
+from sotdd.results.ranking import Ranking, ranked
 from sotdd.sketches.making import Comparable, read_sketch
 from sotdd.sketches.sketch import Sketch
 
@@ -85,3 +88,77 @@ def pairwise(
     asked = {**{name: value for name, (value, usual) in also.items() if value != usual}, **settings}
     paths = {name: fspath(source) if isinstance(source, (str, PathLike)) else None for name, source in sources}
     return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, asked))
+
+
+@shows_drawing()
+@within_memory(FEWER_POINTS)
+def rank(
+    target: Comparable,
+    candidates: Mapping[str, Comparable] | Sequence[Comparable],
+    *,
+    p: float = ORDER,
+    projections: Projections | None = None,
+    estimator: Estimator = "auto",
+    method: str = "sotdd",
+    noise_floor: bool | int = False,
+    device: str = "auto",
+    precision: Precision = "float32",
+    progress: Progress = None,
+    **settings: Unpack[MethodSettings],
+) -> Ranking:
+    """Bring datasets into order, the nearest to a target first: which source to start from.
+
+    Only the distances to the target are measured, all through the same projections. With two candidates or more
+    they are ranked by what lies beyond the noise of their sizes, so that a small sample of the target's own source
+    comes before a large one of another.
+
+    Parameters
+    ----------
+    target
+        A dataset, as in `distance`, or a `Sketch`.
+    candidates
+        Datasets by name, or a list of them, as in `pairwise`.
+    p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
+        As in `distance`.
+    projections, estimator, method, noise_floor, device, precision, progress, settings
+        As in `pairwise`.
+
+    Returns
+    -------
+    Ranking
+        The candidates in order, each with its rank and its `Distance`; those that noise does not tell apart are tied.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> mine = rng.normal(size=(500, 4))
+    >>> others = {"near": rng.normal(0.1, 1, size=(500, 4)), "far": rng.normal(2, 1, size=(500, 4))}
+    >>> order = sotdd.rank(mine, others)
+    >>> order.nearest, [line.name for line in order]
+    ('near', ['near', 'far'])
+    >>> order
+    rank  candidate  distance
+    1     near       0.07472 ± 0.00026
+    2     far        0.9744 ± 0.0037
+    """
+    if not isinstance(candidates, (Mapping, list, tuple)):
+        raise SotddError(f"candidates is {described(candidates)}: expected a list of datasets, or a dict by name.")
+    if not candidates:
+        raise SotddError("there are no candidates: expected at least one.")
+    others = named(candidates, Sketch)
+    [(name, source)] = named([target], Sketch)
+    if name == "0":  # it has no name of its own
+        name = "target"
+    while any(name == other for other, _ in others):
+        name = f"{name} (target)"
+    sources = [(name, source), *others]
+    distances, _ = measure_pairs(
+        [(called, read_sketch(one)) for called, one in sources],
+        [(0, number) for number in range(1, len(sources))],
+        lambda: labelled(dict(sources)),
+        p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
+        device=device, precision=precision, progress=progress, settings=settings,
+    )  # fmt: skip
+    by_name = {other: distances[0, number] for number, (other, _) in enumerate(others, 1)}
+    return Ranking(name, tuple(ranked(by_name)))

@@ -22,7 +22,7 @@ from sotdd.inputs import labelled_pair
 from sotdd.inputs.comparable import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.distance import ORDER, projections_for
-from sotdd.measure.statistics import FARTHEST, ORDERS, Aspect, LabelNames, Scope, check_label_names, combined, judged
+from sotdd.measure.statistics import FARTHEST, ORDERS, Aspect, LabelNames, Scope, combined, judged
 from sotdd.projections.drawing import Drawing, DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.noise import rooted_means
@@ -124,7 +124,8 @@ def test(
     from sotdd.engines.choice import engine_for
 
     check_count(n_permutations, "n_permutations")
-    p, names = check_order(p), check_label_names(label_names)
+    p = check_order(p)
+    names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
     judged_by: Statistic = check_choice(statistic, "statistic", get_args(Statistic))
     if names == "match" and judged_by != "combined":
         raise SotddError(f"label_names='match' is given with statistic={judged_by!r}: only 'combined' sees names.")

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice
 from sotdd.engines.splits import Splits
 from sotdd.results.noise import rooted_means
 from sotdd.results.two_sample import Statistic
@@ -79,12 +78,6 @@ class Scope:
         if self.names:
             statistics |= {"classes by name": gap_of_class_means(rows, splits), "class shares": gap_of_shares(splits)}
         return statistics
-
-
-def check_label_names(label_names: object) -> LabelNames:
-    """Return whether names count, or refuse."""
-    names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
-    return names
 
 
 def balanced(costs: Doubles) -> Doubles:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count
+from sotdd.basics.checks import as_array, check_count
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Report
@@ -152,13 +152,11 @@ def gaussian_reference(clouds: Sequence[Doubles], size: int, seed: int) -> Doubl
 
 
 def _checked_reference(reference: object, n_coordinates: int) -> Doubles:
-    try:
-        points = np.asarray(reference, np.float64)
-    except (TypeError, ValueError) as error:
-        raise SotddError("reference does not form an array: expected numbers, one row per point.") from error
-    if points.ndim != 2 or not len(points) or points.shape[1] != n_coordinates or not np.isfinite(points).all():
+    points = as_array(reference, "reference")
+    fits = points.dtype.kind in "iuf" and points.ndim == 2 and len(points) and points.shape[1] == n_coordinates
+    if not fits or not np.isfinite(points).all():
         raise SotddError(
             f"reference has shape {points.shape}: expected finite numbers of shape (M, {n_coordinates}), features and "
             "then label coordinates."
         )
-    return points
+    return points.astype(np.float64)

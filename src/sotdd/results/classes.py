@@ -60,14 +60,6 @@ class ClassComparison:
     p: float
 
     @property
-    def separation(self) -> tuple[Doubles, Doubles]:
-        """(C,) and (C',): how far each class is from the nearest other class of its own dataset.
-
-        Infinite for an only class.
-        """
-        return self.within[0].min(axis=1), self.within[1].min(axis=1)
-
-    @property
     def floors(self) -> Doubles:
         """(C, C') the W_p^p that two samples of one class would have, of the sizes of each two classes."""
         return self._floors(0, 1)

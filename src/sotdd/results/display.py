@@ -5,10 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sotdd.basics.errors import require
 from sotdd.basics.text import aligned, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Table(NamedTuple):
@@ -49,11 +52,11 @@ def _as_element(part: Part) -> str:
     return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
-def picture(name: str) -> Callable[..., Any]:
+def picture(name: str) -> Callable[..., Axes]:
     """The function of `sotdd.pictures` that draws ``name``.
 
     Pictures know the results, so a plain import of them here would be circular: they are looked up when asked for.
     """
     require("matplotlib", "a picture", "'sotdd[report]'")
-    draw: Callable[..., Any] = getattr(import_module("sotdd.pictures.plots"), f"draw_{name}")
+    draw: Callable[..., Axes] = getattr(import_module("sotdd.pictures.plots"), f"draw_{name}")
     return draw

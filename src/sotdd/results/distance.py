@@ -262,8 +262,7 @@ class Distance:
 
     def plot(self, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
         """Draw how projections differ, and how the value settles as they become more; two of matplotlib's axes."""
-        drawn: tuple[Axes, Axes] = picture("distance")(self, axes)
-        return drawn
+        return picture("distance")(self, axes)  # type: ignore[return-value]  # the only picture with two axes
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""

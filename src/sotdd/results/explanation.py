@@ -290,7 +290,10 @@ class Explanation:
     def _blocks(self, limit: int | None) -> list[list[Part]]:
         """The distance and its parts; the features; a table of classes for each side."""
         first = f"{' and '.join(map(shown, self.names))}: {self.distance!r}"
-        blocks = [[first, parts_in_words(self), *changes_in_words(self)], self.by_feature.parts(limit)]
+        blocks: list[list[Part]] = [
+            [first, parts_in_words(self), *changes_in_words(self)],
+            self.by_feature.parts(limit),
+        ]
         for side in (0, 1):
             lines = self.lines(side)
             rows = [line.cells() for line in lines[:limit]]
@@ -301,8 +304,7 @@ class Explanation:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the class distances as a heat map; returns matplotlib's axes."""
-        axes: Axes = picture("explanation")(self, ax)
-        return axes
+        return picture("explanation")(self, ax)
 
     def lines(self, side: int) -> list[ClassLine]:
         """One line per class of one side, 0 or 1, the largest share first."""

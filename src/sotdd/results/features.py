@@ -236,8 +236,7 @@ class FeatureShares:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the shares: as a picture where points are images, as bars otherwise; returns matplotlib's axes."""
-        axes: Axes = picture("features")(self, ax)
-        return axes
+        return picture("features")(self, ax)
 
     def __repr__(self) -> str:
         """A table of those that matter."""

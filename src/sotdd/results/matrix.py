@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -86,17 +85,17 @@ class DistanceMatrix:
     @property
     def values(self) -> NDArray[np.float64]:
         """The distances (N, N); zero on the diagonal."""
-        return self._square("value")
+        return self._square(lambda distance: distance.value)
 
     @property
     def stderr(self) -> NDArray[np.float64]:
         """Their standard errors (N, N)."""
-        return self._square("stderr")
+        return self._square(lambda distance: distance.stderr)
 
     @property
     def noise_floors(self) -> NDArray[np.float64]:
         """What two samples of each pooled pair would give (N, N); NaN where it was not asked for."""
-        return self._square("noise_floor")
+        return self._square(lambda distance: distance.noise_floor)
 
     @property
     def excess(self) -> NDArray[np.float64]:
@@ -104,19 +103,14 @@ class DistanceMatrix:
 
         NaN where no floor was measured.
         """
-        square = np.zeros((len(self), len(self)))
-        for (i, j), distance in self.distances.items():
-            over = math.nan if distance.excess is None else max(0.0, distance.excess) ** (1 / distance.p)
-            square[i, j] = square[j, i] = over
-        return square
+        return self._square(lambda one: None if one.excess is None else max(0.0, one.excess) ** (1 / one.p))
 
     @property
     def within_noise(self) -> NDArray[np.bool_]:
         """Which distances (N, N) are within noise, those on the diagonal included."""
-        result = np.eye(len(self), dtype=np.bool_)
-        for (i, j), distance in self.distances.items():
-            result[i, j] = result[j, i] = bool(distance.within_noise)
-        return result
+        within = self._square(lambda distance: bool(distance.within_noise))
+        np.fill_diagonal(within, 1)
+        return within.astype(np.bool_)
 
     def __len__(self) -> int:
         """How many datasets there are."""
@@ -199,18 +193,15 @@ class DistanceMatrix:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the distances as a heat map that puts near datasets side by side; returns matplotlib's axes."""
-        axes: Axes = picture("matrix")(self, ax)
-        return axes
+        return picture("matrix")(self, ax)
 
     def map(self, ax: Axes | None = None) -> Axes:
         """Draw the datasets as points in the plane, with the stress of that map; returns matplotlib's axes."""
-        axes: Axes = picture("map")(self, ax)
-        return axes
+        return picture("map")(self, ax)
 
     def dendrogram(self, ax: Axes | None = None) -> Axes:
         """Draw how datasets join into groups; returns matplotlib's axes."""
-        axes: Axes = picture("dendrogram")(self, ax)
-        return axes
+        return picture("dendrogram")(self, ax)
 
     def _index(self, name: object) -> int:
         if str(name) not in self.names:
@@ -235,10 +226,11 @@ class DistanceMatrix:
         distance = self.distances[min(i, j), max(i, j)]
         return with_error(distance.value, distance.stderr) + (f" {_NOISE}" if distance.within_noise else "")
 
-    def _square(self, what: Literal["value", "stderr", "noise_floor"]) -> NDArray[np.float64]:
+    def _square(self, number: Callable[[Distance], float | None]) -> NDArray[np.float64]:
+        """A number of every distance (N, N); NaN for None."""
         square = np.zeros((len(self), len(self)))
         for (i, j), distance in self.distances.items():
-            value = getattr(distance, what)
+            value = number(distance)
             square[i, j] = square[j, i] = np.nan if value is None else value
         return square
 

@@ -157,7 +157,7 @@ def ranked(distances: Mapping[str, Distance]) -> list[Ranked]:
     True
     """
     by_excess = all(distance.excess is not None for distance in distances.values())
-    order = sorted(distances.items(), key=lambda item: _excess(item[1]) if by_excess else item[1].value)
+    order = sorted(distances.items(), key=lambda item: item[1].excess or 0.0 if by_excess else item[1].value)
     ranks = [
         1 + sum(clearly_farther(distance, nearer) for _, nearer in order[:number])
         for number, (_, distance) in enumerate(order)
@@ -190,11 +190,6 @@ def unequal_sizes(distances: Collection[Distance]) -> str | None:
         f"sizes go from {min(sizes):,} to {max(sizes):,} points: small samples lie far from everything, so the order "
         "is by what is beyond the noise of these sizes"
     )
-
-
-def _excess(distance: Distance) -> float:
-    assert distance.excess is not None
-    return distance.excess
 
 
 def _shared(one: Distance, other: Distance) -> bool:

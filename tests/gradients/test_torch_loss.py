@@ -1,6 +1,5 @@
 """The differentiable loss: its values against the CPU engine and a brute force, its gradients, its refusals."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -29,9 +28,10 @@ def tensors(data, dtype=torch.float64):
 
 
 @pytest.mark.parametrize("p", ORDERS)
-@pytest.mark.parametrize(("n", "m"), [(200, 200), (200, 133), (7, 1)])
-def test_agrees_with_the_distance_in_float32(rng, n, m, p):
-    a, b = datasets(rng, n, m)
+@pytest.mark.parametrize(("n", "m", "far"), [(200, 200, 0.0), (200, 133, 12345.678), (7, 1, 0.0)])
+def test_agrees_with_the_distance_in_float32(rng, n, m, p, far):
+    """Also where features are far from zero and single precision has few digits left."""
+    a, b = ((np.float32(x + far), y) for x, y in datasets(rng, n, m))
     projections = sotdd.Projections.fit([a, b], n_projections=300, shared_directions=False)
     loss = sotdd_loss(*tensors(a, torch.float32), *tensors(b, torch.float32), projections, p=p)
     assert loss.dtype == torch.float32
@@ -48,16 +48,6 @@ def test_agrees_with_the_brute_force_in_float64(rng, n, m, p):
     drawn = {**reference.draw(rng, 70, 3), "phi": reference.draw(rng, 70, 3)["theta"], "clamp": 2.5}
     loss = sotdd_loss(*tensors(a), *tensors(b), sotdd.Projections.from_arrays(**drawn), p=p)
     assert loss.item() == pytest.approx(reference.per_projection(a, b, p=p, **drawn).mean(), rel=1e-6)
-
-
-def test_features_far_from_zero_keep_their_digits(rng):
-    a, b = datasets(rng, 50, 40)
-    a, b = ((np.float32(x + 12345.678), y) for x, y in (a, b))
-    projections = sotdd.Projections.fit([a, b], n_projections=64)
-    loss = sotdd_loss(torch.tensor(a[0]), a[1], torch.tensor(b[0]), b[1], projections)
-    assert loss.item() == pytest.approx(
-        sotdd.distance(a, b, projections=projections, estimator="plain").value ** 2, rel=1e-4
-    )
 
 
 @pytest.mark.parametrize(("dtype", "within"), [(torch.float16, 3e-3), (torch.bfloat16, 2e-2)])
@@ -211,13 +201,11 @@ REFUSED = [
     ({"x": torch.ones(4, 2)}, "x has 2 features but the projections are for 3"),
     ({"x": ONES * torch.tensor([1, float("nan"), 1])}, "x has 4 of 12 values NaN or infinite"),
     ({"x2": ONES.double()}, "x has dtype torch.float32 but x2 has torch.float64"),
-    ({"x2": ONES.to("meta")}, "x is on cpu but x2 is on meta"),
     ({"y": [0, 1]}, "labels of dataset 'x' have 2 entries but features have 4 rows"),
     ({"y2": torch.zeros(4, 2, dtype=torch.int64)}, r"labels of dataset 'x2' have shape \(4, 2\)"),
     ({"y": None}, "labels of dataset 'x' are None"),
     ({"y": torch.full((3, 2), 0.5)}, r"y has shape \(3, 2\) but there are 4 points"),
     ({"y": HALVES.double()}, "x has dtype torch.float32 but y has torch.float64"),
-    ({"y": HALVES.to("meta")}, "x is on cpu but y is on meta"),
     ({"y": HALVES - torch.tensor([1.0, -1.0])}, "y holds probabilities that are negative"),
     ({"y2": HALVES * float("nan")}, "y2 holds probabilities that are negative or not finite"),
     ({"y2": HALVES * 1.1}, "rows of y2 sum to one only to within 0.1"),
@@ -263,13 +251,6 @@ def test_laws_without_a_gradient_are_refused():
             sotdd_loss(ONES, [0] * 4, ONES, [0] * 4, projections)
 
 
-def test_without_torch_the_install_command_is_told(monkeypatch):
-    projections = sotdd.Projections.fit([ONES], n_projections=64)
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(sotdd.SotddError, match=r"sotdd_loss needs torch.*pip install 'sotdd\[torch\]'"):
-        sotdd.torch.sotdd_loss(ONES, [0] * 4, ONES, [0] * 4, projections)
-
-
 def test_autocast_does_not_reach_the_loss():
     x, x2 = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)), torch.zeros(50, 4)
     projections = sotdd.Projections.fit([x, x2 + 1], n_projections=128)
@@ -293,11 +274,7 @@ def test_autocast_does_not_reach_the_loss():
 )
 def test_tensors_without_plain_numbers_behind_them_are_refused(made, what):
     x, projections = torch.eye(4, 3), sotdd.Projections.fit([np.eye(4, 3)], n_projections=8)
-    y, soft, hard = torch.arange(4) % 2, torch.full((4, 2), 0.5), torch.ones(4, 1).long()
-    cases = [(made(x), y, made(x), y), (x, made(hard), x, y) if what == "meta device" else (x, made(soft), x, y)]
-    if what != "meta device":  # which is another device than that of x
-        cases += [(x, y, made(x), y), (x, soft, x, made(soft))]
-    for arguments in cases:
-        with pytest.raises(sotdd.SotddError, match=what) as refused:
+    y, soft = torch.arange(4) % 2, torch.full((4, 2), 0.5)
+    for arguments in ((made(x), y, x, y), (x, y, made(x), y), (x, made(soft), x, y), (x, soft, x, made(soft))):
+        with pytest.raises(sotdd.SotddError, match=what):
             sotdd_loss(*arguments, projections)
-        assert "\n" not in str(refused.value)

@@ -56,12 +56,6 @@ def test_the_unit_and_the_place_of_features_do_not_matter():
     assert far.distances[-1] == pytest.approx(plain.distances[-1], rel=0.05)
 
 
-def test_classes_arrive_whole():
-    flow = sotdd.flow(ring(60), clouds(80), steps=60, snapshots=2)
-    right = flow.features[:, 0] > 0
-    assert {len(set(right[flow.labels == name])) for name in ("upper", "lower")} == {1}
-
-
 @pytest.mark.slow
 def test_moving_labels_mend_class_shares():
     x, _ = ring(100)

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from benchmarks.ordinary import customers, flipped, halves, ordinary_pairs, standardised, table
+from benchmarks.ordinary import flipped, halves, ordinary_pairs, standardised, table
 
 import reference
 import sotdd
@@ -83,17 +83,6 @@ def test_one_feature_has_the_value_of_the_plain_estimator():
     assert found.value == pytest.approx(plain.value, abs=4 * math.hypot(plain.stderr, found.stderr))
 
 
-@pytest.mark.parametrize("scale", ["pooled", "each column"])
-def test_a_table_moved_is_farther_than_a_table_sampled_again(scale):
-    """Income is log-normal: its high moments once made 1567 ± 190 of two samples, and 204 ± 9 of a real change."""
-    rng = np.random.default_rng(1)
-    base, again, moved = customers(rng, 500), customers(rng, 500), customers(rng, 500, 0.5)
-    pairs = [(base, again), (base, moved)]
-    same, far = (sotdd.distance(*(pair if scale == "pooled" else standardised(pair))) for pair in pairs)
-    assert same.value < 0.8 * far.value
-    assert max(same.stderr / same.value, far.stderr / far.value) < 0.03
-
-
 def test_flipped_labels_are_seen_for_every_seed():
     """Breast cancer, standardised: 1.61 to 2.33 between halves and 1.53 to 2.43 with half of the labels flipped."""
     rng = np.random.default_rng(2)
@@ -113,18 +102,6 @@ def test_counts_have_one_number_whatever_the_seed():
     a, b = (draw(200), rng.integers(10, size=200)), (2 * draw(150), rng.integers(10, size=150))
     values = [sotdd.distance(a, b, seed=seed).value for seed in range(5)]
     assert max(values) < 1.08 * min(values)
-
-
-def test_heavy_tails_have_a_number_that_means_something():
-    """Student's t with 2 degrees of freedom: 1.4e4 ± 2.6e3 by one estimator, 4.7e4 ± 1e4 by the other."""
-    rng = np.random.default_rng(4)
-    draw = lambda: (rng.standard_t(2, size=(400, 20)), rng.integers(3, size=400))  # noqa: E731
-    base, again, (features, of) = draw(), draw(), draw()
-    same = sotdd.distance(base, again)
-    moved = sotdd.distance(base, (features + 0.5, of))
-    assert 0 < same.value < moved.value < 1
-    assert same.reliable
-    assert moved.reliable
 
 
 @pytest.mark.slow
@@ -150,14 +127,6 @@ def test_without_a_cut_heavy_tails_are_called_rough():
         assert not any(one.reliable for one in found)
         assert all(", rough" in repr(one) and one.unreliable in repr(one) for one in found)
         assert all(one.value > 0 for one in found)
-
-
-def test_a_cut_beyond_all_values_is_no_cut(rng):
-    a, b = (rng.uniform(size=(80, 4)), np.arange(80) % 3), (rng.uniform(size=(60, 4)), np.arange(60) % 2)
-    wide = sotdd.distance(a, b, label_law=sotdd.Moments(cut=100.0), estimator="plain")
-    none = sotdd.distance(a, b, label_law="paper", estimator="plain")
-    np.testing.assert_array_equal(wide.per_projection, none.per_projection)
-    assert wide.fingerprint != none.fingerprint
 
 
 def test_nothing_is_cut_where_features_are_not_scaled(rng):

@@ -24,6 +24,10 @@ def test_authors_linear_projections(authors, p, pair):
         (known[f"X{i}"], known[f"y{i}"]), (known[f"X{j}"], known[f"y{j}"]), p=p, projections=projections
     )
     np.testing.assert_allclose(result.per_projection ** (1 / p), known[f"w_p{p}_{pair}"], rtol=1e-4)
+    letter = sotdd.paper(
+        (known[f"X{i}"], known[f"y{i}"]), (known[f"X{j}"], known[f"y{j}"]), p=p, projections=projections
+    )
+    assert letter.value**p == pytest.approx(np.mean(known[f"w_p{p}_{pair}"] ** p), rel=1e-4)
 
 
 # ------------------------------------------------------------------ brute force

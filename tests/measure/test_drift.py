@@ -28,6 +28,11 @@ def test_the_distance_is_that_of_the_raw_data(rng, settings):
     found = reference.test(batch, n_permutations=19)
     wanted = sotdd.distance(data, batch, projections=reference.projections, estimator="plain")
     assert found.distance == pytest.approx(wanted.value)
+    plain = reference.distance(batch)
+    assert (plain.value, plain.stderr) == (pytest.approx(wanted.value), pytest.approx(wanted.stderr))
+    fine = sotdd.DriftReference.fit(data, with_sketch=True, **settings).distance(batch)
+    known = sotdd.distance(data, batch, projections=sotdd.Projections.fit([data], **settings))
+    assert fine.value == pytest.approx(known.value, rel=0.03)
     assert (found.n_points, found.n_projections, len(found.null)) == ((400, 50), 128, 19)
     assert found.fingerprint == reference.projections.fingerprint
 

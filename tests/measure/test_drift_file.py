@@ -46,19 +46,6 @@ def test_what_was_saved_says_the_same(rng, tmp_path, settings):
     assert pickle.loads(pickle.dumps(again)).seed == reference.seed
 
 
-def test_a_distance_is_that_of_the_data(rng):
-    """By the projections of the test it is the plain one; by the sketch as exact as between data."""
-    data, batch = (rng.normal(size=(300, 5)), rng.integers(3, size=300)), (rng.normal(1, 1, size=(80, 5)), [0, 1] * 40)
-    reference = sotdd.DriftReference.fit(data)
-    plain = sotdd.distance(data, batch, projections=reference.projections, estimator="plain")
-    assert reference.distance(batch).value == pytest.approx(plain.value)
-    assert reference.distance(batch).stderr == pytest.approx(plain.stderr)
-    fine = sotdd.DriftReference.fit(data, with_sketch=True).distance(batch)
-    known = sotdd.distance(data, batch, projections=sotdd.Projections.fit([data]))
-    assert fine.value == pytest.approx(known.value, rel=0.02)
-    assert fine.stderr < plain.stderr / 2
-
-
 def test_batches_are_opened_as_the_reference_was(rng, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train = frame(rng, 200)

@@ -1,7 +1,6 @@
 """Names of classes that count, and targets that are numbers: against a brute force in float64."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -87,6 +86,9 @@ def test_names_that_are_exchanged_are_a_difference_and_only_then(rng, d):
     )
     assert same.within_noise
     assert not other.within_noise
+    why = sotdd.explain((x, y), (z, swapped(w)), n_projections=200, label_names="match")
+    assert not why.distance.within_noise
+    assert why.unlabelled.within_noise
     assert other.value > 2 * same.value
     assert sotdd.distance((x, y), (x, y), label_names="match").value == 0
     assert sotdd.distance((x, y), (x, swapped(y)), label_names="match").value > 0.2
@@ -120,15 +122,6 @@ def test_features_as_they_are(rng):
     assert found.scaler is None
 
 
-def test_tables_keep_the_names_of_their_columns(rng):
-    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["age", "income"]).assign(label=rng.integers(2, size=60))
-    found = sotdd.distance(frame, frame[["income", "label", "age"]], label_names="match", n_projections=16)
-    assert found.value == 0
-    assert found.columns == ("age", "income")
-    assert found.scaler.columns == ("age", "income")
-    assert found.scale == "features"
-
-
 def test_a_target_that_moves_is_a_distance(rng):
     x = rng.normal(size=(600, 3))
     y = 3 * x[:, 0] + rng.normal(size=600)
@@ -150,20 +143,6 @@ def test_a_target_that_moves_is_a_distance(rng):
     own = [open_dataset((x, y + shift), bins=3) for shift in (0, 2)]
     projections = sotdd.Projections.fit(own, n_projections=16)
     assert sotdd.distance(*own, projections=projections).value > 0  # they know of no targets
-
-
-def test_explain_with_names(rng):
-    def sample(n, swap):
-        y = rng.choice(["no", "yes"], n)
-        x = rng.normal(size=(n, 3)) + 2 * (y == "yes")[:, None]
-        return x, swapped(y) if swap else y
-
-    a, b = sample(300, swap=False), sample(300, swap=True)
-    plain, named = (sotdd.explain(a, b, n_projections=200, label_names=names) for names in ("ignore", "match"))
-    assert plain.distance.within_noise
-    assert not named.distance.within_noise
-    assert named.unlabelled.within_noise
-    assert named.distance.value == sotdd.distance(a, b, n_projections=200, label_names="match").value
 
 
 def test_names_count_between_every_two_of_several(rng):

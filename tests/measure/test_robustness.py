@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 import sotdd
-from sotdd.basics.errors import SotddError
-from sotdd.basics.files import write_whole
 
 LINUX = sys.platform == "linux"
 
@@ -133,20 +131,6 @@ def test_an_interruption_ends_at_once_and_leaves_nothing_behind(tmp_path, monkey
     assert (done.returncode, done.stderr) == (130, "sotdd: interrupted.\n")
     assert json.loads(done.stdout) == []
     assert sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError("no space left")])
-def test_a_file_that_is_interrupted_while_written_leaves_the_old_one(tmp_path, monkeypatch, fault):
-    place = tmp_path / "file"
-    write_whole(place, b"old")
-
-    def fail(_):
-        raise fault
-
-    monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises((KeyboardInterrupt, SotddError)):
-        write_whole(place, b"new")
-    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"old"]
 
 
 def test_features_far_out_of_range_beside_others_that_are_not():

@@ -3,6 +3,7 @@
 import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import sotdd
@@ -34,3 +35,28 @@ def test_chsw_of_features_beyond_float32_is_one_line(rng):
     x = rng.normal(size=(6, 2))
     with pytest.raises(sotdd.SotddError, match="dataset 'b' are too large for float32: use scale='pooled'"):
         sotdd.peers.chsw(x, x * 1e60, n_projections=8)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_a_peer_lacks_is_refused(pair, method):
+    lacking = {"n_moments": 2, "rel_tol": 0.1, "estimator": "plain", "noise_floor": True, "label_names": "match",
+               "projections": sotdd.Projections.fit(list(pair), n_projections=8)}  # fmt: skip
+    for name, value in lacking.items():
+        with pytest.raises(sotdd.SotddError, match=f"method '{method}' has no setting {name}: it takes"):
+            sotdd.distance(*pair, method=method, **{name: value})
+    with pytest.raises(sotdd.SotddError, match="device is 'cuda'"):
+        sotdd.rank(pair[0], [pair[1]], method=method, device="cuda")
+    with pytest.raises(sotdd.SotddError, match=f"expected one of sotdd, .*{method}"):
+        sotdd.pairwise(list(pair), method="otd")
+
+
+@pytest.mark.parametrize("strange", [None, 5, np.zeros(2), pd.NA])
+def test_what_is_no_word_is_refused_as_a_method_and_as_an_estimator(strange):
+    x = np.eye(3)
+    for call in (sotdd.distance, lambda a, b, **settings: sotdd.pairwise([a, b], **settings)):
+        with pytest.raises(sotdd.SotddError, match=r"method is .*: expected"):
+            call(x, x, method=strange)
+        with pytest.raises(sotdd.SotddError, match="estimator"):
+            call(x, x, method="frechet", estimator=strange)
+        with pytest.raises(sotdd.SotddError, match=r"p is .*: expected|has no setting p"):
+            call(x, x, method="frechet", p=strange)

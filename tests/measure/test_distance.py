@@ -20,13 +20,10 @@ def test_authors_linear_projections(authors, p, pair):
     known = authors("sotdd_linear")
     projections = sotdd.Projections.from_arrays(theta=known["theta"], psi=known["psi"], orders=known["orders"])
     i, j = pair
-    result = sotdd.distance(
-        (known[f"X{i}"], known[f"y{i}"]), (known[f"X{j}"], known[f"y{j}"]), p=p, projections=projections
-    )
+    a, b = ((known[f"X{k}"], known[f"y{k}"]) for k in (i, j))
+    result = sotdd.distance(a, b, p=p, projections=projections)
     np.testing.assert_allclose(result.per_projection ** (1 / p), known[f"w_p{p}_{pair}"], rtol=1e-4)
-    letter = sotdd.paper(
-        (known[f"X{i}"], known[f"y{i}"]), (known[f"X{j}"], known[f"y{j}"]), p=p, projections=projections
-    )
+    letter = sotdd.paper(a, b, p=p, projections=projections)
     assert letter.value**p == pytest.approx(np.mean(known[f"w_p{p}_{pair}"] ** p), rel=1e-4)
 
 

@@ -74,16 +74,6 @@ def test_a_class_that_moves_a_little_is_named_and_keeps_its_counterpart(d):
     assert left <= (0 if d < 500 else 1)
 
 
-def test_small_classes_are_not_far_for_being_small(rng):
-    """Between 6 points of a class and 200 of the same there is more distance than between large classes."""
-    sizes = np.array([200, 200, 6])
-    centres = np.repeat(far_centres(rng, 3, 50), sizes, axis=0)
-    y = np.repeat(list("abc"), sizes)
-    why = sotdd.explain(*((centres + rng.normal(size=centres.shape), y) for _ in range(2)), n_projections=200)
-    assert why.counterparts == (("a", "a"), ("b", "b"), ("c", "c"))
-    assert why.nearest == (("a", "b", "c"), ("a", "b", "c"))
-
-
 def test_names_that_changed_places(rng, centres):
     a, b = blobs(rng, 200, centres, [0, 1, 2, 3]), blobs(rng, 200, centres, [1, 0, 2, 3])
     why = sotdd.explain(a, b, n_projections=200)

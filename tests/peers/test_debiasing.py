@@ -99,15 +99,6 @@ def test_below_the_floor_is_zero_and_said(rng):
     assert all("below the sampling floor" in repr(r) for r in below)
 
 
-def test_a_matrix_has_the_same_values_as_its_pairs(rng):
-    sizes = {"a": 20, "b": 24, "c": 20}
-    sets = {name: (rng.normal(size=(n, 1)) ** 3, rng.integers(0, 5, n)) for name, n in sizes.items()}
-    matrix = sotdd.pairwise(sets, method="otdd", debias="powers", seed=3)
-    for one, other in itertools.combinations(sets, 2):
-        alone = sotdd.distance(sets[one], sets[other], method="otdd", debias="powers", seed=3)
-        assert matrix[one, other].value == pytest.approx(alone.value)
-
-
 def test_what_it_cannot_do_is_said():
     with pytest.raises(sotdd.SotddError, match=r"^debias is 'x': expected 'difference' or 'powers'\.$"):
         peers.otdd(np.eye(4), np.eye(4), debias="x")

@@ -15,7 +15,7 @@ from sotdd.inputs.data import LabelledData
 from sotdd.measure.distance import distance
 from sotdd.measure.drift import DriftReference
 from sotdd.measure.drift_reading import Reading
-from sotdd.measure.drift_values import STUCK_LEVEL, Stuck
+from sotdd.measure.drift_values import STUCK_LEVEL
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.results.two_sample import TwoSampleTest
@@ -224,24 +224,33 @@ class Gate:
         return test
 
     def _stuck(self, batch: LabelledData, criteria: Criteria) -> list[Outcome]:
-        """What is said of a feature that is stuck; nothing where none is."""
+        """Whether a feature has one value far more often than the reference ever has one; nothing where none has."""
         usual = None if self.drift is None else self.drift.commonest
         stuck = None if usual is None else usual.most_stuck(batch)
-        if stuck is None:
+        limit = STUCK_LEVEL / criteria.n_batches
+        if stuck is None or stuck.p_value > limit:
             return []
         feature = f"feature {stuck.feature}" if batch.columns is None else f"column {batch.columns[stuck.feature]!r}"
-        outcome = _outcome_by_values(stuck, STUCK_LEVEL / criteria.n_batches, feature)
-        return [outcome] if outcome.failed else []
+        often = f"{stuck.count:,} of {counted(stuck.n_rows, 'point')}"
+        usually = f"the reference has no value in more than {100 * stuck.usual:.2g} %"
+        return [
+            Outcome("values", stuck.p_value, limit, True, f"{feature} is {stuck.value:.4g} in {often}, and {usually}")
+        ]
 
     def _by_noise(self, measured: Distance | None, criteria: Criteria, between: str) -> Outcome:
+        """Between sketches: whether samples of one source, of these sizes, are often as far apart."""
         each = LEVEL / criteria.n_batches
         if measured is None:
-            return _outcome_by_noise(None, math.nan, each, between)
+            return Outcome("noise", None, math.nan, True, f"{far(None, between)}, beyond all noise")
         if measured.noise is None:
             raise SotddError(
                 "these sketches do not know how far apart halves of their data are: decide by --fail-above."
             )
-        return _outcome_by_noise(measured, measured.noise.limit(1 - each), each, between)
+        limit = measured.noise.limit(1 - each)
+        failed = measured.value > limit
+        than = "farther than" if failed else "no farther than"
+        share = f"{100 * (1 - each):.4g} % of samples of one source would be ({limit:.3g})"
+        return Outcome("noise", measured.value, limit, failed, f"{far(measured, between)}, {than} {share}")
 
     def _too_few(self, n_points: int, fewest: int) -> str | None:
         known = self.drift.n_points if self.drift is not None else self.sketch.n_points if self.sketch else n_points
@@ -274,16 +283,6 @@ def _outcome_by_limit(distance: Distance | None, limit: float, between: str) -> 
     return Outcome("distance", distance.value, limit, failed, message)
 
 
-def _outcome_by_noise(distance: Distance | None, limit: float, level: float, between: str) -> Outcome:
-    """Between sketches: whether samples of one source, of these sizes, are often as far apart."""
-    if distance is None:
-        return Outcome("noise", None, limit, True, f"{far(distance, between)}, beyond all noise")
-    failed = distance.value > limit
-    than = "farther than" if failed else "no farther than"
-    share = f"{100 * (1 - level):.4g} % of samples of one source would be ({limit:.3g})"
-    return Outcome("noise", distance.value, limit, failed, f"{far(distance, between)}, {than} {share}")
-
-
 def _outcome_by_chance(test: TwoSampleTest, level: float, n_batches: int) -> Outcome:
     """Whether a test finds drift at its share of the level."""
     each = level / n_batches
@@ -293,15 +292,6 @@ def _outcome_by_chance(test: TwoSampleTest, level: float, n_batches: int) -> Out
     most = test.most_by if failed else ""
     message = f"{drift} (p = {test.p_value:.3g}{most}): {100 * test.p_value:.3g} % of shuffles are as far apart"
     return Outcome("p_value", test.p_value, each, failed, message)
-
-
-def _outcome_by_values(stuck: Stuck, limit: float, feature: str) -> Outcome:
-    """Whether a feature has one value far more often than the reference ever has one."""
-    failed = stuck.p_value <= limit
-    often = f"{stuck.count:,} of {counted(stuck.n_rows, 'point')}"
-    usual = f"the reference has no value in more than {100 * stuck.usual:.2g} %"
-    message = f"{feature} is {stuck.value:.4g} in {often}, and {usual}"
-    return Outcome("values", stuck.p_value, limit, failed, message if failed else f"no feature is stuck ({message})")
 
 
 def far(distance: Distance | None, between: str) -> str:

@@ -283,20 +283,17 @@ class Distance:
             "scale": self.scale,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
         }
-        if self.columns is not None:
-            result["columns"] = list(self.columns)
-        if self.label_distances is not None:
-            result["label_distances"] = self.label_distances.tolist()
-        if self.unreliable is not None:
-            result["unreliable"] = self.unreliable
-        if self.noise is not None:
-            result |= {**self.noise.to_dict(), "within_noise": self.within_noise}
-        if self.excess is not None and self.excess_stderr is not None:
-            result |= {"excess": self.excess, "excess_stderr": json_number(self.excess_stderr)}
-        if self.sketch_error is not None:
-            result["sketch_error"] = self.sketch_error
-        if self.remarks:
-            result["remarks"] = list(self.remarks)
+        known = {
+            "columns": None if self.columns is None else list(self.columns),
+            "label_distances": None if self.label_distances is None else self.label_distances.tolist(),
+            "unreliable": self.unreliable,
+            **({} if self.noise is None else {**self.noise.to_dict(), "within_noise": self.within_noise}),
+            "excess": self.excess,
+            "excess_stderr": None if self.excess_stderr is None else json_number(self.excess_stderr),
+            "sketch_error": self.sketch_error,
+            "remarks": list(self.remarks) or None,
+        }
+        result |= {name: value for name, value in known.items() if value is not None}
         if per_projection:
             result["per_projection"] = None if self.per_projection is None else self.per_projection.tolist()
             result["weights"] = None if self.weights is None else self.weights.tolist()

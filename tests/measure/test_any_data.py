@@ -73,16 +73,6 @@ def test_controls_take_variance_away_on_any_data(name):
 # ------------------------------------------------------------------ what was wrong
 
 
-def test_one_feature_has_the_value_of_the_plain_estimator():
-    """Controls that do not vary were fitted to the costs: 0.254 where 0.564 was right."""
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(300, 1)), rng.normal(1, 1, size=(300, 1))
-    found = sotdd.distance(a, b)
-    plain = sotdd.distance(a, b, estimator="plain", n_projections=20_000)
-    assert plain.value == pytest.approx(0.564, abs=0.01)
-    assert found.value == pytest.approx(plain.value, abs=4 * math.hypot(plain.stderr, found.stderr))
-
-
 def test_flipped_labels_are_seen_for_every_seed():
     """Breast cancer, standardised: 1.61 to 2.33 between halves and 1.53 to 2.43 with half of the labels flipped."""
     rng = np.random.default_rng(2)
@@ -92,16 +82,6 @@ def test_flipped_labels_are_seen_for_every_seed():
     flips = [sotdd.distance(first, wrong, seed=seed).value for seed in range(6)]
     assert max(same) < 0.8 * min(flips)
     assert max(same) < 1.06 * min(same)
-
-
-def test_counts_have_one_number_whatever_the_seed():
-    """Sparse counts of 800 words gave 3.4 to 277 over 30 seeds; most words are rare, and some points are far."""
-    rng = np.random.default_rng(3)
-    rates = 0.02 * rng.gamma(0.5, 1, size=800) + 0.0005
-    draw = lambda n: rng.negative_binomial(np.broadcast_to(rates, (n, 800)), 0.02).astype(float)  # noqa: E731
-    a, b = (draw(200), rng.integers(10, size=200)), (2 * draw(150), rng.integers(10, size=150))
-    values = [sotdd.distance(a, b, seed=seed).value for seed in range(5)]
-    assert max(values) < 1.08 * min(values)
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ import yaml
 from benchmarks import history
 
 import sotdd
-from sotdd.measure import drift_file
 from sotdd.sketches import file as sketch_file
 from sotdd.sketches.catalog import store
 
@@ -226,7 +225,6 @@ def test_the_policy_names_the_versions_that_are_written():
     shared = str(sketch_file.VERSION)
     assert {row[kind] for kind in ("sketch", "class statistics", "builder", "window")} == {shared}
     assert row["private statistics and counts"] == shared
-    assert row["drift reference"] == f"{drift_file._VERSION}, within {shared}"
     assert row["catalog"] == str(store._VERSION)
 
 

@@ -136,8 +136,10 @@ BETWEEN_ROOMS = {
     "Convolution.check_points": "sotdd.Convolution((2, 1), 'stride').check_points((2,), 'a')",
     "Convolution.restore": "sotdd.Convolution.restore(sotdd.Convolution((2, 1), 'stride').describe())",
     "Directions.part": "Directions(points(4)).part(slice(0, 2))",
+    "Distance.to_dict": "a_distance().to_dict(per_projection=True)",
     "DistanceMatrix.__array__": "np.asarray(a_matrix())",
     "DriftReference.opened": "a_reference().opened(pair())",
+    "Explanation.lines": "an_explanation().lines(0)",
     "Hadamard.check_space": "sotdd.Hadamard(207).check_space(200)",
     "Hadamard.restore": "sotdd.Hadamard.restore({'ambient': 3})",
     "Hadamard.turn": "sotdd.Hadamard().turn(np.random.default_rng(0), 200)",
@@ -172,6 +174,7 @@ BETWEEN_ROOMS = {
     "TurnedDirections.part": "sotdd.Hadamard().draw(np.random.default_rng(0), 4, 200).part(slice(1, 3))",
     "TurnedDirections.write": None,
     "TurnedDirections.write_columns": None,
+    "TwoSampleTest.quantiles": "a_test().quantiles([0.5])",
     "UniformOrders.restore": "sotdd.UniformOrders.restore({'max_order': 3})",
     "ZeroTruncatedPoisson.restore": "sotdd.ZeroTruncatedPoisson.restore({'rates': [1.0]})",
 }

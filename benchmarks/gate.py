@@ -14,8 +14,7 @@ import numpy as np
 import sotdd
 from benchmarks.decision_power import share
 from benchmarks.decisions import markdown
-from sotdd.measure.drift_gate import Criteria, Gate
-from sotdd.measure.drift_verdict import together
+from sotdd.measure.drift_gate import Criteria, Gate, together
 
 Sample = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 

@@ -14,7 +14,7 @@ from benchmarks.label_pairs import Subset, halves, real_pairs, transfer_pairs
 from sotdd.engines.cpu import verbs as cpu
 from sotdd.kernels.quantiles import part_means
 from sotdd.kernels.rows import shift_rows, transport_rows
-from sotdd.peers.features_only import FeaturesOnly
+from sotdd.peers.features import FeaturesOnly
 from sotdd.projections import LabelLaw
 from sotdd.projections.labels import LabelTerms
 from sotdd.projections.scaler import Scaler

@@ -22,7 +22,7 @@ import sotdd
 from benchmarks import label_candidates as tried
 from benchmarks.core import machine
 from benchmarks.label_trial import OWN_SCALE, Doubles, Measured, Trial, rank_correlation
-from sotdd.peers.features_only import FeaturesOnly
+from sotdd.peers.features import FeaturesOnly
 from sotdd.projections import ClassQuantiles, LabelLaw, Moments
 
 PAPER = "moments (the paper's)"

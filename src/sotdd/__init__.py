@@ -20,14 +20,12 @@ if TYPE_CHECKING:
     from sotdd.gradients.flow import flow
     from sotdd.inputs import open_dataset
     from sotdd.inputs.data import LabelledData
-    from sotdd.measure.distance import distance
+    from sotdd.measure.distance import distance, paper
     from sotdd.measure.drift import DriftReference
     from sotdd.measure.drift_monitor import DriftMonitor
     from sotdd.measure.explain import explain
-    from sotdd.measure.pairwise import pairwise
-    from sotdd.measure.paper import paper
+    from sotdd.measure.pairwise import pairwise, rank
     from sotdd.measure.permutation import test
-    from sotdd.measure.rank import rank
     from sotdd.pictures.report import report
     from sotdd.projections import (
         ClassQuantiles,
@@ -116,9 +114,9 @@ _HOMES = {
     "DriftMonitor": "sotdd.measure.drift_monitor",
     "explain": "sotdd.measure.explain",
     "pairwise": "sotdd.measure.pairwise",
-    "paper": "sotdd.measure.paper",
+    "paper": "sotdd.measure.distance",
     "test": "sotdd.measure.permutation",
-    "rank": "sotdd.measure.rank",
+    "rank": "sotdd.measure.pairwise",
     "report": "sotdd.pictures.report",
     "ClassQuantiles": "sotdd.projections",
     "Convolution": "sotdd.projections",

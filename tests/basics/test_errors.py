@@ -66,7 +66,7 @@ def test_a_progress_bar_and_a_table_leave_them_too():
         "import random, numpy as np, sotdd\n"
         "before, x = random.getstate(), np.random.default_rng(0).normal(size=(9, 2))\n"
         "sotdd.distance(x, x + 1, n_projections=4, progress=True)\n"
-        "sotdd.explain(x, x + 1, n_projections=4, n_splits=19).__rich__()\n"
+        "sotdd.explain(x, x + 1, n_projections=4, n_splits=19).table()\n"
         "assert random.getstate() == before"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

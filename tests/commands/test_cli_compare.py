@@ -203,16 +203,16 @@ def test_rank(files, run):
 
 def test_rank_measures_from_the_target_only(files, run, monkeypatch):
     """Pairs of candidates are nobody's question, and dear by some methods."""
-    from sotdd.peers import methods
+    from sotdd.peers import METHODS
 
     asked = []
-    true = methods.METHODS["mmd"]
+    true = METHODS["mmd"]
 
     def recorded(data, pairs, *rest, **settings):
         asked.extend(pairs)
         return true(data, pairs, *rest, **settings)
 
-    monkeypatch.setitem(methods.METHODS, "mmd", recorded)
+    monkeypatch.setitem(METHODS, "mmd", recorded)
     code, said, _ = run("rank", "here.npz", "again.npz", "east.npz", "north.npz", "--method", "mmd")
     assert code == 0
     assert asked == [(0, 1), (0, 2), (0, 3)]
@@ -264,7 +264,7 @@ def test_explain(files, run):
         ),
         (["rank", "here.npz", "east.npz", "--method", "otdd", "--noise-floor"], "'otdd' has no option --noise-floor"),
         (["rank", "here.npz", "east.npz", "--seed", "-1"], "--seed is -1"),
-        (["rank", "s.sotdd", "east.npz", "--noise-floor"], "a noise floor needs points"),
+        (["rank", "s.sotdd", "east.npz", "--noise-floor"], "--noise-floor cannot be chosen for a sketch"),
         (["explain", "s.sotdd", "east.npz"], "'s.sotdd' is a sketch, which has no points to explain a distance with"),
         (["explain", "here.npz", "flat.npz"], "has 3 features"),
         (["explain", "here.npz", "east.npz", "--p", "0"], "--p is 0"),

@@ -120,7 +120,7 @@ def test_partial_fit_keeps_a_uniform_sample_of_all_parts(rng):
 
 
 def detector_rows(detector, part):
-    from sotdd.measure.projected import Projected
+    from sotdd.measure.drift import Projected
 
     return Projected.of(sotdd.LabelledData.of(part), detector.reference_.projections).rows[0]
 

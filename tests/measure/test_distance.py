@@ -20,10 +20,11 @@ def test_authors_linear_projections(authors, p, pair):
     known = authors("sotdd_linear")
     projections = sotdd.Projections.from_arrays(theta=known["theta"], psi=known["psi"], orders=known["orders"])
     i, j = pair
-    result = sotdd.distance(
-        (known[f"X{i}"], known[f"y{i}"]), (known[f"X{j}"], known[f"y{j}"]), p=p, projections=projections
-    )
+    a, b = ((known[f"X{k}"], known[f"y{k}"]) for k in (i, j))
+    result = sotdd.distance(a, b, p=p, projections=projections)
     np.testing.assert_allclose(result.per_projection ** (1 / p), known[f"w_p{p}_{pair}"], rtol=1e-4)
+    letter = sotdd.paper(a, b, p=p, projections=projections)
+    assert letter.value**p == pytest.approx(np.mean(known[f"w_p{p}_{pair}"] ** p), rel=1e-4)
 
 
 # ------------------------------------------------------------------ brute force
@@ -47,7 +48,7 @@ def comparison(draw):
 
 
 @given(datasets=comparison(), p=st.sampled_from([1, 1.5, 2, 3, 4.25]), seed=st.integers(0, 999), separate=st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_brute_force_in_float64(datasets, p, seed, separate):
     a, b = datasets
     rng = np.random.default_rng(seed)
@@ -61,7 +62,7 @@ def test_brute_force_in_float64(datasets, p, seed, separate):
     assert result.value == pytest.approx(np.mean(expected) ** (1 / p), rel=1e-4, abs=1e-4)
 
 
-@pytest.mark.parametrize(("n", "m"), [(1500, 1500), (1500, 1100), (2000, 3), (1, 1024)])
+@pytest.mark.parametrize(("n", "m"), [(1100, 1100), (1100, 1500), (1, 1024)])
 def test_brute_force_where_rows_are_sorted_by_digits(rng, n, m):
     a = rng.normal(size=(n, 6)), rng.integers(0, 7, size=n)
     b = rng.normal(0.3, 2, size=(m, 6)), rng.integers(3, 9, size=m)
@@ -145,11 +146,7 @@ def test_symmetry(three, p):
     there = sotdd.distance(a, c, projections=projections, p=p)
     back = sotdd.distance(c, a, projections=projections, p=p)
     np.testing.assert_array_equal(there.per_projection, back.per_projection)
-
-
-def test_symmetry_with_projections_fitted_to_the_pair(three):
-    (a, _, c), _ = three
-    assert sotdd.distance(a, c).value == sotdd.distance(c, a).value
+    assert sotdd.distance(a, c, n_projections=64, p=p).value == sotdd.distance(c, a, n_projections=64, p=p).value
 
 
 @pytest.mark.parametrize("p", [1, 2, 3.5])
@@ -185,24 +182,3 @@ def test_repeating_every_point_changes_nothing(three):
         sotdd.distance(a, b, projections=projections).per_projection,
         rtol=1e-5,
     )
-
-
-# ------------------------------------------------------------------ it sees what it should
-
-
-def test_a_label_shuffle_is_seen(rng):
-    labels = np.repeat([0, 1, 2], 200)
-    features = rng.normal(size=(600, 4)) + 3 * labels[:, None]
-    again = rng.normal(size=(600, 4)) + 3 * labels[:, None]
-    same = sotdd.distance((features, labels), (again, labels)).value
-    shuffled = sotdd.distance((features, labels), (again, rng.permutation(labels))).value
-    assert shuffled > 5 * same
-
-
-def test_moving_one_class_is_seen(rng):
-    labels = np.repeat(np.arange(10), 100)
-    features, again = rng.normal(size=(2, 1000, 4))
-    moved = again + 2.0 * (labels == 7)[:, None]
-    projections = sotdd.Projections.fit([features])
-    same = sotdd.distance((features, labels), (again, labels), projections=projections).value
-    assert sotdd.distance((features, labels), (moved, labels), projections=projections).value > 3 * same

@@ -46,19 +46,6 @@ def test_what_was_saved_says_the_same(rng, tmp_path, settings):
     assert pickle.loads(pickle.dumps(again)).seed == reference.seed
 
 
-def test_a_distance_is_that_of_the_data(rng):
-    """By the projections of the test it is the plain one; by the sketch as exact as between data."""
-    data, batch = (rng.normal(size=(300, 5)), rng.integers(3, size=300)), (rng.normal(1, 1, size=(80, 5)), [0, 1] * 40)
-    reference = sotdd.DriftReference.fit(data)
-    plain = sotdd.distance(data, batch, projections=reference.projections, estimator="plain")
-    assert reference.distance(batch).value == pytest.approx(plain.value)
-    assert reference.distance(batch).stderr == pytest.approx(plain.stderr)
-    fine = sotdd.DriftReference.fit(data, with_sketch=True).distance(batch)
-    known = sotdd.distance(data, batch, projections=sotdd.Projections.fit([data]))
-    assert fine.value == pytest.approx(known.value, rel=0.02)
-    assert fine.stderr < plain.stderr / 2
-
-
 def test_batches_are_opened_as_the_reference_was(rng, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train = frame(rng, 200)
@@ -67,32 +54,21 @@ def test_batches_are_opened_as_the_reference_was(rng, tmp_path, monkeypatch):
     sotdd.DriftReference.fit("train.csv::label=kind,one_hot=5,exclude=price").save("train.ref")
     reference = sotdd.DriftReference.load("train.ref")
     assert reference.projections.columns == ("age", "income", "city=Oslo", "city=Rome")
-    assert "left out: " in repr(reference)
     assert "id (id)" in repr(reference)
     for batch in ("today.csv", frame(rng, 60), frame(rng, 5)):  # of which few are no ids
         assert not reference.test(batch, n_permutations=99).rejects(0.01)
     opened = reference.opened("today.csv")
     assert opened.columns == reference.projections.columns
     assert opened.classes == ("a", "b")
+    wider = sotdd.open_dataset(frame(rng, 50).assign(speed=1.5), label="kind", one_hot=5, name="today")
+    assert any("speed" in said for said in reference.test(wider, n_permutations=9).remarks)
     assert reference.test(frame(rng, 60, shift=40), n_permutations=99).rejects(0.05)
     frame(rng, 60).drop(columns="age").to_csv("lacks.csv", index=False)
     frame(rng, 60).drop(columns="kind").to_csv("bare.csv", index=False)
     frame(rng, 60).head(0).to_csv("empty.csv", index=False)
-    for path, said in [
-        ("lacks.csv", "lacks.csv has no column 'age', which the reference has"),
-        ("bare.csv", "bare.csv has no column 'kind', which the reference has"),
-        ("empty.csv", "has no points"),
-    ]:
+    for path, said in [("lacks.csv", "no column 'age'"), ("bare.csv", "no column 'kind'"), ("empty.csv", "no points")]:
         with pytest.raises(sotdd.SotddError, match=said):
             reference.test(path)
-
-
-def test_columns_that_only_a_batch_has_are_left_out_and_named(rng):
-    reference = sotdd.DriftReference.fit(sotdd.open_dataset(frame(rng, 100), label="kind"))
-    batch = sotdd.open_dataset(frame(rng, 50).assign(speed=1.5), label="kind", name="today")
-    found = reference.test(batch, n_permutations=9)
-    assert "today: left out, since the reference has none: speed" in found.remarks
-    assert "left out: id (id), city (text)" in found.remarks
 
 
 def test_targets_are_cut_where_those_of_the_reference_are(rng, tmp_path):
@@ -114,7 +90,7 @@ def test_targets_are_cut_where_those_of_the_reference_are(rng, tmp_path):
 
 def test_labels_on_one_side_alone_are_refused(rng):
     x, y = rng.normal(size=(100, 3)), rng.integers(3, size=100)
-    with pytest.raises(sotdd.SotddError, match="dataset 'batch' has no labels but the reference has 3 classes"):
+    with pytest.raises(sotdd.SotddError, match="'batch' has no labels but the reference has 3 classes"):
         sotdd.DriftReference.fit((x, y)).test(x)
     with pytest.raises(sotdd.SotddError, match="the reference has no labels but dataset 'batch' has 3 classes"):
         sotdd.DriftReference.fit(x).test((x, y))

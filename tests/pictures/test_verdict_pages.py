@@ -11,7 +11,7 @@ import pytest
 
 import sotdd
 from pictures.test_report import HOSTILE, Page
-from sotdd.measure.drift_verdict import BatchVerdict, Outcome
+from sotdd.measure.drift_gate import BatchVerdict, Outcome
 from sotdd.pictures.gate_page import GateRun, gate_page
 from sotdd.pictures.short_names import short_names
 from sotdd.pictures.verdict_charts import Point, history_chart

@@ -30,7 +30,7 @@ from benchmarks import (
 
 import reference
 import sotdd
-from sotdd.peers.methods import METHODS
+from sotdd.peers import METHODS
 
 
 @pytest.mark.parametrize("m", [50, 37])

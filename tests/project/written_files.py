@@ -7,7 +7,7 @@ import numpy as np
 
 import sotdd
 from sotdd.inputs.encode import _keep
-from sotdd.measure.drift_verdict import BatchVerdict
+from sotdd.measure.drift_gate import BatchVerdict
 from sotdd.pictures.gate_page import GateRun, write_gate_page
 
 KINDS = [

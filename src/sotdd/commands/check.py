@@ -20,8 +20,7 @@ from sotdd.commands.sources import refuse_report
 from sotdd.commands.terminal import complain, print_json, say, say_note
 
 if TYPE_CHECKING:
-    from sotdd.measure.drift_gate import Criteria, Gate
-    from sotdd.measure.drift_verdict import BatchVerdict
+    from sotdd.measure.drift_gate import BatchVerdict, Criteria, Gate
 
 EXAMPLES = o.examples(
     "sotdd check train.parquet today.parquet",
@@ -117,7 +116,7 @@ def check_command(
         code = gate_code(asked, gate, verdicts)
         run = {"seen": seen, "gate": gate, "criteria": criteria, "code": code}
     except SotddError as error:
-        from sotdd.measure.drift_verdict import BatchVerdict
+        from sotdd.measure.drift_gate import BatchVerdict
 
         verdicts = [BatchVerdict(batch, error=in_options(str(error))) for batch in current]
     failures = _written(report, title, log, reference, verdicts, run)
@@ -125,7 +124,7 @@ def check_command(
     errors = [verdict.error for verdict in verdicts if verdict.verdict == "unknown" and not said_below]
     for line in dict.fromkeys([*filter(None, errors), *failures]):
         complain(line)
-    from sotdd.measure.drift_verdict import together
+    from sotdd.measure.drift_gate import together
 
     whole = together(verdicts)
     if as_json:
@@ -231,7 +230,7 @@ _COUNTED = {"passed": "passed", "drift": "drifted", "unknown": "could not be tol
 
 def _say_how(reference: str, verdict: BatchVerdict, several: bool, seconds: float, quiet: bool) -> None:
     """Print the distance, unless an outcome shows it already, and how it was measured."""
-    from sotdd.measure.drift_verdict import far
+    from sotdd.measure.drift_gate import far
 
     shown_already = several or any(outcome.criterion != "p_value" for outcome in verdict.outcomes)
     between = "" if shown_already else f"from {shown(reference)} to {shown(verdict.batch)}"

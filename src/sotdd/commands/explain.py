@@ -10,7 +10,7 @@ import typer
 from sotdd.basics.text import shown
 from sotdd.commands import options as o
 from sotdd.commands.sources import as_text, opened_data, refuse_report
-from sotdd.commands.terminal import bar_wanted, console, print_json, say, say_note
+from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 
 EXAMPLES = o.examples(
     "sotdd explain train.parquet test.parquet",
@@ -55,7 +55,6 @@ def explain_command(
     )
     import sotdd
     from sotdd.pictures.report import report_pair
-    from sotdd.results.explanation_text import as_rich
 
     settings = o.chosen(
         n_projections=n_projections,
@@ -73,11 +72,7 @@ def explain_command(
     if as_json:
         print_json({"a": a, "b": b, **why.to_dict(), **({} if report is None else {"report": str(report)})})
         return
-    output = console()
-    if output.is_terminal:
-        output.print(as_rich(why, top))
-    else:
-        say(why.table(top))
+    say(why.table(top))
     seconds = f"{time.perf_counter() - began:.1f} s"
     say_note(
         f"share: what the points of a class add to the cost of moving one dataset onto the other; {seconds}", quiet

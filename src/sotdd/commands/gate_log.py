@@ -16,7 +16,7 @@ from sotdd.basics.files import checked_path, reason, shown
 from sotdd.basics.version import __version__
 
 if TYPE_CHECKING:
-    from sotdd.measure.drift_verdict import BatchVerdict
+    from sotdd.measure.drift_gate import BatchVerdict
 
 # Of a long log, this much of the end is read back.
 _READ = 1 << 20

@@ -15,8 +15,7 @@ from sotdd.commands.terminal import bar_wanted
 
 if TYPE_CHECKING:
     from sotdd.inputs.data import LabelledData
-    from sotdd.measure.drift_gate import Criteria, Gate
-    from sotdd.measure.drift_verdict import BatchVerdict
+    from sotdd.measure.drift_gate import BatchVerdict, Criteria, Gate
     from sotdd.pictures.gate_page import Seen
     from sotdd.sketches.sketch import Sketch
 
@@ -97,7 +96,7 @@ def judged_batches(
     asked: Asked, gate: Gate, criteria: Criteria, with_facts: bool
 ) -> tuple[list[BatchVerdict], list[Seen | None]]:
     """What is said of each batch, one at a time; and, where wanted, what a page shows of its data."""
-    from sotdd.measure.drift_verdict import BatchVerdict
+    from sotdd.measure.drift_gate import BatchVerdict
 
     verdicts: list[BatchVerdict] = []
     seen: list[Seen | None] = []

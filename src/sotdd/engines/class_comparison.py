@@ -13,7 +13,7 @@ from sotdd.basics.progress import Report
 from sotdd.engines.splits import Deal, Indices, Splits, taken
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
-from sotdd.results.class_comparison import ClassComparison
+from sotdd.results.classes import ClassComparison
 from sotdd.results.noise import HALVING_PROJECTIONS, HALVINGS
 
 if TYPE_CHECKING:

@@ -112,9 +112,20 @@ def flow(
     """
     require("torch", "sotdd.flow", "'sotdd[torch]'")
     settings = _DRAWING.but(drawing)
-    datasets = matched([_named(source, "source"), _named(target, "target")])
+    datasets = matched(
+        [
+            open_dataset(data, name=None if isinstance(data, LabelledData) else name)
+            for name, data in (("source", source), ("target", target))
+        ]
+    )
     order = check_order(p)
-    pace = _Pace(steps, learning_rate, label_learning_rate, settings.n_projections, fresh)
+    pace = _Pace(
+        check_count(steps, "steps"),
+        check_positive(learning_rate, "learning_rate"),
+        check_positive(label_learning_rate, "label_learning_rate"),
+        check_count(settings.n_projections, "n_projections"),
+        check_flag(fresh, "fresh"),
+    )
     stops = _stops(snapshots, pace.steps)
     check_choice(labels, "labels", ("keep", "move"))
     projections = replace(settings, n_projections=_MEASURED_BY).fit(datasets)
@@ -135,25 +146,13 @@ def flow(
 
 @dataclass(frozen=True)
 class _Pace:
-    """How steps are taken: the settings of `flow`, checked."""
+    """How steps are taken: settings of `flow`."""
 
     steps: int
     learning_rate: float
     label_learning_rate: float
     n_projections: int
     fresh: bool
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "n_projections"):
-            object.__setattr__(self, name, check_count(getattr(self, name), name))
-        for name in ("learning_rate", "label_learning_rate"):
-            object.__setattr__(self, name, check_positive(getattr(self, name), name))
-        object.__setattr__(self, "fresh", check_flag(self.fresh, "fresh"))
-
-
-def _named(data: Dataset, name: str) -> LabelledData:
-    """Open a dataset, named by its part in the flow unless it has a name of its own."""
-    return open_dataset(data, name=None if isinstance(data, LabelledData) else name)
 
 
 def _stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
@@ -182,7 +181,7 @@ def _travel(
                 taken.append(_snapshot(step, moving, source))
             falling = 0.5 * (1 + math.cos(math.pi * step / pace.steps))
             drawn = _keyed(projections, pace.n_projections, step if pace.fresh else 0)
-            _go(moving, drawn, falling * pace.learning_rate, falling * pace.label_learning_rate, step)
+            moving.step(drawn, falling * pace.learning_rate, falling * pace.label_learning_rate)
             report(step + 1, pace.steps)
         taken.append(_snapshot(pace.steps, moving, source))
     return tuple(taken)
@@ -194,16 +193,6 @@ def _keyed(projections: Projections, count: int, step: int) -> Projections:
     assert isinstance(laws, Laws)  # as `Drawing.fit` makes them
     key = sequence(laws.seed, Stream.FLOW_STEPS, step).generate_state(1, np.uint64)[0]
     return replace(projections, n_projections=count, source=replace(laws, seed=int(key)))
-
-
-def _go(moving: Descent, projections: Projections, rate: float, label_rate: float, step: int) -> None:
-    """Take a step; an error says at which step the flow broke off."""
-    try:
-        moving.step(projections, rate, label_rate)
-    except SotddError as error:
-        if step == 0:
-            raise
-        raise SotddError(f"the flow broke off at step {step:,}, a smaller learning_rate may help: {error}") from error
 
 
 def _snapshot(step: int, moving: Descent, source: LabelledData) -> Snapshot:

@@ -8,33 +8,37 @@ class; each point is shifted by its expected term.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_count, check_order, described
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.memory import within_memory
-from sotdd.gradients.loss_inputs import check_alike, check_features, check_finite, memberships, standardised
-from sotdd.gradients.soft_quantiles import quantile_terms
+from sotdd.inputs.labels import class_codes
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.labels import Quantiles, Summaries
 from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sotdd.gradients.loss_inputs import Labels
+    Labels: TypeAlias = Tensor | ArrayLike | Sequence[Hashable]
 
 __all__ = ["sotdd_loss"]
 
 # Projected values that a chunk holds by default; polynomials keep a copy per order for the backward pass.
 _CHUNK_VALUES = 1 << 20
+
+# How far a row of probabilities may be from summing to one.
+_SUM_TOLERANCE = 1e-4
 
 
 @within_memory("pass a smaller chunk, such as 64, or fewer points")
@@ -94,16 +98,14 @@ def sotdd_loss(
     p = check_order(p)
     if not isinstance(projections, Projections):
         raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
-    check_features(x, "x", projections)
-    check_features(x2, "x2", projections)
-    check_alike(x, x2, "x2")
-    check_finite(x, "x")
-    check_finite(x2, "x2")
+    _check_points(x, "x", projections)
+    _check_points(x2, "x2", projections)
+    _check_alike(x, x2, "x2")
     import torch
 
     with torch.autocast(x.device.type, enabled=False):  # products in half precision would lose the digits that matter
-        sides = [standardised(features, projections.scaler) for features in (x, x2)]
-        members = [memberships(y, x, "x", "y"), memberships(y2, x2, "x2", "y2")]
+        sides = [_standardised(features, projections.scaler) for features in (x, x2)]
+        members = [_memberships(y, x, "x", "y"), _memberships(y2, x2, "x2", "y2")]
         loss = _mean_transport(sides, members, projections, p, chunk)
     if not bool(loss.isfinite()):
         raise SotddError(
@@ -111,6 +113,103 @@ def sotdd_loss(
             "in, or take lower orders, such as moments=sotdd.UniformOrders(4)."
         )
     return loss.to(x.dtype)
+
+
+def _check_points(x: Tensor, name: str, projections: Projections) -> None:
+    """Refuse what is no floating-point tensor of finite points that the projections are for."""
+    import torch
+
+    if not isinstance(x, torch.Tensor):
+        raise SotddError(f"{name} is {described(x)}: expected a torch tensor of shape (n, ...).")
+    _check_plain(x, name)
+    if not x.is_floating_point():
+        raise SotddError(f"{name} has dtype {x.dtype}: expected floating point, such as {name}.float().")
+    if x.ndim == 0 or x.numel() == 0:
+        raise SotddError(f"{name} has shape {tuple(x.shape)}: expected (n, ...), at least one point and one feature.")
+    n_features = x[0].numel()
+    if n_features != projections.n_features:
+        raise SotddError(
+            f"{name} has {n_features:,} features but the projections are for {projections.n_features:,}: fit them on "
+            "the datasets that are compared."
+        )
+    projections.source.check_points(tuple(x.shape[1:]), name)
+    n_bad = int((~x.detach().isfinite()).sum())
+    if n_bad:
+        raise SotddError(f"{name} has {n_bad:,} of {x.numel():,} values NaN or infinite: drop or impute them first.")
+
+
+def _check_plain(x: Tensor, name: str) -> None:
+    """Refuse tensors without a plain array of numbers behind them."""
+    import torch
+
+    kinds = {
+        "nested": x.is_nested,
+        "sparse": not x.is_nested and x.layout is not torch.strided,
+        "quantized": x.is_quantized,
+        "on the meta device": x.is_meta,
+    }
+    for kind, found in kinds.items():
+        if found:
+            raise SotddError(f"{name} is {kind}: expected a dense tensor of plain numbers.")
+
+
+def _check_alike(x: Tensor, other: Tensor, name: str) -> None:
+    """Refuse a tensor that is not on the device of x and of its dtype."""
+    if other.device != x.device:
+        raise SotddError(f"x is on {x.device} but {name} is on {other.device}: move both to one device.")
+    if other.dtype != x.dtype:
+        raise SotddError(f"x has dtype {x.dtype} but {name} has {other.dtype}: convert one to the other's.")
+
+
+def _standardised(x: Tensor, scaler: Scaler | None) -> Tensor:
+    """Points as a matrix (n, d), centred and scaled, in single precision at least."""
+    import torch
+
+    points = x.reshape(len(x), -1)
+    if points.dtype.itemsize < 4:
+        points = points.float()
+    if scaler is None:
+        return points
+    # What rounding the centre leaves is subtracted too: features far from zero keep their digits.
+    centre = torch.tensor(scaler.centre)
+    rounded = centre.to(points.dtype)
+    rest = (centre - rounded).to(points.dtype)
+    scales = torch.tensor(scaler.scales).to(points)
+    return ((points - rounded.to(points.device)) - rest.to(points.device)) / scales
+
+
+def _memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:
+    """The probability (n, C) that each point of x belongs to each class."""
+    import torch
+
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    if isinstance(y, torch.Tensor):
+        _check_plain(y, name)
+    if isinstance(y, torch.Tensor) and y.ndim == 2 and y.is_floating_point():
+        _check_alike(x, y, name)
+        _check_probabilities(y, len(x), name)
+        return y.to(dtype)
+    if isinstance(y, torch.Tensor):
+        y = y.detach().cpu()
+    classes, codes = class_codes(y, len(x), x_name)
+    index = torch.tensor(codes, dtype=torch.int64, device=x.device)
+    return torch.nn.functional.one_hot(index, len(classes)).to(dtype)
+
+
+def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
+    import torch
+
+    if len(y) != n_points or y.shape[1] == 0:
+        raise SotddError(
+            f"{name} has shape {tuple(y.shape)} but there are {n_points:,} points: expected one row of class "
+            "probabilities per point."
+        )
+    values = y.detach()
+    if not bool(values.isfinite().all()) or bool((values < 0).any()):
+        raise SotddError(f"{name} holds probabilities that are negative or not finite: expected softmax(..., dim=1).")
+    off = float((values.sum(1) - 1).abs().max())
+    if off > max(_SUM_TOLERANCE, 8 * torch.finfo(y.dtype).eps):
+        raise SotddError(f"rows of {name} sum to one only to within {off:.3g}: expected softmax(..., dim=1).")
 
 
 def _mean_transport(
@@ -159,7 +258,7 @@ def _sorted_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
     totals = members.sum(0)  # (C,)
     shares = members / totals.where(totals > 0, 1)  # (n, C): of each class, what each point is; none of an empty one
     if isinstance(terms, Quantiles):
-        class_terms = quantile_terms(for_labels, shares, _like(terms.coefficients, values))
+        class_terms = _quantile_terms(for_labels, shares, _like(terms.coefficients, values))
     else:
         cut = for_labels if terms.cut is None else for_labels.clamp(-terms.cut, terms.cut)
         class_terms = _polynomial(cut, terms.coefficients) @ shares  # (B, C)
@@ -221,3 +320,44 @@ def _like(array: NDArray[np.floating], tensor: Tensor) -> Tensor:
     import torch
 
     return torch.tensor(array, dtype=tensor.dtype, device=tensor.device)
+
+
+def _quantile_terms(values: Tensor, shares: Tensor, coefficients: Tensor) -> Tensor:
+    """The terms (B, C) of classes by their weighted quantile functions.
+
+    values (B, n) are projected points. shares (n, C) say which share of each class each point makes up:
+    columns sum to one, or to zero for an empty class, whose term is zero. coefficients (B, K) are those of
+    the bins.
+
+    The k-th bin ends where the class has k/K of its mass below. The integral of the quantile function up
+    to there is the sum of the values wholly below, plus a part of the value in which the bin ends. It is
+    differentiable in the values, whose order is locally fixed, and in the shares.
+    """
+    import torch
+
+    columns = []
+    for share in shares.unbind(1):
+        # A point outside the class has no gradient through its value, nor through its share if that is fixed.
+        chosen = slice(None) if shares.requires_grad else share.nonzero()[:, 0]
+        if share[chosen].numel() == 0:
+            columns.append(values.new_zeros(len(values)))
+            continue
+        columns.append(_one_class(values[:, chosen], share[chosen], coefficients))
+    return torch.stack(columns, dim=1)
+
+
+def _one_class(values: Tensor, share: Tensor, coefficients: Tensor) -> Tensor:
+    """The term (B,) of one class."""
+    import torch
+
+    levels = coefficients.shape[1]
+    ordered, order = values.double().sort(dim=1)
+    masses = share.double()[order]  # (B, m)
+    filled = torch.nn.functional.pad(masses.cumsum(1), (1, 0))  # mass before each value
+    summed = torch.nn.functional.pad((masses * ordered).cumsum(1), (1, 0))
+    inner = torch.arange(1, levels, dtype=filled.dtype, device=values.device) / levels * filled[:, -1:].detach()
+    within = torch.searchsorted(filled[:, 1:].detach().contiguous(), inner).clamp(max=values.shape[1] - 1)
+    # Up to the end of a bin: all values before the one it ends in, and a part of that one.
+    before = summed.gather(1, within) + (inner - filled.gather(1, within)) * ordered.gather(1, within)
+    ends = torch.cat([summed[:, :1], before, summed[:, -1:]], dim=1)  # (B, K + 1)
+    return (ends.diff(dim=1) * levels * coefficients.double()).sum(1).to(values.dtype)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sotdd.basics.streams import Stream, generator
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
-from sotdd.measure.drift import DriftReference
-from sotdd.measure.projected import Projected
+from sotdd.measure.drift import DriftReference, Projected
 
 
 @dataclass(frozen=True, eq=False)

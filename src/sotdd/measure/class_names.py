@@ -79,12 +79,13 @@ class NamedClasses:
         scale = settings.get("scale", "auto")
         scaler = scaler_for(scale, data)
         unit = 1.0 if scaler is not None else scaler_for("pooled", data).scale  # type: ignore[union-attr]  # there is one
-        targets = all(part.origin.target is not None for part in data)
-        more: Sequence[NDArray[Any]] = _targets(data) if targets else _names(data)
+        numbers = [part.origin.target.values[:, None] for part in data if part.origin.target is not None]
+        targets = len(numbers) == len(data)
+        more: Sequence[NDArray[Any]] = numbers if targets else _names(data)
         d, c = data[0].n_features, more[0].shape[1]
         every = np.concatenate(more)
         centre = every.mean(axis=0, dtype=np.float64)
-        spread = scaler_for("features", [_alone(every)]).scale if targets else 1.0  # type: ignore[union-attr]  # as above
+        spread = scaler_for("features", [LabelledData.of(every, "targets")]).scale if targets else 1.0  # type: ignore[union-attr]  # as above
         whole = Scaler(
             np.concatenate([np.zeros(d) if scaler is None else scaler.centre, centre]),
             np.concatenate(
@@ -111,7 +112,14 @@ class NamedClasses:
         """The datasets with all names at their centre, in one class."""
         scaler: Scaler = self.settings["scale"]
         centre = scaler.centre[self.features[0].n_features :]
-        return [_forgotten(part, np.broadcast_to(centre, (part.n_points, len(centre)))) for part in self.features]
+        return [
+            replace(
+                _with(part, np.broadcast_to(centre, (part.n_points, len(centre)))),
+                classes=("all",),
+                codes=np.zeros(part.n_points, np.int32),
+            )
+            for part in self.features
+        ]
 
     def result(self, distance: Distance) -> Distance:
         """A distance between these datasets, with the scaler and the columns of the features."""
@@ -126,18 +134,5 @@ def _names(data: Sequence[LabelledData]) -> list[NDArray[np.uint8]]:
     return [unit[[places[name] for name in part.classes]][part.codes] for part in data]
 
 
-def _targets(data: Sequence[LabelledData]) -> list[NDArray[np.float64]]:
-    """Of each dataset its numbers (n, 1)."""
-    return [part.origin.target.values[:, None] for part in data if part.origin.target is not None]
-
-
-def _alone(values: NDArray[Any]) -> LabelledData:
-    return LabelledData.of(values, "targets")
-
-
 def _with(data: LabelledData, more: NDArray[Any]) -> LabelledData:
     return replace(data, features=add_columns(data.features, more), columns=None)
-
-
-def _forgotten(data: LabelledData, more: NDArray[Any]) -> LabelledData:
-    return replace(_with(data, more), classes=("all",), codes=np.zeros(data.n_points, np.int32))

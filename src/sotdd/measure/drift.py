@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_flag, check_order
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_order
+from sotdd.basics.errors import SotddError
+from sotdd.basics.files import write_whole
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
@@ -19,19 +22,22 @@ from sotdd.engines.splits import Splits
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import in_order, meets_by_position, taken_by_position
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.aspects import LabelNames, Scope, check_label_names
 from sotdd.measure.distance import ORDER, distance, projections_for
-from sotdd.measure.drift_monitor import DriftMonitor
+from sotdd.measure.drift_monitor import DriftMonitor, limit_for
 from sotdd.measure.drift_reading import Reading
 from sotdd.measure.drift_values import Commonest
-from sotdd.measure.permutation import DRAWING, sampled, seed_and_settings
-from sotdd.measure.projected import Projected
-from sotdd.measure.shuffling import Shuffles
+from sotdd.measure.permutation import DRAWING, Shuffles, sampled, seed_and_settings
+from sotdd.measure.statistics import LabelNames, Scope
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.drawing import DRAWING as MANY
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
+from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
 from sotdd.results.distance import Distance
 from sotdd.results.estimators import estimated_distance
 from sotdd.results.two_sample import TwoSampleTest
+from sotdd.sketches.levels import QUANTILES, Levels
+from sotdd.sketches.making import sketch_opened
 from sotdd.sketches.sketch import Sketch
 
 if TYPE_CHECKING:
@@ -41,6 +47,50 @@ if TYPE_CHECKING:
 # noise is the batch's own.
 _ENOUGH_TIMES = 20
 _ENOUGH = 1000
+
+
+# Features and projections beyond this many spreads are cut to it. They are a difference in any case, and their powers
+# stay within float64.
+FARTHEST = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """Points under every projection, before label terms, in their own order: what can be tested without features.
+
+    Attributes
+    ----------
+    rows
+        (L, n) feature projections.
+    label_rows
+        (L, n) those made for labels; None where ``rows`` serve both.
+    classes, codes
+        The labels, and the index of every point's label among them.
+    """
+
+    rows: NDArray[np.float32]
+    label_rows: NDArray[np.float32] | None
+    classes: tuple[Hashable, ...]
+    codes: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, data: LabelledData, projections: Projections) -> Projected:
+        """Project a dataset on the processor; values however large are brought within range, not refused."""
+        blocks = [projections.draw(start, start + BLOCK) for start in range(0, projections.n_projections, BLOCK)]
+        rows = _projected(data, projections, [block.features for block in blocks])
+        for_labels = [block.label_features for block in blocks if block.label_features is not None]
+        label_rows = _projected(data, projections, for_labels) if for_labels else None
+        return cls(rows, label_rows, data.classes, np.array(data.codes))
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are."""
+        return len(self.codes)
+
+    def take(self, index: NDArray[np.integer]) -> Projected:
+        """Some of the points."""
+        label_rows = None if self.label_rows is None else self.label_rows[:, index]
+        return Projected(self.rows[:, index], label_rows, self.classes, self.codes[index])
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,23 +185,26 @@ class DriftReference:
             Whether to keep a sketch of all points too, through 1,000 projections. It makes `distance` several
             times as exact, as `sotdd reference` does.
         """
-        p, names = check_order(p), check_label_names(label_names)
+        p = check_order(p)
+        names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
         seed, settings = seed_and_settings(drawing, projections)
         opened = open_dataset(data, name="reference")
         [reference], remarks = sampled([opened], max_points, seed)
         recipe, [reference] = projections_for([reference], projections, settings, drawing=DRAWING)
         recipe = recipe.evenly()
         said = (*remarks, *opened.remarks)
-        reading, name = Reading.of(data, opened), named_as(data, "reference")
+        name = data.name if isinstance(data, LabelledData) else "reference"
+        name = str(data) if isinstance(data, (str, PathLike)) else name  # a path is a name
         sketch = _sketched(opened, settings, projections) if check_flag(with_sketch, "with_sketch") else None
         points = Projected.of(reference, recipe)
+        reading = Reading.of(data, opened)
         return cls(points, recipe, p, names, seed, said, name, reading, sketch, Commonest.of(reference))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one file, whole or not at all, without pickle; it holds projected values and labels, no features."""
-        from sotdd.measure.drift_file import write
+        from sotdd.measure.drift_file import to_bytes
 
-        write(self, path)
+        write_whole(path, to_bytes(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
@@ -254,7 +307,9 @@ class DriftReference:
 
     def monitor(self, run_length: int = 200) -> DriftMonitor:
         """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""
-        return DriftMonitor.begin(self, check_count(run_length, "run_length"))
+        if check_count(run_length, "run_length") < 2:
+            raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
+        return DriftMonitor(self, run_length, limit_for(run_length))
 
     def _enough_for(self, batch_size: int) -> Projected:
         """As much of the reference as a batch of this size needs, chosen at random."""
@@ -267,7 +322,6 @@ class DriftReference:
     def _deal_out(self, kept: Projected, seen: Projected, take: Callable[[Pool], object]) -> None:
         """Hand on the points of both, pooled, under some projections at a time."""
         from sotdd.engines.cpu.splits import Pool
-        from sotdd.projections.draws import BLOCK
 
         for start in range(0, self.projections.n_projections, BLOCK):
             block = self.projections.draw(start, start + BLOCK)
@@ -288,19 +342,31 @@ class DriftReference:
         return (*self.remarks, *scaled, *matched, *own)
 
 
-def named_as(source: object, otherwise: str) -> str:
-    """What a dataset calls itself; a path is a name."""
-    if isinstance(source, LabelledData):
-        return source.name
-    return str(source) if isinstance(source, (str, PathLike)) else otherwise
+def _projected(data: LabelledData, projections: Projections, drawn: list[Drawn]) -> NDArray[np.float32]:
+    from sotdd.engines.cpu.verbs import project, scaled
+    from sotdd.engines.cpu.workers import Workers
+    from sotdd.kernels import rows as kernels
+
+    rows = np.empty((projections.n_projections, data.n_points), np.float32)
+
+    def work(block: slice) -> None:
+        with np.errstate(all="ignore"):
+            points = np.clip(scaled(data.rows(block), projections.scaler, data.name), -FARTHEST, FARTHEST)
+        for number, part in enumerate(drawn):
+            start = number * BLOCK
+            out = rows[start : start + BLOCK, block]
+            projection = np.empty(out.shape, np.float32)
+            project(points, part, BLOCK, projection)
+            kernels.clamp_rows(projection, part.clamp or FARTHEST if isinstance(part, Directions) else FARTHEST)
+            out[...] = projection
+
+    with Workers() as workers:
+        workers.each(work, data.blocks())
+    return rows
 
 
 def _sketched(data: LabelledData, settings: dict[str, Any], projections: Projections | None) -> Sketch:
     """A sketch of the reference through as many projections as distances have, drawn as the others are."""
-    from sotdd.projections.drawing import DRAWING as MANY
-    from sotdd.sketches.levels import QUANTILES, Levels
-    from sotdd.sketches.making import sketch_opened
-
     if projections is None:
         asked = {name: value for name, value in settings.items() if name != "n_projections"}
         projections = MANY.but(asked).fit([data], tilt=True)

@@ -9,16 +9,16 @@ are cut into classes; ``sketch``, the bytes of a sketch file; and those of the s
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sotdd.basics.checks import check_order, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import read_whole, shown, write_whole
+from sotdd.basics.files import read_whole, shown
+from sotdd.measure.drift import FARTHEST, DriftReference, Projected
 from sotdd.measure.drift_reading import SETTINGS, Reading
 from sotdd.measure.drift_values import Commonest
-from sotdd.measure.projected import FARTHEST, Projected
 from sotdd.projections.recipe import Projections
 from sotdd.sketches import file as sketch_file
 from sotdd.sketches.codec import (
@@ -31,20 +31,7 @@ from sotdd.sketches.codec import (
 )
 from sotdd.sketches.sketch import Sketch
 
-if TYPE_CHECKING:
-    from sotdd.measure.drift import DriftReference
-
 KIND = "drift reference"
-
-
-def write(reference: DriftReference, path: str | PathLike[str]) -> None:
-    """Write a reference, whole or not at all."""
-    write_whole(path, to_bytes(reference))
-
-
-def read(path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
-    """Read a reference; anything else is refused in one line."""
-    return from_bytes(read_whole(path, f"the file of a {KIND}"), path, projections)
 
 
 def to_bytes(reference: DriftReference) -> bytes:
@@ -76,11 +63,9 @@ def to_bytes(reference: DriftReference) -> bytes:
     return packed(KIND, header, arrays)
 
 
-def from_bytes(content: bytes, path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
-    """A reference from the content of a file, or an error that says what is wrong with it."""
-    from sotdd.measure.drift import DriftReference
-
-    checked = unpacked(KIND, content, path)
+def read(path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
+    """Read a reference; anything else is refused in one line."""
+    checked = unpacked(KIND, read_whole(path, f"the file of a {KIND}"), path)
     recipe = read_projections(checked, projections)
     label_names: Any = checked.get("label_names", str)
     if label_names not in ("ignore", "match"):

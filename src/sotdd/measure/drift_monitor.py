@@ -72,13 +72,6 @@ class DriftMonitor:
     n_batches: int = 0
     last: TwoSampleTest | None = None
 
-    @classmethod
-    def begin(cls, reference: DriftReference, run_length: int) -> DriftMonitor:
-        """Before the first batch."""
-        if run_length < 2:
-            raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
-        return cls(reference, run_length, limit_for(run_length))
-
     @property
     def alarm(self) -> bool:
         """Whether the batches so far have drifted."""

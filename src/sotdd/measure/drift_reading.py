@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted, listed
+from sotdd.basics.text import listed
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import value_of
 from sotdd.inputs.data import Dataset, LabelledData
@@ -94,22 +94,11 @@ class Reading:
         settings |= asked
         encoding = settings.pop("encoding", None)
         try:
-            try:
-                return open_dataset(batch, name=name, **settings)
-            except SotddError:
-                if encoding is None:
-                    raise
-                return open_dataset(batch, name=name, encoding=encoding, **settings)
-        except SotddError as error:
-            raise self._in_its_words(error) from error
-
-    def _in_its_words(self, error: SotddError) -> SotddError:
-        """An error about a column that nobody named for this batch: it is the reference that has it."""
-        lacking, is_lacking, _ = str(error).partition(", only ")
-        column = lacking.partition(" has no column ")[2].strip("'")
-        if not is_lacking or column not in (*(self.columns or ()), self.settings.get("label")):
-            return error
-        return SotddError(f"{lacking}, which the reference has: give it the same columns as the reference.")
+            return open_dataset(batch, name=name, **settings)
+        except SotddError:
+            if encoding is None:
+                raise
+            return open_dataset(batch, name=name, encoding=encoding, **settings)
 
     def _without_others(self, data: LabelledData) -> LabelledData:
         """A batch without the columns that the reference does not have, which a remark names."""
@@ -146,15 +135,8 @@ class Reading:
 
     def refuse_half_labelled(self, data: LabelledData, n_classes: int) -> None:
         """Refuse labels on one side alone, where they say anything."""
-        if self.labelled and not data.origin.labelled and n_classes > 1:
-            classes = counted(n_classes, "class", "classes")
-            raise SotddError(
-                f"dataset {data.name!r} has no labels but the reference has {classes}: name the labels with label=, "
-                "or make the reference without any."
-            )
-        if not self.labelled and data.origin.labelled and len(data.classes) > 1:
-            classes = counted(len(data.classes), "class", "classes")
-            raise SotddError(
-                f"the reference has no labels but dataset {data.name!r} has {classes}: make the reference with label=, "
-                "or open the dataset with label=None."
-            )
+        count = n_classes if self.labelled else len(data.classes)
+        if self.labelled != data.origin.labelled and count > 1:
+            sides = f"dataset {data.name!r}", "the reference"
+            bare, other = sides if self.labelled else sides[::-1]
+            raise SotddError(f"{bare} has no labels but {other} has {count:,} classes: give labels to both, or none.")

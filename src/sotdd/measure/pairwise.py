@@ -1,39 +1,26 @@
-"""Every two of several datasets, with one projection and one sort of each."""
+"""Several datasets: every two of them, or all in order of their distance to a target."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from os import PathLike, fspath
-from typing import Any, Unpack
+from typing import Unpack
 
+from sotdd.basics.checks import described
+from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress
-from sotdd.engines.comparison import compare
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled, named
-from sotdd.inputs.comparable import refuse_half_labelled
-from sotdd.measure.class_names import NamedClasses, NamesInDistance, names_count
-from sotdd.measure.distance import (
-    BLIND_TO_LABELS,
-    FEWER_POINTS,
-    ORDER,
-    MethodSettings,
-    by_peer,
-    check_method,
-    check_splits,
-    chosen_estimator,
-    is_given,
-    projections_for,
-    refuse_for_peers,
-    refuse_for_sketches,
-)
+from sotdd.measure.class_names import NamesInDistance
+from sotdd.measure.distance import FEWER_POINTS, ORDER, MethodSettings, measure_pairs
 from sotdd.projections.drawing import shows_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.results.distance import Distance
 from sotdd.results.estimators import Estimator
 from sotdd.results.matrix import Asked, DistanceMatrix
-from sotdd.sketches.making import Comparable, read_sketch, through_sketches
+from sotdd.results.ranking import Ranking, ranked
+from sotdd.sketches.making import Comparable, read_sketch
 from sotdd.sketches.sketch import Sketch
 
 
@@ -83,20 +70,13 @@ def pairwise(
     there  1.0422 ± 0.0055  0
     """
     sources = named(datasets, Sketch)
-    distances, recipe = distances_between(
-        sources,
+    distances, recipe = measure_pairs(
+        [(name, read_sketch(source)) for name, source in sources],
         list(combinations(range(len(sources)), 2)),
-        p=p,
-        projections=projections,
-        estimator=estimator,
-        method=method,
-        noise_floor=noise_floor,
-        label_names=label_names,
-        device=device,
-        precision=precision,
-        progress=progress,
-        settings=settings,
-    )
+        lambda: labelled(dict(sources)),
+        p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
+        label_names=label_names, device=device, precision=precision, progress=progress, settings=settings,
+    )  # fmt: skip
     also = {
         "label_names": (label_names, "auto"),
         "method": (method, "sotdd"),
@@ -110,51 +90,75 @@ def pairwise(
     return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, asked))
 
 
-def distances_between(
-    sources: Sequence[tuple[str, Any]],
-    pairs: Sequence[tuple[int, int]],
+@shows_drawing()
+@within_memory(FEWER_POINTS)
+def rank(
+    target: Comparable,
+    candidates: Mapping[str, Comparable] | Sequence[Comparable],
     *,
-    p: float,
-    projections: Projections | None,
-    estimator: Estimator,
-    method: str,
-    noise_floor: bool | int,
-    device: str,
-    precision: Precision,
-    progress: Progress,
-    settings: Mapping[str, Any],
-    label_names: NamesInDistance = "auto",
-) -> tuple[dict[tuple[int, int], Distance], Projections | None]:
-    """Distances of some pairs of named sources, by their numbers, and what they were measured through."""
-    n_splits = check_splits(noise_floor)
-    check_method(method)
-    read: list[tuple[str, Any]] = [(name, read_sketch(source)) for name, source in sources]
-    sketch = next((source for _, source in read if isinstance(source, Sketch)), None)
-    if sketch is not None:
-        also = {**settings, **({"label_names": label_names} if is_given(label_names, "auto") else {})}
-        refuse_for_sketches(read, method, also, projections, n_splits)
-        distances = through_sketches(
-            read, pairs, p, estimator=estimator, device=device, precision=precision, progress=progress
-        )
-        return distances, sketch.projections
-    data = labelled(dict(read))
-    if method not in BLIND_TO_LABELS and not all(part.origin.labelled for part in data):
-        refuse_half_labelled(data)
-    if method != "sotdd":
-        refuse_for_peers(method, estimator=(estimator, "auto"), label_names=(label_names, "auto"))
-        return by_peer(method, data, pairs, p, settings, projections, n_splits, device, progress), None
-    chosen = chosen_estimator(estimator)
-    may_count = is_given(label_names, "auto") or data[0].origin.target is not None
-    counts = may_count and names_count(label_names, data, projections)
-    counted = NamedClasses.of(data, settings, projections) if counts else None
-    if counted is None:
-        recipe, data = projections_for(data, projections, settings, chosen)
-    else:
-        recipe, data = projections_for(counted.datasets, None, counted.settings, chosen)
-    distances = compare(
-        data, pairs, recipe, p, progress,
-        estimator=chosen, device=device, precision=precision, n_splits=n_splits, halves=len(data) > 2,
+    p: float = ORDER,
+    projections: Projections | None = None,
+    estimator: Estimator = "auto",
+    method: str = "sotdd",
+    noise_floor: bool | int = False,
+    device: str = "auto",
+    precision: Precision = "float32",
+    progress: Progress = None,
+    **settings: Unpack[MethodSettings],
+) -> Ranking:
+    """Bring datasets into order, the nearest to a target first: which source to start from.
+
+    Only the distances to the target are measured, all through the same projections. With two candidates or more
+    they are ranked by what lies beyond the noise of their sizes, so that a small sample of the target's own source
+    comes before a large one of another.
+
+    Parameters
+    ----------
+    target
+        A dataset, as in `distance`, or a `Sketch`.
+    candidates
+        Datasets by name, or a list of them, as in `pairwise`.
+    p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
+        As in `distance`.
+    projections, estimator, method, noise_floor, device, precision, progress, settings
+        As in `pairwise`.
+
+    Returns
+    -------
+    Ranking
+        The candidates in order, each with its rank and its `Distance`; those that noise does not tell apart are tied.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> mine = rng.normal(size=(500, 4))
+    >>> others = {"near": rng.normal(0.1, 1, size=(500, 4)), "far": rng.normal(2, 1, size=(500, 4))}
+    >>> order = sotdd.rank(mine, others)
+    >>> order.nearest, [line.name for line in order]
+    ('near', ['near', 'far'])
+    >>> order
+    rank  candidate  distance
+    1     near       0.07472 ± 0.00026
+    2     far        0.9744 ± 0.0037
+    """
+    if not isinstance(candidates, (Mapping, list, tuple)):
+        raise SotddError(f"candidates is {described(candidates)}: expected a list of datasets, or a dict by name.")
+    if not candidates:
+        raise SotddError("there are no candidates: expected at least one.")
+    others = named(candidates, Sketch)
+    [(name, source)] = named([target], Sketch)
+    if name == "0":  # it has no name of its own
+        name = "target"
+    while any(name == other for other, _ in others):
+        name = f"{name} (target)"
+    sources = [(name, source), *others]
+    distances, _ = measure_pairs(
+        [(called, read_sketch(one)) for called, one in sources],
+        [(0, number) for number in range(1, len(sources))],
+        lambda: labelled(dict(sources)),
+        p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
+        device=device, precision=precision, progress=progress, settings=settings,
     )  # fmt: skip
-    if counted is None:
-        return distances, recipe
-    return {pair: counted.result(distance) for pair, distance in distances.items()}, None
+    by_name = {other: distances[0, number] for number, (other, _) in enumerate(others, 1)}
+    return Ranking(name, tuple(ranked(by_name)))

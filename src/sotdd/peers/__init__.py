@@ -1,10 +1,24 @@
 """Other dataset distances, behind the same inputs and results."""
 
-from sotdd.peers.gaussians import frechet
+from collections.abc import Callable
+from functools import partial
+
+from sotdd.peers.call import Distances
+from sotdd.peers.features import frechet, mmd, sliced_wasserstein
 from sotdd.peers.hyperbolic import chsw
-from sotdd.peers.kernel_means import mmd
 from sotdd.peers.optimal_transport import otdd
-from sotdd.peers.slicing import sliced_wasserstein
-from sotdd.peers.task_embedding import TaskEmbeddings, wte
+from sotdd.peers.task_embedding import TaskEmbeddings, wte, wte_of_pairs
 
 __all__ = ["TaskEmbeddings", "chsw", "frechet", "mmd", "otdd", "sliced_wasserstein", "wte"]
+
+# By the names that `sotdd.distance` knows: functions of opened datasets, pairs of their numbers, what reports progress,
+# and settings by keyword.
+METHODS: dict[str, Callable[..., Distances]] = {
+    "otdd": otdd.of_pairs,
+    "otdd-gaussian": partial(otdd.of_pairs, inner="gaussian"),
+    "wte": wte_of_pairs,
+    "chsw": chsw.of_pairs,
+    "frechet": frechet.of_pairs,
+    "sw": sliced_wasserstein.of_pairs,
+    "mmd": mmd.of_pairs,
+}

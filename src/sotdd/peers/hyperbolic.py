@@ -14,10 +14,9 @@ from sotdd.basics.errors import OutOfRange
 from sotdd.basics.progress import Report
 from sotdd.inputs.data import LabelledData
 from sotdd.peers.call import Distances, Pairs, peer
+from sotdd.peers.features import sliced
 from sotdd.peers.label_distances import Inner, distinct_labels, label_distances
-from sotdd.peers.loading import Loaded
-from sotdd.peers.points import Doubles
-from sotdd.peers.slicing import sliced
+from sotdd.peers.points import Doubles, Loaded
 from sotdd.projections.directions import PointMap, unit_rows
 from sotdd.projections.drawing import Drawing
 from sotdd.projections.scaler import Scale

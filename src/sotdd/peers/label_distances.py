@@ -13,7 +13,7 @@ from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.multidimensional_scaling import classical_scaling, smacof
 from sotdd.engines.cpu.workers import Workers
-from sotdd.peers.gaussians import Gaussian
+from sotdd.peers.features import Gaussian
 from sotdd.peers.points import Doubles, costs, refuse_large_plans
 
 Inner: TypeAlias = Literal["exact", "gaussian"]

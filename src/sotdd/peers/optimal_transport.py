@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_count, check_order, check_positive, check_seed
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.progress import Report
+from sotdd.basics.streams import Stream, generator
 from sotdd.basics.text import counted
 from sotdd.inputs.data import LabelledData
 from sotdd.peers.call import Distances, Pairs, peer
-from sotdd.peers.debiasing import Debias, Halves, common_size, debiased
 from sotdd.peers.label_distances import Inner, exact_transport, label_distances
-from sotdd.peers.loading import Loaded
-from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
+from sotdd.peers.points import Doubles, Loaded, Points, costs, refuse_large_plans
 from sotdd.projections.scaler import Scale
+
+Debias: TypeAlias = Literal["difference", "powers"]
+Solve: TypeAlias = "Callable[[Points, Points], DatasetTransport]"
 
 # Beyond this ratio of cost to regularisation, products of exp(-cost / regularisation) may leave float64.
 _DEEPEST = 100.0
@@ -127,51 +130,6 @@ def otdd(
     return distances
 
 
-def _without_floors(
-    loaded: Loaded,
-    pairs: Pairs,
-    report: Report,
-    solve: Callable[[Points, Points], DatasetTransport],
-    seed: int,
-    debias: Debias,
-    p: float,
-    method: str,
-) -> Distances:
-    """Every pair without its sampling floor; the halves of a dataset are compared once for all of its pairs."""
-    heard: list[str] = []  # what the solver remarked on
-
-    def power(one: Points, other: Points) -> float:
-        solution = solve(one, other)
-        heard.extend(solution.remarks)
-        return solution.total
-
-    floors: dict[tuple[int, int], tuple[Halves, tuple[str, ...]]] = {}
-
-    def halves(place: int, size: int) -> Halves:
-        """Those of a dataset, compared once for every size; what was remarked on them is heard again."""
-        if (place, size) in floors:
-            heard.extend(floors[place, size][1])
-        else:
-            before = len(heard)
-            made = Halves.of(loaded.points[place], size, seed, power)
-            floors[place, size] = made, tuple(heard[before:])
-        return floors[place, size][0]
-
-    distances = {}
-    for done, (i, j) in enumerate(pairs, 1):
-        heard.clear()
-        size = common_size(loaded.points[i], loaded.points[j])
-        value = debiased(halves(i, size), halves(j, size), power, debias, p)
-        remarks = [f"halves of {counted(size, 'point')} were compared"]
-        if value < 0:
-            remarks.append(f"{-value:.4g} below the sampling floor, which counts as 0")
-        remarks += dict.fromkeys(heard)
-        named = f"{method}, debiased ({debias})"
-        distances[i, j] = loaded.distance((i, j), max(0.0, value), named, p=p, remarks=tuple(remarks))
-        report(done, len(pairs))
-    return distances
-
-
 @dataclass(frozen=True, eq=False)
 class DatasetTransport:
     """The solution of the transport problem between two datasets.
@@ -189,6 +147,68 @@ class DatasetTransport:
     total: float
     label_distances: Doubles
     remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Two samples of one dataset, of one size and without a point in common, and the transport between them."""
+
+    first: Points
+    second: Points
+    floor: DatasetTransport
+
+    @classmethod
+    def of(cls, points: Points, size: int, seed: int, solve: Solve) -> Halves:
+        """Split points at random into two sides of this size; datasets of one size are split alike."""
+        rows = generator(seed, Stream.DEBIASING_HALVES, 0).permutation(len(points))
+        first, second = points.rows(np.sort(rows[:size])), points.rows(np.sort(rows[size : 2 * size]))
+        return cls(first, second, solve(first, second))
+
+
+def _without_floors(
+    loaded: Loaded, pairs: Pairs, report: Report, solve: Solve, seed: int, debias: Debias, p: float, method: str
+) -> Distances:
+    """Every pair without its sampling floor; the halves of a dataset are compared once for all of its pairs."""
+    known: dict[tuple[int, int], Halves] = {}
+    distances = {}
+    for done, (i, j) in enumerate(pairs, 1):
+        size = _common_size(loaded.points[i], loaded.points[j])
+        for place in (i, j):
+            if (place, size) not in known:
+                known[place, size] = Halves.of(loaded.points[place], size, seed, solve)
+        a, b = known[i, size], known[j, size]
+        # Each half is compared with the other half of the other dataset: a dataset and its copy, or rows that belong
+        # together, would otherwise meet themselves, which is nearer than any floor.
+        across = solve(a.first, b.second), solve(a.second, b.first)
+        value = _debiased_value(across, (a.floor, b.floor), debias, p)
+        remarks = [f"halves of {counted(size, 'point')} were compared"]
+        if value < 0:
+            remarks.append(f"{-value:.4g} below the sampling floor, which counts as 0")
+        remarks += dict.fromkeys(said for solution in (a.floor, b.floor, *across) for said in solution.remarks)
+        named = f"{method}, debiased ({debias})"
+        distances[i, j] = loaded.distance((i, j), max(0.0, value), named, p=p, remarks=tuple(remarks))
+        report(done, len(pairs))
+    return distances
+
+
+def _common_size(a: Points, b: Points) -> int:
+    """How many points a half has: as many for both datasets, since the floor depends on the size."""
+    size = min(len(a), len(b)) // 2
+    if size == 0:
+        alone = a if len(a) < 2 else b
+        raise SotddError(f"debias needs two points of each dataset and {alone.name!r} has one: pass debias=None.")
+    return size
+
+
+def _debiased_value(
+    across: Sequence[DatasetTransport], floors: Sequence[DatasetTransport], how: Debias, p: float
+) -> float:
+    """What is left of the distance between two datasets less their sampling floors; it may be negative."""
+    between, within = (np.array([solution.total for solution in side]) for side in (across, floors))
+    if how == "powers":
+        left = float(between.mean() - within.mean())
+        return math.copysign(float(abs(left) ** (1 / p)), left)
+    return float(np.mean(between ** (1 / p)) - np.mean(within ** (1 / p)))
 
 
 def transport_datasets(

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import combinations
-from typing import Any, Concatenate, Protocol, cast, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count
+from sotdd.basics.checks import as_array, check_count
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Report
 from sotdd.engines.cpu.workers import Workers
-from sotdd.inputs import labelled, labelled_pair
+from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.peers.call import FEWER_POINTS, Distances, Method, Pairs, Settings, known_settings, showing_settings_of
+from sotdd.peers.call import FEWER_POINTS, Distances, Pairs
 from sotdd.peers.label_distances import Inner, cost_unit, label_coordinates, label_distances, refuse_unfinished
-from sotdd.peers.loading import Loaded
-from sotdd.peers.points import Doubles, Points, costs, refuse_large_plans
+from sotdd.peers.points import Doubles, Loaded, Points, costs, refuse_large_plans
 from sotdd.projections.scaler import Scale
-from sotdd.results.distance import Distance
 from sotdd.results.matrix import DistanceMatrix
 
 
@@ -45,56 +44,9 @@ class TaskEmbeddings:
     matrix: DistanceMatrix
 
 
-class _Embedder(Protocol[Settings]):
-    """A call on several sources, or on two; ``of_pairs`` returns distances alone, as other methods do."""
-
-    of_pairs: Method
-
-    @overload
-    def __call__(
-        self,
-        datasets: Sequence[Dataset] | Mapping[str, Dataset],
-        *none: Settings.args,
-        **settings: Settings.kwargs,
-    ) -> TaskEmbeddings: ...
-
-    @overload
-    def __call__(
-        self, datasets: Dataset, other: Dataset, /, *none: Settings.args, **settings: Settings.kwargs
-    ) -> Distance: ...
-
-
-def _embedder(
-    method: Callable[Concatenate[Sequence[LabelledData], Pairs, Settings], TaskEmbeddings],
-) -> _Embedder[Settings]:
-    """What `peer` does for methods of two datasets, for the one that returns more than distances."""
-
-    def call(
-        datasets: Sequence[Dataset] | Mapping[str, Dataset] | Dataset,
-        other: Dataset | None = None,
-        **settings: Any,  # noqa: ANN401
-    ) -> TaskEmbeddings | Distance:
-        settings = known_settings(settings, method)
-        if other is not None:
-            opened = labelled_pair(datasets, other)
-            return method(opened, [(0, 1)], **settings).matrix.distances[0, 1]  # type: ignore[call-arg]
-        opened = labelled(cast("Sequence[Dataset]", datasets))
-        return method(opened, list(combinations(range(len(opened)), 2)), **settings)  # type: ignore[call-arg]
-
-    def of_pairs(datasets: Sequence[LabelledData], pairs: Pairs, report: Report, **settings: Any) -> Distances:  # noqa: ANN401
-        distances = dict(method(datasets, pairs, **settings).matrix.distances)  # type: ignore[call-arg]
-        report(len(pairs), len(pairs))
-        return distances
-
-    shown = cast("_Embedder[Settings]", within_memory(FEWER_POINTS)(showing_settings_of(method, call)))
-    shown.of_pairs = showing_settings_of(method, of_pairs)
-    return shown
-
-
-@_embedder
+@within_memory(FEWER_POINTS)
 def wte(
-    datasets: Sequence[LabelledData],
-    pairs: Pairs,
+    datasets: Sequence[Dataset] | Mapping[str, Dataset],
     *,
     scale: Scale = None,
     seed: int = 0,
@@ -113,9 +65,7 @@ def wte(
     ----------
     datasets
         Datasets by name, or a list of them. They are embedded together: the coordinates of labels come
-        from the distances between all classes of all datasets. Or one dataset, with ``other`` beside it.
-    other
-        A second dataset: then only the distance of the two is returned, as by the other peers.
+        from the distances between all classes of all datasets.
     scale, seed, max_points
         As in `otdd`. The seed also draws the reference.
     inner
@@ -136,11 +86,12 @@ def wte(
     >>> embedded = sotdd.peers.wte({"here": (x, y), "there": (x + 5, y)}, n_reference=20)
     >>> embedded.vectors.shape
     (2, 240)
-    >>> apart = sotdd.peers.wte((x, y), (x + 5, y), n_reference=20)
+    >>> apart = sotdd.distance((x, y), (x + 5, y), method="wte", n_reference=20)
     >>> apart.value == embedded.matrix["here", "there"].value
     True
     """
-    loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
+    opened = labelled(datasets)
+    loaded = Loaded.of(opened, scale=scale, seed=seed, max_points=max_points)
     check_count(label_dimensions, "label_dimensions")
     check_count(n_reference, "n_reference")
     clouds = join_label_coordinates(loaded.points, inner, label_dimensions)
@@ -152,10 +103,19 @@ def wte(
     with Workers() as workers:
         vectors = np.stack(workers.each(lambda cloud: embed(cloud, origin), clouds))  # (N, M, D)
     distances = {
-        (i, j): loaded.distance((i, j), float(np.linalg.norm(vectors[i] - vectors[j])), "WTE") for i, j in pairs
+        (i, j): loaded.distance((i, j), float(np.linalg.norm(vectors[i] - vectors[j])), "WTE")
+        for i, j in combinations(range(len(opened)), 2)
     }
-    matrix = DistanceMatrix(tuple(data.name for data in datasets), distances)
-    return TaskEmbeddings(vectors.reshape(len(datasets), -1), origin, matrix)
+    matrix = DistanceMatrix(tuple(data.name for data in opened), distances)
+    return TaskEmbeddings(vectors.reshape(len(opened), -1), origin, matrix)
+
+
+@wraps(wte)
+def wte_of_pairs(datasets: Sequence[LabelledData], pairs: Pairs, report: Report, **settings: Any) -> Distances:  # noqa: ANN401
+    """The distances of some pairs alone, as by the other peers; the settings are those of `wte`."""
+    distances = wte(list(datasets), **settings).matrix.distances
+    report(len(pairs), len(pairs))
+    return {pair: distances[pair] for pair in pairs}
 
 
 def embed(points: Doubles, reference: Doubles) -> Doubles:
@@ -192,13 +152,11 @@ def gaussian_reference(clouds: Sequence[Doubles], size: int, seed: int) -> Doubl
 
 
 def _checked_reference(reference: object, n_coordinates: int) -> Doubles:
-    try:
-        points = np.asarray(reference, np.float64)
-    except (TypeError, ValueError) as error:
-        raise SotddError("reference does not form an array: expected numbers, one row per point.") from error
-    if points.ndim != 2 or not len(points) or points.shape[1] != n_coordinates or not np.isfinite(points).all():
+    points = as_array(reference, "reference")
+    fits = points.dtype.kind in "iuf" and points.ndim == 2 and len(points) and points.shape[1] == n_coordinates
+    if not fits or not np.isfinite(points).all():
         raise SotddError(
             f"reference has shape {points.shape}: expected finite numbers of shape (M, {n_coordinates}), features and "
             "then label coordinates."
         )
-    return points
+    return points.astype(np.float64)

@@ -10,10 +10,8 @@ import numpy as np
 from sotdd.basics.text import shown
 from sotdd.pictures.html_parts import scrolling, stacking, table
 from sotdd.pictures.verdict_page import Section
-from sotdd.results.explanation import Explanation
-from sotdd.results.explanation_text import changes_in_words, lost_in_words, parts_in_words
-from sotdd.results.feature_shares import FeatureShares
-from sotdd.results.feature_text import directions_in_words, header, in_words, lines, rest_in_words
+from sotdd.results.explanation import Explanation, changes_in_words, lost_in_words, parts_in_words
+from sotdd.results.features import FeatureShares, header, lines, rest_in_words, sentences
 
 # Classes of each side that are shown, those with the largest shares first.
 _MOST_CLASSES = 40
@@ -38,8 +36,8 @@ def sentence(text: str) -> str:
 def said_of(why: Explanation) -> list[str]:
     """What an explanation says in words."""
     lost = [lost_in_words(why, side) for side in (0, 1)]
-    features = [text for text in (in_words(why.by_feature), directions_in_words(why.by_feature)) if text]
-    return [sentence(text) for text in (parts_in_words(why), *features, *changes_in_words(why), *lost)]
+    said = (parts_in_words(why), *sentences(why.by_feature), *changes_in_words(why), *lost)
+    return [sentence(text) for text in said]
 
 
 def _of_features(why: Explanation, about: str) -> list[Section]:

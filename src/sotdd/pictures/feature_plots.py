@@ -8,7 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from sotdd.basics.text import counted
 from sotdd.pictures import style
-from sotdd.results.feature_shares import FeatureShare, FeatureShares
+from sotdd.results.features import FeatureShare, FeatureShares
 
 # Bars that are drawn, those that matter first.
 _BARS = 15

@@ -12,8 +12,7 @@ from sotdd.basics.files import write_whole
 from sotdd.basics.text import counted, with_error
 from sotdd.engines.class_comparison import are_too_many
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.drift_gate import Criteria, Gate
-from sotdd.measure.drift_verdict import BatchVerdict, together
+from sotdd.measure.drift_gate import BatchVerdict, Criteria, Gate, together
 from sotdd.measure.explain import explain
 from sotdd.measure.permutation import sampled
 from sotdd.pictures.data_section import data_section

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sotdd.basics.text import listed
-from sotdd.measure.drift_gate import Criteria, Gate
-from sotdd.measure.drift_verdict import BatchVerdict
+from sotdd.measure.drift_gate import BatchVerdict, Criteria, Gate
 from sotdd.pictures.explained import sentence
 from sotdd.pictures.page_data import recipe_in_words
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sotdd.pictures import style
 from sotdd.pictures.tree import Tree
 from sotdd.pictures.words import unit_of
-from sotdd.results.explanation import Explanation
-from sotdd.results.explanation_text import shares_in_short
+from sotdd.results.explanation import Explanation, shares_in_short
 from sotdd.results.matrix import DistanceMatrix
 
 # With more rows or columns than this, numbers in the cells would be too small to read.

@@ -15,8 +15,7 @@ from sotdd.pictures.words import faithfulness, summary, unit_of
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.results.distance import Distance
-from sotdd.results.explanation import Explanation
-from sotdd.results.explanation_text import changes_in_words, lost_in_words, parts_in_words
+from sotdd.results.explanation import Explanation, changes_in_words, lost_in_words, parts_in_words
 from sotdd.results.matrix import DistanceMatrix
 from sotdd.results.ranking import Ranked, ranked
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from sotdd.measure.drift_verdict import Verdict
+from sotdd.measure.drift_gate import Verdict
 
 # Each chart is drawn for a wide page, for a narrower one and for a phone; the style shows one of them.
 _WIDTHS = {"wide": 1040, "middle": 620, "narrow": 330}

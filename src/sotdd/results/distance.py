@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_number, check_flag, check_level
+from sotdd.basics.checks import as_number, check_level, described
+from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted, json_label, json_number, one_line, with_error
 from sotdd.projections.scaler import Scaler
-from sotdd.results.drawing import picture
+from sotdd.results.display import as_html, picture
 from sotdd.results.noise import NoiseFloor
-from sotdd.results.ordering import Incomparable, refuse_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+class Incomparable(SotddError, TypeError):  # noqa: N818  # the name says what is wrong; Python raises a TypeError here
+    """Raised where two distances have no order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +216,9 @@ class Distance:
         """The value of another distance that this one can be ordered with, or a number."""
         if not isinstance(other, Distance):
             number = as_number(other)
-            return refuse_order(self, other) if number is None else number
+            if number is None:
+                raise Incomparable(f"a distance cannot be ordered with {described(other)}: expected a number.")
+            return number
         if (self.method, self.p) != (other.method, other.p):
             raise Incomparable(
                 f"distances by {self.method}, p={self.p:g} and by {other.method}, p={other.p:g} have no common unit: "
@@ -227,9 +233,7 @@ class Distance:
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        from sotdd.results.notebook import distance_html
-
-        return distance_html(self)
+        return as_html([repr(self)])
 
     def __repr__(self) -> str:
         """Value and error to the digits that mean something, and how they were made."""
@@ -258,12 +262,10 @@ class Distance:
 
     def plot(self, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
         """Draw how projections differ, and how the value settles as they become more; two of matplotlib's axes."""
-        drawn: tuple[Axes, Axes] = picture("distance")(self, axes)
-        return drawn
+        return picture("distance")(self, axes)  # type: ignore[return-value]  # the only picture with two axes
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""
-        with_projections = check_flag(per_projection, "per_projection")
         low, high = self.interval(0.95)
         result: dict[str, Any] = {
             "method": self.method,
@@ -281,21 +283,18 @@ class Distance:
             "scale": self.scale,
             "scaler": None if self.scaler is None else self.scaler.to_dict(),
         }
-        if self.columns is not None:
-            result["columns"] = list(self.columns)
-        if self.label_distances is not None:
-            result["label_distances"] = self.label_distances.tolist()
-        if self.unreliable is not None:
-            result["unreliable"] = self.unreliable
-        if self.noise is not None:
-            result |= {**self.noise.to_dict(), "within_noise": self.within_noise}
-        if self.excess is not None and self.excess_stderr is not None:
-            result |= {"excess": self.excess, "excess_stderr": json_number(self.excess_stderr)}
-        if self.sketch_error is not None:
-            result["sketch_error"] = self.sketch_error
-        if self.remarks:
-            result["remarks"] = list(self.remarks)
-        if with_projections:
+        known = {
+            "columns": None if self.columns is None else list(self.columns),
+            "label_distances": None if self.label_distances is None else self.label_distances.tolist(),
+            "unreliable": self.unreliable,
+            **({} if self.noise is None else {**self.noise.to_dict(), "within_noise": self.within_noise}),
+            "excess": self.excess,
+            "excess_stderr": None if self.excess_stderr is None else json_number(self.excess_stderr),
+            "sketch_error": self.sketch_error,
+            "remarks": list(self.remarks) or None,
+        }
+        result |= {name: value for name, value in known.items() if value is not None}
+        if per_projection:
             result["per_projection"] = None if self.per_projection is None else self.per_projection.tolist()
             result["weights"] = None if self.weights is None else self.weights.tolist()
         return result

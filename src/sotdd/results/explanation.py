@@ -1,35 +1,86 @@
-"""An explanation as a value: how much of a distance is features, how much labels, and which classes make it."""
+"""An explanation: how much of a distance is features, how much labels, which classes make it, and that in words."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, described
-from sotdd.basics.errors import SotddError
-from sotdd.basics.kept import kept_property
-from sotdd.basics.text import json_label, json_number
-from sotdd.results.class_comparison import ClassComparison
-from sotdd.results.class_matching import ClassMatches, same_names
+from sotdd.basics.checks import check_count
+from sotdd.basics.text import json_label, json_number, listed, shown
+from sotdd.results.classes import ClassComparison, ClassLine, ClassMatches, same_names
+from sotdd.results.display import Part, Table, as_html, as_text, picture
 from sotdd.results.distance import Distance
-from sotdd.results.drawing import picture
-from sotdd.results.explanation_parts import Parts
-from sotdd.results.explanation_text import Line, as_rich, as_text
-from sotdd.results.feature_shares import FeatureShares
-from sotdd.results.ordering import Unordered
+from sotdd.results.features import FeatureShares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from rich.console import Group
+
+# Classes and features that are shown unless a number is asked for.
+_MOST_SHOWN = 12
+
+# Deviations of a two-sided interval of 95 %, and of a one-sided test at 5 %.
+_TWO_SIDED = 1.96
+_ONE_SIDED = 1.645
+
+
+@dataclass(frozen=True)
+class Parts:
+    """How much of a distance beyond noise is due to features, and how much to labels.
+
+    Attributes
+    ----------
+    features
+        The share of the excess that is left when labels are forgotten; NaN where the whole is within noise.
+    stderr
+        Its standard error: over samples of these sizes, and over the choice of projections.
+    whole_beyond, features_beyond, labels_beyond
+        Whether the distance, what is left of it without labels, and what labels add are beyond noise.
+    """
+
+    features: float
+    stderr: float
+    whole_beyond: bool
+    features_beyond: bool
+    labels_beyond: bool
+
+    @classmethod
+    def of(cls, distance: Distance, unlabelled: Distance, resampled: NDArray[np.float64]) -> Parts:
+        """Take the floors off a distance, and off the same with labels forgotten; see `Explanation.resampled`."""
+        whole, features = _excess(distance), _excess(unlabelled)
+        beyond = distance.within_noise is False and whole > 0
+        if unlabelled is distance:  # there are no labels
+            return cls(1.0 if beyond else math.nan, 0.0 if beyond else math.nan, beyond, beyond, False)
+        share = features / whole if beyond else math.nan
+        error = _error(distance, unlabelled, resampled, share) / whole if beyond else math.nan
+        added = whole - features > _ONE_SIDED * _error(distance, unlabelled, resampled, 1.0)
+        return cls(share, error, beyond, unlabelled.within_noise is False, beyond and added)
+
+    @property
+    def labels(self) -> float:
+        """The share that labels add."""
+        return 1.0 - self.features
+
+    @property
+    def features_interval(self) -> tuple[float, float]:
+        """An interval of 95 % for the share of the features."""
+        reach = _TWO_SIDED * self.stderr
+        return self.features - reach, self.features + reach
+
+    @property
+    def labels_interval(self) -> tuple[float, float]:
+        """The same for the share of the labels."""
+        low, high = self.features_interval
+        return 1.0 - high, 1.0 - low
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(Unordered):
+class Explanation:
     """Why two datasets are as far apart as they are; what `explain` returns.
 
     Attributes
@@ -69,8 +120,6 @@ class Explanation(Unordered):
     ((0, 1), (0, 1))
     """
 
-    _instead = "take its distance"
-
     names: tuple[str, str]
     distance: Distance
     unlabelled: Distance
@@ -82,7 +131,7 @@ class Explanation(Unordered):
 
     # ------------------------------------------------------------------ features and labels
 
-    @kept_property
+    @cached_property
     def parts(self) -> Parts:
         """Features and labels: their shares of what is beyond noise, with errors and verdicts."""
         return Parts.of(self.distance, self.unlabelled, self.resampled)
@@ -164,7 +213,7 @@ class Explanation(Unordered):
         to_second, to_first = self._nearest_places
         return tuple(second[j] for j in to_second), tuple(first[i] for i in to_first)
 
-    @kept_property
+    @cached_property
     def counterparts(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Classes that correspond: matched one to one, and within noise or nearer than any class of their own."""
         first, second = self.classes
@@ -187,7 +236,7 @@ class Explanation(Unordered):
         first, second = self.classes
         return tuple((first[i], second[j]) for i, j in self.counterpart_places.items() if self.matches.differ((i, j)))
 
-    @kept_property
+    @cached_property
     def renamed(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Counterparts of other names, where a class of the same name is there and is another beyond noise."""
         first, second = self.classes
@@ -212,7 +261,7 @@ class Explanation(Unordered):
     def _nearest_places(self) -> tuple[list[int], list[int]]:
         return self.by_class.excess.argmin(axis=1).tolist(), self.by_class.excess.argmin(axis=0).tolist()
 
-    @kept_property
+    @cached_property
     def counterpart_places(self) -> dict[int, int]:
         """The same, as the row of each and its column."""
         of_first, of_second = self.by_class.own_excess
@@ -229,36 +278,45 @@ class Explanation(Unordered):
         """The distance, its parts, and a table of classes."""
         return self.table()
 
+    def table(self, limit: int | None = _MOST_SHOWN) -> str:
+        """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them or all."""
+        blocks = self._blocks(None if limit is None else check_count(limit, "limit"))
+        return "\n\n".join(text for text in map(as_text, blocks) if text)
+
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        from sotdd.results.notebook import explanation_html
+        return as_html([part for block in self._blocks(_MOST_SHOWN) for part in block])
 
-        return explanation_html(self)
-
-    def table(self, limit: int | None = 12) -> str:
-        """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them or all."""
-        return as_text(self, None if limit is None else check_count(limit, "limit"))
-
-    def __rich__(self) -> Group:
-        """The same for a terminal."""
-        return as_rich(self, 12)
+    def _blocks(self, limit: int | None) -> list[list[Part]]:
+        """The distance and its parts; the features; a table of classes for each side."""
+        first = f"{' and '.join(map(shown, self.names))}: {self.distance!r}"
+        blocks: list[list[Part]] = [
+            [first, parts_in_words(self), *changes_in_words(self)],
+            self.by_feature.parts(limit),
+        ]
+        for side in (0, 1):
+            lines = self.lines(side)
+            rows = [line.cells() for line in lines[:limit]]
+            left = len(lines) - len(rows)
+            table = Table([header(self, side), *rows], numbers=(1, 2, 3))
+            blocks.append([table, f"… and {left:,} more" if left else "", lost_in_words(self, side)])
+        return blocks
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the class distances as a heat map; returns matplotlib's axes."""
-        axes: Axes = picture("explanation")(self, ax)
-        return axes
+        return picture("explanation")(self, ax)
 
-    def lines(self, side: int) -> list[Line]:
+    def lines(self, side: int) -> list[ClassLine]:
         """One line per class of one side, 0 or 1, the largest share first."""
-        if not isinstance(side, (int, np.integer)) or side not in (0, 1):
-            raise SotddError(f"side is {described(side)}: expected 0 or 1.")
         other = 1 - side
         distances = self.class_distances if side == 0 else self.class_distances.T
         stderr = self.by_class.stderr if side == 0 else self.by_class.stderr.T
         lost, moved = self.without_counterpart[side], [pair[side] for pair in self.moved]
         lines = [
-            Line(label, int(self.sizes[side][i]), self.classes[other][j], float(distances[i, j]), float(stderr[i, j]),
-                 float(self.shares[side][i]), float(self.shares_by_chance[side][i]), label not in lost, label in moved)
+            ClassLine(
+                label, int(self.sizes[side][i]), self.classes[other][j], float(distances[i, j]), float(stderr[i, j]),
+                float(self.shares[side][i]), float(self.shares_by_chance[side][i]), label not in lost, label in moved,
+            )
             for i, (label, j) in enumerate(zip(self.classes[side], self._nearest_places[side], strict=True))
         ]  # fmt: skip
         return sorted(lines, key=lambda line: -line.share)
@@ -295,3 +353,93 @@ class Explanation(Unordered):
 
 def _json_pairs(pairs: tuple[tuple[Hashable, Hashable], ...]) -> list[list[Any]]:
     return [[json_label(one), json_label(other)] for one, other in pairs]
+
+
+def _excess(distance: Distance) -> float:
+    """What is beyond the floor; what is below it is noise, and counts as nothing."""
+    return max(distance.excess or 0.0, 0.0)
+
+
+def _error(distance: Distance, unlabelled: Distance, resampled: NDArray[np.float64], share: float) -> float:
+    """Standard error of unlabelled - share × distance, both to the power p: over samples, and over projections.
+
+    What both have in common cancels: halves and projections are the same for both.
+    """
+    halves = resampled[1] - share * resampled[0]
+    sampled = float(np.std(halves, ddof=1)) if len(halves) > 1 else 0.0
+    a, b = distance.contributions, unlabelled.contributions
+    if a is None or b is None or len(a) < 2:
+        return sampled
+    unit = float(np.abs(a).max()) or 1.0
+    rest = (b - share * a) / unit
+    return math.hypot(sampled, unit * float(np.std(rest, ddof=1)) / math.sqrt(len(rest)))
+
+
+def parts_in_words(why: Explanation) -> str:
+    """How much of what is beyond noise is features and how much labels."""
+    parts = why.parts
+    if why.distance.value == 0:
+        return "nothing tells them apart"
+    if parts.whole_beyond:
+        return _shares_in_words(parts)
+    if parts.features_beyond:
+        return "features alone differ beyond noise; with labels, which add noise of their own, the whole is within it"
+    if why.by_feature.beyond_noise or why.by_feature.together.beyond_noise:
+        return "the whole is within noise: two samples of one source are often as far apart; but see below"
+    return "nothing beyond noise: two samples of one source are often as far apart"
+
+
+def _shares_in_words(parts: Parts) -> str:
+    """The same of a distance beyond noise."""
+    features, labels = _share(parts.features, parts.features_interval), _share(parts.labels, parts.labels_interval)
+    if parts.labels < 0:
+        return f"features alone would make {parts.features:.0%} of what is beyond noise: labels bring the two nearer"
+    if not parts.labels_beyond:
+        return f"of what is beyond noise, features are {features}; labels add nothing beyond noise"
+    if not parts.features_beyond:
+        return f"of what is beyond noise, labels are {labels}; features alone are within noise"
+    return f"of what is beyond noise, features are {features} and labels {labels}"
+
+
+def shares_in_short(why: Explanation) -> str:
+    """The same in a few words, for the title of a picture."""
+    parts = why.parts
+    if not parts.whole_beyond:
+        return "nothing beyond noise"
+    return f"features {parts.features:.0%}, labels {parts.labels:.0%}"
+
+
+def _share(share: float, interval: tuple[float, float]) -> str:
+    low, high = (min(max(end, 0.0), 1.0) for end in interval)
+    if low == high:
+        return f"{share:.0%}"
+    return f"{share:.0%} ({low:.0%} to {high:.0%})"
+
+
+def lost_in_words(why: Explanation, side: int) -> str:
+    """Which classes of one side have no counterpart."""
+    lost = why.without_counterpart[side]
+    if not lost:
+        return f"every class of {shown(why.names[side])} has a counterpart"
+    return f"without a counterpart in {shown(why.names[1 - side])}: {listed(lost)}"
+
+
+def changes_in_words(why: Explanation) -> list[str]:
+    """Which classes have moved, and which names have changed, each in a sentence; none where there is nothing."""
+    said = []
+    if why.moved:
+        names = [shown(one) if one == other else f"{shown(one)} ({shown(other)})" for one, other in why.moved]
+        said.append(f"moved beyond noise: {'class' if len(names) == 1 else 'classes'} {listed(names)}")
+    if why.swapped:
+        said.append(listed([f"{shown(one)} and {shown(other)}" for one, other in why.swapped]) + " have changed places")
+    exchanged = {*why.swapped, *((other, one) for one, other in why.swapped)}
+    others = [f"{shown(one)} → {shown(other)}" for one, other in why.renamed if (one, other) not in exchanged]
+    if others:
+        said.append(f"classes have changed names: {listed(others)}")
+    return said
+
+
+def header(why: Explanation, side: int) -> tuple[str, ...]:
+    """The columns of the table of classes of one side."""
+    one, other = shown(why.names[side]), shown(why.names[1 - side])
+    return f"class of {one}", "points", "share", "by chance", f"nearest in {other}", "distance", "counterpart"

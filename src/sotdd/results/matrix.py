@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import write_whole
-from sotdd.basics.text import aligned, json_number, with_error
+from sotdd.basics.text import json_number, with_error
 from sotdd.projections.recipe import Projections
+from sotdd.results.display import Part, Table, as_html, as_text, picture
 from sotdd.results.distance import Distance, remarks_of
-from sotdd.results.drawing import picture
-from sotdd.results.ordering import Unordered
 from sotdd.results.ranking import Ranked, ranked
 
 if TYPE_CHECKING:
@@ -29,6 +27,9 @@ if TYPE_CHECKING:
 
 # Marks distances within noise in a table.
 _NOISE = "~"
+
+# Datasets that a notebook shows.
+_MOST_SHOWN = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceMatrix(Unordered):
+class DistanceMatrix:
     """Distances between every two of several datasets, all through the same projections.
 
     Attributes
@@ -76,8 +77,6 @@ class DistanceMatrix(Unordered):
     True
     """
 
-    _instead = "compare its values, or distances by name, as in matrix['a', 'b']"
-
     names: tuple[str, ...]
     distances: Mapping[tuple[int, int], Distance]
     projections: Projections | None = None
@@ -86,17 +85,17 @@ class DistanceMatrix(Unordered):
     @property
     def values(self) -> NDArray[np.float64]:
         """The distances (N, N); zero on the diagonal."""
-        return self._square("value")
+        return self._square(lambda distance: distance.value)
 
     @property
     def stderr(self) -> NDArray[np.float64]:
         """Their standard errors (N, N)."""
-        return self._square("stderr")
+        return self._square(lambda distance: distance.stderr)
 
     @property
     def noise_floors(self) -> NDArray[np.float64]:
         """What two samples of each pooled pair would give (N, N); NaN where it was not asked for."""
-        return self._square("noise_floor")
+        return self._square(lambda distance: distance.noise_floor)
 
     @property
     def excess(self) -> NDArray[np.float64]:
@@ -104,19 +103,14 @@ class DistanceMatrix(Unordered):
 
         NaN where no floor was measured.
         """
-        square = np.zeros((len(self), len(self)))
-        for (i, j), distance in self.distances.items():
-            over = math.nan if distance.excess is None else max(0.0, distance.excess) ** (1 / distance.p)
-            square[i, j] = square[j, i] = over
-        return square
+        return self._square(lambda one: None if one.excess is None else max(0.0, one.excess) ** (1 / one.p))
 
     @property
     def within_noise(self) -> NDArray[np.bool_]:
         """Which distances (N, N) are within noise, those on the diagonal included."""
-        result = np.eye(len(self), dtype=np.bool_)
-        for (i, j), distance in self.distances.items():
-            result[i, j] = result[j, i] = bool(distance.within_noise)
-        return result
+        within = self._square(lambda distance: bool(distance.within_noise))
+        np.fill_diagonal(within, 1)
+        return within.astype(np.bool_)
 
     def __len__(self) -> int:
         """How many datasets there are."""
@@ -156,20 +150,11 @@ class DistanceMatrix(Unordered):
 
     def __repr__(self) -> str:
         """A table of values and errors."""
-        cells = [["", *self.names]]
-        for i, name in enumerate(self.names):
-            row = ["0" if i == j else self._cell(i, j) for j in range(len(self))]
-            cells.append([name, *row])
-        lines = aligned(cells)
-        if any(distance.within_noise for distance in self.distances.values()):
-            lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
-        return "\n".join([*lines, *remarks_of(self.distances.values())])
+        return as_text(self._parts(len(self)))
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        from sotdd.results.notebook import matrix_html
-
-        return matrix_html(self)
+        return as_html(self._parts(_MOST_SHOWN))
 
     def to_dict(self) -> dict[str, Any]:
         """Names, values, errors and every distance as JSON values."""
@@ -208,32 +193,44 @@ class DistanceMatrix(Unordered):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the distances as a heat map that puts near datasets side by side; returns matplotlib's axes."""
-        axes: Axes = picture("matrix")(self, ax)
-        return axes
+        return picture("matrix")(self, ax)
 
     def map(self, ax: Axes | None = None) -> Axes:
         """Draw the datasets as points in the plane, with the stress of that map; returns matplotlib's axes."""
-        axes: Axes = picture("map")(self, ax)
-        return axes
+        return picture("map")(self, ax)
 
     def dendrogram(self, ax: Axes | None = None) -> Axes:
         """Draw how datasets join into groups; returns matplotlib's axes."""
-        axes: Axes = picture("dendrogram")(self, ax)
-        return axes
+        return picture("dendrogram")(self, ax)
 
     def _index(self, name: object) -> int:
         if str(name) not in self.names:
             raise SotddError(f"there is no dataset {name!r} here: the names are {', '.join(self.names)}.")
         return self.names.index(str(name))
 
+    def _parts(self, most: int) -> list[Part]:
+        """A table of the first datasets, and what to know of it."""
+        names = self.names[:most]
+        rows = [["0" if i == j else self._cell(i, j) for j in range(len(names))] for i in range(len(names))]
+        table = Table([["", *names], *([name, *row] for name, row in zip(names, rows, strict=True))])
+        left = len(self) - len(names)
+        within = any(distance.within_noise for distance in self.distances.values())
+        return [
+            table,
+            f"… and {left:,} more" if left else "",
+            f"{_NOISE} within noise: no farther apart than two samples of the two together" if within else "",
+            *remarks_of(self.distances.values()),
+        ]
+
     def _cell(self, i: int, j: int) -> str:
         distance = self.distances[min(i, j), max(i, j)]
         return with_error(distance.value, distance.stderr) + (f" {_NOISE}" if distance.within_noise else "")
 
-    def _square(self, what: Literal["value", "stderr", "noise_floor"]) -> NDArray[np.float64]:
+    def _square(self, number: Callable[[Distance], float | None]) -> NDArray[np.float64]:
+        """A number of every distance (N, N); NaN for None."""
         square = np.zeros((len(self), len(self)))
         for (i, j), distance in self.distances.items():
-            value = getattr(distance, what)
+            value = number(distance)
             square[i, j] = square[j, i] = np.nan if value is None else value
         return square
 

@@ -67,12 +67,6 @@ class NoiseFloor:
     p: float
     distance: float = math.nan
 
-    def __post_init__(self) -> None:
-        """Freeze the numbers."""
-        kept = np.array(self.distances, np.float64)
-        kept.flags.writeable = False
-        object.__setattr__(self, "distances", kept)
-
     @classmethod
     def of(cls, costs: NDArray[np.float64], of_data: NDArray[np.float64], p: float, distance: float) -> NoiseFloor:
         """From W_p^p (L, S) of every projection and split, and (L,) of the data.

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import aligned, with_error
+from sotdd.basics.text import with_error
+from sotdd.results.display import Part, Table, as_html, as_text
 from sotdd.results.distance import Distance, remarks_of
-from sotdd.results.ordering import Unordered
 
 # Differences of fewer standard errors than this are noise: a two-sided test at 5 %.
 _CLEAR = 1.96
@@ -52,7 +52,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking(Unordered):
+class Ranking:
     """Datasets in order, the nearest to a target first; what `sotdd.rank` returns.
 
     Attributes
@@ -73,8 +73,6 @@ class Ranking(Unordered):
     >>> bool(order["far"].value > order["near"].value)
     True
     """
-
-    _instead = "compare distances by name, as in ranking['a']"
 
     target: str
     lines: tuple[Ranked, ...]
@@ -110,6 +108,13 @@ class Ranking(Unordered):
 
     def __repr__(self) -> str:
         """A table of ranks and distances, and what to know of them."""
+        return as_text(self._parts())
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return as_html(self._parts())
+
+    def _parts(self) -> list[Part]:
         rows = [("rank", "candidate", "distance")]
         for line in self.lines:
             within = " ~" if line.distance.within_noise else ""
@@ -120,13 +125,7 @@ class Ranking(Unordered):
             notes.append("= tied: noise does not tell them apart")
         if any(line.distance.within_noise for line in self.lines):
             notes.append("~ within noise: no farther from the target than two samples of the two together")
-        return "\n".join([*aligned(rows), *notes, *self.remarks])
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        from sotdd.results.notebook import ranking_html
-
-        return ranking_html(self)
+        return [Table(rows), *notes, *self.remarks]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values."""
@@ -158,7 +157,7 @@ def ranked(distances: Mapping[str, Distance]) -> list[Ranked]:
     True
     """
     by_excess = all(distance.excess is not None for distance in distances.values())
-    order = sorted(distances.items(), key=lambda item: _excess(item[1]) if by_excess else item[1].value)
+    order = sorted(distances.items(), key=lambda item: item[1].excess or 0.0 if by_excess else item[1].value)
     ranks = [
         1 + sum(clearly_farther(distance, nearer) for _, nearer in order[:number])
         for number, (_, distance) in enumerate(order)
@@ -191,11 +190,6 @@ def unequal_sizes(distances: Collection[Distance]) -> str | None:
         f"sizes go from {min(sizes):,} to {max(sizes):,} points: small samples lie far from everything, so the order "
         "is by what is beyond the noise of these sizes"
     )
-
-
-def _excess(distance: Distance) -> float:
-    assert distance.excess is not None
-    return distance.excess
 
 
 def _shared(one: Distance, other: Distance) -> bool:

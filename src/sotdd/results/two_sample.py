@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_number, check_level, described
-from sotdd.basics.errors import SotddError
+from sotdd.basics.checks import check_level
 from sotdd.basics.text import counted, json_number, one_line
+from sotdd.results.display import as_html
 from sotdd.results.noise import rooted_means
-from sotdd.results.ordering import Unordered
 
 Statistic: TypeAlias = Literal["combined", "balanced", "distance"]
 
@@ -22,7 +21,7 @@ _QUANTILES = (0.05, 0.5, 0.95, 0.99)
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSampleTest(Unordered):
+class TwoSampleTest:
     """Whether two datasets may come from one source, judged against distances that chance gives.
 
     Attributes
@@ -65,8 +64,6 @@ class TwoSampleTest(Unordered):
     (True, True)
     """
 
-    _instead = "take its p_value, statistic or distance"
-
     distance: float
     null_distances: NDArray[np.float64]
     statistic: float
@@ -78,13 +75,6 @@ class TwoSampleTest(Unordered):
     fingerprint: str
     remarks: tuple[str, ...] = ()
     aspects: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Freeze the numbers."""
-        for name in ("null_distances", "null"):
-            kept = np.array(getattr(self, name), np.float64)
-            kept.flags.writeable = False
-            object.__setattr__(self, name, kept)
 
     @property
     def p_value(self) -> float:
@@ -115,16 +105,9 @@ class TwoSampleTest(Unordered):
         floor = float(rooted_means(self.null_distances[:, None] ** self.p, self.p)[0])
         return self.distance / floor if floor > 0 else math.nan
 
-    def quantiles(self, levels: Sequence[float] = _QUANTILES) -> dict[float, float]:
-        """Quantiles of the distances that chance gave."""
-        try:
-            shares = [as_number(level) for level in levels]
-        except TypeError:  # what cannot be gone through
-            shares = [None]
-        known = [share for share in shares if share is not None and 0 <= share <= 1]
-        if len(known) < len(shares):
-            raise SotddError(f"levels are {described(levels)}: expected numbers from 0 to 1.")
-        return {share: float(np.quantile(self.null_distances, share)) for share in known}
+    def quantiles(self, levels: Iterable[float] = _QUANTILES) -> dict[float, float]:
+        """Quantiles of the distances that chance gave, at levels from 0 to 1."""
+        return {level: float(np.quantile(self.null_distances, level)) for level in levels}
 
     def rejects(self, level: float = 0.05) -> bool:
         """Whether one source is ruled out at this level."""
@@ -141,9 +124,7 @@ class TwoSampleTest(Unordered):
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        from sotdd.results.notebook import test_html
-
-        return test_html(self)
+        return as_html([repr(self)])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values; distances by chance as quantiles."""

@@ -1,20 +1,19 @@
-"""Features by name: which of them make a distance, and how much each."""
+"""Features by name: which of them make a distance, how much each, and that in words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.kept import kept_property
-from sotdd.basics.text import json_number
-from sotdd.results.drawing import picture
+from sotdd.basics.text import counted, json_number, listed, shown
+from sotdd.results.display import Part, Table, as_html, as_text, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +26,10 @@ LEVEL = 0.05
 # Colours of an image, at most.
 _MOST_COLOURS = 4
 
-# Features that are written out.
+# Features that are written out as JSON, rows of a table, and pairs of features that a sentence names.
 _MOST_WRITTEN = 1000
+_MOST_SHOWN = 12
+_PAIRS = 3
 
 
 @dataclass(frozen=True)
@@ -178,12 +179,7 @@ class FeatureShares:
     pairs: tuple[CorrelationChange, ...]
     directions: tuple[LeadingDirection, ...]
 
-    def __post_init__(self) -> None:
-        """Freeze the arrays."""
-        for array in (self.shares, self.stderr, self.p_values, self.raw, self.by_chance, self.summary):
-            array.flags.writeable = False
-
-    @kept_property
+    @cached_property
     def _places(self) -> list[int]:
         """Columns in the order of the sequence."""
         return list(np.lexsort((self.by_chance - self.raw, self.p_values > LEVEL)).tolist())
@@ -205,15 +201,11 @@ class FeatureShares:
 
     def __getitem__(self, which: int | str) -> FeatureShare:
         """The feature of this name, or at this place in the sequence."""
-        if isinstance(which, str):
-            if which not in self.names:
-                raise SotddError(f"there is no {self.noun} {which!r}: see .names.")
-            return self._at(self.names.index(which))
-        if not isinstance(which, (int, np.integer)) or isinstance(which, bool):
-            raise SotddError(f"a {self.noun} is {described(which)}: expected its name, or its place as an integer.")
-        if not -len(self) <= which < len(self):
-            raise IndexError(f"there is no {self.noun} at place {which}: there are {len(self):,}.")
-        return self._at(self._places[which])
+        if not isinstance(which, str):
+            return self._at(self._places[which])
+        if which not in self.names:
+            raise SotddError(f"there is no {self.noun} {which!r}: see .names.")
+        return self._at(self.names.index(which))
 
     @property
     def beyond_noise(self) -> tuple[FeatureShare, ...]:
@@ -244,20 +236,22 @@ class FeatureShares:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the shares: as a picture where points are images, as bars otherwise; returns matplotlib's axes."""
-        axes: Axes = picture("features")(self, ax)
-        return axes
+        return picture("features")(self, ax)
 
     def __repr__(self) -> str:
         """A table of those that matter."""
-        from sotdd.results.feature_text import as_text
-
-        return as_text(self, 12)
+        return as_text(self.parts(_MOST_SHOWN))
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        from sotdd.results.notebook import features_html
+        return as_html(self.parts(_MOST_SHOWN))
 
-        return features_html(self)
+    def parts(self, limit: int | None) -> list[Part]:
+        """Sentences, and a table of the first ``limit`` of those beyond noise."""
+        rows = lines(self, limit)
+        if not rows or self.noun == "pixel":
+            return [*sentences(self)]
+        return [*sentences(self), Table([header(self), *rows], numbers=[1]), rest_in_words(self, limit)]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, those that matter first; of very many, the first thousand."""
@@ -268,3 +262,84 @@ class FeatureShares:
             "correlations": [pair.to_dict() for pair in self.pairs],
             "directions": [direction.to_dict() for direction in self.directions],
         }
+
+
+def sentences(features: FeatureShares) -> list[str]:
+    """Which features differ beyond noise, and how much lies along the leading direction where that is known."""
+    first = features.directions[0] if features.directions else None
+    leading = ""
+    if first is not None and first.beyond_noise:
+        share, by_chance = f"{first.share:.0%}", f"{first.by_chance:.0%}"
+        leading = f"the strongest direction makes {share} of the distance between points ({by_chance} by chance)"
+    return [sentence for sentence in (_beyond_in_words(features), leading) if sentence]
+
+
+def _beyond_in_words(features: FeatureShares) -> str:
+    """Empty where there is one feature and it says nothing."""
+    noun, beyond = features.noun, features.beyond_noise
+    if not beyond and not features.together.beyond_noise:
+        return "" if len(features) == 1 else f"no {noun} differs beyond noise"
+    said = []
+    if beyond and noun == "pixel":
+        said.append(f"{len(beyond):,} of {counted(len(features), noun)} differ beyond noise")
+    elif beyond:
+        said.append(f"{noun if len(beyond) == 1 else noun + 's'} beyond noise: {listed([one.name for one in beyond])}")
+    if features.together.beyond_noise:
+        said.append(f"{noun}s go together differently{'' if noun == 'pixel' else _of_pairs(features.pairs)}")
+    return "; ".join(said)
+
+
+def header(features: FeatureShares) -> tuple[str, ...]:
+    """The columns of the table."""
+    return f"{features.noun} beyond noise", "share", *(f"middle half of {shown(name)}" for name in features.datasets)
+
+
+def lines(features: FeatureShares, limit: int | None) -> list[tuple[str, ...]]:
+    """Of those beyond noise, the first ``limit``; and that of all together, where it is beyond noise too."""
+    beyond = features.beyond_noise[:limit]
+    table: list[tuple[str, ...]] = [(shown(one.name), _share_in_words(one), *_middle_in_words(one)) for one in beyond]
+    if features.together.beyond_noise:
+        table.append((f"{features.noun}s together", _share_in_words(features.together), "", ""))
+    return table
+
+
+def _middle_in_words(one: FeatureShare) -> tuple[str, str]:
+    """From quartile to quartile in either dataset; where that is the same, the means."""
+    if math.isnan(one.means[0]):
+        return "", ""
+    first, second = (f"{_number(low)} to {_number(high)}" for low, high in one.middle)
+    if first == second or any(low == high for low, high in one.middle):
+        return f"mean {_number(one.means[0])}", f"mean {_number(one.means[1])}"
+    return first, second
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def rest_in_words(features: FeatureShares, limit: int | None) -> str:
+    """What the table leaves out."""
+    beyond = len(features.beyond_noise)
+    more = 0 if limit is None else max(0, beyond - limit)
+    within = len(features) - beyond
+    said = [f"{more:,} more beyond noise"] if more else []
+    said += [f"{counted(within, features.noun)} within noise"] if within else []
+    return ("… and " + " and ".join(said)) if said else ""
+
+
+def _share_in_words(one: FeatureShare) -> str:
+    """A share and its error in per cent."""
+    if math.isnan(one.share):
+        return "–"
+    error = f" ± {one.stderr:.0%}" if math.isfinite(one.stderr) else ""
+    return f"{one.share:.0%}{error}"
+
+
+def _of_pairs(pairs: Sequence[CorrelationChange]) -> str:
+    said = [
+        f"{shown(pair.names[0])} and {shown(pair.names[1])} (correlation {pair.correlations[0]:.2f} and "
+        f"{pair.correlations[1]:.2f})"
+        for pair in pairs[:_PAIRS]
+    ]
+    more = f" and {len(pairs) - _PAIRS:,} more pairs" if len(pairs) > _PAIRS else ""
+    return f": {', '.join(said)}{more}" if said else ""

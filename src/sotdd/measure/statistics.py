@@ -1,0 +1,210 @@
+"""What a test of two datasets looks at: classes as they lie, features, means, names; and one statistic from all.
+
+A single projection sees a shift only in units of its own spread. Where features go together, a shift across them is
+small in every single direction and large beside the spread of the right one. So differences of means are measured in
+units of the spread of the projected points in every direction, as Hotelling's test does; under permutations that costs
+one product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.engines.splits import Splits
+from sotdd.results.noise import rooted_means
+from sotdd.results.two_sample import Statistic
+
+Doubles = NDArray[np.float64]
+LabelNames: TypeAlias = Literal["ignore", "match"]
+Aspect: TypeAlias = Literal["labels", "features"]
+
+# Statistics that vary by less than this share of themselves differ by rounding.
+_ALIKE = 1e-9
+
+# Both orders are judged: p = 1 sees small shifts of everything, p = 2 what few points or classes do.
+ORDERS = (1.0, 2.0)
+
+# Points farther from the median than this many deviations are brought that near: few far points would drown out all
+# others.
+FARTHEST = 3.0
+
+# Added to every variance, by share of the mean one: directions in which points hardly vary count less. Few points to a
+# class ask for more of it.
+_RIDGE = 0.01
+_CLASS_RIDGE = 0.1
+
+# Directions with less than this share of the largest variance are rounding.
+_ROUNDING = 1e-8
+
+# Splits that are dealt out at a time.
+_BATCH = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What a test looks at.
+
+    Attributes
+    ----------
+    aspects
+        "labels": through the label law, which never sees a name. "features": labels forgotten.
+    names
+        Whether classes of the same name are compared too, and their shares.
+    """
+
+    aspects: tuple[Aspect, ...]
+    names: bool
+
+    @classmethod
+    def of(cls, n_classes: int, label_names: LabelNames) -> Scope:
+        """All aspects of data with this many classes."""
+        if n_classes == 1:
+            return cls(("features",), names=False)
+        return cls(("labels", "features"), names=label_names == "match")
+
+    def pools(self, pool: Any, n_classes: int) -> dict[Aspect, Any]:  # noqa: ANN401  # an engine's own
+        """The pool in every aspect; far points are brought near already."""
+        shown: dict[Aspect, Any] = {"labels": pool, "features": pool.shifted(np.zeros((len(pool.rows), n_classes)))}
+        return {aspect: shown[aspect] for aspect in self.aspects}
+
+    def means(self, rows: NDArray[np.float32], splits: Splits) -> dict[str, Doubles]:
+        """Statistics (S,) of how means differ, from the projections (L, N) of all points."""
+        statistics = {"means": gap_of_means(rows, splits)}
+        if self.names:
+            statistics |= {"classes by name": gap_of_class_means(rows, splits), "class shares": gap_of_shares(splits)}
+        return statistics
+
+
+def balanced(costs: Doubles) -> Doubles:
+    """The mean (S,) over projections of W_p^p (L, S), each divided by the root of what is usual under it.
+
+    Few projections of high order have costs many times those of the others. Divided by the root of
+    their mean over all splits, they count more than the others still, but leave them a say.
+    """
+    usual = np.sqrt(np.mean(costs, axis=1))  # (L,)
+    told = usual > 0  # under the others all points lie together
+    if not told.any():
+        return np.zeros(costs.shape[1])
+    return np.asarray(np.mean(costs[told] / usual[told, None], axis=0) / np.mean(usual[told]))
+
+
+def judged(distances: Doubles, costs: Mapping[Aspect, Doubles], p: float, by: Statistic) -> dict[str, Doubles]:
+    """The statistics (S,) that are judged, by name.
+
+    ``distances`` are W_p^p (L, S) as the distance is defined, ``costs`` (L, S, orders) of every aspect.
+    """
+    if by == "distance":
+        return {"distance": rooted_means(distances, p)}
+    if by == "balanced":
+        return {"balanced": balanced(distances)}
+    return {
+        f"{aspect}, order {order:g}": balanced(of_aspect[:, :, column])
+        for aspect, of_aspect in costs.items()
+        for column, order in enumerate(ORDERS)
+    }
+
+
+def combined(statistics: Mapping[str, Doubles]) -> Doubles:
+    """One statistic (S,) of several: the one that stands out most, in its own standard deviations.
+
+    The data are one of the S splits like the others, and every split is judged by whatever stands out most in
+    it, so the level of the test is that of any permutation test. Cube roots bring all to about the same shape.
+    """
+    if len(statistics) == 1:
+        return next(iter(statistics.values()))
+    scores = [score for score in map(_standardised, statistics.values()) if score is not None]
+    if not scores:
+        return np.zeros(len(next(iter(statistics.values()))))
+    return np.asarray(np.max(scores, axis=0))
+
+
+def _standardised(statistic: Doubles) -> Doubles | None:
+    """Cube roots less their mean over their deviation; None where all splits are alike."""
+    roots = np.cbrt(statistic)
+    deviation = float(np.std(roots))
+    return None if deviation <= _ALIKE * float(np.mean(roots)) else np.asarray((roots - roots.mean()) / deviation)
+
+
+def gap_of_means(rows: NDArray[np.float32], splits: Splits) -> Doubles:
+    """The squared gap (S,) between the means of the two sides of every split, in units of the spread of all points.
+
+    rows (L, N) are the projections of the pooled points, in their own order.
+    """
+    centred = _centred(rows, None)
+    points = _whitened(centred, centred, _RIDGE)
+    n, m = splits.sizes
+    return _over_splits(splits, lambda left: np.sum(((left / n - (1 - left) / m) @ points.T) ** 2, axis=1))
+
+
+def gap_of_class_means(rows: NDArray[np.float32], splits: Splits) -> Doubles:
+    """The same (S,) class by class, averaged over the classes that both sides have, in units of their own errors.
+
+    Classes are matched by name; the unit is the spread of points within their classes. An average, since datasets
+    that were made to have every class would have more classes on both sides than their shuffles do.
+    """
+    codes = splits.codes
+    points = _whitened(_centred(rows, None), _centred(rows, codes), _CLASS_RIDGE)
+
+    def gaps(left: Doubles) -> Doubles:
+        total, compared = np.zeros(len(left)), np.zeros(len(left))
+        for label in range(splits.n_classes):
+            members = np.flatnonzero(codes == label)
+            here = left[:, members]
+            n = here.sum(axis=1)
+            m = len(members) - n
+            both = (n > 0) & (m > 0)
+            contrast = here / np.maximum(n, 1)[:, None] - (1 - here) / np.maximum(m, 1)[:, None]
+            total += np.where(both, n * m / len(members), 0.0) * np.sum((contrast @ points[:, members].T) ** 2, axis=1)
+            compared += both
+        return total / np.maximum(compared, 1.0)
+
+    return _over_splits(splits, gaps)
+
+
+def gap_of_shares(splits: Splits) -> Doubles:
+    """How far the shares of the classes, by name, are apart between the two sides of every split (S,): χ²."""
+    n, m = splits.sizes
+    member = np.eye(splits.n_classes)[splits.codes]  # (N, C)
+    shares = member.mean(axis=0)
+    return _over_splits(
+        splits, lambda left: np.sum((left @ member / n - (1 - left) @ member / m) ** 2 / shares, axis=1)
+    )
+
+
+def _over_splits(splits: Splits, statistic: Callable[[Doubles], Doubles]) -> Doubles:
+    """A statistic of who is on the left (B, N), of all splits."""
+    statistics = []
+    for start in range(0, len(splits), _BATCH):
+        batch = splits.part(start, start + _BATCH)
+        left = np.zeros((len(batch), sum(splits.sizes)))
+        for number in range(len(batch)):
+            left[number, batch.draw(number)[0].index] = 1.0
+        statistics.append(statistic(left))
+    return np.concatenate(statistics)
+
+
+def _centred(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doubles:
+    """Rows (L, N) less their means, of all points or of each class."""
+    wide = rows.astype(np.float64)
+    if codes is None:
+        wide -= wide.mean(axis=1, keepdims=True)
+        return wide
+    for label in range(int(codes.max()) + 1):
+        members = codes == label
+        wide[:, members] -= wide[:, members].mean(axis=1, keepdims=True)
+    return wide
+
+
+def _whitened(points: Doubles, reference: Doubles, ridge: float) -> Doubles:
+    """Points (L, N) in coordinates (r, N) in which the reference (L, N) has about the same variance everywhere."""
+    variances, turn = np.linalg.eigh(reference @ reference.T / reference.shape[1])
+    variances = np.maximum(variances, 0.0)
+    kept = variances > _ROUNDING * variances.max()
+    added = ridge * variances.sum() / min(points.shape)
+    coordinates: Doubles = (turn[:, kept] / np.sqrt(variances[kept] + added)).T @ points
+    return coordinates

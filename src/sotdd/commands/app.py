@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that ``--help`` answers at o
 from __future__ import annotations
 
 import io
+import os
 import platform
 import sys
 import traceback
@@ -13,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
@@ -25,19 +26,7 @@ from sotdd.commands.terminal import complain
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
 
 # The libraries that results depend on, listed by --version if they are installed.
-_LIBRARIES = (
-    "numpy",
-    "scipy",
-    "numba",
-    "safetensors",
-    "torch",
-    "triton",
-    "POT",
-    "pyarrow",
-    "lancedb",
-    "dask",
-    "plotly",
-)
+_LIBRARIES = ("numpy", "scipy", "numba", "safetensors", "torch", "POT", "pyarrow", "lancedb", "dask", "plotly")
 
 app: typer.Typer = typer.Typer(
     name="sotdd",
@@ -133,15 +122,7 @@ class _Output(io.FileIO):
 def _streams() -> Iterator[None]:
     """Standard output and error that lose their reader without a word, and write out letters that they lack."""
     before = sys.stdout, sys.stderr
-    made = []
-    for stream in before:
-        if type(stream) is not io.TextIOWrapper:  # tests have their own
-            made.append(stream)
-            continue
-        stream.flush()
-        raw = io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False))
-        made.append(io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering))
-    sys.stdout, sys.stderr = made
+    sys.stdout, sys.stderr = made = _robust(sys.stdout), _robust(sys.stderr)
     try:
         yield
     finally:
@@ -149,3 +130,12 @@ def _streams() -> Iterator[None]:
             with suppress(OSError):  # a full disk, which is reported by now
                 stream.flush()
         sys.stdout, sys.stderr = before
+
+
+def _robust(stream: TextIO | None) -> TextIO:
+    if stream is None:  # closed before the program began
+        return open(os.devnull, "w", encoding="utf-8")
+    if type(stream) is not io.TextIOWrapper:  # tests have their own
+        return stream
+    raw = io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering)

@@ -155,7 +155,7 @@ NoiseFloor = Annotated[
 ]
 Permutations = Annotated[
     int,
-    _option(_MEASURING, "--n-permutations", help="How many random permutations of points between the two datasets."),
+    _option(_MEASURING, "--n-permutations", help="How many random permutations of the points."),
 ]
 MaxPoints = Annotated[
     int | None, _option(_MEASURING, help="Test samples of this many points of each dataset, to save time.")

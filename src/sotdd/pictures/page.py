@@ -309,8 +309,8 @@ def _parts(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explan
         return [f"Of the difference beyond noise between {_pair(matrix, most)}, {parts}."]
     adds = f"make {100 * shares[least]:.0f} %" if shares[least] > 0 else "add nothing"
     return [
-        f"Labels matter most between {_pair(matrix, most)}, where they make {100 * shares[most]:.0f} % of the difference "
-        f"beyond noise, and least between {_pair(matrix, least)}, where they {adds}."
+        f"Labels matter most between {_pair(matrix, most)}, where they make {100 * shares[most]:.0f} % of the "
+        f"difference beyond noise, and least between {_pair(matrix, least)}, where they {adds}."
     ]
 
 

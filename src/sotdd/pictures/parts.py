@@ -1,4 +1,4 @@
-"""What pages are made of: pieces of HTML in which every text is escaped, cards, and the page that begins with a verdict."""
+"""What pages are made of: pieces of HTML, with every text escaped; cards; and the page that begins with a verdict."""
 
 from __future__ import annotations
 

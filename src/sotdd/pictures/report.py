@@ -174,9 +174,7 @@ def _indices(matrix: DistanceMatrix, pair: object, why: object) -> tuple[int, in
     if one >= other:
         raise SotddError(f"explanations has {pair[0]!r} before {pair[1]!r}: the matrix has them in another order.")
     if not isinstance(why, Explanation):
-        raise SotddError(
-            f"the explanation of {pair[0]!r} and {pair[1]!r} is {described(why)}: expected an Explanation."
-        )
+        raise SotddError(f"explanations[{pair[0]!r}, {pair[1]!r}] is {described(why)}: expected an Explanation.")
     known, distance = matrix.distances[one, other], why.distance
     if (distance.fingerprint, distance.estimator) != (known.fingerprint, known.estimator):
         raise SotddError(

@@ -48,6 +48,7 @@ def line_of(verdict: BatchVerdict, reference: str, now: datetime) -> str:
 
 def append(path: Path, lines: Sequence[str]) -> None:
     """Add whole lines to the end of a file by one write: writers at the same time do not mix their lines."""
+    refuse_unwritable_log(path)
     content = "".join(lines).encode("utf-8", "backslashreplace")
     try:
         with path.open("a+b", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""The code on the pages of libraries that are too heavy to install for the tests: it runs where they are."""
+"""The code on the pages of other libraries: it runs where they are installed."""
 
 import os
 import re
@@ -32,6 +32,20 @@ def tables(rng, tmp_path, monkeypatch):
     write("train.csv", 1000, 0)
     sotdd.DriftReference.fit("train.csv::label=kind").save("train.ref")
     return lambda shift: write("today.csv", 100, shift)
+
+
+def test_mlflow(tables, tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")  # which MLflow reads when it is loaded
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
+    tables(1)
+    names = {}
+    exec(compile(code("mlflow")[0], "page", "exec"), names)
+    client, run_id = names["mlflow"].MlflowClient(), names["run"].info.run_id
+    kept = client.get_run(run_id).data
+    assert kept.metrics["drift/distance"] == names["distance"].value > 0.3
+    assert kept.tags["drift/verdict"] == "drift"
+    assert [item.path for item in client.list_artifacts(run_id)] == ["drift.html"]
 
 
 @pytest.mark.skipif(find_spec("great_expectations") is None, reason="needs great_expectations, which is not installed")

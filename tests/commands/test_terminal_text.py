@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import sotdd
-from sotdd.basics.text import one_line, quoted, shown
+from sotdd.basics.text import one_line, shown
 
 # Colours, a new line, a letter that turns the direction of writing, a C1 code that begins a sequence.
 EVIL = "\x1b[31mred\r\n\u202eevil\x9b2J"
@@ -91,7 +91,6 @@ def test_sketches_and_catalogs_print_clean_names(run):
         ["distance", "a.npz", f"missing{EVIL}.npz"],
         ["distance", "a.npz", f"few.npz{NAMED}"],
         ["distance", "a.parquet", "b.parquet"],  # whose columns differ
-        ["distance", "a.npz", f"b.npz::label={EVIL}"],
         ["distance", "a.npz", f"b.npz::{LONG}=1"],
         ["distance", "a.npz", "b.npz", "--method", f"{EVIL}{LONG}"],
         ["matrix", "a.npz", "b.npz", "--report", f"missing/{EVIL}"],
@@ -103,7 +102,6 @@ def test_errors_are_one_short_line(words, run):
     code, out, err = run(*words)
     assert (code, out) == (2, "")
     assert clean(err[:-1], lines=False)
-    assert err.endswith("\n")
     assert len(err) <= 1010
 
 
@@ -121,32 +119,18 @@ def test_results_print_clean_names(pair):
     assert why.classes[0] == tuple(LABELS)
 
 
-def test_a_label_that_cannot_be_printed_is_called_by_its_type():
+def test_names_in_text():
     class Silent:
         def __str__(self):
             raise RuntimeError("no")
 
     assert shown(Silent()) == "a Silent"
-
-
-@pytest.mark.parametrize("text", ["", "plain text", "größer als 3\u00a0cm", "हिन्दी", "👩\u200d🔬", "日本\u3000語"])
-def test_ordinary_names_stay_as_they_are(text):
-    assert shown(text) == text
-    assert one_line(text) == text
-
-
-def test_long_names_are_cut_in_the_middle_and_messages_keep_their_ends():
-    assert shown("a" * 80 + "b" * 80) == "a" * 80 + "b" * 80
+    for text in ("", "plain text", "größer als 3\u00a0cm", "हिन्दी", "👩\u200d🔬", "日本\u3000語"):
+        assert shown(text) == one_line(text) == text
     assert shown("a" * 5000 + "b" * 5000) == "a" * 80 + "…" + "b" * 79
-    assert len(quoted("\x1b" * 5000)) == 2 + 159 * 4 + 1
     error = sotdd.SotddError(f"dataset {LONG!r} has 2 features but dataset {LONG!r} has 1: every one needs the same.")
     assert len(str(error)) < 400
     for part in ("dataset 'nnn", "nnn' has 2 features but dataset 'nnn", "nnn' has 1: every one needs the same."):
         assert part in str(error)
     assert len(str(sotdd.SotddError("word " * 10_000))) == 1000
-
-
-def test_errors_survive_pickling():
-    for message in (EVIL, LONG, "word " * 10_000):
-        error = sotdd.SotddError(message)
-        assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

@@ -286,15 +286,10 @@ def test_version(run):
 
 
 def test_completion(monkeypatch, run):
-    def complete(*words):
-        monkeypatch.setenv("_SOTDD_COMPLETE", "complete_bash")
-        monkeypatch.setenv("COMP_WORDS", " ".join(["sotdd", *words]))
-        monkeypatch.setenv("COMP_CWORD", str(len(words)))
-        return run()[1].split()
-
-    assert complete("ma") == ["matrix"]
-    assert complete("distance", "a", "b", "--method", "ot") == ["otdd", "otdd-gaussian"]
-    assert complete("distance", "some") == []  # the shell then completes names of files
+    monkeypatch.setenv("_SOTDD_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "sotdd distance a b --method ot")
+    monkeypatch.setenv("COMP_CWORD", "5")
+    assert run()[1].split() == ["otdd", "otdd-gaussian"]
 
 
 # --------------------------------------------------------------------------- processes
@@ -350,34 +345,3 @@ def test_interrupted_while_a_library_is_loaded(files, tmp_path, library, words):
     child.send_signal(2)
     assert child.communicate(timeout=60)[1] == ""
     assert child.returncode in (130, -2)
-
-
-@pytest.mark.slow
-def test_a_terminal_gets_a_bar_and_no_color_is_respected(files):
-    command = ["distance", "a.npz", "b.npz", "--n-projections", "20000"]
-    colour = re.compile(r"\x1b\[[0-9;]*3[0-7]")
-    shown = on_terminal(*command)
-    assert "Projecting" in shown
-    assert colour.search(shown)
-    plain = on_terminal(*command, NO_COLOR="1")
-    assert not colour.search(plain)
-    assert "Projecting" not in on_terminal(*command, "--quiet")
-
-
-def on_terminal(*arguments, **environment):
-    """Run on a pseudo-terminal and return what it showed."""
-    pty = pytest.importorskip("pty")
-    ours, theirs = pty.openpty()
-    around = {key: value for key, value in os.environ.items() if key != "NO_COLOR"} | {"TERM": "xterm", **environment}
-    line = [sys.executable, "-m", "sotdd", *arguments]
-    child = subprocess.Popen(line, stdout=theirs, stderr=theirs, stdin=theirs, env=around)
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 4096):
-            shown += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert child.wait(60) == 0
-    return shown.decode()

@@ -101,13 +101,6 @@ def test_a_disaster_in_one_feature_never_passes(rng, tmp_path, monkeypatch, run,
     assert run("check", f"reference.{kind}", f"current.{kind}", "--fail-above", "0.05", *MORE)[0] == 1
 
 
-def test_names_count_on_request(files, run):
-    with np.load("same.npz") as same:
-        np.savez("swapped.npz", X=same["X"], y=np.where(same["y"] == "cat", "dog", "cat"))
-    assert run("check", "train.npz", "swapped.npz", *MORE, "-q")[0] == 0
-    assert run("check", "train.npz", "swapped.npz", "--label-names", "match", *MORE, "-q")[0] == 1
-
-
 def test_test(files, run):
     code, said, errors = run("test", "train.npz", "gone.npz", "--n-permutations", "99")
     assert (code, errors) == (0, "")

@@ -247,19 +247,6 @@ def test_data_in_a_script_stay_data():
     assert json.loads(text) == hostile
 
 
-def test_a_ranking_is_in_order_and_ties_share_a_rank(rng):
-    x = rng.normal(size=(100, 4))
-    x = np.concatenate([x, x[:, [1, 0, 2, 3]]])  # the first two features may be exchanged: "a" is as far as "b"
-    shifts = {"b": [2, 0, 0, 0], "a": [0, 2, 0, 0], "far": [8, 8, 0, 0], "near": [0.5, 0.5, 0, 0]}
-    matrix = sotdd.pairwise({"here": x, **{name: x + np.array(by) for name, by in shifts.items()}})
-    lines = matrix.ranking("here")
-    assert [line.rank for line in lines] == [1, 2, 2, 4]
-    assert [line.name for line in lines][::3] == ["near", "far"]
-    assert [line.tied for line in lines] == [False, True, True, False]
-    values = [line.distance.value for line in lines]
-    assert values == sorted(values)
-
-
 def test_pairs_of_projections_tell_more_than_errors_do(rng):
     """A little farther in every projection is clear, however much projections differ."""
     x = rng.normal(size=(100, 4))

@@ -177,9 +177,3 @@ def test_two_processes_give_the_answer_of_one(alone, tmp_path):
         assert exact == pytest.approx(alone.value, rel=1e-9)
         assert n_points == (900, 900)
         assert kept == 0  # each process has only its own batches again
-
-
-def test_it_plots(alone):
-    pytest.importorskip("matplotlib").use("Agg")
-    figure, _ = SlicedOTDatasetDistance(PROJECTIONS).plot([torch.tensor(0.3), torch.tensor(0.2)])
-    assert figure is not None

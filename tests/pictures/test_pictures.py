@@ -73,15 +73,6 @@ def test_the_stress_is_the_stress_and_no_worse_than_scikit_learn(rng):
     assert np.sum(gap**2) / 2 <= 1.02 * theirs
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_small_matrices(count):
-    values = 1.0 - np.eye(count)
-    made = ScalingMap.of(values)
-    assert made.points.shape == (count, 2)
-    assert made.stress < 1e-6
-    assert ScalingMap.of(np.zeros((count, count))).stress == 0
-
-
 def test_a_heat_map_shows_the_values_in_order(matrix):
     ax = drawn(matrix.plot())
     order = Tree.of(matrix.values).order
@@ -141,15 +132,6 @@ def test_axes_that_are_given_are_used(matrix, datasets):
     assert sotdd.explain(datasets["near"], datasets["far"], n_projections=64).plot(axes[1, 2]) is axes[1, 2]
     figure.canvas.draw()
     assert plt.get_fignums() == [figure.number]
-
-
-def test_many_names_are_thinned_and_the_ends_kept(rng):
-    points = {f"a rather long dataset name {i}": rng.normal(i, 1, size=(20, 2)) for i in range(70)}
-    ax = drawn(sotdd.pairwise(points, n_projections=64).plot())
-    names = [text.get_text() for text in ax.get_yticklabels()]
-    assert len(names) == 35
-    assert len(set(names)) == 35
-    assert max(map(len, names)) == 24
 
 
 def test_what_cannot_be_drawn(matrix, rng):

@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -111,22 +110,6 @@ def test_inputs_of_the_action_are_never_run(data):
     )
     assert (code, outputs["verdict"]) == (2, "unknown"), said
     assert not Path("harm").exists()
-
-
-@pytest.mark.skipif(BASH is None, reason="this system has no bash")
-def test_the_action_installs_a_package_of_its_own(data, monkeypatch):
-    """A wheel that only says what it was called with stands for ours, which would have to be fetched."""
-    wheel = data / "sotdd-9.9-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as file:
-        file.writestr("sotdd.py", "import sys\nprint('called with', sys.argv[1:])\n")
-        file.writestr("sotdd-9.9.dist-info/METADATA", "Metadata-Version: 2.1\nName: sotdd\nVersion: 9.9\n")
-        file.writestr("sotdd-9.9.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        file.writestr("sotdd-9.9.dist-info/RECORD", "")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    code, outputs, said, _ = run_action(data, reference="train.csv", batches="same.csv", package=str(wheel))
-    assert (code, outputs["verdict"]) == (0, "passed"), said
-    assert "called with ['check', '--report', 'sotdd-report.html', '--', 'train.csv', 'same.csv']" in said
 
 
 def test_entries_of_hooks_are_commands(data):

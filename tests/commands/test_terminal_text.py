@@ -66,22 +66,18 @@ def test_commands_print_names_that_are_clean_and_short(words, ends, run):
 
 @pytest.mark.usefixtures("files")
 def test_sketches_and_catalogs_print_clean_names(run):
-    for words in (
-        ["sketch", "a.npz", "-o", f"{EVIL}.sotdd", "--n-projections", "16"],
-        ["catalog", "add", "shop", "one", "a.npz", "--meta", f"note={EVIL}{LONG}"],
-        ["catalog", "add", "shop", "two", f"b{EVIL}.npz"],
-        ["catalog", "list", "shop"],
-        ["catalog", "show", "shop", "one"],
-        ["catalog", "search", "shop", f"a{EVIL}.npz"],
-        ["catalog", "search", "shop", f"a.npz{NAMED}"],
-        ["catalog", "show", "shop", f"missing {EVIL}"],
-        ["catalog", "list", EVIL],
-        ["catalog", "rename", "shop", "one", EVIL],
+    for words, ended in (
+        (["sketch", "a.npz", "-o", f"{EVIL}.sotdd", "--n-projections", "16"], 0),
+        (["catalog", "add", "shop", "one", "a.npz", "--meta", f"note={EVIL}{LONG}"], 0),
+        (["catalog", "add", "shop", EVIL, f"b{EVIL}.npz"], 0),
+        (["catalog", "list", "shop"], 0),
+        (["catalog", "show", "shop", "one"], 0),
+        (["catalog", "search", "shop", f"a.npz{NAMED}"], 0),
+        (["catalog", "show", "shop", f"missing {EVIL}"], 2),
     ):
         code, out, err = run(*words)
-        assert code == (2 if words[-1] in (f"missing {EVIL}", EVIL) else 0), err
-        assert clean(out)
-        assert clean(err)
+        assert code == ended, err
+        assert clean(out + err)
         assert len(out) < 10_000
 
 

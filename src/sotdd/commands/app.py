@@ -111,7 +111,7 @@ def _give_up(why: str) -> NoReturn:
 class _Output(io.FileIO):
     """Output whose reader may leave, as in ``sotdd check a b | head``: the exit code stays that of the work."""
 
-    def write(self, content: object) -> int:  # type: ignore[override]  # bytes of any kind
+    def write(self, content: object) -> int:  # bytes of any kind
         try:
             return super().write(content)  # type: ignore[arg-type]
         except BrokenPipeError:

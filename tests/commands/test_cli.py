@@ -301,16 +301,6 @@ def test_a_reader_that_leaves_changes_no_verdict(files, line, code):
     assert (done.returncode, done.stderr) == (code, "")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-@pytest.mark.slow
-def test_a_full_disk_is_no_verdict(files):
-    with open("/dev/full", "w") as full:
-        done = process("check", "a.npz", "b.npz", capture_output=False, stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 2
-    assert "cannot write the result" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
 @pytest.mark.parametrize(("library", "words"), [("typer", ["--help"]), ("numba", ["distance", "a.npz", "b.npz"])])
 def test_interrupted_while_a_library_is_loaded(files, tmp_path, library, words):

@@ -49,11 +49,8 @@ def filled(text, inputs, outputs):
 
 def run_action(folder, **given):
     """All steps one after another: exit code, outputs, what was said, and the summary."""
-    given = {name.replace("_", "-"): value for name, value in given.items()}
-    assert set(given) <= set(ACTION["inputs"])
-    for name, described in ACTION["inputs"].items():
-        assert name in given or not described.get("required"), name
-    inputs = {name: given.get(name, described.get("default", "")) for name, described in ACTION["inputs"].items()}
+    inputs = {name: described.get("default", "") for name, described in ACTION["inputs"].items()}
+    inputs |= {name.replace("_", "-"): value for name, value in given.items()}
     summary, written = folder / "summary", folder / "output"
     summary.write_text("")
     around = {**os.environ, "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_OUTPUT": str(written), "NO_COLOR": "1"}

@@ -151,13 +151,13 @@ def test_tables_are_read_for_a_catalog_as_for_other_commands(run, rng, tmp_path,
             file.write(f"{row},{age},2024-01-{1 + row % 28:02d},{'Rome' if row % 3 else 'Oslo'},{row % 2}\n")
     refused = run("catalog", "add", "shops", "first", "shop.csv")
     assert refused[0] == 2
-    assert "--missing drop" in refused[2]
+    assert "missing" in refused[2]
     reading = ["--missing", "drop", "--one-hot", "5", "--dates", "--exclude", "id"]
     code, said, _ = run("catalog", "add", "shops", "first", "shop.csv", *reading)
     assert code == 0
     assert "59 points" in said
     again = run("catalog", "add", "shops", "first", "shop.csv", *reading)
     assert again[0] == 2
-    assert again[2].strip().endswith("choose another name, or pass --overwrite.")
+    assert "overwrite" in again[2]
     found = json.loads(run("catalog", "search", "shops", "shop.csv", *reading, "--json")[1])
     assert "first" in json.dumps(found)

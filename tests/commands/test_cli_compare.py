@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from rich.console import Console
 
 import sotdd
 from sotdd.commands import terminal
-from sotdd.results.ranking import ranked
 
 FEW = ("--n-projections", "200")
 
@@ -36,9 +34,6 @@ def loaded(*names):
         with np.load(name) as arrays:
             found[name] = arrays["X"], arrays["y"]
     return found
-
-
-# ---------------------------------------------------------------------------------------------------- matrix
 
 
 def test_matrix_as_json_is_pairwise(files, run):
@@ -71,7 +66,7 @@ def test_matrix_for_people(files, run):
             assert cell.endswith("~") == found.within_noise
     assert matrix.within_noise[0, 1]
     assert not matrix.within_noise[0, 2]
-    assert "± one standard error over the choice of projections; ~ within noise" in legend
+    assert "± one standard error" in legend
     assert run("matrix", *names, *FEW, "-q")[1].count("\n") == 4
 
 
@@ -84,16 +79,11 @@ def test_matrix_as_csv(files, run):
     np.testing.assert_array_equal([[float(cell) for cell in row[1:]] for row in rows[1:]], matrix.values)
 
 
-def test_matrix_by_a_peer_says_what_was_sampled(files, run):
-    said = run("matrix", "here.npz", "east.npz", "--method", "otdd-gaussian", "--max-points", "40")[1]
-    assert "40 of the 300 points of 'here.npz' were sampled" in said
-    assert "OTDD, gaussian labels, p=2; " in said
-    assert "±" not in said
-
-
 def test_matrix_of_sketches_and_data(files, run):
     run("sketch", "here.npz", "-o", "here.sotdd", *FEW, "-q")
     run("sketch", "east.npz", "-o", "east.sotdd", "--like", "here.sotdd", "-q")
+    told = json.loads(run("rank", "here.sotdd", "east.sotdd", "again.npz", "--json")[1])
+    assert [line["name"] for line in told["ranking"]] == ["again.npz", "east.sotdd"]
     code, said, errors = run("matrix", "here.sotdd", "east.sotdd", "again.npz", "--json", "--report", "r.html")
     assert (code, errors) == (0, "")
     told = json.loads(said)
@@ -105,8 +95,6 @@ def test_matrix_of_sketches_and_data(files, run):
 def test_names_can_be_chosen(files, run):
     told = json.loads(run("matrix", "here.npz::name=ours", "far[red].npz::name=theirs", "--json", *FEW)[1])
     assert told["names"] == ["ours", "theirs"]
-    assert sotdd.pairwise(["here.npz::name=ours", "east.npz"], n_projections=9).names == ("ours", "east.npz")
-    assert sotdd.open_dataset("here.npz::name=ours").name == "ours"
     run("sketch", "here.npz::name=ours", "-o", "s.sotdd", "-q", *FEW)
     assert sotdd.Sketch.load("s.sotdd").name == "ours"
 
@@ -119,22 +107,16 @@ def shown_at(width, monkeypatch, run, *arguments):
     return run(*arguments)[1]
 
 
-def test_a_matrix_is_laid_out_to_fit(files, run, monkeypatch):
+def test_tables_are_laid_out_to_fit(files, run, monkeypatch):
     command = ["matrix", "here.npz", "again.npz", "north.npz", "east.npz", *FEW]
-    wide = shown_at(100, monkeypatch, run, *command)
-    assert wide.splitlines()[1].count("±") == 3
-    narrow = shown_at(40, monkeypatch, run, *command)
-    header, *rows = narrow.splitlines()[:5]
-    assert header.split() == ["1", "2", "3", "4"]
-    assert [row.split()[:2] for row in rows] == [
-        ["1", "here.npz"], ["2", "again.npz"], ["3", "north.npz"], ["4", "east.npz"]
-    ]  # fmt: skip
-    assert "± up to" in narrow
-    assert max(map(len, narrow.splitlines()[:5])) <= 40
+    assert shown_at(100, monkeypatch, run, *command).splitlines()[1].count("±") == 3
+    narrow = shown_at(40, monkeypatch, run, *command).splitlines()[:5]
+    assert narrow[0].split() == ["1", "2", "3", "4"]
+    assert [row.split()[:2] for row in narrow[1:3]] == [["1", "here.npz"], ["2", "again.npz"]]
+    assert max(map(len, narrow)) <= 40
     assert "…" not in shown_at(10, monkeypatch, run, *command)  # too long rather than cut short
-
-
-# ---------------------------------------------------------------------------------------------------- reports
+    said = shown_at(64, monkeypatch, run, "rank", "here.npz", "again.npz", "east.npz", *FEW)
+    assert "points" not in said.splitlines()[1]
 
 
 def test_a_report_is_written(files, run):
@@ -147,31 +129,10 @@ def test_a_report_is_written(files, run):
     assert len((files / "bare.html").read_text(encoding="utf-8")) < len(page)
 
 
-@pytest.mark.parametrize("command", [["matrix", "here.npz", "east.npz"], ["demo"]])
-def test_a_report_that_cannot_be_written_is_known_beforehand(files, run, command, monkeypatch):
-    monkeypatch.setattr(sotdd, "pairwise", lambda *_, **__: pytest.fail("measured for nothing"))
-    (files / "folder.html").mkdir()
-    (files / "old.html").write_text("old")
-    before = sorted(os.listdir())
-    for place in ["nowhere/page.html", "folder.html", "old.html/page.html"]:
-        code, said, errors = run(*command, "--report", place)
-        assert (code, said) == (2, "")
-        assert errors.startswith(f"sotdd: cannot write '{place}' (")
-        assert errors.count("\n") == 1
-    assert sorted(os.listdir()) == before
-    assert (files / "old.html").read_text() == "old"
-
-
 def test_a_report_that_fails_leaves_the_old_one(files, run):
     (files / "page.html").write_text("old")
-    code, _, errors = run("matrix", "here.npz", "flat.npz", "--report", "page.html")
-    assert code == 2
-    assert "has 3 features" in errors
+    assert run("matrix", "here.npz", "flat.npz", "--report", "page.html")[0] == 2
     assert (files / "page.html").read_text() == "old"
-    assert [name for name in os.listdir() if name.endswith(".part")] == []
-
-
-# ---------------------------------------------------------------------------------------------------- rank
 
 
 def test_rank(files, run):
@@ -186,52 +147,15 @@ def test_rank(files, run):
     assert [line["within_noise"] for line in lines] == [True, False, False, False]
     matrix = sotdd.pairwise(loaded("here.npz", *candidates), n_projections=200)
     assert [line["value"] for line in lines] == [line.distance.value for line in matrix.ranking("here.npz")]
-    expected = ranked({name: matrix["here.npz", name] for name in candidates})
-    assert [line["name"] for line in lines] == [line.name for line in expected]
-
     code, said, errors = run("rank", "here.npz", *candidates, "--noise-floor", *FEW)
     assert (code, errors) == (0, "")
     first, header, *rows, legend = said.splitlines()
-    assert first == "Nearest to here.npz: 300 points, 4 features, 2 classes"
+    assert "here.npz: 300 points, 4 features, 2 classes" in first
     assert header.split("  ")[0] == "rank"
     assert header.endswith("95 % interval  beyond chance  noise floor")
     assert [row.split()[0] for row in rows] == ["1", "2=", "2=", "4"]
     assert [row.endswith("~") for row in rows] == [True, False, False, False]
-    assert "= tied: the error of the projections does not tell them apart" in legend
-    assert "~ within noise" in legend
-
-
-def test_rank_measures_from_the_target_only(files, run, monkeypatch):
-    """Pairs of candidates are nobody's question, and dear by some methods."""
-    from sotdd.peers import METHODS
-
-    asked = []
-    true = METHODS["mmd"]
-
-    def recorded(data, pairs, *rest, **settings):
-        asked.extend(pairs)
-        return true(data, pairs, *rest, **settings)
-
-    monkeypatch.setitem(METHODS, "mmd", recorded)
-    code, said, _ = run("rank", "here.npz", "again.npz", "east.npz", "north.npz", "--method", "mmd")
-    assert code == 0
-    assert asked == [(0, 1), (0, 2), (0, 3)]
-    assert "interval" not in said
-
-
-def test_rank_of_sketches(files, run):
-    run("sketch", "here.npz", "-o", "here.sotdd", *FEW, "-q")
-    run("sketch", "far[red].npz", "-o", "far.sotdd", "--like", "here.sotdd", "-q")
-    told = json.loads(run("rank", "here.sotdd", "far.sotdd", "again.npz", "--json")[1])
-    assert [line["name"] for line in told["ranking"]] == ["again.npz", "far.sotdd"]
-
-
-def test_ranking_fits_a_narrow_terminal(files, run, monkeypatch):
-    said = shown_at(64, monkeypatch, run, "rank", "here.npz", "again.npz", "east.npz", *FEW)
-    assert said.splitlines()[1].split() == ["rank", "candidate", "distance", "95", "%", "interval", "beyond", "chance"]
-
-
-# ---------------------------------------------------------------------------------------------------- explain
+    assert "= tied" in legend
 
 
 def test_explain(files, run):
@@ -240,39 +164,6 @@ def test_explain(files, run):
     data = loaded("here.npz", "far[red].npz")
     why = sotdd.explain(*(sotdd.open_dataset(source, name=name) for name, source in data.items()), n_projections=200)
     assert said.startswith(why.table())
-    assert "share: what the points of a class add to the cost" in said
     told = json.loads(run("explain", "here.npz", "far[red].npz", *FEW, "--json")[1])
     assert told == {"a": "here.npz", "b": "far[red].npz", **json.loads(json.dumps(why.to_dict()))}
     assert "… and 1 more" in run("explain", "here.npz", "far[red].npz", *FEW, "--top", "1")[1]
-
-
-# ---------------------------------------------------------------------------------------------------- errors
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["matrix", "here.npz"], "name at least two"),
-        (["matrix", "here.npz", "east.npz", "--csv", "--json"], "--csv and --json are both given"),
-        (["matrix", "here.npz", "flat.npz"], "has 3 features"),
-        (["matrix", "here.npz", "missing.npz"], "there is no file missing.npz"),
-        (["matrix", "here.npz", "east.npz", "--method", "emd"], "--method is 'emd'"),
-        (["rank", "here.npz", "missing.npz"], "there is no file missing.npz"),
-        (
-            ["rank", "here.npz", "east.npz", "--max-points", "9"],
-            "s-OTDD has no option --max-points: leave it out, or choose a --method",
-        ),
-        (["rank", "here.npz", "east.npz", "--method", "otdd", "--noise-floor"], "'otdd' has no option --noise-floor"),
-        (["rank", "here.npz", "east.npz", "--seed", "-1"], "--seed is -1"),
-        (["rank", "s.sotdd", "east.npz", "--noise-floor"], "--noise-floor cannot be chosen for a sketch"),
-        (["explain", "s.sotdd", "east.npz"], "'s.sotdd' is a sketch, which has no points to explain a distance with"),
-        (["explain", "here.npz", "flat.npz"], "has 3 features"),
-        (["explain", "here.npz", "east.npz", "--p", "0"], "--p is 0"),
-    ],
-)
-def test_errors_are_one_line_and_exit_code_2(files, run, arguments, said):
-    run("sketch", "here.npz", "-o", "s.sotdd", "-q", *FEW)
-    code, output, errors = run(*arguments)
-    assert (code, output) == (2, "")
-    assert len(errors.splitlines()) == 1, errors
-    assert said in errors

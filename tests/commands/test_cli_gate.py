@@ -1,4 +1,4 @@
-"""The gate as a pipeline runs it: a saved reference, several batches, exit codes, JSON, the log."""
+"""The commands test, reference and check, as a user or a pipeline runs them: exit codes, JSON, the log."""
 
 import json
 import os
@@ -14,6 +14,7 @@ import sotdd
 from sotdd.commands.gate_log import append, read_back
 
 FEW = ("--n-permutations", "39")
+MORE = ("--n-permutations", "99", "--n-projections", "200")
 
 
 @pytest.fixture
@@ -23,6 +24,7 @@ def files(rng, tmp_path, monkeypatch):
         x = rng.normal(size=(size, 4))
         rows = np.column_stack([x + np.array([shift, 0, 0, 0]), x[:, 0] > 0])
         np.savetxt(f"{name}.csv", rows, delimiter=",", header="u,v,w,z,kind", comments="")
+        np.savez(f"{name}.npz", X=rows[:, :4], y=np.where(rows[:, 4], "cat", "dog"))
     return tmp_path
 
 
@@ -31,8 +33,85 @@ def reference(files, run):
     code, said, errors = run("reference", "train.csv", "-o", "train.ref", "--label", "kind", "--n-projections", 32)
     assert (code, errors) == (0, "")
     assert said.startswith("train.ref: 300 points in 2 classes, 4 features\ncolumns: u, v, w, z\n")
-    assert "To check a batch: sotdd check train.ref BATCH" in said
     return "train.ref"
+
+
+def test_a_limit(files, run):
+    code, said, errors = run("check", "train.npz", "same.npz", "--fail-above", "0.3", *MORE)
+    assert (code, said.split()[0], errors) == (0, "passed", "")
+    code, said, errors = run("check", "train.npz", "gone.npz", "--fail-above", "0.3", *MORE)
+    assert (code, said.split()[0], errors) == (1, "FAILED", "")
+    told = json.loads(run("check", "train.npz", "gone.npz", "--fail-above", "0.3", *MORE, "--json")[1])
+    assert (told["reference"], told["current"], told["drifted"]) == ("train.npz", "gone.npz", True)
+    (only,) = told["checks"]
+    assert (only["criterion"], only["limit"], only["failed"]) == ("distance", 0.3, True)
+    assert only["value"] == told["distance"]["value"] > 0.3
+    limit = f"{told['distance']['value']:.3f}"
+    assert "95 % interval" in run("check", "train.npz", "gone.npz", "--fail-above", limit, *MORE)[1]  # a close call
+
+
+def test_units_are_those_of_the_reference(files, run):
+    """However far the current data have gone, they do not change what one unit is."""
+    projections = sotdd.Projections.fit(["train.npz"], n_projections=200)
+    for name in ("same", "gone"):
+        told = json.loads(run("check", "train.npz", f"{name}.npz", "--fail-above", "9", "--json", *MORE)[1])
+        assert told["distance"]["value"] == sotdd.distance("train.npz", f"{name}.npz", projections=projections).value
+    run("sketch", "train.npz", "-o", "train.sotdd", "--n-projections", "200", "-q")
+    of_sketch = json.loads(run("check", "train.sotdd", "gone.npz", "--fail-above", "9", "--json")[1])
+    assert of_sketch["distance"]["value"] == pytest.approx(told["distance"]["value"], rel=1e-6)
+    run("sketch", "gone.npz", "-o", "gone.sotdd", "--like", "train.sotdd", "-q")
+    assert run("check", "train.sotdd", "gone.sotdd", "--fail-above", "1", "-q")[0] == 1
+
+
+def test_a_level(files, run):
+    code, said, _ = run("check", "train.npz", "same.npz", "--p-value", "0.05", "--json", *MORE)
+    told = json.loads(said)
+    expected = sotdd.DriftReference.fit("train.npz").test("same.npz", n_permutations=99)
+    assert told["test"]["p_value"] == expected.p_value > 0.05
+    assert (code, told["drifted"]) == (0, False)
+    code, said, _ = run("check", "train.npz", "gone.npz", "--fail-above", "9", "--p-value", "0.05", "--json", *MORE)
+    told = json.loads(said)
+    assert [(check["criterion"], check["failed"]) for check in told["checks"]] == [
+        ("distance", False), ("p_value", True)
+    ]  # fmt: skip
+    assert (code, told["drifted"], told["test"]["p_value"]) == (1, True, 0.01)
+    code, said, _ = run("check", "train.npz", "gone.npz", *MORE)  # without options a test decides
+    assert code == 1
+    assert said.startswith("FAILED  drift at a level of 5 % (p = 0.01")
+    assert " from train.npz to gone.npz; s-OTDD" in said.splitlines()[1]
+
+
+@pytest.mark.parametrize("factor", [10, 1e25, 1e200])
+@pytest.mark.parametrize("kind", ["npz", "csv"])
+def test_a_disaster_in_one_feature_never_passes(rng, tmp_path, monkeypatch, run, factor, kind):
+    """One feature of 20 scaled 10 × passed as within noise; beyond float32 it "could not"."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("reference", "current"):
+        x, y = rng.normal(size=(300, 20)), rng.integers(3, size=300)
+        x[:, 4] *= 1 if name == "reference" else factor
+        if kind == "npz":
+            np.savez(f"{name}.npz", X=x, y=y)
+        else:
+            header = ",".join([*(f"f{i}" for i in range(20)), "label"])
+            np.savetxt(f"{name}.csv", np.c_[x, y], delimiter=",", header=header, comments="")
+    assert run("check", f"reference.{kind}", f"current.{kind}", *MORE)[::2] == (1, "")
+    assert run("check", f"reference.{kind}", f"current.{kind}", "--fail-above", "0.05", *MORE)[0] == 1
+
+
+def test_test(files, run):
+    code, said, errors = run("test", "train.npz", "gone.npz", "--n-permutations", "99")
+    assert (code, errors) == (0, "")
+    expected = sotdd.test("train.npz", "gone.npz", n_permutations=99)
+    assert repr(expected) in said
+    assert "not ruled out" in run("test", "train.npz", "same.npz", "--n-permutations", "99")[1]
+    told = json.loads(run("test", "train.npz", "gone.npz", "--n-permutations", "99", "--json")[1])
+    assert told == {"a": "train.npz", "b": "gone.npz", **json.loads(json.dumps(expected.to_dict()))}
+    few = json.loads(run("test", "train.npz", "gone.npz", "--max-points", "50", "--json", *FEW)[1])
+    assert few["n_points"] == [50, 50]
+    assert "were sampled" in few["remarks"][0]
+
+
+# --------------------------------------------------------------------------- a saved reference
 
 
 def test_a_reference_is_made_and_described(reference, run):
@@ -50,7 +129,7 @@ def test_a_reference_is_made_and_described(reference, run):
      (["same.csv", "gone.csv", "missing.csv"], 1), (["same.csv", "missing.csv"], 2)],
 )  # fmt: skip
 def test_exit_codes(reference, run, batches, code):
-    """0: passed; 1: drift, whatever else; 2: no telling. And with --json there is always one object."""
+    """0: passed; 1: drift, whatever else; 2: undecided. And with --json there is always one object."""
     ended, said, errors = run("check", reference, *batches, *FEW, "--json")
     assert ended == code
     told = json.loads(said)
@@ -72,25 +151,24 @@ def test_it_is_the_test_of_python(reference, run):
 
 
 def test_several_batches_share_the_level_and_a_disaster_is_found_all_the_same(reference, run):
-    """The level of each is 5 % of 3: 39 shuffles cannot reach it, so more are made where none is as far."""
+    """The level of each is 5 % of 3: 39 permutations cannot reach it, so more are made where none is as far."""
     batches = ["same.csv", "gone.csv", "again.csv"]
     code, said, errors = run("check", reference, *batches, *FEW)
     assert (code, errors) == (1, "")
-    lines = said.splitlines()
-    assert lines[0].startswith("passed  same.csv: no drift at a level of 5 % over 3 batches (p = ")
-    assert lines[1].startswith("FAILED  gone.csv: drift at a level of 5 % over 3 batches (p = 0.0164")
+    assert [line.split(":")[0] for line in said.splitlines()[:3]] == [
+        "passed  same.csv", "FAILED  gone.csv", "passed  again.csv"
+    ]  # fmt: skip
     assert "3 batches: 2 passed, 1 drifted" in said
     told = json.loads(run("check", reference, *batches, *FEW, "--json")[1])
     assert [one["test"]["n_null"] for one in told["batches"]] == [39, 60, 39]
     assert [one["checks"][0]["limit"] for one in told["batches"]] == [pytest.approx(0.05 / 3)] * 3
-    assert run("check", reference, "gone.csv", "--p-value", "0.002", *FEW, "-q")[0] == 1  # 39 shuffles passed anything
+    assert run("check", reference, "gone.csv", "--p-value", "0.002", *FEW, "-q")[0] == 1
 
 
 def test_too_few_points_do_not_pass_but_drift_is_drift(reference, run):
-    code, said, errors = run("check", reference, "five.csv", *FEW)
+    code, _, errors = run("check", reference, "five.csv", *FEW)
     assert code == 2
-    assert "sotdd: the batch has only 5 points: too few to say that nothing has drifted, for which 10" in errors
-    assert said.startswith("unknown  no drift at a level of 5 %")
+    assert "only 5 points" in errors
     assert run("check", reference, "five.csv", "--min-points", 5, *FEW, "-q")[0] == 0
     rows = np.column_stack([np.full((6, 4), 9.0), np.ones(6)])
     np.savetxt("far.csv", rows, delimiter=",", header="u,v,w,z,kind", comments="")
@@ -105,74 +183,66 @@ def test_a_column_that_is_stuck_is_drift(reference, run):
     np.savetxt("stuck.csv", rows[:40], delimiter=",", header="u,v,w,z,kind", comments="")
     code, said, errors = run("check", reference, "stuck.csv", *FEW)
     assert (code, errors) == (1, "")
-    assert "FAILED  column 'w' is 0 in 40 of 40 points, and the reference has no value in more than " in said
+    assert "FAILED  column 'w' is 0 in 40 of 40 points" in said
     told = json.loads(run("check", reference, "stuck.csv", "same.csv", *FEW, "--json")[1])
     assert [one["verdict"] for one in told["batches"]] == ["drift", "passed"]
     last = told["batches"][0]["checks"][-1]
     assert (last["criterion"], last["failed"]) == ("values", True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["check", "train.ref", "same.csv", "--seed", "3"], "--seed cannot be chosen for a saved reference"),
-        (["check", "train.ref", "same.csv", "--label-names", "match"], "--label-names cannot be chosen for a saved"),
-        (["check", "same.csv", "train.ref", "--label", "kind"], "'train.ref' is a reference: give it first"),
-        (["check", "train.ref", "same.csv", "--min-points", "0"], "--min-points is 0"),
-        (["check", "train.ref", "same.csv", "--report", "page.pdf"], "call it 'page.html', and print it"),
-        (["check", "train.ref", "same.csv", "--report", "nowhere/page.html"], "cannot write"),
-        (["check", "train.ref", "same.csv", "--log", "."], "--log is '.', which is no file"),
-        (["check", "train.ref", "same.csv", "--log", "nowhere/log"], "no such file or directory"),
-        (["check", "odd.ref", "same.csv"], "not a whole drift reference"),
-        (["reference", "train.csv", "-o", "train.sotdd"], "call it 'train.ref'"),
-        (["reference", "train.csv", "-o", "x.ref"], "name the labels with --label COLUMN"),
-        (["test", "same.csv", "gone.csv", "--label", "kind", "--report", "page.pdf"], "call it 'page.html'"),
-        (["explain", "same.csv", "gone.csv", "--label", "kind", "--report", "page.pdf"], "call it 'page.html'"),
-    ],
-)
-def test_errors_are_one_line_and_exit_code_2(reference, run, arguments, said):
-    with open("odd.ref", "wb") as file:
-        file.write(b"\x80\x04K\x01.")
-    code, output, errors = run(*arguments)
-    assert (code, output) == (2, "")
-    assert len(errors.splitlines()) == 1, errors
-    assert said in errors
-    if arguments[0] == "check":
-        told = json.loads(run(*arguments, "--json")[1])
-        assert (told["verdict"], told["drifted"]) == ("unknown", None)
-        assert told["error"] in errors
+def test_a_batch_of_which_little_is_left_does_not_pass(files, rng, run):
+    for name, size, gaps in [("whole", 300, 6), ("hollow", 200, 180)]:
+        x = rng.normal(size=(size, 2))
+        x[:gaps, 1] = np.nan
+        rows = [f"{a},{'' if np.isnan(b) else b},{int(a > 0)}" for a, b in x]
+        Path(f"{name}.csv").write_text("\n".join(["u,v,kind", *rows]) + "\n")
+    assert run("reference", "whole.csv", "-o", "whole.ref", "--label", "kind", "--missing", "drop")[0] == 0
+    code, _, errors = run("check", "whole.ref", "hollow.csv", *FEW)
+    assert code == 2
+    assert "180 of 200 rows" in errors
+
+
+def test_classes_that_the_reference_does_not_have_are_named(reference, rng, run):
+    x = rng.normal(size=(80, 4))
+    names = np.where(np.arange(80) % 2 == 0, "brand new", (x[:, 0] > 0).astype(float).astype(str))
+    lines = [",".join([*map(str, row), name]) for row, name in zip(x, names, strict=True)]
+    Path("fresh.csv").write_text("\n".join(["u,v,w,z,kind", *lines]) + "\n")
+    assert "does not have: brand new" in run("check", reference, "fresh.csv", *FEW)[1]
 
 
 # --------------------------------------------------------------------------- the log
 
 
-def test_the_log_has_a_line_for_every_batch(reference, run):
+def test_the_log_has_a_line_for_every_batch(reference, run, monkeypatch):
     os.rename("same.csv", 'a "day".csv')
     run("check", reference, 'a "day".csv', "gone.csv", "missing.csv", *FEW, "--log", "gate.log", "-q")
     run("check", reference, "again.csv", *FEW, "--log", "gate.log", "-q")
-    with open("gate.log", encoding="utf-8") as file:
-        lines = file.read().splitlines()
+    lines = Path("gate.log").read_text(encoding="utf-8").splitlines()
     assert [re.search(r" verdict=(\w+) ", line)[1] for line in lines] == ["passed", "drift", "unknown", "passed"]
     assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ verdict=", line) for line in lines)
     assert ' batch="a \\"day\\".csv" reference=train.ref points=80 distance=' in lines[0]
     assert re.search(r" p=0\.0163934 level=0\.0166667 ", lines[1])
-    assert lines[2].endswith('error="there is no file missing.csv: check the path."')
-    entries = read_back("gate.log", reference)
+    assert 'error="there is no file missing.csv' in lines[2]
+    entries = read_back(Path("gate.log"), reference)
     assert [entry["batch"] for entry in entries] == ['a "day".csv', "gone.csv", "missing.csv", "again.csv"]
-    assert read_back("gate.log", "other.ref") == []
+    assert read_back(Path("gate.log"), "other.ref") == []
+    os.mkdir("sub")  # the history goes on from another folder
+    monkeypatch.chdir("sub")
+    run("check", "../train.ref", "../again.csv", "--log", "../gate.log", "--report", "page.html", *FEW)
+    assert "Over time" in Path("page.html").read_text(encoding="utf-8")
 
 
 def test_lines_of_many_writers_do_not_mix(tmp_path):
     path = tmp_path / "log"
     code = (
         "import sys; from pathlib import Path; from sotdd.commands.gate_log import append\n"
-        "for k in range(100): append(Path(sys.argv[1]), [f'2026-01-01T00Z verdict={sys.argv[2] * 300} {k}\\n'] * 3)"
+        "for k in range(50): append(Path(sys.argv[1]), [f'2026-01-01T00Z verdict={sys.argv[2] * 300} {k}\\n'] * 3)"
     )
-    writers = [subprocess.Popen([sys.executable, "-c", code, path, letter]) for letter in "abc"]
-    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    writers = [subprocess.Popen([sys.executable, "-c", code, path, letter]) for letter in "ab"]
+    assert [writer.wait() for writer in writers] == [0, 0]
     lines = path.read_text().splitlines()
-    assert len(lines) == 900
-    assert all(re.fullmatch(r"\S+ verdict=(a{300}|b{300}|c{300}) \d+", line) for line in lines)
+    assert len(lines) == 300
+    assert all(re.fullmatch(r"\S+ verdict=(a{300}|b{300}) \d+", line) for line in lines)
 
 
 def test_a_line_that_was_cut_short_is_left_alone(tmp_path):
@@ -211,42 +281,3 @@ def test_clean_batches_pass_and_disasters_do_not(law):
     assert clean.count("drift") <= 5
     assert set(clean) <= {"passed", "drift"}
     assert set(disasters) == {"drift"}
-
-
-def test_a_log_is_never_the_reference_or_a_batch(reference, run):
-    before = {name: Path(name).read_bytes() for name in (reference, "same.csv")}
-    for name, content in before.items():
-        code, _, errors = run("check", reference, "same.csv", "--log", name, *FEW)
-        assert code == 2
-        assert f"--log is {name!r}, in which no line is that of a gate" in " ".join(errors.split())
-        assert Path(name).read_bytes() == content
-
-
-def test_the_history_goes_on_from_another_folder(reference, run, monkeypatch):
-    assert run("check", reference, "same.csv", "--log", "gate.log", *FEW)[0] == 0
-    os.mkdir("sub")
-    monkeypatch.chdir("sub")
-    arguments = ["../train.ref", "../again.csv", "--log", "../gate.log", "--report", "page.html"]
-    assert run("check", *arguments, *FEW)[0] == 0
-    assert "Over time" in Path("page.html").read_text(encoding="utf-8")
-
-
-def test_a_batch_of_which_little_is_left_does_not_pass(files, rng, run):
-    for name, size, gaps in [("whole", 300, 6), ("hollow", 200, 180)]:
-        x = rng.normal(size=(size, 2))
-        x[:gaps, 1] = np.nan
-        rows = [f"{a},{'' if np.isnan(b) else b},{int(a > 0)}" for a, b in x]
-        Path(f"{name}.csv").write_text("\n".join(["u,v,kind", *rows]) + "\n")
-    assert run("reference", "whole.csv", "-o", "whole.ref", "--label", "kind", "--missing", "drop")[0] == 0
-    code, out, errors = run("check", "whole.ref", "hollow.csv", *FEW)
-    assert code == 2
-    assert "180 of 200 rows lack a value or a label and were left out" in " ".join((out + errors).split())
-
-
-def test_classes_that_the_reference_does_not_have_are_named(reference, rng, run):
-    x = rng.normal(size=(80, 4))
-    names = np.where(np.arange(80) % 2 == 0, "brand new", (x[:, 0] > 0).astype(float).astype(str))
-    lines = [",".join([*map(str, row), name]) for row, name in zip(x, names, strict=True)]
-    Path("fresh.csv").write_text("\n".join(["u,v,w,z,kind", *lines]) + "\n")
-    out = " ".join("".join(run("check", reference, "fresh.csv", *FEW)[1:]).split())
-    assert "classes that the reference does not have: brand new" in out

@@ -44,48 +44,22 @@ def test_reading_options(sotdd):
     found = json.loads(sotdd(line))
     cities = [f"city={city}" for city in ("Köln", "Oslo", "Paris", "Rome")]
     assert found["columns"] == ["signup", "age", *cities]
-    said = sotdd("distance people.csv gaps.csv --label churned", code=2)
-    assert "gaps.csv has missing values in 8 of 120 rows, age (6), income (3): pass --missing drop" in said
+    assert "8 of 120 rows, age (6), income (3)" in sotdd("distance people.csv gaps.csv --label churned", code=2)
     assert "112 points" in sotdd("distance people.csv gaps.csv --label churned --missing drop")
     assert "filled in by the mean" in sotdd("distance people.csv gaps.parquet --label churned --missing mean")
-    assert "pass --label '' for one class" in sotdd("distance people.csv people.csv", code=2)
-    assert "pass --one-hot 20 for categories" in sotdd(
-        "distance people.csv people.csv --label churned --features age+city", code=2
-    )
 
 
-def test_names_of_classes(sotdd):
-    plain = json.loads(sotdd("distance people.csv swapped.csv --label churned --json"))
-    named = json.loads(sotdd("distance people.csv swapped.csv --label churned --label-names match --json"))
-    assert plain["value"] == pytest.approx(0, abs=1e-6)
-    assert named["value"] > 0.2
-    why = sotdd("explain people.csv swapped.csv --label churned --label-names match --n-projections 64")
-    assert "labels are" in why
-    assert "names is 'x'" in sotdd("distance people.csv swapped.csv --label churned --label-names x", code=2)
-
-
-def test_what_cannot_be_compared(sotdd):
-    said = sotdd("distance people.csv age_as_text.csv --label churned", code=2)
-    assert (
-        "column 'age' is a feature of dataset 'people.csv' but was left out of dataset 'age_as_text.csv' (text)" in said
-    )
-    assert "byte" in sotdd("distance people.csv german.csv --label churned", code=2)
-    assert "1 class" in sotdd("distance people.csv::label=churned no_label.csv::label=")  # asked for
-
-
-def test_test_check_matrix_and_rank(sotdd):
-    assert LEFT_OUT in sotdd("test people.csv tabs.tsv --label churned --n-permutations 19 --n-projections 16")
-    sotdd("check people.csv people.parquet --label churned --n-permutations 19 --n-projections 16")
-    drifted = sotdd("check people.csv older.csv --label churned --n-permutations 99 --n-projections 32", code=1)
-    assert "FAILED" in drifted
-    table = sotdd("matrix people.csv parts older.csv gaps.csv --label churned --missing drop --n-projections 32")
-    assert "older.csv" in table
-    assert "rows with missing values left out: 8 of 120 rows" in table
-    ranked = sotdd("rank people.csv older.csv excel.csv --label churned --n-projections 32")
+def test_every_command_reads_them(sotdd):
+    few = "--label churned --n-projections 16"
+    said = sotdd("sketch people.csv -o people.sotdd --label churned --n-projections 16")
+    assert LEFT_OUT in said
+    assert "120 points" in sotdd("distance people.sotdd parts --label churned")
+    assert LEFT_OUT in sotdd(f"test people.csv tabs.tsv {few} --n-permutations 19")
+    assert "8 of 120 rows" in sotdd(f"matrix people.csv parts older.csv gaps.csv {few} --missing drop")
+    ranked = sotdd(f"rank people.csv older.csv excel.csv {few}")
     assert ranked.index("excel.csv") < ranked.index("older.csv")
-
-
-CHURNED = "--label churned --n-permutations 39"
+    assert "'age'" in sotdd(f"distance people.csv age_as_text.csv {few}", code=2)
+    assert "1 class" in sotdd("distance people.csv::label=churned no_label.csv::label=")  # asked for
 
 
 def test_a_reference_and_its_batches(sotdd, tables):
@@ -100,11 +74,9 @@ def test_a_reference_and_its_batches(sotdd, tables):
     assert said.count(LEFT_OUT) == 1
     assert "FAILED" in sotdd("check people.ref older.csv --n-permutations 39", code=1)
     for batch, why in [
-        ("age_as_text.csv", "column 'age' of age_as_text.csv holds text"),
-        ("gaps.csv", "missing values in 8 of 120 rows"),
-        ("german.csv", "encoding"),
-        ("no_label.csv", "has no column 'churned', only"),
-    ]:
+        ("age_as_text.csv", "'age'"), ("gaps.csv", "8 of 120 rows"), ("german.csv", "encoding"),
+        ("no_label.csv", "'churned'"),
+    ]:  # fmt: skip
         assert why in sotdd(f"check people.ref {batch} --n-permutations 39", code=2)
     sotdd("check people.ref gaps.csv --missing drop --n-permutations 39")
     sotdd("check people.ref german.csv::encoding=latin-1 --n-permutations 39")
@@ -123,33 +95,20 @@ def test_the_settings_of_a_reference_go_for_its_batches(sotdd):
     assert "new_city.csv: values that the reference does not have: city=Paris" in said
 
 
-def test_pages(sotdd, tables):
-    for line, code, says in [
-        (f"check people.csv older.csv {CHURNED}", 1, "older.csv has drifted from people.csv."),
-        (f"check people.csv age_as_text.csv {CHURNED}", 2, "There is no telling whether age_as_text.csv has drifted"),
-        (f"test people.csv older.csv {CHURNED}", 0, "people.csv and older.csv are not samples of one source."),
-        (
-            f"test people.csv other_order.csv {CHURNED}",
-            0,
-            "people.csv and other_order.csv may be samples of one source.",
-        ),
-        (
-            "explain people.csv older.csv --label churned --n-projections 64",
-            0,
-            "people.csv and older.csv differ beyond",
-        ),
-        ("matrix people.csv parts gaps.csv --label churned --missing drop --n-projections 64", 0, "people.csv"),
-    ]:
-        assert "wrote page.html" in sotdd(f"{line} --report page.html", code=code)
-        page = (tables / "page.html").read_text(encoding="utf-8")
-        assert says in page
-        if code != 2:
-            assert "left out: customer_id (id), signup (date), city (text), note (text)" in page
-        if "gaps" in line:
-            assert "rows with missing values left out: 8 of 120 rows" in page
-
-
-def test_sketches(sotdd):
-    said = sotdd("sketch people.csv -o people.sotdd --label churned --n-projections 32")
-    assert LEFT_OUT in said
-    assert "120 points" in sotdd("distance people.sotdd parts --label churned")
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("check people.csv older.csv --n-permutations 39", 1),
+        ("check people.csv age_as_text.csv --n-permutations 39", 2),
+        ("test people.csv older.csv --n-permutations 39", 0),
+        ("explain people.csv older.csv --n-projections 64", 0),
+        ("matrix people.csv parts gaps.csv --missing drop --n-projections 64", 0),
+    ],
+)
+def test_pages_say_what_was_left_out(sotdd, tables, line, code):
+    assert "wrote page.html" in sotdd(f"{line} --label churned --report page.html", code=code)
+    page = (tables / "page.html").read_text(encoding="utf-8")
+    assert "people.csv" in page
+    assert LEFT_OUT in page
+    if "gaps" in line:
+        assert "8 of 120 rows" in page

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import sotdd
-from sotdd.basics.text import one_line, quoted, shown
+from sotdd.basics.text import one_line, shown
 
 # Colours, a new line, a letter that turns the direction of writing, a C1 code that begins a sequence.
 EVIL = "\x1b[31mred\r\n\u202eevil\x9b2J"
@@ -45,17 +45,13 @@ NAMED = f"::name={EVIL.replace(',', '')}{LONG}"
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["distance"], ["distance", "--noise-floor"], ["distance", "--method", "sw"],
-        ["explain"], ["matrix"], ["matrix", "--json"], ["rank"], ["test", "--n-permutations", "19"],
-        ["check", "--n-permutations", "19"], ["check", "--fail-above", "1"], ["explain", "--json"],
-    ],
-    ids="-".join,
+    ["distance --noise-floor", "explain", "explain --json", "matrix", "rank", "test --n-permutations 19",
+     "check --n-permutations 19"],
 )  # fmt: skip
 @pytest.mark.parametrize("ends", [".npz", f"{EVIL}.npz", f".npz{NAMED}"], ids=["labels", "file", "name"])
 @pytest.mark.usefixtures("files")
 def test_commands_print_names_that_are_clean_and_short(words, ends, run):
-    command, *options = words
+    command, *options = words.split()
     code, out, err = run(command, f"a{ends}", f"b{ends}", "--n-projections", "32", *options)
     assert code in (0, 1), err
     assert clean(out)
@@ -70,22 +66,18 @@ def test_commands_print_names_that_are_clean_and_short(words, ends, run):
 
 @pytest.mark.usefixtures("files")
 def test_sketches_and_catalogs_print_clean_names(run):
-    for words in (
-        ["sketch", "a.npz", "-o", f"{EVIL}.sotdd", "--n-projections", "16"],
-        ["catalog", "add", "shop", "one", "a.npz", "--meta", f"note={EVIL}{LONG}"],
-        ["catalog", "add", "shop", "two", f"b{EVIL}.npz"],
-        ["catalog", "list", "shop"],
-        ["catalog", "show", "shop", "one"],
-        ["catalog", "search", "shop", f"a{EVIL}.npz"],
-        ["catalog", "search", "shop", f"a.npz{NAMED}"],
-        ["catalog", "show", "shop", f"missing {EVIL}"],
-        ["catalog", "list", EVIL],
-        ["catalog", "rename", "shop", "one", EVIL],
+    for words, ended in (
+        (["sketch", "a.npz", "-o", f"{EVIL}.sotdd", "--n-projections", "16"], 0),
+        (["catalog", "add", "shop", "one", "a.npz", "--meta", f"note={EVIL}{LONG}"], 0),
+        (["catalog", "add", "shop", EVIL, f"b{EVIL}.npz"], 0),
+        (["catalog", "list", "shop"], 0),
+        (["catalog", "show", "shop", "one"], 0),
+        (["catalog", "search", "shop", f"a.npz{NAMED}"], 0),
+        (["catalog", "show", "shop", f"missing {EVIL}"], 2),
     ):
         code, out, err = run(*words)
-        assert code == (2 if words[-1] in (f"missing {EVIL}", EVIL) else 0), err
-        assert clean(out)
-        assert clean(err)
+        assert code == ended, err
+        assert clean(out + err)
         assert len(out) < 10_000
 
 
@@ -94,13 +86,10 @@ def test_sketches_and_catalogs_print_clean_names(run):
     [
         ["distance", "a.npz", f"missing{EVIL}.npz"],
         ["distance", "a.npz", f"few.npz{NAMED}"],
-        ["distance", "a.parquet", "b.parquet"],
-        ["distance", "a.npz", f"b.npz::label={EVIL}"],
+        ["distance", "a.parquet", "b.parquet"],  # whose columns differ
         ["distance", "a.npz", f"b.npz::{LONG}=1"],
-        ["distance", "a.npz", "b.npz", "--scale", EVIL],
         ["distance", "a.npz", "b.npz", "--method", f"{EVIL}{LONG}"],
         ["matrix", "a.npz", "b.npz", "--report", f"missing/{EVIL}"],
-        ["distance", "a.npz", "b.npz", "--device", EVIL],
     ],
     ids=lambda words: ascii(words[-1])[:20],
 )
@@ -109,7 +98,6 @@ def test_errors_are_one_short_line(words, run):
     code, out, err = run(*words)
     assert (code, out) == (2, "")
     assert clean(err[:-1], lines=False)
-    assert err.endswith("\n")
     assert len(err) <= 1010
 
 
@@ -127,32 +115,18 @@ def test_results_print_clean_names(pair):
     assert why.classes[0] == tuple(LABELS)
 
 
-def test_a_label_that_cannot_be_printed_is_called_by_its_type():
+def test_names_in_text():
     class Silent:
         def __str__(self):
             raise RuntimeError("no")
 
     assert shown(Silent()) == "a Silent"
-
-
-@pytest.mark.parametrize("text", ["", "plain text", "größer als 3\u00a0cm", "हिन्दी", "👩\u200d🔬", "日本\u3000語"])
-def test_ordinary_names_stay_as_they_are(text):
-    assert shown(text) == text
-    assert one_line(text) == text
-
-
-def test_long_names_are_cut_in_the_middle_and_messages_keep_their_ends():
-    assert shown("a" * 80 + "b" * 80) == "a" * 80 + "b" * 80
+    for text in ("", "plain text", "größer als 3\u00a0cm", "हिन्दी", "👩\u200d🔬", "日本\u3000語"):
+        assert shown(text) == one_line(text) == text
     assert shown("a" * 5000 + "b" * 5000) == "a" * 80 + "…" + "b" * 79
-    assert len(quoted("\x1b" * 5000)) == 2 + 159 * 4 + 1
     error = sotdd.SotddError(f"dataset {LONG!r} has 2 features but dataset {LONG!r} has 1: every one needs the same.")
     assert len(str(error)) < 400
     for part in ("dataset 'nnn", "nnn' has 2 features but dataset 'nnn", "nnn' has 1: every one needs the same."):
         assert part in str(error)
     assert len(str(sotdd.SotddError("word " * 10_000))) == 1000
-
-
-def test_errors_survive_pickling():
-    for message in (EVIL, LONG, "word " * 10_000):
-        error = sotdd.SotddError(message)
-        assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

@@ -80,8 +80,7 @@ def test_a_file_is_opened_without_reading_it(sources, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "megabytes"),
-    [(["distance", "big.npz", "big.npz"], 150), (["distance", "big.npz", "big.npz"], 700), (["demo"], 300)],
-    ids=["imports", "data", "demo"],
+    [(["distance", "big.npz", "big.npz"], 700)],
 )
 def test_the_command_line_says_it_in_one_line(sources, words, megabytes):
     script = (

@@ -77,12 +77,11 @@ def test_batches_are_cut_by_size_or_by_name(fitted, rng):
     assert detector.score(same) > detector.score(moved)
 
 
-def test_the_level_is_kept_to_the_last_shuffle(rng):
+def test_the_level_is_kept_to_the_last_permutation(rng):
     """A p-value that equals the level counts as drift, as in `TwoSampleTest.rejects`; and verdicts follow p-values."""
-    x, _ = rows(rng, 300)
-    detector = DriftDetector(level=0.25, n_permutations=3, n_projections=16).fit(x)
+    detector = DriftDetector(level=0.25, n_permutations=3, n_projections=16).fit(rows(rng, 300)[0])
     seen = set()
-    for _ in range(30):
+    for _ in range(20):
         batch, _ = rows(rng, 20, rng.uniform(0, 0.4))
         test = detector.test(batch)
         drifted = detector.predict(batch)[0] == -1
@@ -102,39 +101,29 @@ def test_labels_count_where_they_are_given(rng):
 
 
 def test_partial_fit_keeps_a_uniform_sample_of_all_parts(rng):
-    """Ten parts, each at another place: as many points of each are kept, and a batch of all parts is no drift."""
-    parts = [rng.normal(10 * k, 1, size=(300, 2)) for k in range(10)]
-    order = rng.permutation(3000)
-    mixed = np.concatenate(parts)[order]
+    """Ten parts, each in a class of its own: as many points of each are kept, and a batch of all parts is no drift."""
+    y = np.repeat(np.arange(10), 300)
+    x = rng.normal(y[:, None], 1, size=(3000, 2))
     detector = DriftDetector(max_points=1000, n_permutations=99, n_projections=16)
-    for part in np.split(mixed, 10):
-        detector.partial_fit(part)
-    assert detector.reference_.n_points == 1000
-    assert detector.predict(mixed[:200])[0] == 1
-    apart = clone(detector)
-    for part in parts:
-        apart.partial_fit(part)
-    kept = np.sort(apart.reference_.points.rows[0])
-    place = np.abs(np.subtract.outer(kept, [np.median(detector_rows(apart, part)) for part in parts])).argmin(axis=1)
-    assert np.bincount(place, minlength=10).min() > 60  # of 100 expected; six standard deviations are 55
-
-
-def detector_rows(detector, part):
-    from sotdd.measure.drift import Projected
-
-    return Projected.of(sotdd.LabelledData.of(part), detector.reference_.projections).rows[0]
+    for part in range(10):
+        detector.partial_fit(x[y == part], y[y == part])
+    points = detector.reference_.points
+    assert points.n_points == 1000
+    counts = np.bincount(points.codes, minlength=10)
+    assert counts.min() > 60  # of 100 expected; six standard deviations are 55
+    sample = rng.permutation(3000)[:200]
+    assert detector.predict(x[sample], y[sample])[0] == 1
 
 
 def test_parts_that_all_fit_are_the_whole(rng):
-    x, y = rows(rng, 400)
-    whole, in_parts = DriftDetector(n_permutations=99).fit(x[:150], y[:150]), DriftDetector(n_permutations=99)
+    x, y = rows(rng, 260)
+    detector = DriftDetector(n_permutations=99)
     for start in range(0, 150, 50):
-        in_parts.partial_fit(x[start : start + 50], y[start : start + 50])
-    assert in_parts.reference_.n_points == 150
-    assert set(in_parts.reference_.classes) == set(whole.reference_.classes)
-    moved = x[200:260] + 1
-    assert in_parts.test(moved, y[200:260]).rejects(0.05)
-    assert not in_parts.test(x[200:260], y[200:260]).rejects(0.05)
+        detector.partial_fit(x[start : start + 50], y[start : start + 50])
+    assert detector.reference_.n_points == 150
+    assert set(detector.reference_.classes) == set(y[:150])
+    assert detector.test(x[200:260] + 1, y[200:260]).rejects(0.05)
+    assert not detector.test(x[200:260], y[200:260]).rejects(0.05)
 
 
 def test_a_pipeline_carries_it_and_a_search_goes_over_it(rng):
@@ -149,14 +138,12 @@ def test_a_pipeline_carries_it_and_a_search_goes_over_it(rng):
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-def test_it_is_pickled_cloned_and_set(fitted, rng):
+def test_it_is_pickled_and_cloned(fitted, rng):
     batch, _ = rows(rng, 50)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.score_samples(batch), fitted.score_samples(batch))
-    fresh = clone(fitted).set_params(level=0.01)
-    assert fresh.get_params() == {**fitted.get_params(), "level": 0.01}
     with pytest.raises(NotFittedError):
-        fresh.predict(batch)
+        clone(fitted).predict(batch)
 
 
 def test_frames_have_feature_names_and_sparse_rows_are_rows(rng):
@@ -171,20 +158,10 @@ def test_frames_have_feature_names_and_sparse_rows_are_rows(rng):
     assert sparse.test(scipy.sparse.csr_array(batch)).distance == pytest.approx(plain.test(batch).distance, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"level": 1.5}, "level is 1.5"),
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"n_projections": -1}, "n_projections"),
-    ],
-)
-def test_bad_settings_are_one_line(settings, message, rng):
-    with pytest.raises(sotdd.SotddError, match=message):
+@pytest.mark.parametrize("settings", [{"level": 1.5}, {"batch_size": 0}, {"n_projections": -1}])
+def test_bad_settings_are_refused(settings, rng):
+    with pytest.raises(sotdd.SotddError, match=f"{next(iter(settings))} is"):
         DriftDetector(**settings).fit(rows(rng, 20)[0])
-
-
-# ------------------------------------------------------------------ pipelines as encoders
 
 
 def test_a_fitted_pipeline_is_an_encoder(rng):
@@ -196,17 +173,13 @@ def test_a_fitted_pipeline_is_an_encoder(rng):
     assert sotdd.distance(*encoded).value == pytest.approx(by_hand.value, rel=1e-5)
 
 
-def test_images_are_flattened_and_texts_become_dense():
-    images = np.arange(2 * 4 * 4.0).reshape(2, 4, 4)
-    scaler = StandardScaler().fit(images.reshape(2, -1))
-    assert sotdd.open_dataset(images, encoder=scaler).n_features == 16
+def test_texts_become_dense():
     texts = ["a cat", "a dog", "the cat"]
-    words = TfidfVectorizer().fit(texts)
     frame = pd.DataFrame({"text": texts, "label": [0, 1, 0]})
+    words = TfidfVectorizer().fit(texts)
     assert sotdd.open_dataset(frame, features="text", label="label", encoder=words).n_features == 3
 
 
-def test_a_pipeline_that_is_not_fitted_is_one_line(rng):
-    with pytest.raises(sotdd.SotddError, match=r"cannot transform a batch: .* not fitted") as caught:
+def test_a_pipeline_that_is_not_fitted_is_refused(rng):
+    with pytest.raises(sotdd.SotddError, match="not fitted"):
         sotdd.open_dataset(rows(rng, 20), encoder=make_pipeline(StandardScaler(), PCA(3)))
-    assert "\n" not in str(caught.value)

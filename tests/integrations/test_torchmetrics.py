@@ -91,11 +91,6 @@ def test_real_data_are_counted_once_for_all_epochs(alone):
     assert metric.result.value == pytest.approx(alone.value, rel=1e-9)
 
 
-def test_one_batch_has_no_distance():
-    with pytest.raises(sotdd.SotddError, match="call update, later compute"):
-        SlicedOTDatasetDistance(PROJECTIONS)(*REAL, real=True)
-
-
 def test_a_collection_keeps_metrics_with_other_projections_apart(alone):
     others = sotdd.Projections.fit([REAL], n_projections=64, seed=1)
     together = MetricCollection(
@@ -128,29 +123,20 @@ def test_an_encoder_makes_the_features(alone):
         ((torch.zeros(5, 7), None), "7 features but the projections take 6"),
         ((torch.full((5, 6), torch.nan), None), "NaN or infinite"),
         ((np.zeros((5, 6)), None), "expected a tensor"),
-        ((torch.zeros(5, 6), torch.zeros(4, dtype=torch.int64)), r"expected \(5,\), one label per row"),
+        ((torch.zeros(5, 6), torch.zeros(4, dtype=torch.int64)), r"expected \(5,\)"),
         ((torch.zeros(5, 6), torch.zeros(5)), "whole numbers"),
     ],
 )
-def test_a_bad_batch_is_one_line_and_leaves_nothing_behind(arguments, message):
+def test_a_bad_batch_is_refused_and_leaves_nothing_behind(arguments, message):
     metric = SlicedOTDatasetDistance(PROJECTIONS)
-    with pytest.raises(sotdd.SotddError, match=message) as caught:
+    with pytest.raises(sotdd.SotddError, match=message):
         metric.update(*arguments, real=True)
-    assert "\n" not in str(caught.value)
     assert not metric.real_features
     assert not metric.real_labels
-
-
-def test_labels_come_with_all_batches_or_with_none():
-    metric = SlicedOTDatasetDistance(PROJECTIONS)
-    metric.update(*REAL, real=True)
-    with pytest.raises(sotdd.SotddError, match="or none"):
-        metric.update(FAKE[0], real=False)
-
-
-def test_what_cannot_be_counted_is_refused_at_once():
-    for projections, encoder, message in ((5, None, "Projections.fit"), (PROJECTIONS, len, "torch module")):
-        with pytest.raises(sotdd.SotddError, match=message):
+    with pytest.raises(sotdd.SotddError, match="has no distance"):
+        metric(*REAL, real=True)  # a batch of one side
+    for projections, encoder in ((5, None), (PROJECTIONS, len)):
+        with pytest.raises(sotdd.SotddError):
             SlicedOTDatasetDistance(projections, encoder=encoder)
 
 
@@ -191,9 +177,3 @@ def test_two_processes_give_the_answer_of_one(alone, tmp_path):
         assert exact == pytest.approx(alone.value, rel=1e-9)
         assert n_points == (900, 900)
         assert kept == 0  # each process has only its own batches again
-
-
-def test_it_plots(alone):
-    pytest.importorskip("matplotlib").use("Agg")
-    figure, _ = SlicedOTDatasetDistance(PROJECTIONS).plot([torch.tensor(0.3), torch.tensor(0.2)])
-    assert figure is not None

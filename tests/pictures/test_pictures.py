@@ -1,18 +1,16 @@
 """Pictures: what they draw is what was measured."""
 
-import subprocess
 import sys
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from scipy.cluster.hierarchy import cophenet, dendrogram
+from scipy.cluster.hierarchy import dendrogram
 from scipy.spatial.distance import pdist, squareform
 
 import sotdd
-from sotdd.pictures.scaling_map import ScalingMap
-from sotdd.pictures.tree import Tree
+from sotdd.pictures.arrangement import ScalingMap, Tree
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +44,6 @@ def drawn(ax):
     return ax
 
 
-# --------------------------------------------------------------------------- arrangement
-
-
 def test_the_order_puts_near_datasets_side_by_side(matrix):
     order = Tree.of(matrix.values).order.tolist()
     assert sorted(order) == [0, 1, 2, 3]
@@ -65,16 +60,6 @@ def test_branches_are_those_of_scipy(rng):
         (tuple((np.array(x) - 5) / 10), tuple(y)) for x, y in zip(theirs["icoord"], theirs["dcoord"], strict=True)
     )
     np.testing.assert_allclose(np.array(sorted(tree.branches())), np.array(expected))
-    average = squareform(cophenet(tree.links))
-    assert average.shape == values.shape
-
-
-def test_a_plane_is_drawn_as_it_is(rng):
-    points = rng.normal(size=(12, 2))
-    made = ScalingMap.of(squareform(pdist(points)))
-    assert made.stress < 1e-6
-    np.testing.assert_allclose(pdist(made.points), pdist(points), rtol=1e-4)
-    np.testing.assert_allclose(made.points.mean(axis=0), 0, atol=1e-12)
 
 
 def test_the_stress_is_the_stress_and_no_worse_than_scikit_learn(rng):
@@ -86,19 +71,6 @@ def test_the_stress_is_the_stress_and_no_worse_than_scikit_learn(rng):
     assert made.stress == pytest.approx(np.sqrt(np.sum(gap**2) / np.sum(values**2)))
     _, theirs = smacof(values, n_components=2, n_init=8, random_state=0, normalized_stress=False)
     assert np.sum(gap**2) / 2 <= 1.02 * theirs
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_small_matrices(count):
-    values = 1.0 - np.eye(count)
-    assert Tree.of(values).order.tolist() == list(range(count)) or count == 3
-    made = ScalingMap.of(values)
-    assert made.points.shape == (count, 2)
-    assert made.stress < 1e-6
-    assert ScalingMap.of(np.zeros((count, count))).stress == 0
-
-
-# --------------------------------------------------------------------------- axes
 
 
 def test_a_heat_map_shows_the_values_in_order(matrix):
@@ -162,45 +134,25 @@ def test_axes_that_are_given_are_used(matrix, datasets):
     assert plt.get_fignums() == [figure.number]
 
 
-def test_many_names_are_thinned_and_the_ends_kept(rng):
-    points = {f"a rather long dataset name {i}": rng.normal(i, 1, size=(20, 2)) for i in range(70)}
-    ax = drawn(sotdd.pairwise(points, n_projections=64).plot())
-    names = [text.get_text() for text in ax.get_yticklabels()]
-    assert len(names) == 35
-    assert len(set(names)) == 35
-    assert max(map(len, names)) == 24
-
-
 def test_what_cannot_be_drawn(matrix, rng):
-    with pytest.raises(sotdd.SotddError, match="only one dataset"):
-        sotdd.pairwise({"alone": rng.normal(size=(5, 2))}).dendrogram()
-    with pytest.raises(sotdd.SotddError, match="nothing to draw"):
-        sotdd.distance(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), n_projections=2).plot()
-    with pytest.raises(sotdd.SotddError, match="expected two"):
-        matrix["near", "far"].plot([plt.gca()])
-    for odd in (5, plt.gca(), [1, 2], np.array(4)):
-        with pytest.raises(sotdd.SotddError, match=r"axes is .*: expected a list of two of matplotlib's axes"):
+    x = rng.normal(size=(5, 2))
+    for draw, said in [
+        (sotdd.pairwise({"alone": x}).dendrogram, "only one dataset"),
+        (sotdd.distance(x, x + 1, n_projections=2).plot, "nothing to draw"),
+        (sotdd.peers.otdd(x, x + 1).plot, "nothing to draw"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            draw()
+    for odd in (5, plt.gca(), [plt.gca()], [1, 2], np.array(4)):
+        with pytest.raises(sotdd.SotddError, match=r"axes is .*: expected two of matplotlib's axes"):
             matrix["near", "far"].plot(odd)
-    why = sotdd.explain(*[rng.normal(size=(5, 2))] * 2, n_projections=64)
+    why = sotdd.explain(x, x, n_projections=64)
     for draw in (matrix.plot, matrix.map, matrix.dendrogram, why.plot):
-        for odd in (5, [], plt.subplots(2)[1]):
-            with pytest.raises(sotdd.SotddError, match=r"ax is .*: expected one of matplotlib's axes"):
-                draw(odd)
-    exact = sotdd.peers.otdd(rng.normal(size=(5, 2)), rng.normal(size=(5, 2)))
-    with pytest.raises(sotdd.SotddError, match="nothing to draw"):
-        exact.plot()
+        with pytest.raises(sotdd.SotddError, match=r"ax is .*: expected one of matplotlib's axes"):
+            draw(5)
 
 
 def test_without_matplotlib_the_error_says_what_to_install(matrix, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(sotdd.SotddError, match=r"pip install 'sotdd\[report\]'"):
         matrix.plot()
-
-
-def test_results_do_not_load_matplotlib_until_they_draw():
-    code = (
-        "import sys, numpy as np, sotdd; x = np.eye(9); m = sotdd.pairwise([x, x + 1], n_projections=64);"
-        "print('matplotlib' in sys.modules, 'plotly' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]

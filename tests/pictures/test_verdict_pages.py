@@ -1,4 +1,4 @@
-"""The pages of a gate, a test and an explanation as files; in a browser they are in ``test_verdict_browser.py``."""
+"""The pages of a gate, a test and an explanation as files; in a browser they are in ``test_browser.py``."""
 
 import contextlib
 import io
@@ -13,8 +13,7 @@ import sotdd
 from pictures.test_report import HOSTILE, Page
 from sotdd.measure.drift_gate import BatchVerdict, Outcome
 from sotdd.pictures.gate_page import GateRun, gate_page
-from sotdd.pictures.short_names import short_names
-from sotdd.pictures.verdict_charts import Point, history_chart
+from sotdd.pictures.parts import short_names
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
@@ -51,17 +50,20 @@ FEW = ("--n-permutations", 39)
 
 @pytest.mark.parametrize(
     "settings",
-    [[], ["--seed", 4, "--p", 1, "--scale", "none"], ["--label-law", "quantiles", "--max-points", 50],
-     ["--label-names", "match", "--features", "u+w"]],
-    ids=["default", "seed p scale", "label law", "names"],
-)  # fmt: skip
-def test_the_python_on_the_page_of_a_gate_gives_its_numbers(tables, run, settings):
+    [["--seed", 4, "--p", 1, "--scale", "none"], ["--label-law", "quantiles", "--max-points", 50, "--features", "u+w"]],
+)
+def test_the_page_of_a_gate_and_the_python_on_it(tables, run, settings):
     arguments = ["train.csv", "same.csv", "gone.csv", "--label", "kind", *FEW, "--n-projections", 64, *settings]
     code, out, said = run("check", *arguments, "--report", "page.html", "--json")
     assert code == 1, said
     told = json.loads(out)
     text, data, python = read(tables / "page.html")
-    assert "1 of 2 batches has drifted from train.csv: gone.csv." in text
+    u = np.loadtxt("gone.csv", delimiter=",", skiprows=1)[:, 0]
+    for part in (
+        "1 of 2 batches", "Which classes it comes from", sotdd.__version__, "fingerprint", "by chance", "200", "70",
+        f"{u.min():.4g} to {u.max():.4g}",
+    ):  # fmt: skip
+        assert part in text, part
     found = executed(python)["results"]
     for batch, numbers in zip(told["batches"], found.values(), strict=True):
         assert numbers == (batch["test"]["p_value"], batch["distance"]["value"])
@@ -74,16 +76,15 @@ def test_the_python_on_the_pages_of_saved_references_and_sketches(tables, run):
     told = json.loads(run("check", "train.ref", "gone.csv", *FEW, "--report", "page.html", "--json")[1])
     text, _, python = read(tables / "page.html")
     assert executed(python)["results"] == {"gone.csv": (told["test"]["p_value"], told["distance"]["value"])}
-    assert "gone.csv has drifted from train.ref." in text
+    assert "gone.csv has drifted" in text
     line = ["check", "train.sotdd", "same.csv", "gone.csv", "--label", "kind", "--report", "page.html", "--json"]
     told = json.loads(run(*line)[1])
     text, _, python = read(tables / "page.html")
     assert list(executed(python)["results"].values()) == [one["distance"]["value"] for one in told["batches"]]
     assert "beyond noise (floor " in text
-    assert "decided by noise" in text
 
 
-@pytest.mark.parametrize("settings", [[], ["--seed", 4, "--statistic", "balanced", "--p", 1], ["--max-points", 40]])
+@pytest.mark.parametrize("settings", [[], ["--seed", 4, "--statistic", "balanced", "--max-points", 40]])
 def test_the_python_on_the_page_of_a_test_gives_its_numbers(tables, run, settings):
     code, out, said = run(
         "test", "train.csv", "gone.csv", "--label", "kind", *FEW, *settings, "--report", "p.html", "--json"
@@ -95,44 +96,21 @@ def test_the_python_on_the_page_of_a_test_gives_its_numbers(tables, run, setting
     assert (result.p_value, result.distance) == (told["p_value"], told["distance"])
     assert data["p_value"] == told["p_value"]
     assert "train.csv and gone.csv are not samples of one source." in text
-    assert f"(p = {result.p_value:.3g})" in text
+    assert f"p = {result.p_value:.3g}" in text
 
 
 def test_the_python_on_the_page_of_an_explanation_gives_its_numbers(tables, run):
-    line = [
-        "explain",
-        "train.csv",
-        "gone.csv",
-        "--label",
-        "kind",
-        "--n-projections",
-        64,
-        "--seed",
-        2,
-        "--estimator",
-        "plain",
-    ]
+    settings = ["--label", "kind", "--n-projections", 64, "--seed", 2, "--estimator", "plain"]
+    line = ["explain", "train.csv", "gone.csv", *settings]
     told = json.loads(run(*line, "--report", "p.html", "--title", "A <b>title</b>", "--json")[1])
     text, data, python = read(tables / "p.html")
     why = executed(python)["why"]
     assert data["distance"] == why.distance.value == told["distance"]["value"]
     assert "A <b>title</b>" in text
     assert "train.csv and gone.csv differ beyond noise" in text
-    assert f"samples of one source would be {why.distance.noise.value:.3g} apart" in text
+    assert f"floor {why.distance.noise.value:.3g}" in text
     for line in why.lines(1):
         assert f"{line.share:.0%}" in text
-
-
-def test_a_page_says_what_each_dataset_is(tables, run):
-    run("check", "train.csv", "gone.csv", "--label", "kind", *FEW, "--n-projections", 64, "--report", "page.html")
-    text, _, _ = read(tables / "page.html")
-    u = np.loadtxt("gone.csv", delimiter=",", skiprows=1)[:, 0]
-    assert f"{u.min():.4g} to {u.max():.4g}" in text
-    for said in (
-        "200", "70", "p-value by itself", "Which classes it comes from", f"sotdd {sotdd.__version__}", "fingerprint",
-        "at a level of 5 %", "points it takes to pass", "by chance",
-    ):  # fmt: skip
-        assert said in text, said
 
 
 def test_python_writes_the_pages_too(rng, tmp_path):
@@ -145,63 +123,46 @@ def test_python_writes_the_pages_too(rng, tmp_path):
     text, told, _ = read(sotdd.report(sotdd.explain(*data.values(), n_projections=32), tmp_path / "e.html"))
     assert told["within_noise"] is False
     assert "a and b differ beyond noise" in text
-    for settings, said in [
-        ({"explanations": "all"}, "explanations are given with a result that is no matrix"),
-        ({"datasets": [x]}, "datasets has 1 dataset: expected the two"),
-    ]:
+    for settings, said in [({"explanations": {}}, "no matrix"), ({"datasets": [x]}, "1 dataset: expected the two")]:
         with pytest.raises(sotdd.SotddError, match=said):
             sotdd.report(test, tmp_path / "x.html", **settings)
-    for name in ("x.pdf", "x.PDF", "x.docx"):
-        with pytest.raises(sotdd.SotddError, match=r"the report is a web page; call it 'x.html'"):
-            sotdd.report(test, tmp_path / name)
 
 
-# --------------------------------------------------------------------------- words
+def verdict(name, failed):
+    """A batch that drifted, passed or, for None, could not be opened."""
+    if failed is None:
+        return BatchVerdict(name, error="there is no file.")
+    return BatchVerdict(name, (Outcome("p_value", 0.01 if failed else 0.5, 0.05, failed, "said"),), n_points=9)
 
 
-def failed(name, p=0.001):
-    return BatchVerdict(name, (Outcome("p_value", p, 0.05, True, "drift at a level of 5 %"),), n_points=9)
-
-
-def passed(name):
-    return BatchVerdict(name, (Outcome("p_value", 0.5, 0.05, False, "no drift"),), n_points=9)
-
-
-def unknown(name):
-    return BatchVerdict(name, error="there is no file.")
+passed, failed, unknown = (lambda name, failed=failed: verdict(name, failed) for failed in (False, True, None))
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "said"),
+    ("verdicts", "tone", "said"),
     [
-        ([passed("a/x.csv")], "No drift was found: x.csv is like r.ref."),
-        ([failed("a/x.csv")], "x.csv has drifted from r.ref."),
-        ([unknown("a/x.csv")], "There is no telling whether x.csv has drifted from r.ref."),
-        ([passed("x.csv"), passed("y.csv")], "No drift was found: all 2 batches are like r.ref."),
-        ([passed("x.csv"), failed("y.csv"), failed("z.csv")], "2 of 3 batches have drifted from r.ref: y.csv, z.csv."),
-        ([passed("x.csv"), unknown("y.csv")], "There is no telling of 1 of 2 batches; no drift was found in others."),
+        ([passed("a/x.csv")], "good", ("No drift", "x.csv", "r.ref")),
+        ([failed("a/x.csv")], "bad", ("x.csv has drifted", "r.ref")),
+        ([unknown("a/x.csv")], "unsure", ("x.csv", "r.ref")),
+        ([passed("x.csv"), passed("y.csv")], "good", ("No drift", "all 2 batches")),
+        ([passed("x.csv"), failed("y.csv"), failed("z.csv")], "bad", ("2 of 3 batches", "y.csv, z.csv")),
+        ([passed("x.csv"), unknown("y.csv")], "unsure", ("1 of 2 batches",)),
     ],
 )
-def test_the_verdict_is_one_sentence(verdicts, said):
+def test_the_verdict_comes_first(verdicts, tone, said):
     page = gate_page(GateRun("data/r.ref", verdicts, [None] * len(verdicts)))
-    assert page.sentence == said
-    html = page.html(NOW)
-    assert "1 March 2026, 09:30 UTC" in html
-    assert said in html
+    assert page.tone == tone
+    assert all(part in page.sentence for part in said)
+    assert "1 March 2026, 09:30 UTC" in page.html(NOW)
 
 
 def test_names_are_short_and_unique():
     long = "/very/long/" + "x" * 90 + ".csv"
-    names = short_names(
-        ["/data/2024/train.csv", "/data/2025/train.csv::label=kind", long, long, "a.csv::name=mine", "1/2"]
-    )
-    assert names[:2] == ["2024/train.csv", "2025/train.csv"]
-    assert names[4:] == ["mine", "1/2"]
-    assert len(set(names)) == 6
+    names = short_names(["/data/2024/train.csv", "/data/2025/train.csv::label=kind", long, long, "a.csv::name=mine"])
+    assert names[-1] == "mine"
+    assert len(set(names)) == 5
     assert max(map(len, names)) <= 44
     page = gate_page(GateRun(long, [failed(long), failed(HOSTILE)], [None, None])).html(NOW)
-    visible = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
-    assert "x" * 60 not in visible
     assert HOSTILE not in page
 
 
@@ -216,40 +177,23 @@ def test_the_history_of_a_log_comes_first():
     assert "Over time" not in gate_page(GateRun("r.ref", [passed("new.csv")], [None])).html(NOW)
 
 
-def test_a_chart_is_within_its_frame():
-    points = [Point(str(k), "passed", 10.0**k, (0.1, 1.0)) for k in range(-3, 4)] + [Point("x", "unknown", None)]
-    chart = history_chart(points, 5000.0, "label")
-    assert "limit 5e+03" in chart
-    for width, drawn in re.findall(r'viewBox="0 0 (\d+) 250"(.*?)</svg>', chart, flags=re.DOTALL):
-        places = [float(x) for x in re.findall(r'c?x="([\d.]+)"', drawn)]
-        heights = [float(y) for y in re.findall(r'cy="([\d.]+)"', drawn)]
-        assert max(places) <= float(width)
-        assert 0 <= min(heights) <= max(heights) <= 250
-
-
-def _page_of(why, folder):
-    sotdd.report(why, folder / "why.html")
-    return (folder / "why.html").read_text(encoding="utf-8")
-
-
 def test_the_columns_that_make_a_distance_come_first(tmp_path, rng):
-    pandas = pytest.importorskip("pandas", reason="needs pandas: pip install '.[inputs]'")
+    pandas = pytest.importorskip("pandas")
     frames = [
         pandas.DataFrame({"age": rng.normal(40, 9, 300), "income": rng.lognormal(10, 1, 300) + moved, "label": 0})
         for moved in (0, 30_000)
     ]
-    text = _page_of(sotdd.explain(*frames), tmp_path)
+    text = sotdd.report(sotdd.explain(*frames), tmp_path / "why.html").read_text(encoding="utf-8")
     cards = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
     assert cards.index("Which columns it comes from") < cards.index("Which classes it comes from")
     card = text.split(">Which columns it comes from<")[1].split("</section>")[0]
     assert ">income<" in card
     assert ">age<" not in card
-    assert "Column beyond noise: income." in text
 
 
 def test_pixels_are_a_picture(tmp_path, rng):
     images = rng.random((2, 200, 6, 6))
     images[1, :, 2, 3] += 3
-    text = _page_of(sotdd.explain(images[0], images[1]), tmp_path)
+    text = sotdd.report(sotdd.explain(*images), tmp_path / "why.html").read_text(encoding="utf-8")
     drawn = re.findall(r'<rect x="(\d+)" y="(\d+)"[^>]*fill-opacity="([0-9.]+)"', text)
     assert max(drawn, key=lambda square: float(square[2]))[:2] == ("3", "2")

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy import stats
 
 pytest.importorskip("torch", reason="the experiments train networks: needs torch")
 
@@ -12,7 +10,6 @@ from experiments import page, reports, verdicts
 from experiments.correlate import Correlation
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -34,41 +31,10 @@ def test_a_word_on_two_samples(here, paper, pairs, word):
     assert verdicts.beside(Correlation(*here), paper, pairs) == word
 
 
-def test_two_samples_of_one_kind_seldom_disagree(rng):
-    """Twenty pairs in the paper and twenty here, of one true correlation: about one in twenty may differ."""
-    truth, different = 0.4, 0
-    for _ in range(300):
-        coefficients = []
-        for _ in range(2):
-            x, y = rng.multivariate_normal([0, 0], [[1, truth], [truth, 1]], size=20).T
-            coefficients.append(stats.spearmanr(x, y).statistic)
-        error = np.sqrt(1.06 / 17)
-        low, high = (np.tanh(np.arctanh(coefficients[0]) + side * 1.96 * error) for side in (-1, 1))
-        found = verdicts.beside(Correlation(coefficients[0], low, high), (coefficients[1],) * 2, 20)
-        different += found in ("weaker", "stronger")
-    assert different < 0.12 * 300
-
-
-def test_no_line_of_the_page_only_says_that_the_paper_drew_it():
-    assert "not given as a number" not in PAGE
-    for line in PAGE.splitlines():
-        if line.startswith("| ") and "drawn" in line:
-            assert any(character.isdigit() for character in line.rsplit("|", 3)[1])
-
-
 def test_every_claim_has_a_word():
-    results = ROOT / "experiments" / "results"
-    for section in (part(results) for part in reports.SECTIONS):
+    for section in (part(ROOT / "experiments" / "results") for part in reports.SECTIONS):
         assert section.claims
-        for line in section.claims:
-            assert line.verdict in verdicts.WORDS
-            assert line.here
-
-
-def test_links_of_the_table_lead_to_headings():
-    headings = {page.anchor(line.removeprefix("## ")) for line in PAGE.splitlines() if line.startswith("## ")}
-    links = {part.split(")")[0] for part in PAGE.split("](#")[1:]}
-    assert links == headings
+        assert all(line.verdict in verdicts.WORDS and line.here for line in section.claims)
 
 
 def test_seeds_are_counted_place_by_place():

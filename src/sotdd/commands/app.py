@@ -6,35 +6,27 @@ Nothing heavy is imported before a command runs, so that ``--help`` answers at o
 from __future__ import annotations
 
 import io
+import os
+import platform
 import sys
 import traceback
 import warnings
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import beyond_memory, is_out_of_memory
-from sotdd.commands import (
-    INTERRUPTED,
-    catalog,
-    check,
-    demo,
-    distance,
-    explain,
-    hub,
-    matrix,
-    rank,
-    reference,
-    sketch,
-    two_sample,
-)
-from sotdd.commands.option_names import in_options
-from sotdd.commands.pipes import readers_may_leave
+from sotdd.basics.version import __version__
+from sotdd.commands import catalog, check, compare, hub, pair, sketch
 from sotdd.commands.terminal import complain
 
-_FEWER = "take samples by adding ::max_points=10000 to the sources, or use fewer projections or coarser labels"
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
+
+# The libraries that results depend on, listed by --version if they are installed.
+_LIBRARIES = ("numpy", "scipy", "numba", "safetensors", "torch", "POT", "pyarrow", "lancedb", "dask", "plotly")
 
 app: typer.Typer = typer.Typer(
     name="sotdd",
@@ -48,11 +40,15 @@ app: typer.Typer = typer.Typer(
 
 
 def _show_versions(wanted: bool) -> None:
-    if wanted:
-        from sotdd.commands.versions import versions
-
-        typer.echo(versions())
-        raise typer.Exit
+    if not wanted:
+        return
+    typer.echo(f"sotdd {__version__}\npython {platform.python_version()}")
+    for name in _LIBRARIES:
+        try:
+            typer.echo(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    raise typer.Exit
 
 
 @app.callback()
@@ -70,61 +66,76 @@ def _options(
     pass
 
 
-app.command("distance", epilog=distance.EXAMPLES, rich_help_panel=_COMPARE)(distance.distance_command)
-app.command("matrix", epilog=matrix.EXAMPLES, rich_help_panel=_COMPARE)(matrix.matrix_command)
-app.command("rank", epilog=rank.EXAMPLES, rich_help_panel=_COMPARE)(rank.rank_command)
-app.command("explain", epilog=explain.EXAMPLES, rich_help_panel=_COMPARE)(explain.explain_command)
-app.command("test", epilog=two_sample.EXAMPLES, rich_help_panel=_DECIDE)(two_sample.test_command)
-app.command("reference", epilog=reference.EXAMPLES, rich_help_panel=_DECIDE)(reference.reference_command)
+app.command("distance", epilog=compare.DISTANCE_EXAMPLES, rich_help_panel=_COMPARE)(compare.distance_command)
+app.command("matrix", epilog=compare.MATRIX_EXAMPLES, rich_help_panel=_COMPARE)(compare.matrix_command)
+app.command("rank", epilog=compare.RANK_EXAMPLES, rich_help_panel=_COMPARE)(compare.rank_command)
+app.command("explain", epilog=pair.EXPLAIN_EXAMPLES, rich_help_panel=_COMPARE)(pair.explain_command)
+app.command("test", epilog=pair.TEST_EXAMPLES, rich_help_panel=_DECIDE)(pair.test_command)
+app.command("reference", epilog=check.REFERENCE_EXAMPLES, rich_help_panel=_DECIDE)(check.reference_command)
 app.command("check", epilog=check.EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
 app.command("sketch", epilog=sketch.EXAMPLES, rich_help_panel=_KEEP)(sketch.sketch_command)
 app.command("update", epilog=sketch.UPDATE_EXAMPLES, rich_help_panel=_KEEP)(sketch.update_command)
 catalog.app.command("add-hub", epilog=hub.EXAMPLES)(hub.add_hub_command)
 app.add_typer(catalog.app, rich_help_panel=_KEEP)
-app.command("demo", epilog=demo.EXAMPLES, rich_help_panel=_SEE)(demo.demo_command)
-
-
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning in one line: where in Python it was raised is of no use here."""
-    complain(str(message))
+app.command("demo", epilog=compare.DEMO_EXAMPLES, rich_help_panel=_SEE)(compare.demo_command)
 
 
 def main() -> None:
     """Run the command line.
 
     Exit codes: 0 for success; 1 if a check fails; 2 for input that cannot be used, with one line that says why; 70 for
-    a bug in this program, which must not be taken for drift; 130 if it was interrupted. A reader that goes away, as in
-    ``sotdd check a b | head -0``, changes none of them.
+    a bug in this program, which must not be taken for drift; 130 if it was interrupted.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ± shows \xb1 rather than failing
-            stream.reconfigure(errors="backslashreplace")
-    with readers_may_leave():
-        _run()
+    with _streams():
+        try:
+            with warnings.catch_warnings():
+                # Where in Python a warning was raised is of no use here.
+                warnings.showwarning = lambda message, *_, **__: complain(str(message))
+                app(prog_name="sotdd")
+        except SotddError as error:
+            _give_up(str(error))
+        except MemoryError:
+            _give_up("out of memory: add ::max_points=10000 to the sources, or use fewer projections.")
+        except OSError as error:
+            _give_up(f"cannot write the result ({error}).")
+        except Exception:  # noqa: BLE001  # left alone, Python would exit with 1
+            traceback.print_exc()
+            raise SystemExit(70) from None
 
 
-def _run() -> None:
+def _give_up(why: str) -> NoReturn:
+    complain(why)
+    raise SystemExit(2) from None
+
+
+class _Output(io.FileIO):
+    """Output whose reader may leave, as in ``sotdd check a b | head``: the exit code stays that of the work."""
+
+    def write(self, content: object) -> int:  # bytes of any kind
+        try:
+            return super().write(content)  # type: ignore[arg-type]
+        except BrokenPipeError:
+            return len(content)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _streams() -> Iterator[None]:
+    """Standard output and error that lose their reader without a word, and write out letters that they lack."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = made = _robust(sys.stdout), _robust(sys.stderr)
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            app(prog_name="sotdd")
-    except (KeyboardInterrupt, SystemExit) as end:  # typer turns an interruption into an exit
-        if isinstance(end, SystemExit) and end.code != INTERRUPTED:
-            raise
-        complain("interrupted.")
-        raise SystemExit(INTERRUPTED) from None
-    except SotddError as error:
-        complain(in_options(str(error)))
-        raise SystemExit(2) from None
-    except OSError as error:
-        if is_out_of_memory(error):
-            complain(str(beyond_memory("this", error, _FEWER)))
-            raise SystemExit(2) from None
-        complain(f"cannot write the result ({error}).")
-        raise SystemExit(2) from None
-    except Exception as error:  # noqa: BLE001  # left alone, Python would exit with 1
-        if is_out_of_memory(error):
-            complain(str(beyond_memory("this", error, _FEWER)))
-            raise SystemExit(2) from None
-        traceback.print_exc()
-        raise SystemExit(70) from None
+        yield
+    finally:
+        for stream in made:
+            with suppress(OSError):  # a full disk, which is reported by now
+                stream.flush()
+        sys.stdout, sys.stderr = before
+
+
+def _robust(stream: TextIO | None) -> TextIO:
+    if stream is None:  # closed before the program began
+        return open(os.devnull, "w", encoding="utf-8")
+    if type(stream) is not io.TextIOWrapper:  # tests have their own
+        return stream
+    raw = io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering)

@@ -12,7 +12,6 @@ from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted, one_line, quoted, shown
 from sotdd.commands import options as o
-from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import opened
 from sotdd.commands.terminal import bar_wanted, print_json, print_table, say, say_note, table_of, working_on
 
@@ -147,7 +146,7 @@ def search_command(
     metadata = range(rows[0].index("classes") + 1, len(rows[0]))
     print_table(table_of(rows, left=(1, *metadata)))
     if hits.remark:
-        say(one_line(in_options(hits.remark)))
+        say(one_line(hits.remark))
     say_note(f"{hits.compared:,} compared in full, {time.perf_counter() - began:.1f} s", quiet)
 
 
@@ -252,7 +251,7 @@ def _opened(
     data = opened(source, features, label, quiet, reading)
     with working_on(f"Reading {source} …", quiet) as errors:
         for remark in () if quiet else getattr(data, "remarks", ()):
-            errors.print(in_options(one_line(f"{source}: {remark}")), style="dim")
+            errors.print(one_line(f"{source}: {remark}"), style="dim")
     return data
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import checked_path, reason, shown
+from sotdd.basics.files import reason, shown
 from sotdd.basics.version import __version__
 
 if TYPE_CHECKING:
@@ -48,22 +48,16 @@ def line_of(verdict: BatchVerdict, reference: str, now: datetime) -> str:
 
 def append(path: Path, lines: Sequence[str]) -> None:
     """Add whole lines to the end of a file by one write: writers at the same time do not mix their lines."""
+    refuse_unwritable_log(path)
     content = "".join(lines).encode("utf-8", "backslashreplace")
-    target = _refuse_no_file(path)
     try:
-        handle = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-        try:
-            with _locked(handle):
-                _refuse_other(os.pread(handle, _READ, 0), target)
-                size = os.fstat(handle).st_size
-                if size and os.pread(handle, 1, size - 1) != b"\n":  # a writer was stopped in the middle of a line
-                    content = b"\n" + content
-                _write_all(handle, content)
-                os.fsync(handle)
-        finally:
-            os.close(handle)
+        with path.open("a+b", buffering=0) as file:
+            if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":  # a writer was stopped in a line
+                content = b"\n" + content
+            file.write(content)
+            os.fsync(file.fileno())
     except OSError as error:
-        raise SotddError(f"cannot write {shown(target)} ({reason(error)}): choose another --log.") from error
+        raise SotddError(f"cannot write {shown(path)} ({reason(error)}): choose another --log.") from error
 
 
 def refuse_unwritable_log(path: Path) -> None:
@@ -71,30 +65,23 @@ def refuse_unwritable_log(path: Path) -> None:
 
     A file that has no line of a gate in it is no log: it may be the reference, or a batch.
     """
-    target = _refuse_no_file(path)
     try:
-        with target.open("ab"):
-            pass
-        with target.open("rb") as file:
+        with path.open("a+b") as file:
+            file.seek(0)
             start = file.read(_READ)
     except OSError as error:
-        raise SotddError(f"cannot write {shown(target)} ({reason(error)}): choose another --log.") from error
-    _refuse_other(start, target)
-
-
-def _refuse_other(start: bytes, target: Path) -> None:
-    """Refuse a file that begins otherwise than a log."""
+        raise SotddError(f"cannot write {shown(path)} ({reason(error)}): choose another --log.") from error
     if start and not _LINE.search(start):
-        raise SotddError(f"--log is {shown(target)}, in which no line is that of a gate: choose a new file, or a log.")
+        raise SotddError(f"--log is {shown(path)}, in which no line is that of a gate: choose a new file, or a log.")
 
 
 def read_back(path: Path, reference: str) -> list[dict[str, str]]:
     """The entries of a log about one reference, oldest first; lines that are none are passed over."""
     try:
-        with _refuse_no_file(path).open("rb") as file:
+        with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _READ))
             text = file.read().decode("utf-8", "replace")
-    except (OSError, SotddError):
+    except OSError:
         return []
     entries = []
     for line in text.splitlines():
@@ -119,31 +106,3 @@ def _read(value: str) -> str:
 
 def _number(value: float | None) -> str | None:
     return None if value is None else f"{value:.6g}"
-
-
-def _refuse_no_file(path: Path) -> Path:
-    target = checked_path(path)
-    if target.exists() and not target.is_file():
-        raise SotddError(f"--log is {shown(target)}, which is no file: choose another.")
-    return target
-
-
-def _write_all(handle: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(handle, content) :]
-
-
-class _locked:  # noqa: N801  # reads as a verb
-    """Let one writer at a time add lines, where the system has locks."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def __enter__(self) -> None:
-        with suppress(ImportError, OSError):
-            from fcntl import LOCK_EX, flock
-
-            flock(self._handle, LOCK_EX)
-
-    def __exit__(self, *_: object) -> None:
-        """The lock goes with the handle."""

@@ -9,7 +9,6 @@ import typer
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import counted, one_line, quoted, shown
 from sotdd.commands import options as o
-from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import as_text, reading_of, sizes_of
 from sotdd.commands.terminal import bar_wanted, complain, print_json, say, say_note
 
@@ -71,7 +70,7 @@ def add_hub_command(
             made = _sketched(catalog, data, device, quiet or as_json, o.chosen(scale=scale))
             catalog.add_many({entry: made}, {entry: _metadata(text, split)}, overwrite=overwrite)
         except SotddError as error:
-            skipped[entry] = in_options(one_line(str(error)))
+            skipped[entry] = one_line(str(error))
             complain(f"skipped {shown(entry)}: {skipped[entry]}")
             continue
         added.append(entry)
@@ -121,7 +120,7 @@ def _opened(
     with reading_of(name, quiet) as errors:
         data = open_dataset(source, name=name)
         for remark in () if quiet else data.remarks:
-            errors.print(in_options(one_line(f"{name}: {remark}")), style="dim")
+            errors.print(one_line(f"{name}: {remark}"), style="dim")
         if len(data.classes) == 1 and data.origin.labelled:
             errors.print(one_line(f"{name}: all rows that were read are of one class; raise --limit."), style="dim")
     return data

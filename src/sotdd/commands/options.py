@@ -140,12 +140,7 @@ SampledPoints = Annotated[
         help="Compare samples of this many points of each dataset, for methods that cannot take them all.",
     ),
 ]
-MaxSamples = Annotated[int | None, typer.Option("--max-samples", hidden=True)]  # the old name of --max-points
 LabelNames = Annotated[
-    str,
-    typer.Option(help="match: classes that swap names count as a difference; ignore: only where classes lie counts."),
-]
-NamesInDistance = Annotated[
     str | None,
     _option(
         _MEASURING,
@@ -159,7 +154,8 @@ NoiseFloor = Annotated[
     bool, _option(_MEASURING, "--noise-floor", help="Also measure how far apart two samples of the same data are.")
 ]
 Permutations = Annotated[
-    int, _option(_MEASURING, "--n-permutations", help="How many times points are shuffled between the two datasets.")
+    int,
+    _option(_MEASURING, "--n-permutations", help="How many random permutations of the points."),
 ]
 MaxPoints = Annotated[
     int | None, _option(_MEASURING, help="Test samples of this many points of each dataset, to save time.")
@@ -184,7 +180,7 @@ Json = Annotated[bool, _option(_OUTPUT, "--json", help="Print one JSON object.")
 Quiet = Annotated[bool, _option(_OUTPUT, "--quiet", "-q", help="Print the result only: no progress bar, no notes.")]
 
 
-def chosen(*, scale: str | None = None, max_samples: int | None = None, **options: Any) -> dict[str, Any]:  # noqa: ANN401  # options of any kind
+def chosen(*, scale: str | None = None, **options: Any) -> dict[str, Any]:  # noqa: ANN401  # options of any kind
     """The settings that the user chose, as the library takes them; it decides about all others.
 
     Examples
@@ -193,11 +189,6 @@ def chosen(*, scale: str | None = None, max_samples: int | None = None, **option
     {'seed': 3, 'scale': None}
     """
     settings = {name: value for name, value in options.items() if value is not None}
-    if max_samples is not None:
-        if "max_points" in settings:
-            raise SotddError("--max-samples is the old name of --max-points, and both are given: use one.")
-        typer.echo("--max-samples is now called --max-points; the old name will be removed.", err=True)
-        settings["max_points"] = max_samples
     if scale is not None:
         if scale not in ("auto", "features", "pooled", "none"):
             raise SotddError(f"--scale is {scale!r}: expected auto, features, pooled or none.")

@@ -13,7 +13,6 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.files import refuse_unwritable
 from sotdd.basics.text import counted, one_line, shown
 from sotdd.commands import options as o
-from sotdd.commands.option_names import in_options
 from sotdd.commands.sources import opened_data
 from sotdd.commands.terminal import bar_wanted, print_json, say, say_note
 
@@ -165,7 +164,7 @@ def _opened(
     """Open a dataset, and say what was left out of it, since a sketch does not."""
     source = opened_data(data, "", features, label, quiet, reading)
     for remark in source.remarks:
-        say_note(one_line(in_options(remark)), quiet)
+        say_note(one_line(remark), quiet)
     return source
 
 

@@ -102,11 +102,12 @@ def _written(value: Any) -> str:  # noqa: ANN401  # a list of names, a flag, a n
     return "+".join(value) if isinstance(value, list) else str(value).lower()
 
 
-def refuse_report(path: Path) -> None:
+def refuse_report(path: Path | None) -> None:
     """Refuse a page that could not be written, before anything is measured."""
-    from sotdd.pictures.report import refuse_page
+    if path is not None:
+        from sotdd.pictures.report import refuse_page
 
-    refuse_page(path)
+        refuse_page(path)
 
 
 def sizes_of(data: LabelledData | Sketch) -> str:

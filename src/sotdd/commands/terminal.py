@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+# Settings of the library that its errors begin with, as in "n_projections is 0", and that are options of commands.
+_SETTINGS = {
+    "device", "estimator", "exclude", "features", "k", "label_law", "label_names", "max_points", "method", "min_points",
+    "missing", "n_permutations", "n_projections", "n_quantiles", "one_hot", "p", "rank_by", "rel_tol", "seed",
+    "statistic",
+}  # fmt: skip
+
 # The width of a pipe, where lines are never broken.
 _ENDLESS = 1_000_000
 
@@ -44,8 +51,11 @@ def print_csv(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print one line to standard error."""
-    typer.echo(f"sotdd: {one_line(text)}", err=True)
+    """Print one line to standard error; a setting that it begins with is an option here."""
+    name, space, rest = text.partition(" ")
+    if name in _SETTINGS and rest.startswith(("is ", "cannot ")):
+        name = "-k" if name == "k" else f"--{name.replace('_', '-')}"
+    typer.echo(f"sotdd: {one_line(name + space + rest)}", err=True)
 
 
 def say(text: str, style: str | None = None) -> None:

@@ -1,1 +1,1 @@
-"""Doors to other libraries: MLflow, scikit-learn and torchmetrics, each with a module and an extra of its own."""
+"""Doors to other libraries: scikit-learn and torchmetrics, each with a module and an extra of its own."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import checked_path, refuse_unwritable, write_whole
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.text import counted, quoted
-from sotdd.basics.version import __version__
 from sotdd.engines.class_comparison import are_too_many
 from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset, LabelledData
@@ -26,18 +24,13 @@ from sotdd.results.explanation import Explanation
 from sotdd.results.matrix import DistanceMatrix
 from sotdd.results.two_sample import TwoSampleTest
 
-Pairs: TypeAlias = Sequence[tuple[str, str]]
-
-# Names of files that a browser would not open as a page.
-_OTHER_KINDS = (".pdf", ".docx", ".doc", ".png", ".jpg", ".svg", ".json", ".csv", ".xlsx", ".md", ".txt")
-
 
 def report(
     result: DistanceMatrix | TwoSampleTest | Explanation,
     path: str | os.PathLike[str],
     *,
     datasets: Mapping[str, Dataset] | Sequence[Dataset] | None = None,
-    explanations: Mapping[tuple[str, str], Explanation] | Pairs | Literal["all"] | None = None,
+    explanations: Mapping[tuple[str, str], Explanation] | None = None,
     title: str | None = None,
     progress: Progress = None,
 ) -> Path:
@@ -58,8 +51,8 @@ def report(
         The datasets that were compared: the page says how many points, classes and missing values each has and
         where its values lie. Those of a matrix are compared class by class, through the same projections.
     explanations
-        Which pairs to explain class by class: "all", the default if datasets are passed; some pairs of
-        names; or explanations made before, by pairs of names. For a matrix only.
+        Explanations made before, by pairs of names, instead of those of all pairs of the datasets; {} for none.
+        For a matrix only.
     title
         The title of the page; None for a question that fits the result.
     progress
@@ -96,7 +89,7 @@ def report(
     explained, left_out = _explained(result, data, explanations, progress)
     facts = [facts_of(one) for one in data or ()]
     heading = "How far apart are these datasets?" if title is None else str(title)
-    content = page(result, explained, heading, __version__, left_out, facts, datetime.now(UTC))
+    content = page(result, explained, heading, left_out, facts, datetime.now(UTC))
     write_whole(target, content.encode("utf-8", "backslashreplace"))
     return target
 
@@ -118,11 +111,10 @@ def report_pair(
     usual = result.names if isinstance(result, Explanation) else ("a", "b")
     names = [one.name for one in data] or list(usual)
     facts = [facts_of(one) for one in data]
-    shown = None if title is None else str(title)
     if isinstance(result, Explanation):
-        made = explanation_page(result, names, facts, title=shown, asked=asked)
+        made = explanation_page(result, names, facts, title, asked)
     else:
-        made = test_page(result, names, facts, title=shown, asked=asked)
+        made = test_page(result, names, facts, title, asked)
     write_whole(target, made.html(datetime.now(UTC)).encode("utf-8", "backslashreplace"))
     return target
 
@@ -130,11 +122,8 @@ def report_pair(
 def refuse_page(path: str | os.PathLike[str]) -> Path:
     """Refuse a page that could not be written, or would be taken for something else, before anything is measured."""
     target = checked_path(path)
-    if target.suffix.lower() in _OTHER_KINDS:
-        raise SotddError(
-            f"cannot write {quoted(target)}: the report is a web page; call it {target.stem + '.html'!r}, and print it "
-            "to a file from a browser."
-        )
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise SotddError(f"cannot write {quoted(target)}: the report is a web page; call it {target.stem + '.html'!r}.")
     refuse_unwritable(target)
     return target
 
@@ -142,80 +131,54 @@ def refuse_page(path: str | os.PathLike[str]) -> Path:
 def _explained(
     matrix: DistanceMatrix,
     datasets: list[LabelledData] | None,
-    explanations: Mapping[tuple[str, str], Explanation] | Pairs | Literal["all"] | None,
+    explanations: Mapping[tuple[str, str], Explanation] | None,
     progress: Progress,
 ) -> tuple[dict[tuple[int, int], Explanation], list[tuple[int, int]]]:
-    """Explanations by indices (i, j) with i < j: those passed in, or made from the datasets; and what has none.
+    """Explanations by indices (i, j) with i < j: those passed in, or of all pairs that have not too many classes.
 
-    Pairs with too many classes are left out where all are to be explained, and refused where they were asked for.
+    Also returns the pairs that have too many.
     """
-    if isinstance(explanations, Mapping):
-        return {_indices(matrix, pair): _fitting(matrix, pair, why) for pair, why in explanations.items()}, []
+    if explanations is not None:
+        if not isinstance(explanations, Mapping):
+            raise SotddError(f"explanations is {described(explanations)}: expected explanations by pairs of names.")
+        return {_indices(matrix, pair, why): why for pair, why in explanations.items()}, []
     if datasets is None:
-        if explanations is not None:
-            raise SotddError("explanations cannot be made without datasets: pass datasets= too.")
         return {}, []
-    everything = explanations is None or (isinstance(explanations, str) and explanations == "all")
-    if not everything and (isinstance(explanations, str) or not isinstance(explanations, Sequence | Set)):
-        raise SotddError(
-            f"explanations is {described(explanations)}: expected 'all', pairs of names, or explanations by pairs."
-        )
     if matrix.projections is None:
         raise SotddError("only distances measured by s-OTDD can be explained class by class: leave datasets out.")
-    data = datasets
-    if tuple(part.name for part in data) != matrix.names:
+    if tuple(part.name for part in datasets) != matrix.names:
         raise SotddError(
-            f"the datasets are {', '.join(part.name for part in data)} but the matrix has {', '.join(matrix.names)}: "
-            "pass the datasets it was measured from, in the same order."
+            f"the datasets are {', '.join(part.name for part in datasets)} but the matrix has "
+            f"{', '.join(matrix.names)}: pass the datasets it was measured from, in the same order."
         )
-    pairs = (
-        list(combinations(range(len(matrix)), 2))
-        if everything
-        else [_indices(matrix, pair) for pair in explanations or ()]
-    )
-    left_out = [pair for pair in pairs if are_too_many(*(len(data[index].classes) for index in pair))]
-    if left_out and not everything:
-        one, other = (matrix.names[index] for index in left_out[0])
-        raise SotddError(
-            f"{one!r} and {other!r} have too many classes to compare each with each: leave them out, or "
-            "use coarser labels."
-        )
-    pairs = [pair for pair in pairs if pair not in left_out]
+    pairs = list(combinations(range(len(matrix)), 2))
+    left_out = [pair for pair in pairs if are_too_many(*(len(datasets[index].classes) for index in pair))]
     made = {}
     with reporting(progress, "Explaining") as update:
         for number, (i, j) in enumerate(pairs, 1):
-            known = matrix.distances[i, j]
-            how: Estimator = "plain" if known.estimator == "plain" else "controlled"
-            made[i, j] = explain(data[i], data[j], projections=matrix.projections, p=known.p, estimator=how)
+            if (i, j) not in left_out:
+                known = matrix.distances[i, j]
+                how: Estimator = "plain" if known.estimator == "plain" else "controlled"
+                through = matrix.projections
+                made[i, j] = explain(datasets[i], datasets[j], projections=through, p=known.p, estimator=how)
             update(number, len(pairs))
     return made, left_out
 
 
-def _indices(matrix: DistanceMatrix, pair: object) -> tuple[int, int]:
-    if not isinstance(pair, tuple) or len(pair) != 2:
-        raise SotddError(f"explanations are looked up by pairs of names, such as ('a', 'b'), not by {described(pair)}.")
-    one, other = (matrix.names.index(str(name)) if str(name) in matrix.names else -1 for name in pair)
-    if one == other or min(one, other) < 0:
-        raise SotddError(f"explanations name {pair[0]!r} and {pair[1]!r}: expected two of {', '.join(matrix.names)}.")
-    if one > other:
-        raise SotddError(f"explanations name {pair[0]!r} before {pair[1]!r}: the matrix has them in the other order.")
-    return one, other
-
-
-def _fitting(matrix: DistanceMatrix, pair: tuple[str, str], why: object) -> Explanation:
+def _indices(matrix: DistanceMatrix, pair: object, why: object) -> tuple[int, int]:
+    """The places of a pair of names, in the order of the matrix; refuse what does not fit the matrix."""
+    names = matrix.names
+    if not isinstance(pair, tuple) or len(pair) != 2 or not set(pair) <= set(names):
+        raise SotddError(f"explanations has {described(pair)}: expected pairs of two of {', '.join(names)}.")
+    one, other = (names.index(name) for name in pair)
+    if one >= other:
+        raise SotddError(f"explanations has {pair[0]!r} before {pair[1]!r}: the matrix has them in another order.")
     if not isinstance(why, Explanation):
+        raise SotddError(f"explanations[{pair[0]!r}, {pair[1]!r}] is {described(why)}: expected an Explanation.")
+    known, distance = matrix.distances[one, other], why.distance
+    if (distance.fingerprint, distance.estimator) != (known.fingerprint, known.estimator):
         raise SotddError(
-            f"the explanation of {pair[0]!r} and {pair[1]!r} is {described(why)}: expected an Explanation."
+            f"the explanation of {pair[0]!r} and {pair[1]!r} was made by other projections or another estimator: pass "
+            f"projections=matrix.projections and estimator={known.estimator.partition(' ')[0]!r} to sotdd.explain."
         )
-    known = matrix[pair]
-    if why.distance.fingerprint != known.fingerprint:
-        raise SotddError(
-            f"the explanation of {pair[0]!r} and {pair[1]!r} used other projections than the matrix: pass "
-            "projections=matrix.projections to sotdd.explain."
-        )
-    if why.distance.estimator != known.estimator:
-        raise SotddError(
-            f"the explanation of {pair[0]!r} and {pair[1]!r} has the estimator {why.distance.estimator} but the matrix "
-            f"{known.estimator}: pass estimator={known.estimator.partition(' ')[0]!r} to sotdd.explain too."
-        )
-    return replace(why, names=pair)
+    return one, other

@@ -129,7 +129,7 @@
     find("split-labels").style.flexGrow = 1 - share;
     find("parts-said").textContent = why.parts[0].toUpperCase() + why.parts.slice(1) +
       ". Features: the distance without any labels. Labels: what they add to it. Noise: what chance gives when the " +
-      "points of both datasets are shuffled.";
+      "points of both datasets are permuted.";
     find("shares-title").textContent = "Which classes the distance between " + names[0] + " and " + names[1] + " comes from";
     const cut = why.n_classes.some((n, side) => n > why.classes[side].length) ? " Only the classes with the largest shares are shown." : "";
     const sentence = (text) => text[0].toUpperCase() + text.slice(1) + ".";

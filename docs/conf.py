@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 import sotdd
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent)]  # the drawing of the rooms counts with benchmarks.house
+sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent)]
 STYLE = HERE.parent / "examples" / "gallery" / "sotdd.mplstyle"
 
 project = "sotdd"

@@ -1,0 +1,172 @@
+"""Datasets are downloaded by name from a real server: whole and checked, or not at all; and made into what is read."""
+
+import bz2
+import csv
+import gzip
+import hashlib
+import http.server
+import io
+import tarfile
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+from experiments import conversions, data, files
+
+BODY = np.random.default_rng(0).bytes(300_000)
+
+
+@pytest.fixture
+def server():
+    """Serves ``content``, cut off after some bytes if asked, and from a place on if it knows ranges."""
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = http_server.content.get(self.path)
+            if body is None:
+                self.send_error(404)
+                return
+            asked = self.headers.get("Range")
+            http_server.asked.append(asked)
+            begun = int(asked[6:-1]) if asked and http_server.ranges else 0
+            self.send_response(206 if begun else 200)
+            self.send_header("Content-Length", str(len(body) - begun))
+            self.end_headers()
+            self.wfile.write(body[begun : http_server.cut])
+
+        def log_message(self, *_):
+            """Nothing."""
+
+    http_server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    http_server.content, http_server.cut, http_server.ranges, http_server.asked = {"/set.bin": BODY}, None, True, []
+    thread = threading.Thread(target=http_server.serve_forever, args=(0.01,))
+    thread.start()
+    yield http_server
+    http_server.shutdown()
+    thread.join()
+    http_server.server_close()
+
+
+def wanted(server, content=BODY, path="/set.bin"):
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    return files.Download(f"http://127.0.0.1:{server.server_port}{path}", len(content), digest)
+
+
+def fetch(download, folder):
+    return files.fetched(download, folder / "official", folder).read_bytes()
+
+
+def left(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_file_is_downloaded_once(server, tmp_path):
+    for _ in range(2):
+        assert fetch(wanted(server), tmp_path) == BODY
+    assert server.asked == [None]
+    assert left(tmp_path) == ["official/set.bin"]
+
+
+def test_another_file_and_a_missing_one_are_refused_and_not_kept(server, tmp_path):
+    for download, why in ((wanted(server, b"other" * 60_000), "sha256"), (wanted(server, path="/gone.bin"), "404")):
+        with pytest.raises(files.MissingData, match=why):
+            fetch(download, tmp_path)
+        assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_transfer_that_was_cut_off_goes_on(server, tmp_path, ranges):
+    server.cut, server.ranges = 100_000, ranges
+    with pytest.raises(files.MissingData, match="100,000 bytes"):
+        fetch(wanted(server), tmp_path)
+    assert left(tmp_path) == ["official/set.bin.part"]
+    server.cut = None
+    assert fetch(wanted(server), tmp_path) == BODY
+    assert server.asked == [None, "bytes=100000-"]
+    assert left(tmp_path) == ["official/set.bin"]
+
+
+def packed(rng, *names):
+    """Images and labels in the files of MNIST and its like."""
+    x, y = rng.integers(0, 256, size=(5, 28, 28), dtype=np.uint8), np.array([3, 1, 2, 1, 26], np.uint8)
+
+    def idx(array):
+        return gzip.compress(bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes())
+
+    return x, y, dict(zip(names, map(idx, (x, y, x[:2], y[:2])), strict=True))
+
+
+def test_a_dataset_is_downloaded_converted_and_read(server, tmp_path, rng):
+    x, y, content = packed(rng, "a.gz", "b.gz", "c.gz", "d.gz")
+    server.content |= {f"/{name}": body for name, body in content.items()}
+    known = files.DATASETS["fashion_mnist"]
+    downloads = tuple(wanted(server, body, f"/{name}") for name, body in content.items())
+    mine = {"fashion_mnist": files.Dataset("fashion_mnist", known.file, known.terms, known.made_by, downloads)}
+    for _ in range(2):
+        files.at_hand("fashion_mnist", tmp_path, mine)
+        assert len(server.asked) == 4
+    train, test = data.images("fashion_mnist", tmp_path)
+    np.testing.assert_array_equal(train.x, x)
+    np.testing.assert_array_equal(train.y, y)
+    np.testing.assert_array_equal(test.x, x[:2])
+
+
+# --------------------------------------------------------------------------- conversions
+
+
+def convert(by, official, folder):
+    by(official, folder / "kept.npz")
+    return dict(np.load(folder / "kept.npz"))
+
+
+def test_letters_stand_upright_and_are_counted_from_0(tmp_path, rng):
+    kinds = ("images-idx3", "labels-idx1")
+    names = [f"gzip/emnist-letters-{part}-{kind}-ubyte.gz" for part in ("train", "test") for kind in kinds]
+    x, y, content = packed(rng, *names)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name, body in content.items():
+            archive.writestr(name, body)
+    found = convert(conversions.emnist_letters, [tmp_path / "a.zip"], tmp_path)
+    np.testing.assert_array_equal(found["X_train"][0].T, x[0])
+    assert found["y_train"].tolist() == (y - 1).tolist()
+
+
+def test_usps_as_libsvm_keeps_it(tmp_path):
+    row = " ".join(f"{place + 1}:{-1 + 2 * place / 255:.6f}" for place in range(256))
+    (tmp_path / "a.bz2").write_bytes(bz2.compress(f"7 {row} \n".encode()))
+    found = convert(conversions.usps, [tmp_path / "a.bz2"] * 2, tmp_path)
+    assert found["y_train"].tolist() == found["y_test"].tolist() == [6]
+    assert np.abs(found["X_train"].ravel().astype(int) - np.arange(256)).max() <= 1
+
+
+def tar(path, content):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, body in content.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(body)
+            archive.addfile(member, io.BytesIO(body))
+
+
+def test_cifar_has_its_colours_last(tmp_path, rng):
+    rows = rng.integers(0, 10, size=(2, 3073), dtype=np.uint8)
+    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
+    tar(tmp_path / "a.tgz", {f"cifar-10-batches-bin/{name}.bin": rows.tobytes() for name in names})
+    found = convert(conversions.cifar10, [tmp_path / "a.tgz"], tmp_path)
+    assert found["X_train"].shape == (10, 32, 32, 3)
+    assert found["X_test"][1, 2, 3, 1] == rows[1, 1 + 1024 + 2 * 32 + 3]
+    assert found["y_test"].tolist() == rows[:, 0].tolist()
+
+
+def test_texts_of_an_archive(tmp_path):
+    def table(rows):
+        file = io.StringIO()
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows(rows)
+        return file.getvalue().encode()
+
+    train = [(1, "Title", 'Say "hi",\\nthen go'), (4, "", "x")]
+    tar(tmp_path / "a.tgz", {"ag/train.csv": table(train), "ag/test.csv": table([(2, "T", "y")])})
+    conversions.zhang_texts([tmp_path / "a.tgz"], tmp_path / "ag_news.csv.gz")
+    first, second = data.texts("ag_news", tmp_path)
+    assert list(first.x) == ['Title Say "hi",\nthen go', "x"]
+    assert (first.y.tolist(), second.y.tolist()) == ([0, 3], [1])

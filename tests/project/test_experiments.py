@@ -13,15 +13,11 @@ torch = pytest.importorskip("torch", reason="the experiments train networks: nee
 
 from experiments import (  # noqa: E402
     augmentation,
-    augmentation_training,
     correlate,
     correlation,
-    data,
-    families,
     methods,
     moments,
     networks,
-    nist_training,
     nist_transfer,
     options,
     page,
@@ -32,8 +28,6 @@ from experiments import (  # noqa: E402
     split_tiny_imagenet,
     store,
     text_transfer,
-    tiny_training,
-    training,
 )
 
 import sotdd  # noqa: E402
@@ -80,13 +74,6 @@ def test_choosing_the_nearest_source():
     assert found.blind == pytest.approx((0.2 + 0.2) / 2)
 
 
-@pytest.mark.parametrize("store_of", ["yelp", "amazon"])
-def test_reviews_that_two_sets_would_share_are_taken_apart(store_of, data_folder):
-    full, polar = (data.texts(f"{store_of}_{kind}", data_folder, apart=True) for kind in ("full", "polarity"))
-    assert not {*full[0].x, *full[1].x} & {*polar[0].x, *polar[1].x}
-    assert set(full[0].x) <= set(data.texts(f"{store_of}_full", data_folder)[0].x)
-
-
 def test_s_otdd_is_the_papers(rng):
     sets = {name: (rng.normal(size=(40, 6)), rng.integers(0, 3, size=40)) for name in "ab"}
     found = methods.measure(methods.Method(methods.SOTDD, 200, 3), sets, seed=5).values["a", "b"]
@@ -96,26 +83,6 @@ def test_s_otdd_is_the_papers(rng):
     by_count = methods.by_projections(methods.Method(methods.SOTDD, 200, 3), *sets.values(), [50, 200], seed=5)
     assert by_count[200] == pytest.approx(found, rel=1e-6)
     assert by_count[50] == pytest.approx(np.mean(paper.per_projection[:50]) ** 0.5, rel=1e-4)
-
-
-# --------------------------------------------------------------------------- training
-
-
-@pytest.mark.slow
-def test_training_is_seeded_and_learns(rng):
-    x = torch.tensor(rng.normal(size=(200, 4)), dtype=torch.float32)
-    y = (x[:, 0] > 0).long()
-
-    def trained(seed):
-        training.seeded(seed)
-        model = torch.nn.Linear(4, 2)
-        training.fit(model, x, y, epochs=20, seed=seed, title="test", rate=0.05, batch=32)
-        return training.apply(model, x)
-
-    first = trained(0)
-    assert torch.equal(first, trained(0))
-    assert not torch.equal(first, trained(1))
-    assert training.scores(first, y)["accuracy"] > 0.95
 
 
 def test_networks_side_by_side_compute_what_torch_computes_alone(rng):
@@ -133,37 +100,6 @@ def test_networks_side_by_side_compute_what_torch_computes_alone(rng):
     torch.testing.assert_close(found, torch.stack(alone))
     ours, theirs = (torch.autograd.grad(part.pow(2).sum(), (x, *weights[0])) for part in (found, torch.stack(alone)))
     torch.testing.assert_close(ours, theirs)
-
-
-def test_every_epoch_sees_every_point_once():
-    stream = side_by_side.batches([7, 7, 4], 3, torch.Generator().manual_seed(0), "cpu")
-    first = torch.cat([next(stream) for _ in range(6)], dim=1)
-    for epoch in (first[:2, :9], first[:2, 9:]):
-        assert all(sorted(row) == [-1, -1, *range(7)] for row in epoch.tolist())
-    assert sorted(first[2, :6].tolist()) == [-1, -1, 0, 1, 2, 3]
-    assert first[0].tolist() != first[1].tolist()
-
-
-def test_letters_lie_on_their_side_as_the_authors_load_them(data_folder):
-    given, sizes = options.Options(data_folder), nist_training.SIZES["smallest"]
-    upright = data.images("emnist_letters", given.data)[1].sample(sizes.points).x
-    lying = nist_training.pictures("emnist_letters", given, sizes)[1].x
-    np.testing.assert_array_equal(lying, upright.transpose(0, 2, 1))
-
-
-def test_families_hold_every_class_once(data_folder):
-    names = [name for family in families.FAMILIES.values() for name in family]
-    assert sorted(names) == sorted(data.tiny_classes(data_folder))
-    for kind in tiny_training.KINDS:
-        tasks = tiny_training.classes_of(kind, data_folder, tiny_training.SIZES["gpu"])
-        assert sorted(label for task in tasks for label in task) == list(range(200))
-
-
-@pytest.mark.parametrize("count", [9, 49])
-def test_the_strengths_of_augmentations_are_uncorrelated(count):
-    table = np.array([design.strengths for design in augmentation_training.strengths(count)])
-    np.testing.assert_allclose(np.corrcoef(table.T), np.eye(4), atol=1e-12)
-    np.testing.assert_allclose(table.max(axis=0), [0.9, 0.9, 0.9, 0.5])
 
 
 # --------------------------------------------------------------------------- the experiments

@@ -3,14 +3,11 @@
 import gzip
 import hashlib
 import http.server
-import io
-import tarfile
 import threading
-import zipfile
 
 import numpy as np
 import pytest
-from experiments import conversions, data, files
+from experiments import data, files
 
 BODY = np.random.default_rng(0).bytes(300_000)
 
@@ -108,37 +105,3 @@ def test_a_dataset_is_downloaded_converted_and_read(server, tmp_path, rng):
     np.testing.assert_array_equal(train.x, x)
     np.testing.assert_array_equal(train.y, y)
     np.testing.assert_array_equal(test.x, x[:2])
-
-
-# --------------------------------------------------------------------------- conversions
-
-
-def convert(by, official, folder):
-    by(official, folder / "kept.npz")
-    return dict(np.load(folder / "kept.npz"))
-
-
-def test_letters_stand_upright_and_are_counted_from_0(tmp_path, rng):
-    kinds = ("images-idx3", "labels-idx1")
-    names = [f"gzip/emnist-letters-{part}-{kind}-ubyte.gz" for part in ("train", "test") for kind in kinds]
-    x, y, content = packed(rng, *names)
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        for name, body in content.items():
-            archive.writestr(name, body)
-    found = convert(conversions.emnist_letters, [tmp_path / "a.zip"], tmp_path)
-    np.testing.assert_array_equal(found["X_train"][0].T, x[0])
-    assert found["y_train"].tolist() == (y - 1).tolist()
-
-
-def test_cifar_has_its_colours_last(tmp_path, rng):
-    rows = rng.integers(0, 10, size=(2, 3073), dtype=np.uint8)
-    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
-    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
-        for name in names:
-            member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}.bin")
-            member.size = rows.nbytes
-            archive.addfile(member, io.BytesIO(rows.tobytes()))
-    found = convert(conversions.cifar10, [tmp_path / "a.tgz"], tmp_path)
-    assert found["X_train"].shape == (10, 32, 32, 3)
-    assert found["X_test"][1, 2, 3, 1] == rows[1, 1 + 1024 + 2 * 32 + 3]
-    assert found["y_test"].tolist() == rows[:, 0].tolist()

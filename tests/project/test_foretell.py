@@ -6,34 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-torch = pytest.importorskip("torch", reason="the benchmark trains networks: needs torch")
+pytest.importorskip("torch", reason="the benchmark trains networks: needs torch")
 pytest.importorskip("ot", reason="the benchmark compares OTDD: needs POT")
 
 from experiments.foretell import __main__ as command  # noqa: E402
-from experiments.foretell import design, directed, page, scores, stacks, statistics  # noqa: E402
+from experiments.foretell import design, directed, page, scores, statistics  # noqa: E402
 from experiments.options import Options  # noqa: E402
 from experiments.store import read  # noqa: E402
-
-
-def test_networks_of_a_stack_are_trained_as_if_alone():
-    shape = stacks.layers("colour", 2)
-    x, y = torch.randn(3, 8, 3, 32, 32), torch.randint(4, (3, 8))
-
-    def trained(rows):
-        weights = stacks.drawn(shape, len(rows), torch.Generator().manual_seed(0), "cpu")
-        stacks.fit(
-            weights,
-            lambda part: stacks.features(shape, weights, part, len(rows))[..., :4],
-            lambda: (x[rows], y[rows]),
-            steps=3,
-            rate=1e-2,
-        )
-        return stacks.all_features(shape, weights, x[0], len(rows))
-
-    together = trained([0, 1, 2])
-    for row in range(3):
-        torch.testing.assert_close(together[row], trained([row])[0], rtol=1e-3, atol=1e-4)
-    assert not torch.allclose(together[0], together[1], atol=1e-2)
 
 
 def test_leep_and_logme_are_what_their_definitions_say(rng):
@@ -58,15 +37,6 @@ def test_scores_are_higher_where_classes_lie_apart(score, rng):
     y = np.arange(60) % 3
     noise = rng.normal(size=(60, 8))
     assert score(noise + 3 * np.eye(8)[y], y) > score(noise + np.eye(8)[y], y) > score(noise, y)
-
-
-def test_label_entropy():
-    x = np.arange(8.0)[:, None]
-    own, halves, none = np.arange(8) % 2, np.arange(8) // 4, np.zeros(8, int)
-    assert directed.nearest_entropy(x, own, x + 0.1, own) == pytest.approx(0)
-    assert directed.nearest_entropy(x, halves, x, own) == pytest.approx(math.log(2))
-    assert directed.sliced_entropy(x, halves, x, halves) == pytest.approx(0)
-    assert directed.sliced_entropy(x, none, x, halves) == pytest.approx(math.log(2))
 
 
 def test_statistics_agree_with_scipy_and_by_hand(rng):

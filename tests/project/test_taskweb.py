@@ -11,7 +11,7 @@ pytest.importorskip("ot", reason="the comparison has OTDD: needs POT")
 pytest.importorskip("sklearn", reason="the comparison fits heads: needs scikit-learn")
 
 from experiments.options import Options
-from experiments.taskweb import features, measures, page, statistics, tasks
+from experiments.taskweb import features, page, statistics, tasks
 from experiments.taskweb.__main__ import main
 
 
@@ -30,32 +30,6 @@ def test_statistics_by_hand(rng):
     assert found.p[[0, 2]] == pytest.approx([1 / 41, 1])
     assert found.partial[0] == pytest.approx(1)
     assert 0.8 < found.ceiling < 1
-
-
-def test_texts_are_cut_in_two(rng):
-    assert tasks.parts("snli", "A dog runs.\nAn animal moves.") == ("A dog runs.", "An animal moves.")
-    assert tasks.parts("imdb", "A film.") == ("A film.", "")
-    seen = {tasks.with_option("copa", "It rained. so\nIt is wet.\nIt is dry.", 0, rng) for _ in range(40)}
-    assert seen == {("It rained. so", "It is wet.", 1), ("It rained. so", "It is dry.", 0)}
-
-
-def test_gradients_are_those_of_the_loss(rng):
-    torch = pytest.importorskip("torch", reason="compares with autograd")
-    x, y = rng.normal(size=(60, 4)), np.arange(60) % 3
-    x[:, 0] += 2 * y
-    found = features.gradients(x, y, seed=1)
-    halves = np.random.default_rng(1).permutation(60) % 2
-    head, _ = features.fitted(x[halves == 1], y[halves == 1])
-    inputs = torch.tensor(x[halves == 0], requires_grad=True)
-    logits = inputs @ torch.tensor(head.weights).T + torch.tensor(head.offsets)
-    torch.nn.functional.cross_entropy(logits, torch.tensor(y[halves == 0]), reduction="sum").backward()
-    np.testing.assert_allclose(found[halves == 0], -inputs.grad.numpy(), atol=1e-10)
-
-
-def test_leep_by_hand():
-    probabilities = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    assert measures.leep(probabilities, np.array([0, 0, 1, 1])) == pytest.approx(0)
-    assert measures.leep(probabilities, np.array([0, 1, 0, 1])) == pytest.approx(np.log(0.5))
 
 
 def write(path, rows):

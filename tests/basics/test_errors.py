@@ -43,7 +43,7 @@ def test_loading_libraries_in_threads_leaves_random_numbers_as_they_were():
         f"    list(threads.map(lambda module: require(module, 'this', 'it'), ['ot'] * 8 + {MODULES}))\n"
         "x = np.random.default_rng(0).normal(size=(9, 2))\n"
         "sotdd.distance(x, x + 1, n_projections=4, progress=True)\n"
-        "sotdd.explain(x, x + 1, n_projections=4, n_splits=19).__rich__()\n"
+        "sotdd.explain(x, x + 1, n_projections=4, n_splits=19).table()\n"
         "assert random.getstate() == before and np.random.get_state()[1].tobytes() == legacy"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True)

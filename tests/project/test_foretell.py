@@ -9,10 +9,10 @@ from scipy import stats
 pytest.importorskip("torch", reason="the benchmark trains networks: needs torch")
 pytest.importorskip("ot", reason="the benchmark compares OTDD: needs POT")
 
-from experiments.foretell import __main__ as command  # noqa: E402
-from experiments.foretell import design, directed, page, scores, statistics  # noqa: E402
-from experiments.options import Options  # noqa: E402
-from experiments.store import read  # noqa: E402
+from experiments.foretell import __main__ as command
+from experiments.foretell import design, directed, page, scores, statistics
+from experiments.options import Options
+from experiments.store import read
 
 
 def test_leep_and_logme_are_what_their_definitions_say(rng):

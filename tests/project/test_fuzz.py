@@ -43,7 +43,7 @@ def test_outcomes_are_judged():
     assert "not in one line" in table.wrong("(_ for _ in ()).throw(sotdd.SotddError(''))")
 
 
-@pytest.mark.slow
+@(pytest.mark.slow if ASKED is None else pytest.mark.usefixtures("folder"))
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("call", table.CALLS)
 def test_odd_arguments_give_a_result_or_one_line(call):

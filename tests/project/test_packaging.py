@@ -64,13 +64,11 @@ def test_the_wheel_and_the_sdist_hold_what_is_needed(built):
 
 @pytest.mark.slow
 def test_the_wheel_runs_where_it_is_installed(installed, tmp_path):
+    """That its demo runs too is seen by ``.ci/package``, which pays for compiling it from nothing."""
     place = Path(call(installed, "-c", "import sotdd; print(sotdd.__file__)", cwd=tmp_path)[1].strip())
     assert installed.parents[1] in place.parents
     script = installed.with_name("sotdd.exe" if os.name == "nt" else "sotdd")
     assert sotdd.__version__ in call(script, "--version", cwd=tmp_path)[1]
-    code, said = call(script, "demo", "--report", "page.html", cwd=tmp_path)
-    assert code == 0, said
-    assert (tmp_path / "page.html").stat().st_size > 100_000
 
 
 PROGRAM = """

@@ -53,7 +53,7 @@ SIZES = {
         (1000, 5000, 10_000), 240.0,
     ),
     "quick": Sizes({"mnist": (500, 1000), "cifar10": (500,)}, (1000,), 120.0),
-    "smallest": Sizes({"mnist": (60, 120)}, (64,), 120.0),
+    "smallest": Sizes({"mnist": (60,)}, (64,), 120.0),
 }  # fmt: skip
 
 

@@ -52,7 +52,7 @@ SIZES = {
     "full": Sizes(10, 20, 224, 3, 50, 200, 300, 2000, 50_000, 10_000, family_points=400, family_projections=500),
     "gpu": Sizes(10, 20, 224, 3, 50, 200, 300, 2000, 50_000, 10_000),
     "quick": Sizes(4, 5, 64, 1, 3, 20, 200, 500, 500, 500, 16, 8000, 64),
-    "smallest": Sizes(3, 2, 32, 1, 1, 2, 40, 64, 64, 64, 4, 2000, 32, 8, family_points=20, family_projections=32),
+    "smallest": Sizes(3, 2, 32, 1, 1, 1, 20, 64, 64, 64, 2, 400, 16, 8, family_points=20, family_projections=32),
 }
 
 

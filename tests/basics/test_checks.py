@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 
 import sotdd
-from sotdd.basics.checks import (
-    as_number,
-    check_count,
-    check_law,
-    check_order,
-    check_positive,
-    check_seed,
-    described,
-    first_line,
-)
+from sotdd.basics.checks import check_count, check_law, check_order, check_positive, check_seed, described, first_line
 
 
 def test_good_settings_come_back_as_python_numbers():
@@ -24,34 +15,19 @@ def test_good_settings_come_back_as_python_numbers():
     assert check_seed(np.random.default_rng(1)) == check_seed(np.random.default_rng(1)) >= 0
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.0, True, None, "3", np.nan, [1]])
-def test_counts_are_integers_of_at_least_one(value):
-    with pytest.raises(sotdd.SotddError, match=r"^n is .*: expected an integer of at least 1\.$"):
-        check_count(value, "n")
-
-
-@pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, True, None, "3", 10**400])
-def test_positive_numbers_are_finite(value):
-    with pytest.raises(sotdd.SotddError, match=r"^x is .*: expected a positive number\.$"):
-        check_positive(value, "x")
-
-
-@pytest.mark.parametrize("value", [0.5, np.inf, np.nan, None, "2", True])
-def test_orders_are_at_least_one(value):
-    with pytest.raises(sotdd.SotddError, match=r"^p is "):
-        check_order(value)
-
-
-@pytest.mark.parametrize("value", [-1, 1.5, True, None, "0"])
-def test_seeds_are_not_negative(value):
-    with pytest.raises(sotdd.SotddError, match=r"^seed is "):
-        check_seed(value)
-
-
-def test_numbers():
-    assert as_number(np.float64(2)) == 2.0
-    assert as_number(np.inf) == np.inf
-    assert [as_number(value) for value in (True, np.True_, "1", None, np.nan, 10**400, 1j)] == [None] * 7
+@pytest.mark.parametrize(
+    ("check", "name", "values"),
+    [
+        (lambda value: check_count(value, "n"), "n", [0, -1, 1.0, True, None, "3", np.nan, [1], 10**30]),
+        (lambda value: check_positive(value, "x"), "x", [0, -1.0, np.nan, np.inf, True, None, "3", 10**400]),
+        (check_order, "p", [0.5, np.inf, np.nan, None, "2", True]),
+        (check_seed, "seed", [-1, 1.5, True, None, "0"]),
+    ],
+)
+def test_others_are_refused_by_name(check, name, values):
+    for value in values:
+        with pytest.raises(sotdd.SotddError, match=rf"^{name} is "):
+            check(value)
 
 
 def test_laws_are_instances_with_the_methods():
@@ -69,7 +45,6 @@ def test_laws_are_instances_with_the_methods():
 
 def test_values_in_errors_are_short():
     assert described(3) == "3"
-    assert described("a") == "'a'"
     assert described(dict) == "the class dict itself"
     assert described({}) == "a dict"
     assert len(described("x" * 1000)) == 60

@@ -1,10 +1,11 @@
-"""The pages: what they show runs, what they point to is there, and the API page has every public name."""
+"""The pages and the README: what they show runs, what they point to is there, and the API page has every name."""
 
 import ast
 import doctest
 import re
-from importlib import import_module
+import shlex
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ import sotdd
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
 MADE = {DOCS / "gallery", DOCS / "generated"}  # by building the site
+README = ROOT / "README.md"
 PAGES = sorted(
     [page for page in DOCS.rglob("*.md") if not MADE & set(page.parents)]
-    + [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    + [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 )
+# Sessions that take seconds.
+SLOW = {"drift", "federated", "mlflow", "sketch", "sklearn", "tables", "torchmetrics"}
 
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -33,27 +36,13 @@ def blocks(page, language):
     return [code for kind, code in BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language]
 
 
-def examples(code):
-    return doctest.DocTestParser().get_examples(code)
-
-
-def test_there_are_pages_and_examples():
-    assert len(PAGES) > 30
-    assert 8 <= len(EXAMPLES) <= 12
-    jobs = {"transfer", "choosing", "synthetic", "drift", "augmentation", "catalog"}
-    jobs |= {"sketch", "cluster", "federated", "flow", "own-law", "tables", "notebook"}
-    assert {page.stem for page in (DOCS / "guides").glob("*.md")} == {"index"} | jobs
-
-
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
 def test_python_is_python(page):
     """These blocks are excerpts, with names of the reader's own; those with prompts run below."""
     for code in blocks(page, "python"):
-        if code.startswith(">>>"):
-            for example in examples(code):
-                compile(example.source, named(page), "exec")
-        else:
-            compile(code, named(page), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        shown = doctest.DocTestParser().get_examples(code)
+        for part in [example.source for example in shown] or [code]:
+            compile(part, named(page), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 class Nearly(doctest.OutputChecker):
@@ -70,23 +59,51 @@ class Nearly(doctest.OutputChecker):
         return super().check_output(self.NUMBER.sub("#", want), self.NUMBER.sub("#", got), flags)
 
 
-SESSIONS = [
-    pytest.param(page, marks=pytest.mark.slow) if page.stem in ("drift", "sketch", "tables") else page
-    for page in PAGES
-    if blocks(page, "pycon")
-]
-
-
-@pytest.mark.parametrize("page", SESSIONS, ids=named)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page.stem in SLOW))
+        for page in PAGES if blocks(page, "pycon")
+    ],
+    ids=named,
+)  # fmt: skip
 def test_what_pages_show_is_what_runs(page, tmp_path, monkeypatch):
     """All blocks of a page are one session, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    shown = [example for code in blocks(page, "pycon") for example in examples(code)]
+    shown = [example for code in blocks(page, "pycon") for example in doctest.DocTestParser().get_examples(code)]
     session = doctest.DocTest(shown, {"__name__": "__main__"}, named(page), str(page), 0, None)
     said = []
     failed, tried = doctest.DocTestRunner(checker=Nearly(), optionflags=FLAGS).run(session, out=said.append)
     assert tried == len(shown) > 0
     assert not failed, "".join(said)
+
+
+def test_the_python_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks(README, "python")
+    exec(compile(code, "README.md", "exec"), {})
+    said = re.search(r"print\(r\)  # .*?(\d+\.\d+) ± (\d+\.\d+)", code)  # the last digit may depend on the machine
+    found = re.search(r"(\d+\.\d+) ± (\d+\.\d+)", capsys.readouterr().out)
+    assert float(found[1]) == pytest.approx(float(said[1]), abs=float(said[2]))
+
+
+def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, run):
+    """In one test, since each may need what those before have written."""
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for number, name in enumerate(["train", "today", "march"]):
+        x, y = rng.normal(number / 10, 1, size=(80, 3)), rng.choice(["cat", "dog"], size=80)
+        frame = pandas.DataFrame(x, columns=["height", "width", "weight"])
+        frame.assign(label=y).to_parquet(f"{name}.parquet")
+        frame.assign(species=y).to_csv("table.csv", index=False)
+        np.savez(f"{name}.npz", X=x, y=y)
+    commands = [line for block in blocks(README, "sh") for line in block.splitlines() if line.startswith("sotdd ")]
+    assert commands
+    for command in commands:
+        code, output, errors = run(*shlex.split(command, comments=True)[1:])
+        assert code == 0, (command, output, errors)
+        assert output.strip(), command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -95,39 +112,17 @@ def test_links_lead_somewhere(page):
         if re.match(r"[a-z]+:", target):
             continue
         found = (page.parent / target).resolve()
-        if found.parent == DOCS / "gallery":  # pages that are made of the examples
-            found = ROOT / "examples" / "gallery" / ("README.rst" if found.stem == "index" else f"{found.stem}.py")
-        elif found.parent == DOCS / "gallery" / "images":
-            example = re.fullmatch(r"sphx_glr_(plot_\w+)_\d{3}", found.stem)
-            assert example, target
-            found = ROOT / "examples" / "gallery" / f"{example[1]}.py"
+        if found.is_relative_to(DOCS / "gallery"):  # made of the examples
+            example = re.search(r"plot_\w+?(?=_\d{3}$|$)", found.stem)
+            found = ROOT / "examples" / "gallery" / (f"{example[0]}.py" if example else "README.rst")
         assert found.exists(), f"{named(page)} links to {target}"
 
 
 def test_every_public_name_is_on_the_api_page():
     text = (DOCS / "api.rst").read_text(encoding="utf-8")
     listed = set(re.findall(r"^   ([A-Za-z_.]+)$", text, re.MULTILINE))
-    rooms = {"cluster", "peers", "projections", "torch"}
-    wanted = set(sotdd.__all__) - rooms - {"__version__"}
-    rooms |= {f"integrations.{library}" for library in ("sklearn", "torchmetrics")}
-    for room in rooms:
-        wanted |= {f"{room}.{name}" for name in import_module(f"sotdd.{room}").__all__}
-    at_the_top = {f"projections.{name}" for name in sotdd.projections.__all__ if name in sotdd.__all__}
-    assert listed == wanted - at_the_top
-    assert "``sotdd.__version__``" in text
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=named)
-def test_every_example_has_a_title_a_picture_and_a_last_word(example):
-    text = example.read_text(encoding="utf-8")
-    title, rule = ast.get_docstring(ast.parse(text)).splitlines()[:2]
-    assert rule == "=" * len(title)
-    drawn, said = text.rsplit("plt.show()\n", 1)
-    assert "plt.subplots(" in drawn or "plt.figure(" in drawn
-    assert re.search(r"^# %%\n# [A-Z].*\.\n\Z", said, re.MULTILINE | re.DOTALL)
-
-
-def test_ci_builds_the_site_and_fails_on_warnings():
-    if not (ROOT / ".ci").is_dir():
-        pytest.skip("not a checkout: there is no .ci folder")
-    assert "sphinx-build -W " in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    calls = {name for name in sotdd.__all__ if not isinstance(getattr(sotdd, name), ModuleType)}
+    assert calls - {"__version__"} <= listed
+    for name in listed:  # and what it lists can be imported
+        home, _, call = f"sotdd.{name}".rpartition(".")
+        assert hasattr(__import__(home, fromlist=[call]), call), name

@@ -134,7 +134,7 @@ def run(rows: int, kills: int = 0, features: int = FEATURES, count: int = PROJEC
         warm, tally = str(Path(folder) / "warm"), str(Path(folder) / "made")
         projections = sotdd.Projections.fit([batch(0, 20_000, features, warm)], n_projections=count)
         few = [dask.delayed(batch, pure=False)(place, 2000, features, warm) for place in range(4)]
-        sotdd.cluster.sketch(few, projections, client)  # loads the compiled loops
+        sotdd.sketches.cluster.sketch(few, projections, client)  # loads the compiled loops
 
         def kill(done: int, total: int) -> None:
             if len(killed) < len(moments) and done >= moments[len(killed)]:
@@ -147,7 +147,7 @@ def run(rows: int, kills: int = 0, features: int = FEATURES, count: int = PROJEC
         before.look()
         with watched.watching():
             began = time.perf_counter()
-            sketch = sotdd.cluster.sketch(delayed, projections, client, progress=kill)
+            sketch = sotdd.sketches.cluster.sketch(delayed, projections, client, progress=kill)
             seconds = time.perf_counter() - began
         made = Path(tally).stat().st_size
     counts = sum(np.bincount(labels_of(place, n)[0], minlength=CLASSES) for place, n in enumerate(sizes))

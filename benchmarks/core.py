@@ -68,8 +68,8 @@ def product(turns: int, n: int = 10_000, d: int = 784, count: int = 1000, most: 
     theta = labelled(count, d)[0]
     bare, structured, sphere = turn_by_turn(
         lambda: (theta @ a[0].T, theta @ b[0].T),
-        lambda: sotdd.distance(a, b, n_projections=count, estimator="plain", directions=sotdd.Hadamard()),
-        lambda: sotdd.distance(a, b, n_projections=count, estimator="plain", directions=sotdd.Sphere()),
+        lambda: sotdd.distance(a, b, n_projections=count, estimator="plain", directions=sotdd.projections.Hadamard()),
+        lambda: sotdd.distance(a, b, n_projections=count, estimator="plain", directions=sotdd.projections.Sphere()),
         turns=turns,
     )
     size = f"n = m = {n:,}, d = {d:,}, L = {count:,}"
@@ -142,8 +142,8 @@ def sparse(turns: int, n: int = 5000, d: int = 5000, per_point: int = 20) -> lis
     ours, theirs, ours_by_sphere, theirs_by_sphere = turn_by_turn(
         lambda: sotdd.distance(*stored),
         lambda: sotdd.distance(*dense),
-        lambda: sotdd.distance(*stored, directions=sotdd.Sphere()),
-        lambda: sotdd.distance(*dense, directions=sotdd.Sphere()),
+        lambda: sotdd.distance(*stored, directions=sotdd.projections.Sphere()),
+        lambda: sotdd.distance(*dense, directions=sotdd.projections.Sphere()),
         turns=turns,
     )
     size = f"n = m = {n:,}, d = {d:,}, {per_point} values a point"
@@ -165,7 +165,7 @@ def against_torch(turns: int, n: int = 10_000, d: int = 784, count: int = 1000) 
     theta, psi = (rng.standard_normal((count, width), dtype=np.float32) for width in (d, 6))
     theta /= np.linalg.norm(theta, axis=1, keepdims=True)
     psi /= np.linalg.norm(psi, axis=1, keepdims=True)
-    orders = sotdd.ZeroTruncatedPoisson().orders(rng.random((count, 5)))
+    orders = sotdd.projections.ZeroTruncatedPoisson().orders(rng.random((count, 5)))
     projections = sotdd.Projections.from_arrays(theta=theta, psi=psi, orders=orders)
     drawn = [torch.tensor(array) for array in (theta, psi, orders)]
     for m, least in ((n, 4), (n - n // 5, 7)):

@@ -39,7 +39,7 @@ def swapped(data: Dataset) -> Dataset:
 
 
 # What differs, and whether an explanation says it.
-CAUSES: dict[str, tuple[Callable[[Dataset], Dataset], Callable[[sotdd.Explanation], bool]]] = {
+CAUSES: dict[str, tuple[Callable[[Dataset], Dataset], Callable[[sotdd.results.Explanation], bool]]] = {
     "nothing": (lambda data: data, lambda why: why.within_noise),
     "one class moved 1.5 sd": (moved, lambda why: (0, 0) in why.moved),
     "one class missing": (missing, lambda why: why.without_counterpart[0] == (0,)),

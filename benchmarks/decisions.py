@@ -46,7 +46,7 @@ def floors(
     return lines
 
 
-def verdict(found: sotdd.Distance) -> str:
+def verdict(found: sotdd.results.Distance) -> str:
     """Which of three it is."""
     return (
         "borderline"

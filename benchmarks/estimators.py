@@ -30,7 +30,7 @@ from sotdd.projections.directions import Directions, unit_rows
 from sotdd.projections.moments import CUT, moment_terms
 
 Pair = tuple[tuple[NDArray[np.generic], NDArray[np.generic]], tuple[NDArray[np.generic], NDArray[np.generic]]]
-Measure = Callable[[Pair, int, int], sotdd.Distance]
+Measure = Callable[[Pair, int, int], sotdd.results.Distance]
 
 
 # ------------------------------------------------------------------ the pairs
@@ -94,7 +94,7 @@ class SobolMoments:
         points = qmc.Sobol(2 * self.n_moments + 1, scramble=True, rng=rng).random(n_projections)
         points = np.clip(points, 1e-12, 1 - 1e-12)
         psi = unit_rows(norm.ppf(points[:, : self.n_moments + 1]))
-        return moment_terms(psi, sotdd.ZeroTruncatedPoisson().orders(points[:, self.n_moments + 1 :]), CUT)
+        return moment_terms(psi, sotdd.projections.ZeroTruncatedPoisson().orders(points[:, self.n_moments + 1 :]), CUT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,24 +116,26 @@ class SobolSphere:
         return Directions(unit_rows(theta))
 
 
-def _through(pair: Pair, projections: sotdd.Projections, estimator: str) -> sotdd.Distance:
+def _through(pair: Pair, projections: sotdd.Projections, estimator: str) -> sotdd.results.Distance:
     return sotdd.distance(*pair, projections=projections, estimator=estimator)
 
 
-def _tilted(pair: Pair, seed: int, count: int) -> sotdd.Distance:
+def _tilted(pair: Pair, seed: int, count: int) -> sotdd.results.Distance:
     data = labelled_pair(*pair)
     return _through(pair, sotdd.Projections.fit(data, n_projections=count, seed=seed, tilt=True), "plain")
 
 
-def _label_control(pair: Pair, seed: int, count: int) -> sotdd.Distance:
+def _label_control(pair: Pair, seed: int, count: int) -> sotdd.results.Distance:
     data = labelled_pair(*pair)
     return _through(pair, sotdd.Projections.fit(data, n_projections=count, seed=seed, tilt=False), "controlled")
 
 
-def _sobol(pair: Pair, seed: int, count: int, *, directions: bool) -> sotdd.Distance:
+def _sobol(pair: Pair, seed: int, count: int, *, directions: bool) -> sotdd.results.Distance:
     data: list[LabelledData] = labelled_pair(*pair)
     scaler = sotdd.Scaler.fit(data)
-    law = SobolSphere(Tilted.fit(data, scaler, sotdd.Sphere())) if directions else sotdd.Sphere()
+    law = (
+        SobolSphere(Tilted.fit(data, scaler, sotdd.projections.Sphere())) if directions else sotdd.projections.Sphere()
+    )
     recipe = sotdd.Projections.fit(
         data, n_projections=count, seed=seed, label_law=SobolMoments(), directions=law, scale=scaler
     )
@@ -143,7 +145,7 @@ def _sobol(pair: Pair, seed: int, count: int, *, directions: bool) -> sotdd.Dist
 TECHNIQUES: dict[str, Measure] = {
     "plain": lambda pair, seed, count: sotdd.distance(*pair, n_projections=count, seed=seed, estimator="plain"),
     "orthogonal directions": lambda pair, seed, count: sotdd.distance(
-        *pair, n_projections=count, seed=seed, estimator="plain", directions=sotdd.Orthogonal()
+        *pair, n_projections=count, seed=seed, estimator="plain", directions=sotdd.projections.Orthogonal()
     ),
     "Sobol' (ψ, λ)": lambda pair, seed, count: _sobol(pair, seed, count, directions=False),
     "Sobol' (ψ, λ) and θ": lambda pair, seed, count: _sobol(pair, seed, count, directions=True),
@@ -156,7 +158,7 @@ TECHNIQUES: dict[str, Measure] = {
 # ------------------------------------------------------------------ what is measured
 
 
-def reference(pair: Pair, plain: int, controlled: int) -> tuple[sotdd.Distance, sotdd.Distance]:
+def reference(pair: Pair, plain: int, controlled: int) -> tuple[sotdd.results.Distance, sotdd.results.Distance]:
     """The distance by very many projections, plain and controlled."""
     return TECHNIQUES["plain"](pair, 10**6, plain), TECHNIQUES["controlled"](pair, 10**6 + 1, controlled)
 
@@ -170,13 +172,15 @@ def share_of_directions(pair: Pair, count: int, seed: int = 0) -> float:
     costs = []
     for _ in range(2):
         psi = unit_rows(rng.standard_normal((count, 6)))
-        orders = sotdd.ZeroTruncatedPoisson().orders(rng.random((count, 5)))
+        orders = sotdd.projections.ZeroTruncatedPoisson().orders(rng.random((count, 5)))
         recipe = sotdd.Projections.from_arrays(theta=theta, psi=psi, orders=orders, cut=CUT)
         costs.append(sotdd.distance(*scaled, projections=recipe).per_projection)
     return float(np.cov(*costs)[0, 1] / np.mean([np.var(cost) for cost in costs]))
 
 
-def replicates(measure: Measure, pair: Pair, count: int, n_projections: int) -> tuple[list[sotdd.Distance], float]:
+def replicates(
+    measure: Measure, pair: Pair, count: int, n_projections: int
+) -> tuple[list[sotdd.results.Distance], float]:
     """The same distance by several seeds, and the median processor time of one."""
     measure(pair, 10**6, 64)
     found, times = [], []
@@ -187,7 +191,7 @@ def replicates(measure: Measure, pair: Pair, count: int, n_projections: int) -> 
     return found, float(np.median(times))
 
 
-def coverage(found: Sequence[sotdd.Distance], truth: float) -> float:
+def coverage(found: Sequence[sotdd.results.Distance], truth: float) -> float:
     """The share of 95 % intervals that hold the truth."""
     return float(np.mean([low <= truth <= high for low, high in (one.interval(0.95) for one in found)]))
 

@@ -72,7 +72,7 @@ class Table:
         print(self.lines[-1], flush=True)
 
 
-LAWS = {"structured": sotdd.Hadamard(), "sphere": sotdd.Sphere()}
+LAWS = {"structured": sotdd.projections.Hadamard(), "sphere": sotdd.projections.Sphere()}
 
 
 def whole_calls(table: Table, n: int, count: int, turns: int) -> None:
@@ -143,7 +143,7 @@ def pictures(table: Table, n: int = 5000, count: int = 500_000) -> None:
     generator = torch.Generator("cuda").manual_seed(0)
     draw = partial(torch.randint, dtype=torch.uint8, device="cuda", generator=generator)
     data = [LabelledData.of((draw(256, (n, 3, 224, 224)), np.arange(n) % 20), name) for name in ("one", "other")]
-    recipe = sotdd.Projections.fit(data, n_projections=count, directions=sotdd.Hadamard(), tilt=False)
+    recipe = sotdd.Projections.fit(data, n_projections=count, directions=sotdd.projections.Hadamard(), tilt=False)
     torch.cuda.synchronize()
     began = time.perf_counter()
     compare(data, [(0, 1)], recipe, 2, device="cuda")

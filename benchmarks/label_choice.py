@@ -58,7 +58,7 @@ TERMS: dict[str, dict[str, Any]] = {
     DEFAULT: {"label_law": Moments()},
     "cut at 5, feature too": {"label_law": Moments(cut=None), "directions": CutSphere()},
     "cut at 3": {"label_law": Moments(cut=3.0)},
-    "λ ≤ 3, no cut": {"label_law": Moments(orders=sotdd.ZeroTruncatedPoisson(max_order=3), cut=None)},
+    "λ ≤ 3, no cut": {"label_law": Moments(orders=sotdd.projections.ZeroTruncatedPoisson(max_order=3), cut=None)},
     "quantiles": {"label_law": ClassQuantiles()},
 }
 

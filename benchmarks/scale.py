@@ -97,7 +97,7 @@ def on_cluster(paths: Sequence[Path], client: Client, count: int) -> tuple[float
     projections = sotdd.Projections.fit([next(iter(ParquetBatches.open(paths[0])))], n_projections=count)
     before = client.run(time.process_time)
     began = time.perf_counter()
-    sotdd.cluster.sketch(list(paths), projections, client)
+    sotdd.sketches.cluster.sketch(list(paths), projections, client)
     seconds = time.perf_counter() - began
     after = client.run(time.process_time)
     return seconds, max(after[worker] - before[worker] for worker in after)

@@ -4,8 +4,8 @@ Run with the folder of datasets, from the root of the repository::
 
     python -m benchmarks.structured DATA --markdown structured.md
 
-The mean of W_2² by `sotdd.Hadamard`, plain and controlled, is compared with that by `sotdd.Sphere`, controlled. Rows of
-a turn are not independent, so errors of structured means are those between turns. A line holds where the difference is
+The mean of W_2² by `sotdd.projections.Hadamard`, plain and controlled, is compared with that by
+`sotdd.projections.Sphere`, controlled. Rows of a turn are not independent, so errors of structured means are those between turns. A line holds where the difference is
 below 0.3 % of the mean, or within three of its standard errors while these are below 0.3 %.
 """
 
@@ -167,9 +167,9 @@ def measure(name: str, a: Labelled, b: Labelled, count: int, seed: int = 0) -> L
     sphere = sotdd.distance(a, b, **settings)
     usual = sotdd.distance(a, b, seed=seed + 4, n_projections=count // 2, estimator="plain")
     plain = sotdd.distance(
-        a, b, seed=seed + 5, n_projections=_PLAIN * count, estimator="plain", directions=sotdd.Hadamard()
+        a, b, seed=seed + 5, n_projections=_PLAIN * count, estimator="plain", directions=sotdd.projections.Hadamard()
     )
-    controlled = sotdd.distance(a, b, **{**settings, "seed": seed + 6}, directions=sotdd.Hadamard())
+    controlled = sotdd.distance(a, b, **{**settings, "seed": seed + 6}, directions=sotdd.projections.Hadamard())
     found = [_by_turns(part.contributions, size) for part in (plain, controlled)]
     alone = [float(np.var(part.contributions)) for part in (usual, sphere)]
     variances = [

@@ -36,7 +36,7 @@ HEAVY = ("log-normal, 3 features", "Student t2, 20 features", "counts, 800 featu
 class Runs:
     """One pair by one setting and many seeds."""
 
-    found: list[sotdd.Distance]
+    found: list[sotdd.results.Distance]
     seconds: float  # of processor time, all runs together
 
     @classmethod

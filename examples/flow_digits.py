@@ -46,21 +46,21 @@ def main() -> None:
     draw(flow, target, floor, settings.out)
 
 
-def nearest(flow: sotdd.Flow, target: Labelled) -> NDArray[np.intp]:
+def nearest(flow: sotdd.results.Flow, target: Labelled) -> NDArray[np.intp]:
     """For every image at the end, the nearest of the target."""
     moved = flow.features.reshape(len(flow.features), -1)
     still = target[0].reshape(len(target[0]), -1)
     return np.linalg.norm(moved[:, None] - still[None], axis=2).argmin(axis=1)
 
 
-def agreement(flow: sotdd.Flow, target: Labelled) -> float:
+def agreement(flow: sotdd.results.Flow, target: Labelled) -> float:
     """How many images ended nearest to the class in which most of their own class ended."""
     found = target[1][nearest(flow, target)]
     most = [np.unique(found[flow.labels == kind], return_counts=True)[1].max() for kind in flow.classes]
     return float(sum(most) / len(found))
 
 
-def draw(flow: sotdd.Flow, target: Labelled, floor: float, out: str) -> None:
+def draw(flow: sotdd.results.Flow, target: Labelled, floor: float, out: str) -> None:
     """Images in columns from the source to where they arrived, and the distance beside them."""
     import matplotlib as mpl
 

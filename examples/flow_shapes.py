@@ -77,7 +77,7 @@ def main() -> None:
     draw(flows, settings.out)
 
 
-def draw(flows: list[tuple[str, sotdd.Flow, Labelled, float]], out: str) -> None:
+def draw(flows: list[tuple[str, sotdd.results.Flow, Labelled, float]], out: str) -> None:
     """One row per flow: snapshots, the target, the distance."""
     import matplotlib as mpl
 
@@ -100,7 +100,7 @@ def draw(flows: list[tuple[str, sotdd.Flow, Labelled, float]], out: str) -> None
     print(f"drawn to {out}")
 
 
-def chosen(flow: sotdd.Flow) -> list[Snapshot]:
+def chosen(flow: sotdd.results.Flow) -> list[Snapshot]:
     """The first, the last, and between them those nearest to even parts of the way down."""
     logs = np.log(np.maximum(flow.distances, 1e-12))
     levels = np.linspace(logs[0], logs[-1], SHOWN)[1:-1]

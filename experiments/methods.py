@@ -94,8 +94,12 @@ def _settings(method: Method, n_features: int, seed: int, device: str) -> dict[s
         shape = method.image_shape
         return {
             "n_projections": method.n_projections,
-            "label_law": sotdd.Moments(method.n_moments, sotdd.ZeroTruncatedPoisson(rates), cut=None),
-            "directions": sotdd.Sphere() if shape is None else sotdd.Convolution(shape, "auto", method.clamp, "last"),
+            "label_law": sotdd.projections.Moments(
+                method.n_moments, sotdd.projections.ZeroTruncatedPoisson(rates), cut=None
+            ),
+            "directions": sotdd.projections.Sphere()
+            if shape is None
+            else sotdd.projections.Convolution(shape, "auto", method.clamp, "last"),
             "scale": _scaler(n_features, *method.scale) if isinstance(method.scale, tuple) else method.scale,
             "p": 2.0,
             "estimator": "plain",

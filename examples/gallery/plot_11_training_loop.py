@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import sotdd
-from sotdd.torch import sotdd_loss
+from sotdd.gradients import sotdd_loss
 
 rng = np.random.default_rng(0)
 centres = np.array([[0.0, 0.0], [5.0, 1.0], [1.0, 4.0]])

@@ -107,7 +107,7 @@ def _otdd(*, debiased: bool) -> Measure:
 
 
 def _convolution(clamp: float | None) -> Callable[[Sets], object]:
-    return lambda sets: sotdd.Convolution(sets.shape, "auto", clamp, "last")
+    return lambda sets: sotdd.projections.Convolution(sets.shape, "auto", clamp, "last")
 
 
 def _ink(sets: Sets) -> Floats:
@@ -129,13 +129,13 @@ def _directed(score: Callable[..., float]) -> Measure:
 MEASURES: dict[str, Measure] = {
     DEFAULT: _pairwise(),
     "s-OTDD, excess": _excess,
-    "s-OTDD, paper's law": _pairwise(label_law="paper", directions=sotdd.Sphere(), estimator="plain"),
+    "s-OTDD, paper's law": _pairwise(label_law="paper", directions=sotdd.projections.Sphere(), estimator="plain"),
     "s-OTDD, features": _pairwise(scale="features"),
     "s-OTDD, raw scale": _pairwise(scale=None),
     "s-OTDD, p = 1": _pairwise(p=1.0),
     "s-OTDD, quantiles": _pairwise(label_law="quantiles"),
-    "s-OTDD, quantiles × 3": _pairwise(label_law=sotdd.ClassQuantiles(weight=3.0)),
-    "s-OTDD, uniform orders": _pairwise(label_law=sotdd.Moments(orders=sotdd.UniformOrders(4))),
+    "s-OTDD, quantiles × 3": _pairwise(label_law=sotdd.projections.ClassQuantiles(weight=3.0)),
+    "s-OTDD, uniform orders": _pairwise(label_law=sotdd.projections.Moments(orders=sotdd.projections.UniformOrders(4))),
     "s-OTDD, convolutions": _pairwise(directions=_convolution(5.0)),
     "s-OTDD, convolutions uncut": _pairwise(directions=_convolution(None), label_law="paper"),
     "sliced Wasserstein": _pairwise(method="sw", scale="pooled"),

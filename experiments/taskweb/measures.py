@@ -105,8 +105,8 @@ def leep(probabilities: Floats, labels: NDArray[np.int64]) -> float:
 
 MEASURES: dict[str, Measure] = {
     DEFAULT: _pairwise(),
-    "s-OTDD, paper's law": _pairwise(label_law="paper", directions=sotdd.Sphere(), estimator="plain"),
-    "s-OTDD, quantiles × 3": _pairwise(label_law=sotdd.ClassQuantiles(weight=3.0)),
+    "s-OTDD, paper's law": _pairwise(label_law="paper", directions=sotdd.projections.Sphere(), estimator="plain"),
+    "s-OTDD, quantiles × 3": _pairwise(label_law=sotdd.projections.ClassQuantiles(weight=3.0)),
     "sliced Wasserstein": _pairwise(method="sw", scale="pooled"),
     "Fréchet": _pairwise(method="frechet"),
     "MMD": _pairwise(method="mmd"),

@@ -87,12 +87,12 @@ def test_weighted_tilted_directions_have_the_means_of_uniform_ones(rng):
 
 def test_a_tilt_finds_the_strong_directions_and_leaves_isotropic_data_alone(rng):
     strong = sotdd.LabelledData.of(rng.normal(size=(500, 30)) * np.r_[5.0, np.ones(29)])
-    found = Tilted.fit([strong], None, sotdd.Sphere())
+    found = Tilted.fit([strong], None, sotdd.projections.Sphere())
     assert abs(found.basis[0, 0]) > 0.99
     assert found.stretch[0] > 1.5
     assert found.stretch[1] < 1.1
     np.testing.assert_allclose(found.basis @ found.basis.T, np.eye(6), atol=1e-7)  # kept in float32
-    even = Tilted.fit([sotdd.LabelledData.of(np.r_[np.eye(4), -np.eye(4)])], None, sotdd.Sphere())
+    even = Tilted.fit([sotdd.LabelledData.of(np.r_[np.eye(4), -np.eye(4)])], None, sotdd.projections.Sphere())
     np.testing.assert_allclose(even.stretch, 1)
 
 
@@ -177,10 +177,10 @@ def test_weights_and_costs_make_up_the_plain_mean(pair):
     [
         ({}, "controlled (labels and tilted directions)"),
         ({"label_law": Medians()}, "controlled (tilted directions)"),
-        ({"directions": sotdd.Hadamard()}, "controlled (labels and tilted directions)"),
-        ({"directions": sotdd.Orthogonal()}, "controlled (labels)"),
-        ({"directions": sotdd.Convolution((4, 5))}, "controlled (labels)"),
-        ({"moments": sotdd.UniformOrders(4)}, "controlled (labels and tilted directions)"),
+        ({"directions": sotdd.projections.Hadamard()}, "controlled (labels and tilted directions)"),
+        ({"directions": sotdd.projections.Orthogonal()}, "controlled (labels)"),
+        ({"directions": sotdd.projections.Convolution((4, 5))}, "controlled (labels)"),
+        ({"moments": sotdd.projections.UniformOrders(4)}, "controlled (labels and tilted directions)"),
         ({"shared_directions": False}, "plain"),
         ({"shared_directions": False, "label_law": Medians()}, "plain"),
     ],

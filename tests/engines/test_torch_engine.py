@@ -45,14 +45,14 @@ SETTINGS = {
     "default": {},
     "p = 1": {"p": 1},
     "p = 3.5": {"p": 3.5},
-    "raw": {"scale": None, "moments": sotdd.UniformOrders(3)},
+    "raw": {"scale": None, "moments": sotdd.projections.UniformOrders(3)},
     "separate": {"shared_directions": False},
-    "orthogonal": {"directions": sotdd.Orthogonal()},
-    "convolution": {"directions": sotdd.Convolution((4, 5), clamp=0.7)},
+    "orthogonal": {"directions": sotdd.projections.Orthogonal()},
+    "convolution": {"directions": sotdd.projections.Convolution((4, 5), clamp=0.7)},
     "not linear": {"directions": Circles()},
     "label law": {"label_law": Medians()},
     "quantiles": {"label_law": "quantiles"},
-    "separate quantiles": {"label_law": sotdd.ClassQuantiles(5), "shared_directions": False},
+    "separate quantiles": {"label_law": sotdd.projections.ClassQuantiles(5), "shared_directions": False},
     "small chunk": {"chunk": 64},
 }
 
@@ -71,7 +71,7 @@ def test_it_agrees_with_the_cpu_engine(pair, device, settings):
 )
 def test_it_agrees_for_structured_directions(rng, device, d, settings):
     datasets = [LabelledData.of((rng.normal(size=(n, d)), rng.integers(0, 4, size=n)), str(n)) for n in (70, 45)]
-    ours, theirs = both(datasets, device, directions=sotdd.Hadamard(), **settings)
+    ours, theirs = both(datasets, device, directions=sotdd.projections.Hadamard(), **settings)
     np.testing.assert_allclose(theirs, ours, rtol=1e-4)
 
 
@@ -94,7 +94,9 @@ def test_matrices_agree_with_their_controls_and_halves(rng, device, p):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("law", ["paper", "quantiles", sotdd.Moments()], ids=["paper", "quantiles", "moments"])
+@pytest.mark.parametrize(
+    "law", ["paper", "quantiles", sotdd.projections.Moments()], ids=["paper", "quantiles", "moments"]
+)
 def test_sketches_agree_with_their_controls(rng, device, law):
     datasets = [(rng.normal(size=(n, 130)) + n / 200, rng.integers(0, 4, size=n)) for n in (70, 45)]
     projections = sotdd.Projections.fit(datasets, n_projections=300, label_law=law)

@@ -9,9 +9,20 @@ import torch
 
 import reference
 import sotdd
-import sotdd.torch
+import sotdd.gradients
 from laws import Medians
-from sotdd.projections import Directions, Polynomials, Quantiles
+from sotdd.projections import (
+    ClassQuantiles,
+    Convolution,
+    Directions,
+    Hadamard,
+    Moments,
+    Orthogonal,
+    Polynomials,
+    Quantiles,
+    Sphere,
+    UniformOrders,
+)
 
 # Rounding of float32 in units of the largest value of a row, and relative to the distance itself.
 _OF_VALUES, _OF_DISTANCE = 2e-5, 2e-4
@@ -75,12 +86,12 @@ def _explicit(rng, d):
 
 
 def _from_laws(rng, d, data):
-    convolution = sotdd.Convolution((3, 3) if d == 9 else (d, 1), "stride", clamp=float(rng.choice([1, 5])))
+    convolution = Convolution((3, 3) if d == 9 else (d, 1), "stride", clamp=float(rng.choice([1, 5])))
     laws = {
-        "directions": [None, sotdd.Sphere(), sotdd.Hadamard(), sotdd.Orthogonal(), sotdd.Sphere(d + 3),
+        "directions": [None, Sphere(), Hadamard(), Orthogonal(), Sphere(d + 3),
                        Coordinates(), Bent(), convolution],
-        "label_law": ["moments", "moments", "paper", "quantiles", sotdd.ClassQuantiles(3, 0.5), Medians(),
-                      sotdd.Moments(2, sotdd.UniformOrders(3), 1.0), sotdd.Moments(1, cut=None)],
+        "label_law": ["moments", "moments", "paper", "quantiles", ClassQuantiles(3, 0.5), Medians(),
+                      Moments(2, UniformOrders(3), 1.0), Moments(1, cut=None)],
         "shared_directions": [True, False],
         "scale": [None, "pooled", "features", "auto"],
         "tilt": [False, False, True],
@@ -115,7 +126,7 @@ def _root_of_loss(a, b, projections, p):
     """The loss in float64, where it has a gradient: it knows no maps nor summaries."""
     points = [torch.tensor(np.asarray(side[0], np.float64)) for side in (a, b)]
     try:
-        loss = sotdd.torch.sotdd_loss(points[0], a[1].tolist(), points[1], b[1].tolist(), projections, p)
+        loss = sotdd.gradients.sotdd_loss(points[0], a[1].tolist(), points[1], b[1].tolist(), projections, p)
     except sotdd.SotddError:
         return None
     return float(loss) ** (1 / p)

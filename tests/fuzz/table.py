@@ -26,8 +26,8 @@ from matplotlib.figure import Figure
 from numpy import array, eye, float32, inf, int64, nan, ones, uint8, zeros
 
 import sotdd
+import sotdd.gradients
 import sotdd.peers
-import sotdd.torch
 from fuzz.brute_force import Bent, Coordinates
 from laws import Medians
 
@@ -85,7 +85,7 @@ def a_reference():
 
 
 def a_private():
-    return sotdd.PrivateBuilder(seen_through(), classes=range(5), epsilon=1.0, delta=1e-6)
+    return sotdd.PrivateBuilder(seen_through(), classes=range(5))
 
 
 def write_files():
@@ -114,17 +114,19 @@ CALLS = (
     "sotdd.distance", "sotdd.pairwise", "sotdd.rank", "sotdd.test", "sotdd.explain", "sotdd.paper", "sotdd.flow",
     "sotdd.report", "sotdd.open_dataset", "sotdd.LabelledData.of", "sotdd.sketch", "sotdd.sketch_stream",
     "sotdd.Projections.fit", "sotdd.Projections.from_arrays", "seen_through().draw", "sotdd.Scaler",
-    "sotdd.Scaler.fit", "sotdd.ScaleStatistics().add", "sotdd.ClassQuantiles", "sotdd.Convolution", "sotdd.Hadamard",
-    "sotdd.Moments", "sotdd.Sphere", "sotdd.UniformOrders", "sotdd.ZeroTruncatedPoisson", "sotdd.Sketch.load",
+    "sotdd.Scaler.fit", "sotdd.ScaleStatistics().add", "sotdd.projections.ClassQuantiles",
+    "sotdd.projections.Convolution", "sotdd.projections.Hadamard", "sotdd.projections.Moments",
+    "sotdd.projections.Sphere", "sotdd.projections.UniformOrders", "sotdd.projections.ZeroTruncatedPoisson",
+    "sotdd.Sketch.load",
     "in_sketch().distance", "in_sketch().vector", "in_sketch().reduced", "in_sketch().save", "sotdd.SketchBuilder",
     "built().add", "built().merge", "built().finish", "counted().add", "counted().merge", "a_window().add",
     "a_window().forget", "sotdd.Catalog", "sotdd.Catalog('catalog').add", "sotdd.Catalog('catalog').nearest",
     "sotdd.DriftReference.fit", "a_reference().test", "a_reference().monitor", "sotdd.PrivateBuilder",
-    "a_private().add", "a_distance().interval", "a_distance().plot", "a_distance().noise.limit", "a_matrix().nearest",
+    "a_private().add", "a_private().add(*pair()).release", "a_distance().interval", "a_distance().plot", "a_distance().noise.limit", "a_matrix().nearest",
     "a_matrix().ranking", "a_matrix().to_csv", "a_matrix().plot", "a_matrix().map", "an_explanation().table",
     "an_explanation().plot", "a_test().quantiles", "a_test().rejects", "sotdd.peers.otdd", "sotdd.peers.wte",
     "sotdd.peers.chsw", "sotdd.peers.frechet", "sotdd.peers.sliced_wasserstein", "sotdd.peers.mmd",
-    "sotdd.torch.sotdd_loss",
+    "sotdd.gradients.sotdd_loss",
 )
 
 # What any argument may be given.
@@ -190,17 +192,17 @@ POOLS = {
     **dict.fromkeys(("theta", "phi"), ("points(4)", *MATRICES)),
     "psi": MATRICES,
     "orders": ("ones((4, 2), int64)", "zeros((4, 2))", "ones((4, 2)) * 171", "[[1.5, 1]] * 4", "Wrong()"),
-    "sotdd.Moments.orders": ("None", "sotdd.UniformOrders(3)", "[1, 2]", "Wrong()"),
+    "sotdd.projections.Moments.orders": ("None", "sotdd.projections.UniformOrders(3)", "[1, 2]", "Wrong()"),
     "features": ("points()", *DATA[2:]),
     "sotdd.open_dataset.features": ("None", "'u'", "['u', 'v']", "['u', 'u']", "[0, 1]"),
     "labels": ("np.arange(9) % 2", "None", "list('ababababa')", "np.arange(4)", "'keep'", "'move'"),
     "batches": ("[pair(), pair(seed=1)]", "lambda: iter([pair()])", "lambda: 5", "[pair(), points(3, 5)]", "pair()"),
     "projections": ("seen_through()", "seen_through(65)", "seen_through(label_law='quantiles')",
                     "seen_through(directions=Bent())", "seen_through(tilt=True)"),
-    "label_law": ("'moments'", "'quantiles'", "'paper'", "Medians()", "Wrong()", "sotdd.Moments"),
-    "moments": ("(1.0, 2.5)", "sotdd.UniformOrders(4)", "[0]", "[nan]", "[10**400]", "Wrong()"),
-    "directions": ("sotdd.Sphere()", "sotdd.Orthogonal()", "Coordinates()", "Bent()", "Wrong()", "sotdd.Sphere",
-                   "sotdd.Convolution((2, 1), 'stride')"),
+    "label_law": ("'moments'", "'quantiles'", "'paper'", "Medians()", "Wrong()", "sotdd.projections.Moments"),
+    "moments": ("(1.0, 2.5)", "sotdd.projections.UniformOrders(4)", "[0]", "[nan]", "[10**400]", "Wrong()"),
+    "directions": ("sotdd.projections.Sphere()", "sotdd.projections.Orthogonal()", "Coordinates()", "Bent()",
+                   "Wrong()", "sotdd.projections.Sphere", "sotdd.projections.Convolution((2, 1), 'stride')"),
     "scale": ("'auto'", "'pooled'", "'features'", "None", "sotdd.Scaler(zeros(3), 1.0)"),
     "sotdd.Scaler.scale": ("1.0", "ones(2)", "ones(3)", "array([1, 0])", "'1'"),
     "centre": ("zeros(2)", "zeros(3)", "[nan, 0]", "zeros((2, 2))", "[1j, 0]", "[10**400, 0]"),
@@ -292,14 +294,14 @@ def _judge(result):
     str(result)
     if type(result).__module__.startswith("sotdd") and hasattr(result, "to_dict"):
         json.dumps(result.to_dict(), allow_nan=False)
-    if isinstance(result, sotdd.Distance):
+    if isinstance(result, sotdd.results.Distance):
         low, high = result.interval()
         assert 0 <= result.value < inf
         assert not any((result.stderr < 0, low > result.value, high < result.value))  # these may be NaN
-    elif isinstance(result, sotdd.DistanceMatrix):
+    elif isinstance(result, sotdd.results.DistanceMatrix):
         assert (result.values == result.values.T).all()
         assert np.isfinite(result.values).all()
-    elif isinstance(result, sotdd.TwoSampleTest):
+    elif isinstance(result, sotdd.results.TwoSampleTest):
         assert 0 < result.p_value <= 1
     elif isinstance(result, torch.Tensor):
         assert 0 <= float(result.detach()) < inf

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from fuzz.values import Bent
 from torch.autograd import gradcheck, gradgradcheck
 
 import reference
 import sotdd
-from fuzz.values import Bent
 from laws import Medians
 from sotdd.gradients.loss import sotdd_loss
 
@@ -68,7 +68,7 @@ def test_half_precision_is_kept_and_computed_in_single(rng, dtype, within):
 
 def test_points_of_any_shape_and_layout_and_labels_of_any_kind(rng):
     images, more = torch.randn(20, 4, 4), torch.randn(16, 4, 4).transpose(1, 2)  # the second is not contiguous
-    law = sotdd.Convolution((4, 4), clamp=1.0)
+    law = sotdd.projections.Convolution((4, 4), clamp=1.0)
     projections = sotdd.Projections.fit([images, more], n_projections=64, directions=law)
     words = ["cat", "dog"] * 10
     found = [
@@ -243,6 +243,6 @@ def test_autocast_does_not_reach_the_loss():
     x, x2 = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)), torch.zeros(50, 4)
     projections = sotdd.Projections.fit([x, x2 + 1], n_projections=128)
     labels = torch.zeros(60, dtype=torch.int64), torch.zeros(50, dtype=torch.int64)
-    plain = sotdd.torch.sotdd_loss(x, labels[0], x2, labels[1], projections)
+    plain = sotdd.gradients.sotdd_loss(x, labels[0], x2, labels[1], projections)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(sotdd.torch.sotdd_loss(x, labels[0], x2, labels[1], projections), plain)
+        assert torch.equal(sotdd.gradients.sotdd_loss(x, labels[0], x2, labels[1], projections), plain)

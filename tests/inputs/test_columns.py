@@ -99,7 +99,9 @@ def test_every_call_matches_by_name(folder, frame, rng):
         "files": lambda b: (
             sotdd.sketch_stream(ParquetBatches.open(written(b, "b.parquet")), projections).vector().sum()
         ),
-        "cluster": lambda b: sotdd.cluster.sketch(dd.from_pandas(b, npartitions=3), projections).distance(kept).value,
+        "cluster": lambda b: (
+            sotdd.sketches.cluster.sketch(dd.from_pandas(b, npartitions=3), projections).distance(kept).value
+        ),
         "reference": lambda b: reference.test(b, n_permutations=19).distance,
         "catalog": lambda b: catalog.nearest(b)[0].distance.value,
     }

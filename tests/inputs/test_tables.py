@@ -216,14 +216,14 @@ def test_streams_and_clusters_go_by_the_same_rules(here):
     assert streamed.distance(expected).value < 0.1
     frame = dd.from_pandas(people(1), npartitions=3)
     for source in ("parts", frame):
-        made = sotdd.cluster.sketch(source, projections, label="churned", n_quantiles=32)
+        made = sotdd.sketches.cluster.sketch(source, projections, label="churned", n_quantiles=32)
         np.testing.assert_allclose(made.quantiles, streamed.quantiles, atol=1e-6)
     hot = ParquetBatches.open("parts", label="churned", one_hot=True, dates=True, exclude="income")
     assert next(iter(hot)).columns == ("signup", "age", "vip", "city=Köln", "city=Oslo", "city=Rome")
     many = sotdd.Projections.fit([open_dataset("new_city.csv", label="churned", one_hot=True)], n_projections=8)
     cities = ParquetBatches.open("parts", label="churned", one_hot=True)  # Köln and Rome are new to these
     assert sotdd.sketch_stream(cities, many).n_points == 120
-    assert sotdd.cluster.sketch("parts", many, label="churned", one_hot=True).n_points == 120
+    assert sotdd.sketches.cluster.sketch("parts", many, label="churned", one_hot=True).n_points == 120
     with_some = ParquetBatches.open("gaps.parquet", label="churned", missing="drop")
     assert sum(len(labels) for _, labels in with_some) == 112
     with pytest.raises(SotddError, match=r"gaps.parquet has missing values in .* age \(\d\)"):

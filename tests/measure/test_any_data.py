@@ -113,8 +113,8 @@ def test_nothing_is_cut_where_features_are_not_scaled(rng):
     """There is no spread to cut at: raw features keep the paper's definition."""
     a, b = rng.normal(8, 1, size=(50, 2)), rng.normal(9, 1, size=(50, 2))
     raw = sotdd.distance(a, b, scale=None, estimator="plain")
-    paper = sotdd.distance(a, b, scale=None, estimator="plain", label_law=sotdd.Moments(cut=None))
-    cut = sotdd.distance(a, b, scale=None, estimator="plain", label_law=sotdd.Moments())
+    paper = sotdd.distance(a, b, scale=None, estimator="plain", label_law=sotdd.projections.Moments(cut=None))
+    cut = sotdd.distance(a, b, scale=None, estimator="plain", label_law=sotdd.projections.Moments())
     assert raw.value == paper.value
     assert cut.value < raw.value
 

@@ -126,7 +126,9 @@ def test_known_answer_of_the_mean_over_the_sphere():
     """
     x = np.zeros((1, 3))
     v = np.array([[3.0, 0.0, 4.0]])
-    r = sotdd.distance(x, x + v, n_projections=20_000, n_moments=1, moments=sotdd.UniformOrders(1), scale=None)
+    r = sotdd.distance(
+        x, x + v, n_projections=20_000, n_moments=1, moments=sotdd.projections.UniformOrders(1), scale=None
+    )
     low, high = r.interval(0.999)
     assert low < math.sqrt(25 / 3) < high
 

@@ -18,7 +18,7 @@ ODD = {
     "scale": ["minmax", sotdd.Scaler(np.zeros(3), 1.0)],
     "directions": ["sphere"],
     "shared_directions": ["no"],
-    "moments": [sotdd.ZeroTruncatedPoisson, sotdd.Moments(3), "poisson", [1.0, -2.0]],
+    "moments": [sotdd.projections.ZeroTruncatedPoisson, sotdd.projections.Moments(3), "poisson", [1.0, -2.0]],
     "label_law": [3, "mean"],
     "label_names": ["both"],
     "noise_floor": [1, 0, -3, 2.5, "yes", None],
@@ -35,14 +35,17 @@ def test_odd_settings_are_refused_by_name(name, value):
 
 
 def test_settings_that_exclude_each_other():
-    for settings in ({"moments": [1.0, 2.0], "n_moments": 3}, {"label_law": sotdd.Moments(), "n_moments": 3}):
+    for settings in (
+        {"moments": [1.0, 2.0], "n_moments": 3},
+        {"label_law": sotdd.projections.Moments(), "n_moments": 3},
+    ):
         with pytest.raises(sotdd.SotddError, match=r"2 rates for 3 moments|label_law is given together"):
             sotdd.distance([[1.0]], [[2.0]], **settings)
 
 
 def test_given_projections_exclude_drawing_arguments(three):
     (a, b, _), projections = three
-    for argument in [{"n_projections": 1000}, {"seed": 0}, {"scale": None}, {"directions": sotdd.Sphere()}]:
+    for argument in [{"n_projections": 1000}, {"seed": 0}, {"scale": None}, {"directions": sotdd.projections.Sphere()}]:
         with pytest.raises(sotdd.SotddError, match=f"together with {next(iter(argument))}"):
             sotdd.distance(a, b, projections=projections, **argument)
     assert sotdd.distance(a, b, projections=projections, p=1).p == 1

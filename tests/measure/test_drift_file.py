@@ -30,7 +30,7 @@ def frame(rng, n, shift=0.0, target=0.0):
 @pytest.mark.parametrize(
     "settings",
     [{}, {"shared_directions": False, "seed": 2**70}, {"label_law": "quantiles", "scale": None}, {"with_sketch": True},
-     {"label_names": "match", "p": 1}, {"directions": sotdd.Hadamard()}],
+     {"label_names": "match", "p": 1}, {"directions": sotdd.projections.Hadamard()}],
     ids=lambda settings: " ".join(settings) or "default",
 )  # fmt: skip
 def test_what_was_saved_says_the_same(rng, tmp_path, settings):

@@ -77,7 +77,7 @@ def test_projections_that_lean_count_by_their_weights(rng, p):
     """The same definitions with a weight for every projection: those that `distance` draws by default."""
     a = rng.normal(size=(24, 4)) * [5, 1, 1, 1], rng.permutation(np.repeat(["x", "y", "z"], 8))
     b = rng.normal(0.5, 1, size=(30, 4)), rng.permutation(np.repeat([3, 7], 15))
-    orders = sotdd.UniformOrders(2)
+    orders = sotdd.projections.UniformOrders(2)
     tilted = sotdd.Projections.fit([a, b], n_projections=64, moments=orders, n_moments=1, scale=None, tilt=True)
     block = tilted.draw(0, 64)
     assert np.ptp(block.importance) > 0.5  # or the test shows nothing

@@ -24,7 +24,7 @@ def test_nothing_is_added_to_the_definition(rng):
     b = rng.normal(7, 1, size=(30, 3)), np.arange(30) % 2
     found = sotdd.paper(a, b, n_projections=128, n_moments=3, seed=5)
     draws = sotdd.Projections.fit(
-        [a, b], n_projections=128, label_law=sotdd.Moments(3, cut=None), scale=None, seed=5, tilt=False
+        [a, b], n_projections=128, label_law=sotdd.projections.Moments(3, cut=None), scale=None, seed=5, tilt=False
     )
     same = sotdd.distance(a, b, projections=draws, estimator="plain")
     np.testing.assert_array_equal(found.per_projection, same.per_projection)

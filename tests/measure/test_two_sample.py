@@ -178,7 +178,7 @@ def test_points_are_brought_within_spreads_of_the_middle(rng, engine):
     middle = np.median(rows, axis=1, keepdims=True)
     spread = 1.4826 * np.median(np.abs(rows - middle), axis=1, keepdims=True)
     expected = np.clip(rows, middle - 3 * spread, middle + 3 * spread)
-    terms = sotdd.Moments().draw(rng, 5)
+    terms = sotdd.projections.Moments().draw(rng, 5)
     if engine == "cpu":
         from sotdd.engines.cpu.splits import Pool
 

@@ -39,7 +39,9 @@ def test_authors_stacks(authors, name, preset):
 def test_digits_by_convolutions_are_a_sane_distance_apart(pictures):
     """Without the cut this was 1.1e8: one projection in a thousand made the number."""
     mnist, kmnist = ((known["X_train"][:300], known["y_train"][:300]) for known in map(pictures, ("mnist", "kmnist")))
-    found = [sotdd.distance(mnist, kmnist, directions=sotdd.Convolution((1, 28, 28)), seed=s) for s in range(2)]
+    found = [
+        sotdd.distance(mnist, kmnist, directions=sotdd.projections.Convolution((1, 28, 28)), seed=s) for s in range(2)
+    ]
     assert np.mean([float(one) for one in found]) == pytest.approx(0.63, abs=0.08)
     assert all(one.stderr < 0.15 * one.value for one in found)
 
@@ -59,7 +61,7 @@ def test_digits_by_convolutions_are_a_sane_distance_apart(pictures):
     ],
 )
 def test_a_direction_is_what_the_convolutions_do(rng, shape, kernels):
-    law = sotdd.Convolution(shape, kernels)
+    law = sotdd.projections.Convolution(shape, kernels)
     images = rng.normal(size=(5, *shape))
     drawn = [rng.normal(size=(4, shape[0] if i == 0 else 1, *layer.kernel)) for i, layer in enumerate(law.layers)]
     strides = [layer.stride for layer in law.layers]
@@ -71,22 +73,22 @@ def test_a_direction_is_what_the_convolutions_do(rng, shape, kernels):
     "size", [(28, 28), (32, 32), (64, 64), (224, 224), (33, 100), (1, 7), (5, 5), (6, 300), (2, 2), (1, 1)]
 )
 def test_the_stride_form_sees_every_pixel(rng, size):
-    theta = sotdd.Convolution(size, "stride").draw(rng, 3, size[0] * size[1]).theta
+    theta = sotdd.projections.Convolution(size, "stride").draw(rng, 3, size[0] * size[1]).theta
     assert (theta != 0).all()
 
 
 def test_presets_are_chosen_by_size():
-    assert sotdd.Convolution((28, 28)).layers == PAPER_28
-    assert sotdd.Convolution((3, 32, 32)).layers == PAPER_32
-    assert sotdd.Convolution((32, 32, 3), channels="last").layers == PAPER_32
-    assert sotdd.Convolution((64, 64)).layers == sotdd.Convolution((64, 64), "stride").layers
+    assert sotdd.projections.Convolution((28, 28)).layers == PAPER_28
+    assert sotdd.projections.Convolution((3, 32, 32)).layers == PAPER_32
+    assert sotdd.projections.Convolution((32, 32, 3), channels="last").layers == PAPER_32
+    assert sotdd.projections.Convolution((64, 64)).layers == sotdd.projections.Convolution((64, 64), "stride").layers
 
 
 def test_channels_last_is_the_same_map_of_other_memory(rng):
     images = rng.normal(size=(20, 3, 32, 32))
-    first = sotdd.distance(images, images * 2, directions=sotdd.Convolution((3, 32, 32)), n_projections=64)
+    first = sotdd.distance(images, images * 2, directions=sotdd.projections.Convolution((3, 32, 32)), n_projections=64)
     last = np.moveaxis(images, 1, -1)
-    law = sotdd.Convolution((32, 32, 3), channels="last")
+    law = sotdd.projections.Convolution((32, 32, 3), channels="last")
     again = sotdd.distance(last, last * 2, directions=law, n_projections=64)
     np.testing.assert_allclose(first.per_projection, again.per_projection, rtol=1e-4)
 
@@ -97,15 +99,15 @@ def test_channels_last_is_the_same_map_of_other_memory(rng):
 )
 def test_shapes_that_match(points, shape):
     x = np.zeros((2, *points))
-    assert sotdd.distance(x, x, directions=sotdd.Convolution(shape), n_projections=1).value == 0
+    assert sotdd.distance(x, x, directions=sotdd.projections.Convolution(shape), n_projections=1).value == 0
 
 
 @pytest.mark.parametrize("points", [(32, 32, 3), (3, 31, 32), (784,), (3, 1024)])
 def test_shapes_that_do_not_match(points):
     x = np.zeros((2, *points))
     with pytest.raises(sotdd.SotddError, match="image_shape"):
-        sotdd.distance(x, x, directions=sotdd.Convolution((3, 32, 32)))
-    good = sotdd.Projections.fit([np.zeros((2, 3, 32, 32))], directions=sotdd.Convolution((3, 32, 32)))
+        sotdd.distance(x, x, directions=sotdd.projections.Convolution((3, 32, 32)))
+    good = sotdd.Projections.fit([np.zeros((2, 3, 32, 32))], directions=sotdd.projections.Convolution((3, 32, 32)))
     with pytest.raises(sotdd.SotddError, match=r"image_shape|features"):
         sotdd.distance(x, x, projections=good)
 
@@ -131,4 +133,4 @@ def test_shapes_that_do_not_match(points):
 )
 def test_settings_are_checked(arguments, said):
     with pytest.raises(sotdd.SotddError, match=said):
-        sotdd.Convolution(*arguments)
+        sotdd.projections.Convolution(*arguments)

@@ -13,7 +13,7 @@ from sotdd.engines.controls import _mean_power
 from sotdd.projections import Tilted
 from sotdd.projections.turns import drawn_turn, turn_size
 
-HADAMARD = sotdd.Hadamard()
+HADAMARD = sotdd.projections.Hadamard()
 
 
 def fitted(data, **settings):
@@ -82,7 +82,7 @@ def test_few_features_are_seen_as_the_sphere_sees_them(rng, tilt):
     x, y = rng.normal(size=(2, 50, 127)) * np.r_[9.0, np.ones(126)]
     found, usual = (
         sotdd.Projections.fit([x, y], directions=law, n_projections=100, tilt=tilt)
-        for law in (HADAMARD, sotdd.Sphere())
+        for law in (HADAMARD, sotdd.projections.Sphere())
     )
     np.testing.assert_array_equal(found.draw(0, 100).features.theta, usual.draw(0, 100).features.theta)
     assert found.fingerprint != usual.fingerprint
@@ -101,7 +101,9 @@ def test_any_rows_of_a_turn_have_the_bits_of_the_whole(rng):
 @pytest.mark.parametrize("tilt", [False, True])
 @pytest.mark.parametrize("scale", ["pooled", None])
 def test_every_projection_is_what_brute_force_says(pair, tilt, scale):
-    projections = fitted(pair, n_projections=300, tilt=tilt, scale=scale, label_law=sotdd.Moments(3, cut=5.0))
+    projections = fitted(
+        pair, n_projections=300, tilt=tilt, scale=scale, label_law=sotdd.projections.Moments(3, cut=5.0)
+    )
     block = projections.draw(0, 300)
     if scale is None:
         sides = pair
@@ -134,7 +136,7 @@ def test_a_tilt_is_taken_off_again(pair):
     assert tilted.weighted
     assert tilted.evenly().fingerprint == fitted(pair, n_projections=128, tilt=False).fingerprint
     assert tilted.fingerprint == sotdd.Projections.fit(pair, n_projections=128, tilt=True).fingerprint  # the default
-    usual = sotdd.Projections.fit(pair, n_projections=128, tilt=True, directions=sotdd.Sphere())
+    usual = sotdd.Projections.fit(pair, n_projections=128, tilt=True, directions=sotdd.projections.Sphere())
     assert tilted.fingerprint != usual.fingerprint
 
 
@@ -144,14 +146,15 @@ def test_it_is_the_default_where_there_are_many_features(rng):
         assert sotdd.Projections.fit([x], tilt=False).recipe()["directions"] == {"law": law}
         assert sotdd.Projections.fit([x]).recipe()["directions"]["law"] == f"tilted {law}"
         as_written, by_sphere = (
-            sotdd.paper(x, x + 1, n_projections=64, **settings) for settings in ({}, {"directions": sotdd.Sphere()})
+            sotdd.paper(x, x + 1, n_projections=64, **settings)
+            for settings in ({}, {"directions": sotdd.projections.Sphere()})
         )
         assert as_written.value == by_sphere.value
 
 
 def test_sketches_and_the_loss(pair):
     torch = pytest.importorskip("torch", reason="the loss is torch's")
-    from sotdd.torch import sotdd_loss
+    from sotdd.gradients import sotdd_loss
 
     projections = fitted(pair, n_projections=256)
     exact = sotdd.distance(*pair, projections=projections, estimator="plain")

@@ -16,9 +16,9 @@ from sotdd.projections import Directions, Quantiles
 
 LAWS = {
     "moments": "moments",
-    "moments up to 3": sotdd.Moments(orders=sotdd.ZeroTruncatedPoisson(max_order=3)),
+    "moments up to 3": sotdd.projections.Moments(orders=sotdd.projections.ZeroTruncatedPoisson(max_order=3)),
     "quantiles": "quantiles",
-    "quantiles of weight 2": sotdd.ClassQuantiles(levels=7, weight=2.0),
+    "quantiles of weight 2": sotdd.projections.ClassQuantiles(levels=7, weight=2.0),
 }
 
 
@@ -62,7 +62,7 @@ def brute_force(a, b, projections, p, clamp=None):
 @pytest.mark.parametrize("settings", [{}, {"shared_directions": False}, {"directions": Clamped()}])
 def test_engines_agree_with_the_brute_force(pair, levels, settings):
     projections = sotdd.Projections.fit(
-        list(pair), n_projections=40, label_law=sotdd.ClassQuantiles(levels), scale=None, **settings
+        list(pair), n_projections=40, label_law=sotdd.projections.ClassQuantiles(levels), scale=None, **settings
     )
     clamp = 0.8 if "directions" in settings else None
     expected = brute_force(*pair, projections, 2, clamp)
@@ -92,7 +92,7 @@ def test_classes_are_sorted_and_summarised(rng, sizes):
 def test_labelled_points_are_apart_as_otdd_has_it(rng):
     """(t − t')² + w² W_2² between the classes, on average over the coefficients."""
     a, b = rng.normal(size=16), rng.normal(1, 2, size=16)
-    drawn = sotdd.ClassQuantiles(16, weight=1.5).draw(rng, 200_000)
+    drawn = sotdd.projections.ClassQuantiles(16, weight=1.5).draw(rng, 200_000)
     terms = [drawn.coefficients @ reference.bin_means(np.sort(values), 16) for values in (a, b)]
     gaps = drawn.weights * (a[0] - b[0]) + terms[0] - terms[1]
     expected = (a[0] - b[0]) ** 2 + 1.5**2 * reference.wasserstein(a, b, 2)
@@ -120,7 +120,7 @@ def test_it_is_a_metric_for_fixed_projections(rng, law, p):
 def test_without_weight_it_is_sliced_wasserstein(rng):
     a, b = blobs(rng, 50, 3), blobs(rng, 60, 4)
     found = sotdd.distance(
-        a, b, label_law=sotdd.ClassQuantiles(weight=0), scale=None, estimator="plain", n_projections=200
+        a, b, label_law=sotdd.projections.ClassQuantiles(weight=0), scale=None, estimator="plain", n_projections=200
     )
     assert found.value == sotdd.peers.sliced_wasserstein(a, b, n_projections=200).value
 
@@ -132,12 +132,17 @@ def test_laws_by_name():
     def mark(**settings):
         return sotdd.Projections.fit([np.eye(2)], **settings).fingerprint
 
-    assert mark(label_law="moments") == mark(label_law=sotdd.Moments()) == mark(n_moments=5)
+    assert mark(label_law="moments") == mark(label_law=sotdd.projections.Moments()) == mark(n_moments=5)
     assert mark(label_law="moments", n_moments=3) == mark(n_moments=3)
-    assert mark(label_law="paper") == mark(label_law=sotdd.Moments(cut=None)) != mark(label_law="moments")
+    assert mark(label_law="paper") == mark(label_law=sotdd.projections.Moments(cut=None)) != mark(label_law="moments")
     assert mark(scale=None) == mark(scale=None, label_law="paper")  # there is no spread to cut at
-    assert mark(label_law="quantiles") == mark(label_law=sotdd.ClassQuantiles())
-    apart = [sotdd.ClassQuantiles(), sotdd.ClassQuantiles(8), sotdd.ClassQuantiles(weight=2.0), sotdd.Moments()]
+    assert mark(label_law="quantiles") == mark(label_law=sotdd.projections.ClassQuantiles())
+    apart = [
+        sotdd.projections.ClassQuantiles(),
+        sotdd.projections.ClassQuantiles(8),
+        sotdd.projections.ClassQuantiles(weight=2.0),
+        sotdd.projections.Moments(),
+    ]
     assert len({mark(label_law=label) for label in apart}) == len(apart)
 
 
@@ -158,10 +163,10 @@ def test_the_loss_agrees_with_the_brute_force(rng, n, m):
         @ projections.draw(0, 70).importance
         / 70
     )
-    found = sotdd.torch.sotdd_loss(x, y, x2, y2, projections)
+    found = sotdd.gradients.sotdd_loss(x, y, x2, y2, projections)
     np.testing.assert_allclose(found.item(), expected, rtol=1e-6)
     soft = [torch.nn.functional.one_hot(labels, 5).double().requires_grad_() for labels in (y, y2)]
-    by_soft = sotdd.torch.sotdd_loss(x, soft[0], x2, soft[1], projections)  # with empty classes
+    by_soft = sotdd.gradients.sotdd_loss(x, soft[0], x2, soft[1], projections)  # with empty classes
     np.testing.assert_allclose(by_soft.item(), expected, rtol=1e-6)
 
 
@@ -170,7 +175,9 @@ def test_soft_labels_by_their_definition(rng):
     x, x2 = rng.normal(size=(6, 2)), rng.normal(size=(6, 2))
     parts = rng.integers(1, 5, size=(6, 2))
     members = parts / parts.sum(axis=1, keepdims=True)
-    projections = sotdd.Projections.fit([x, x2], n_projections=10, label_law=sotdd.ClassQuantiles(5), scale=None)
+    projections = sotdd.Projections.fit(
+        [x, x2], n_projections=10, label_law=sotdd.projections.ClassQuantiles(5), scale=None
+    )
     block = projections.draw(0, 10)
     expected = []
     for theta, c in zip(block.features.theta.astype(np.float64), block.terms.coefficients, strict=True):
@@ -178,7 +185,7 @@ def test_soft_labels_by_their_definition(rng):
         terms = [reference.bin_means(t[order], 5, members[order, label]) @ c for label in (0, 1)]
         plain = reference.quantile_projections(x2, [0] * 6, theta, theta, 1.0, c)
         expected.append(reference.wasserstein(t + members @ terms, plain, 2))
-    found = sotdd.torch.sotdd_loss(
+    found = sotdd.gradients.sotdd_loss(
         torch.tensor(x), torch.tensor(members), torch.tensor(x2), torch.zeros(6, dtype=torch.int64), projections
     )
     np.testing.assert_allclose(found.item(), np.mean(block.importance * expected), rtol=1e-9)
@@ -188,13 +195,13 @@ def test_soft_labels_by_their_definition(rng):
 def test_gradients_are_those_of_finite_differences(rng, soft):
     (x, y), (x2, y2) = tensors(rng, 9, 2), tensors(rng, 7, 3)
     projections = sotdd.Projections.fit(
-        [x, x2], n_projections=8, label_law=sotdd.ClassQuantiles(4), scale=None, shared_directions=False
+        [x, x2], n_projections=8, label_law=sotdd.projections.ClassQuantiles(4), scale=None, shared_directions=False
     )
     x.requires_grad_()
     if not soft:
-        assert torch.autograd.gradcheck(lambda x: sotdd.torch.sotdd_loss(x, y, x2, y2, projections), [x])
+        assert torch.autograd.gradcheck(lambda x: sotdd.gradients.sotdd_loss(x, y, x2, y2, projections), [x])
         return
     logits = torch.tensor(rng.normal(size=(9, 2)), requires_grad=True)
     assert torch.autograd.gradcheck(
-        lambda x, logits: sotdd.torch.sotdd_loss(x, logits.softmax(1), x2, y2, projections), [x, logits]
+        lambda x, logits: sotdd.gradients.sotdd_loss(x, logits.softmax(1), x2, y2, projections), [x, logits]
     )

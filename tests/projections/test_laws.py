@@ -11,7 +11,7 @@ import sotdd
 
 @pytest.mark.parametrize(("rate", "max_order"), [(0.3, 170), (1.0, 1), (1.0, 3), (5.0, 4), (5.0, 170)])
 def test_orders_up_to_the_highest_keep_their_odds(rng, rate, max_order):
-    orders = sotdd.ZeroTruncatedPoisson([rate], max_order).orders(rng.random((200_000, 1)))[:, 0]
+    orders = sotdd.projections.ZeroTruncatedPoisson([rate], max_order).orders(rng.random((200_000, 1)))[:, 0]
     assert orders.min() == 1
     assert orders.max() <= max_order
     odds = stats.poisson.pmf(np.arange(1, max_order + 1), rate)
@@ -19,13 +19,13 @@ def test_orders_up_to_the_highest_keep_their_odds(rng, rate, max_order):
     kept = odds / odds.sum() * len(orders) > 5
     expected = odds[kept] / odds[kept].sum() * observed[kept].sum()
     assert max_order == 1 or stats.chisquare(observed[kept], expected).pvalue > 1e-3
-    law = sotdd.ZeroTruncatedPoisson([rate], max_order)
+    law = sotdd.projections.ZeroTruncatedPoisson([rate], max_order)
     assert law.orders(np.array([[0.0], [np.nextafter(1.0, 0.0)]])).tolist()[0] == [1]
     assert np.all(np.diff(law.orders(np.linspace(0, 1, 999, endpoint=False)[:, None])[:, 0]) >= 0)
 
 
 def test_uniform_orders_frequencies(rng):
-    orders = sotdd.UniformOrders(6).orders(rng.random((60_000, 2)))
+    orders = sotdd.projections.UniformOrders(6).orders(rng.random((60_000, 2)))
     for column in orders.T:
         counts = np.bincount(column, minlength=7)
         assert counts[0] == 0
@@ -38,7 +38,7 @@ def test_default_rates_are_one_to_k():
     given_rates = sotdd.Projections.fit([np.zeros((1, 2))], moments=[2.5, 0.5]).recipe()
     assert given_rates["label"]["orders"]["rates"] == [2.5, 0.5]
     assert given_rates["label"]["n_moments"] == 2
-    uniform = sotdd.Projections.fit([np.zeros((1, 2))], moments=sotdd.UniformOrders(4)).recipe()
+    uniform = sotdd.Projections.fit([np.zeros((1, 2))], moments=sotdd.projections.UniformOrders(4)).recipe()
     assert uniform["label"]["n_moments"] == 5
 
 
@@ -67,7 +67,7 @@ def test_weights_are_uniform_on_their_sphere():
 # ------------------------------------------------------------------ directions
 
 
-@pytest.mark.parametrize("law", [sotdd.Sphere(), sotdd.Orthogonal()])
+@pytest.mark.parametrize("law", [sotdd.projections.Sphere(), sotdd.projections.Orthogonal()])
 @pytest.mark.parametrize("d", [2, 3, 100])
 def test_directions_are_uniform(law, d):
     """Length one; each coordinate has the law of a uniform direction; no direction is preferred."""
@@ -83,10 +83,12 @@ def test_directions_are_uniform(law, d):
 
 @pytest.mark.parametrize("d", [1, 2, 5, 63, 64, 65, 200])
 def test_orthogonal_blocks(d):
-    theta = sotdd.Projections.fit([np.zeros((1, d))], directions=sotdd.Orthogonal(), n_projections=128).draw(0, 128)
+    theta = sotdd.Projections.fit(
+        [np.zeros((1, d))], directions=sotdd.projections.Orthogonal(), n_projections=128
+    ).draw(0, 128)
     for start in (0, 64):
         for first in range(start, start + 64, d):
             rows = theta.features.theta[first : min(first + d, start + 64)]
             np.testing.assert_allclose(rows @ rows.T, np.eye(len(rows)), atol=1e-6)
-    signs = np.sign(sotdd.Orthogonal().draw(np.random.default_rng(0), 1000, 1).theta)
+    signs = np.sign(sotdd.projections.Orthogonal().draw(np.random.default_rng(0), 1000, 1).theta)
     assert 400 < np.sum(signs > 0) < 600  # in one dimension Haar is a fair coin

@@ -8,8 +8,18 @@ import pytest
 import reference
 import sotdd
 from laws import Circles, Medians
-from sotdd import Convolution, Hadamard, Moments, Orthogonal, Projections, Scaler, SotddError, Sphere
-from sotdd.projections import Directions, Polynomials, Summaries, Tilted
+from sotdd import Projections, Scaler, SotddError
+from sotdd.projections import (
+    Convolution,
+    Directions,
+    Hadamard,
+    Moments,
+    Orthogonal,
+    Polynomials,
+    Sphere,
+    Summaries,
+    Tilted,
+)
 
 
 def test_a_law_that_is_not_linear(rng):
@@ -89,8 +99,8 @@ def alternating(*drawn):
             ),
             "importance",
         ),
-        (sotdd.Orthogonal, "the class Orthogonal itself"),
-        (sotdd.Moments(), "directions must be"),
+        (sotdd.projections.Orthogonal, "the class Orthogonal itself"),
+        (sotdd.projections.Moments(), "directions must be"),
     ],
 )
 def test_laws_are_held_to_their_promises(directions, said):
@@ -115,7 +125,7 @@ def by_summary(summary):
         (by_summary(lambda v, q: v[:, :1]), r"shape \(\d+, 1\)"),
         (by_summary(lambda v, q: np.full(len(v), "1")), "expected real numbers"),
         (by_summary(lambda v, q: v.sort()), "read-only"),
-        (sotdd.Sphere(), "label_law must be"),
+        (sotdd.projections.Sphere(), "label_law must be"),
     ],
 )
 def test_label_laws_are_held_to_their_promises(label, said):
@@ -168,16 +178,16 @@ def test_projections_are_drawn_by_integers(start, stop):
         lambda: Polynomials([1, [2]], [[1]]),
         lambda: Scaler([[1], [1, 2]], 1.0),
         lambda: Scaler([0.0], [[1], [1, 2]]),
-        lambda: Moments(2, sotdd.ZeroTruncatedPoisson([10**400])),
+        lambda: Moments(2, sotdd.projections.ZeroTruncatedPoisson([10**400])),
         lambda: Moments(65),
-        lambda: sotdd.UniformOrders(171),
-        lambda: sotdd.ZeroTruncatedPoisson([65.0]),
-        lambda: sotdd.ZeroTruncatedPoisson(max_order=0),
-        lambda: Moments(2, sotdd.ZeroTruncatedPoisson([1.0])),
-        lambda: sotdd.ZeroTruncatedPoisson().orders(5),
-        lambda: sotdd.UniformOrders(3).orders(np.ones((2, 2))),
-        lambda: sotdd.ClassQuantiles(4, weight=np.array([1, 2])),
-        lambda: sotdd.ClassQuantiles(10**30),
+        lambda: sotdd.projections.UniformOrders(171),
+        lambda: sotdd.projections.ZeroTruncatedPoisson([65.0]),
+        lambda: sotdd.projections.ZeroTruncatedPoisson(max_order=0),
+        lambda: Moments(2, sotdd.projections.ZeroTruncatedPoisson([1.0])),
+        lambda: sotdd.projections.ZeroTruncatedPoisson().orders(5),
+        lambda: sotdd.projections.UniformOrders(3).orders(np.ones((2, 2))),
+        lambda: sotdd.projections.ClassQuantiles(4, weight=np.array([1, 2])),
+        lambda: sotdd.projections.ClassQuantiles(10**30),
         lambda: Convolution((X, X)),
         lambda: Projections.fit([X], tilt="x"),
         lambda: Projections.fit([X], moments=[10**400]),

@@ -11,10 +11,10 @@ import sotdd
 from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings
 
 LAWS = {
-    "sphere": sotdd.Sphere(),
-    "hadamard": sotdd.Hadamard(),
-    "orthogonal": sotdd.Orthogonal(),
-    "convolution": sotdd.Convolution((2, 6)),
+    "sphere": sotdd.projections.Sphere(),
+    "hadamard": sotdd.projections.Hadamard(),
+    "orthogonal": sotdd.projections.Orthogonal(),
+    "convolution": sotdd.projections.Convolution((2, 6)),
 }
 
 
@@ -66,10 +66,10 @@ def test_fingerprints_tell_settings_apart(rng):
         {"n_projections": 999},
         {"n_moments": 4},
         {"label_law": "quantiles"},
-        {"moments": sotdd.ZeroTruncatedPoisson(max_order=4)},
-        {"directions": sotdd.Orthogonal()},
-        {"directions": sotdd.Convolution((2, 2))},
-        {"directions": sotdd.Convolution((2, 2), clamp=None)},
+        {"moments": sotdd.projections.ZeroTruncatedPoisson(max_order=4)},
+        {"directions": sotdd.projections.Orthogonal()},
+        {"directions": sotdd.projections.Convolution((2, 2))},
+        {"directions": sotdd.projections.Convolution((2, 2), clamp=None)},
         {"shared_directions": False},
         {"scale": None},
         {"scale": sotdd.Scaler(np.zeros(4), 2.0)},

@@ -10,28 +10,28 @@ from laws import Circles
 from sotdd.projections.restore import restored
 
 LAWS = [
-    sotdd.Sphere(),
-    sotdd.Hadamard(),
-    sotdd.Orthogonal(),
-    sotdd.Convolution((8, 8)),
-    sotdd.Convolution((4, 4, 4), "stride", None, "last"),
-    sotdd.Convolution((1, 8, 8), [((4, 4), (2, 2)), (3, 1)], 0.5),
-    sotdd.Moments(9, cut=None),
-    sotdd.Moments(1, sotdd.UniformOrders(3), 2.5),
-    sotdd.ClassQuantiles(),
-    sotdd.ClassQuantiles(40, 0.25),
-    sotdd.ZeroTruncatedPoisson((0.5, 1, 1.5, 2, 2.5)),
-    sotdd.ZeroTruncatedPoisson(max_order=4),
-    sotdd.UniformOrders(7),
+    sotdd.projections.Sphere(),
+    sotdd.projections.Hadamard(),
+    sotdd.projections.Orthogonal(),
+    sotdd.projections.Convolution((8, 8)),
+    sotdd.projections.Convolution((4, 4, 4), "stride", None, "last"),
+    sotdd.projections.Convolution((1, 8, 8), [((4, 4), (2, 2)), (3, 1)], 0.5),
+    sotdd.projections.Moments(9, cut=None),
+    sotdd.projections.Moments(1, sotdd.projections.UniformOrders(3), 2.5),
+    sotdd.projections.ClassQuantiles(),
+    sotdd.projections.ClassQuantiles(40, 0.25),
+    sotdd.projections.ZeroTruncatedPoisson((0.5, 1, 1.5, 2, 2.5)),
+    sotdd.projections.ZeroTruncatedPoisson(max_order=4),
+    sotdd.projections.UniformOrders(7),
 ]
-ORDERS = (sotdd.ZeroTruncatedPoisson, sotdd.UniformOrders)
-LABELS = (sotdd.Moments, sotdd.ClassQuantiles)
+ORDERS = (sotdd.projections.ZeroTruncatedPoisson, sotdd.projections.UniformOrders)
+LABELS = (sotdd.projections.Moments, sotdd.projections.ClassQuantiles)
 
 
 def settings_of(law):
     """What `Projections.fit` is told to use this law."""
     if isinstance(law, ORDERS):
-        return {"label_law": sotdd.Moments(5, law)}
+        return {"label_law": sotdd.projections.Moments(5, law)}
     return {"label_law": law} if isinstance(law, LABELS) else {"directions": law}
 
 

@@ -99,7 +99,7 @@ def test_sketches_bring_their_settings(pair, projections):
         ({"seed": 4}, "seed is 3 and 4"),
         ({"n_projections": 100}, "n_projections is 200 and 100"),
         ({"n_moments": 2}, "label n_moments is 5 and 2"),
-        ({"directions": sotdd.Orthogonal()}, "directions law is 'sphere' and 'orthogonal'"),
+        ({"directions": sotdd.projections.Orthogonal()}, "directions law is 'sphere' and 'orthogonal'"),
         ({"scale": None}, "scaler is .* and None"),
     ],
 )

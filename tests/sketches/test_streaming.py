@@ -102,11 +102,11 @@ def test_a_class_may_be_in_one_shard_only(data, projections):
     "settings_",
     [
         {"shared_directions": False},
-        {"directions": sotdd.Orthogonal()},
-        {"directions": sotdd.Hadamard()},
+        {"directions": sotdd.projections.Orthogonal()},
+        {"directions": sotdd.projections.Hadamard()},
         {"scale": None},
         {"label_law": "quantiles"},
-        {"label_law": sotdd.ClassQuantiles(5, 0.3), "shared_directions": False},
+        {"label_law": sotdd.projections.ClassQuantiles(5, 0.3), "shared_directions": False},
     ],
 )
 def test_other_laws_stream_too(data, settings_):

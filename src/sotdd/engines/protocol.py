@@ -131,7 +131,7 @@ def unusable_term(name: str, largest: float, terms: LabelTerms, line: int, proje
     return OutOfRange(
         f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "
         f"(projection {projection:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
-        "moments=sotdd.UniformOrders(4)."
+        "moments=sotdd.projections.UniformOrders(4)."
     )
 
 

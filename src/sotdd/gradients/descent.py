@@ -99,7 +99,7 @@ class Descent:
         if not bool(move.isfinite().all()):
             raise SotddError(
                 "the slope of the distance is not finite: use a smaller learning_rate, or lower orders, such as "
-                "moments=sotdd.UniformOrders(4)."
+                "moments=sotdd.projections.UniformOrders(4)."
             )
         lengths = move.norm(dim=1, keepdim=True) / math.sqrt(move.shape[1])
         self._points = self._points - move / (lengths / self._longest).clamp_min(1)

@@ -86,7 +86,7 @@ def sotdd_loss(
     >>> x, x2 = torch.randn(100, 3, requires_grad=True), torch.randn(80, 3)
     >>> y, y2 = torch.arange(100) % 2, torch.arange(80) % 4
     >>> projections = sotdd.Projections.fit([x.detach(), x2], n_projections=256)
-    >>> loss = sotdd.torch.sotdd_loss(x, y, x2, y2, projections)
+    >>> loss = sotdd.gradients.sotdd_loss(x, y, x2, y2, projections)
     >>> loss.backward()
     >>> x.grad.shape
     torch.Size([100, 3])
@@ -110,7 +110,7 @@ def sotdd_loss(
     if not bool(loss.isfinite()):
         raise SotddError(
             f"the loss is not finite at p={p:g}: class moments or powers overflow; scale the features, bring outliers "
-            "in, or take lower orders, such as moments=sotdd.UniformOrders(4)."
+            "in, or take lower orders, such as moments=sotdd.projections.UniformOrders(4)."
         )
     return loss.to(x.dtype)
 

@@ -55,7 +55,7 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
     Attributes
     ----------
     result
-        The `sotdd.Distance` that `compute` made last, with its standard error and interval; None before.
+        The `sotdd.results.Distance` that `compute` made last, with its standard error and interval; None before.
 
     Examples
     --------

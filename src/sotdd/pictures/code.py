@@ -120,7 +120,8 @@ def _code_of(value: object) -> str:
     if not is_dataclass(value) or not kind.__module__.startswith("sotdd.projections."):
         return _FILL_IN
     changed = {part.name: getattr(value, part.name) for part in fields(value) if _differs(value, part)}
-    return f"sotdd.{kind.__name__}({', '.join(f'{name}={_code_of(part)}' for name, part in changed.items())})"
+    settings = ", ".join(f"{name}={_code_of(part)}" for name, part in changed.items())
+    return f"sotdd.projections.{kind.__name__}({settings})"
 
 
 def _differs(law: object, part: Field[Any]) -> bool:

@@ -87,10 +87,10 @@ class Convolution:
     Examples
     --------
     >>> import numpy as np, sotdd
-    >>> law = sotdd.Convolution((3, 32, 32))
+    >>> law = sotdd.projections.Convolution((3, 32, 32))
     >>> law.draw(np.random.default_rng(0), 4, 3 * 32 * 32).theta.shape
     (4, 3072)
-    >>> [layer.kernel for layer in sotdd.Convolution((48, 64)).layers]
+    >>> [layer.kernel for layer in sotdd.projections.Convolution((48, 64)).layers]
     [(4, 4), (5, 5), (4, 4), (1, 4), (4, 2)]
     """
 

@@ -126,7 +126,7 @@ class Sphere:
     Examples
     --------
     >>> import numpy as np, sotdd
-    >>> theta = sotdd.Sphere().draw(np.random.default_rng(0), 4, 3).theta
+    >>> theta = sotdd.projections.Sphere().draw(np.random.default_rng(0), 4, 3).theta
     >>> bool(np.allclose(np.linalg.norm(theta, axis=1), 1))
     True
     """
@@ -155,8 +155,8 @@ class Hadamard:
     --------
     >>> import numpy as np, sotdd
     >>> x = np.random.default_rng(0).normal(size=(200, 500))
-    >>> fast = sotdd.distance(x, x + 0.1, directions=sotdd.Hadamard())
-    >>> usual = sotdd.distance(x, x + 0.1, directions=sotdd.Sphere())
+    >>> fast = sotdd.distance(x, x + 0.1, directions=sotdd.projections.Hadamard())
+    >>> usual = sotdd.distance(x, x + 0.1, directions=sotdd.projections.Sphere())
     >>> abs(fast.value - usual.value) < 4 * (fast.stderr + usual.stderr)
     True
     """
@@ -188,7 +188,7 @@ class Orthogonal:
     Examples
     --------
     >>> import numpy as np, sotdd
-    >>> theta = sotdd.Orthogonal().draw(np.random.default_rng(0), 3, 3).theta
+    >>> theta = sotdd.projections.Orthogonal().draw(np.random.default_rng(0), 3, 3).theta
     >>> bool(np.allclose(theta @ theta.T, np.eye(3)))
     True
     """
@@ -231,7 +231,7 @@ class Tilted:
     stretch
         (r,) s_j, at least 1.
     structured
-        Whether rows of turns, as `sotdd.Hadamard` draws them, are stretched in place of Gaussian vectors.
+        Whether rows of turns, as `sotdd.projections.Hadamard` draws them, are stretched in place of Gaussian vectors.
 
     Examples
     --------

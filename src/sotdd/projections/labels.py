@@ -196,7 +196,9 @@ class ClassQuantiles:
     >>> a, b = (x, x[:, 0] > 0), (x, x[:, 1] > 0)
     >>> sotdd.distance(a, b, label_law="quantiles", n_projections=500).value > 0
     True
-    >>> sotdd.distance(a, b, label_law=sotdd.ClassQuantiles(weight=0.0), n_projections=500).value  # features alone
+    >>> sotdd.distance(
+    ...     a, b, label_law=sotdd.projections.ClassQuantiles(weight=0.0), n_projections=500
+    ... ).value  # features alone
     0.0
     """
 

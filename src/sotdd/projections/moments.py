@@ -51,9 +51,11 @@ class ZeroTruncatedPoisson:
     Examples
     --------
     >>> import numpy as np, sotdd
-    >>> sotdd.ZeroTruncatedPoisson((1.0, 5.0)).orders(np.array([[0.0, 0.5], [0.9, 0.99]])).tolist()
+    >>> sotdd.projections.ZeroTruncatedPoisson((1.0, 5.0)).orders(np.array([[0.0, 0.5], [0.9, 0.99]])).tolist()
     [[1, 5], [3, 11]]
-    >>> sotdd.ZeroTruncatedPoisson((1.0, 5.0), max_order=4).orders(np.array([[0.0, 0.5], [0.9, 0.99]])).tolist()
+    >>> sotdd.projections.ZeroTruncatedPoisson((1.0, 5.0), max_order=4).orders(
+    ...     np.array([[0.0, 0.5], [0.9, 0.99]])
+    ... ).tolist()
     [[1, 3], [3, 4]]
     """
 
@@ -116,7 +118,7 @@ class UniformOrders:
     Examples
     --------
     >>> import numpy as np, sotdd
-    >>> sotdd.UniformOrders(4).orders(np.array([[0.0, 0.26, 0.99]])).tolist()
+    >>> sotdd.projections.UniformOrders(4).orders(np.array([[0.0, 0.26, 0.99]])).tolist()
     [[1, 2, 4]]
     """
 
@@ -247,7 +249,7 @@ class Moments:
     Examples
     --------
     >>> import numpy as np, sotdd
-    >>> terms = sotdd.Moments(n_moments=3).draw(np.random.default_rng(0), 2)
+    >>> terms = sotdd.projections.Moments(n_moments=3).draw(np.random.default_rng(0), 2)
     >>> terms.weights.shape
     (2,)
     """

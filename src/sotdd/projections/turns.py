@@ -93,7 +93,7 @@ class TurnedDirections:
     Examples
     --------
     >>> import numpy as np, sotdd
-    >>> drawn = sotdd.Hadamard().draw(np.random.default_rng(0), 4, 200)
+    >>> drawn = sotdd.projections.Hadamard().draw(np.random.default_rng(0), 4, 200)
     >>> drawn(np.zeros((7, 200))).shape, drawn.theta.shape
     ((4, 7), (4, 200))
     """

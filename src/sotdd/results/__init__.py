@@ -1,11 +1,5 @@
-"""The results that calls return: frozen values that print and draw themselves."""
+"""The frozen values that calls return, and how they read."""
 
-from sotdd.results.distance import Distance
-from sotdd.results.explanation import Explanation
-from sotdd.results.flow import Flow
-from sotdd.results.matrix import DistanceMatrix
-from sotdd.results.noise import NoiseFloor
-from sotdd.results.ranking import Ranked, Ranking
-from sotdd.results.two_sample import TwoSampleTest
+import lazy_loader
 
-__all__ = ["Distance", "DistanceMatrix", "Explanation", "Flow", "NoiseFloor", "Ranked", "Ranking", "TwoSampleTest"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -55,7 +55,7 @@ class Flow:
     >>> import numpy as np, sotdd
     >>> rng = np.random.default_rng(0)
     >>> flow = sotdd.flow(rng.normal(size=(60, 2)), rng.normal(3, 1, size=(60, 2)), steps=20, snapshots=3)
-    >>> isinstance(flow, sotdd.Flow), flow.steps.tolist(), flow.features.shape
+    >>> isinstance(flow, sotdd.results.Flow), flow.steps.tolist(), flow.features.shape
     (True, [0, 10, 20], (60, 2))
     """
 

@@ -41,7 +41,7 @@ class Ranked:
     >>> import numpy as np, sotdd
     >>> here = np.random.default_rng(0).normal(size=(200, 2))
     >>> line = sotdd.rank(here, {"far": here + 2, "near": here + 0.5}).lines[0]
-    >>> isinstance(line, sotdd.Ranked), line.name, line.rank, line.tied
+    >>> isinstance(line, sotdd.results.Ranked), line.name, line.rank, line.tied
     (True, 'near', 1, False)
     """
 

@@ -161,7 +161,7 @@ def test_rename_beside_another_process(catalog, sketches, monkeypatch, meanwhile
 
 def test_one_recipe(catalog, rng, sketches):
     other = sotdd.Projections.fit(
-        [labelled(rng, 500)], n_projections=64, seed=4, scale=None, label_law=sotdd.Moments(), tilt=False
+        [labelled(rng, 500)], n_projections=64, seed=4, scale=None, label_law=sotdd.projections.Moments(), tilt=False
     )
     stranger = sotdd.sketch(labelled(rng), other, name="stranger", **SMALL)
     for call in (lambda: catalog.add("x", stranger), lambda: catalog.nearest(stranger)):

@@ -27,7 +27,7 @@ def test_parquet_files_in_any_form(folder, threads, projections, streamed):
         folder.as_uri(),
         [path.as_uri() for path in paths],
     ):
-        made = sotdd.cluster.sketch(source, projections, threads, name="files")
+        made = sotdd.sketches.cluster.sketch(source, projections, threads, name="files")
         same(made, streamed)
         assert (made.name, made.fingerprint, made.projections) == ("files", projections.fingerprint, projections)
         with pytest.raises(ValueError, match="read-only"):
@@ -35,42 +35,42 @@ def test_parquet_files_in_any_form(folder, threads, projections, streamed):
 
 
 def test_frames_of_columns_and_of_lists(batches, threads, projections, streamed):
-    same(sotdd.cluster.sketch(frame(batches, 6), projections, threads), streamed)
-    same(sotdd.cluster.sketch(frame(batches, 3, lists=True), projections, threads, features="point"), streamed)
+    same(sotdd.sketches.cluster.sketch(frame(batches, 6), projections, threads), streamed)
+    same(sotdd.sketches.cluster.sketch(frame(batches, 3, lists=True), projections, threads, features="point"), streamed)
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")  # Dask calls pandas so
 def test_frames_read_from_lists_in_parquet(tmp_path, batches, threads, projections, streamed):
     for place, part in enumerate(batches):
         parquet.write_table(table(*part, lists=True), tmp_path / f"{place}.parquet")
-    same(sotdd.cluster.sketch(dask.dataframe.read_parquet(tmp_path), projections, threads), streamed)
-    same(sotdd.cluster.sketch(tmp_path, projections, threads), streamed)
+    same(sotdd.sketches.cluster.sketch(dask.dataframe.read_parquet(tmp_path), projections, threads), streamed)
+    same(sotdd.sketches.cluster.sketch(tmp_path, projections, threads), streamed)
 
 
 def test_delayed_batches_and_futures(batches, threads, projections, streamed):
     delayed = [dask.delayed(part) for part in batches]
-    same(sotdd.cluster.sketch(delayed, projections, threads), streamed)
+    same(sotdd.sketches.cluster.sketch(delayed, projections, threads), streamed)
     futures = [threads.submit(lambda part: part, part, pure=False) for part in batches]
-    same(sotdd.cluster.sketch(tuple(futures), projections, threads), streamed)
+    same(sotdd.sketches.cluster.sketch(tuple(futures), projections, threads), streamed)
     assert all(future.status == "finished" for future in futures)
 
 
 def test_random_numbers_of_the_caller_stay_where_they_are(batches, projections):
     """The scheduler of threads in this process draws from them."""
     state = random.getstate()
-    sotdd.cluster.sketch([dask.delayed(batches[0])], projections)
+    sotdd.sketches.cluster.sketch([dask.delayed(batches[0])], projections)
     assert random.getstate() == state
     with pytest.raises(sotdd.SotddError, match="there is no file"):
-        sotdd.cluster.sketch("missing.parquet", projections)
+        sotdd.sketches.cluster.sketch("missing.parquet", projections)
     assert random.getstate() == state
 
 
 def test_features_alone_are_one_class(folder, batches, threads, projections):
     names = [f"x{k}" for k in range(D)]
     alone = sotdd.sketch_stream([part[0] for part in batches], projections)
-    same(sotdd.cluster.sketch(folder, projections, threads, features=names, label=None), alone)
-    same(sotdd.cluster.sketch(frame(batches, 2), projections, threads, features=names, label=None), alone)
-    same(sotdd.cluster.sketch([dask.delayed(part[0]) for part in batches], projections, threads), alone)
+    same(sotdd.sketches.cluster.sketch(folder, projections, threads, features=names, label=None), alone)
+    same(sotdd.sketches.cluster.sketch(frame(batches, 2), projections, threads, features=names, label=None), alone)
+    same(sotdd.sketches.cluster.sketch([dask.delayed(part[0]) for part in batches], projections, threads), alone)
 
 
 def test_small_row_groups_are_read_together(tmp_path, monkeypatch):
@@ -88,12 +88,15 @@ def test_small_row_groups_are_read_together(tmp_path, monkeypatch):
 def test_empty_partitions_add_nothing(batches, threads, projections, streamed):
     whole = frame(batches, 4)
     nothing = whole[whole.x0 > 1e9]
-    same(sotdd.cluster.sketch(dask.dataframe.concat([nothing, whole]), projections, threads), streamed)
+    same(sotdd.sketches.cluster.sketch(dask.dataframe.concat([nothing, whole]), projections, threads), streamed)
     empty = (np.empty((0, D), np.float32), np.empty(0, int))
-    same(sotdd.cluster.sketch([dask.delayed(part) for part in [empty, *batches]], projections, threads), streamed)
+    same(
+        sotdd.sketches.cluster.sketch([dask.delayed(part) for part in [empty, *batches]], projections, threads),
+        streamed,
+    )
     for source in (nothing, [dask.delayed(empty)]):
         with pytest.raises(sotdd.SotddError, match="no points to sketch"):
-            sotdd.cluster.sketch(source, projections, threads)
+            sotdd.sketches.cluster.sketch(source, projections, threads)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +116,7 @@ def test_empty_partitions_add_nothing(batches, threads, projections, streamed):
 def test_files_that_do_not_go_together(folder, threads, projections, change, settings, said):
     parquet.write_table(change(table(*batch(5))), folder / "part-99.parquet")
     with pytest.raises(sotdd.SotddError, match=said) as caught:
-        sotdd.cluster.sketch(folder, projections, threads, **settings)
+        sotdd.sketches.cluster.sketch(folder, projections, threads, **settings)
     assert "\n" not in str(caught.value)
 
 
@@ -121,13 +124,13 @@ def test_files_that_cannot_be_read(folder, threads, projections):
     damaged = folder / "part-03.parquet"
     damaged.write_bytes(damaged.read_bytes()[:-100])
     with pytest.raises(sotdd.SotddError, match=r"cannot read .*part-03.parquet"):
-        sotdd.cluster.sketch(folder, projections, threads)
+        sotdd.sketches.cluster.sketch(folder, projections, threads)
     whole = (folder / "part-04.parquet").read_bytes()
     damaged.write_bytes(whole[:4] + b"\xff" * 3000 + whole[3004:])
     with pytest.raises(sotdd.SotddError, match=r"part-03.parquet"):
-        sotdd.cluster.sketch(folder, projections, threads)
+        sotdd.sketches.cluster.sketch(folder, projections, threads)
     with pytest.raises(sotdd.SotddError, match="there is no file or folder"):
-        sotdd.cluster.sketch(folder / "none", projections, threads)
+        sotdd.sketches.cluster.sketch(folder / "none", projections, threads)
 
 
 def test_partitions_of_a_frame_with_mixed_types(batches, threads, projections):
@@ -138,13 +141,13 @@ def test_partitions_of_a_frame_with_mixed_types(batches, threads, projections):
 
     mixed = frame(batches[:2], 2).map_partitions(changed, meta=frame(batches[:1], 1)._meta)
     with pytest.raises(sotdd.SotddError, match=r"partition \d does not go with partition \d: labels are text"):
-        sotdd.cluster.sketch(mixed, projections, threads)
+        sotdd.sketches.cluster.sketch(mixed, projections, threads)
     objects = frame(batches[:1], 1).map_partitions(
         lambda part: part.astype({"label": object}).assign(label=[1, "a"] * (len(part) // 2)),
         meta=frame(batches[:1], 1)._meta,
     )
     with pytest.raises(sotdd.SotddError, match="partition 0 cannot be read as a table"):
-        sotdd.cluster.sketch(objects, projections, threads)
+        sotdd.sketches.cluster.sketch(objects, projections, threads)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +160,7 @@ def test_partitions_of_a_frame_with_mixed_types(batches, threads, projections):
 def test_bad_batches(batches, threads, projections, part, said):
     delayed = [dask.delayed(each) for each in [*batches, part]]
     with pytest.raises(sotdd.SotddError, match=said):
-        sotdd.cluster.sketch(delayed, projections, threads)
+        sotdd.sketches.cluster.sketch(delayed, projections, threads)
 
 
 @pytest.mark.parametrize(
@@ -172,4 +175,4 @@ def test_bad_batches(batches, threads, projections, part, said):
 )
 def test_sources_and_settings_that_are_refused(batches, threads, projections, source, settings, said):
     with pytest.raises(sotdd.SotddError, match=said):
-        sotdd.cluster.sketch(source(batches[0]), projections, threads, **settings)
+        sotdd.sketches.cluster.sketch(source(batches[0]), projections, threads, **settings)

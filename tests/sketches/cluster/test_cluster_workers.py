@@ -24,9 +24,11 @@ from sotdd.sketches.cluster import sketching, tasks
 def test_many_classes_take_two_passes_and_say_so(folder, threads, projections, batches, caplog, monkeypatch):
     reports = []
     with caplog.at_level(logging.INFO, "sotdd"):
-        sotdd.cluster.sketch(folder, projections, threads, name="few")
+        sotdd.sketches.cluster.sketch(folder, projections, threads, name="few")
         monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 2 * 70 * 4096)
-        made = sotdd.cluster.sketch(folder, projections, threads, progress=lambda *state: reports.append(state))
+        made = sotdd.sketches.cluster.sketch(
+            folder, projections, threads, progress=lambda *state: reports.append(state)
+        )
     assert [record.message for record in caplog.records if record.name == "sotdd"] == [
         "sketched few in one pass: 3 classes",
         "sketching data in two passes: its classes do not fit one",
@@ -38,14 +40,14 @@ def test_many_classes_take_two_passes_and_say_so(folder, threads, projections, b
 def test_classes_that_fit_each_partition_but_not_all(threads, projections, monkeypatch):
     monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 5 * 70 * 4096)
     parts = [(batch(place)[0], batch(place)[1] + 3 * place) for place in range(5)]
-    made = sotdd.cluster.sketch([dask.delayed(part) for part in parts], projections, threads)
+    made = sotdd.sketches.cluster.sketch([dask.delayed(part) for part in parts], projections, threads)
     assert made.classes == tuple(range(15))
     assert made.distance(sotdd.sketch_stream(parts, projections)).value < 2e-3
 
 
 def test_without_a_client_threads_of_this_process_do_it(folder, projections, streamed, caplog):
     with caplog.at_level(logging.INFO, "sotdd"):
-        same(sotdd.cluster.sketch(folder, projections), streamed)
+        same(sotdd.sketches.cluster.sketch(folder, projections), streamed)
     assert "there is no Dask client" in caplog.text
     with pytest.raises(ValueError, match="No clients"):
         Client.current()
@@ -53,7 +55,7 @@ def test_without_a_client_threads_of_this_process_do_it(folder, projections, str
 
 def test_the_current_client_is_used(folder, threads, projections, streamed, caplog):
     with caplog.at_level(logging.INFO, "sotdd"), threads.as_current():
-        same(sotdd.cluster.sketch(folder, projections), streamed)
+        same(sotdd.sketches.cluster.sketch(folder, projections), streamed)
     assert "there is no Dask client" not in caplog.text
 
 
@@ -62,7 +64,7 @@ def test_clients_that_cannot_be_used(folder, threads, projections):
     closed.close()
     for client, said in [(closed, "client is closed"), ("tcp://here:8786", "client is 'tcp://here:8786'")]:
         with pytest.raises(sotdd.SotddError, match=said):
-            sotdd.cluster.sketch(folder, projections, client)
+            sotdd.sketches.cluster.sketch(folder, projections, client)
 
 
 def test_workers_with_another_version_are_refused(folder, threads, projections, monkeypatch):
@@ -70,7 +72,7 @@ def test_workers_with_another_version_are_refused(folder, threads, projections, 
     next(iter(versions["workers"].values()))["packages"]["sotdd"] = None
     monkeypatch.setattr(threads, "get_versions", lambda packages: versions)
     with pytest.raises(sotdd.SotddError, match=r"different versions of sotdd .*None"):
-        sotdd.cluster.sketch(folder, projections, threads)
+        sotdd.sketches.cluster.sketch(folder, projections, threads)
 
 
 # ------------------------------------------------------------------ processes
@@ -81,7 +83,7 @@ def test_only_the_sketch_comes_to_the_client(folder, processes, projections, str
     result = Future.result
     monkeypatch.setattr(Future, "result", lambda future, *args: came.append(result(future, *args)) or came[-1])
     monkeypatch.setattr(parquet_batches.ParquetPiece, "__iter__", None)  # here, not in the workers
-    same(sotdd.cluster.sketch(folder, projections, processes), streamed)
+    same(sotdd.sketches.cluster.sketch(folder, projections, processes), streamed)
     assert [type(thing) for thing in came] == [ParquetBatches, sotdd.Sketch]
 
 
@@ -126,7 +128,7 @@ def test_a_worker_that_is_killed_costs_a_retry(
             victims.append(held)
 
     delayed = [dask.delayed(slow)(place, part, str(tmp_path)) for place, part in enumerate(batches)]
-    made = sotdd.cluster.sketch(delayed, projections, processes, progress=kill)
+    made = sotdd.sketches.cluster.sketch(delayed, projections, processes, progress=kill)
     assert victims
     assert any("sotdd-" in str(key) for key in victims[0])  # it had something to lose
     began = sum(len((tmp_path / str(place)).read_text()) for place in range(len(batches)))
@@ -145,7 +147,7 @@ def test_a_partition_that_kills_every_worker_is_given_up(processes, projections)
     before, scheduler.allowed_failures = scheduler.allowed_failures, 0
     try:
         with pytest.raises(sotdd.SotddError, match=r"batch 0 could not be computed .KilledWorker"):
-            sotdd.cluster.sketch([dask.delayed(fatal)()], projections, processes)
+            sotdd.sketches.cluster.sketch([dask.delayed(fatal)()], projections, processes)
     finally:
         scheduler.allowed_failures = before
 
@@ -164,7 +166,7 @@ def test_an_error_of_a_batch_itself_is_told_and_the_rest_cancelled(batches, thre
 
     delayed = [dask.delayed(broken)(), *(dask.delayed(slow)(place) for place in range(60))]
     with pytest.raises(sotdd.SotddError, match=r"batch 0 could not be computed \(RuntimeError: the disk is\)"):
-        sotdd.cluster.sketch(delayed, projections, threads)
+        sotdd.sketches.cluster.sketch(delayed, projections, threads)
     time.sleep(0.3)
     assert len(list(tmp_path.iterdir())) < 60
     assert not [key for key in threads.cluster.scheduler.tasks if "sotdd" in str(key)]

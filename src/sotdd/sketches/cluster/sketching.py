@@ -90,10 +90,10 @@ def sketch(
     ...     return rng.normal(size=(1000, 3)), rng.integers(2, size=1000)
     >>> batches = [dask.delayed(batch)(seed) for seed in range(3)]
     >>> projections = sotdd.Projections.fit([batch(0)], n_projections=64)
-    >>> sotdd.cluster.sketch(batches, projections)
+    >>> sotdd.sketches.cluster.sketch(batches, projections)
     Sketch('data': 3,000 points, 2 classes, 64 projections × 384 quantiles)
     """
-    require("dask", "sotdd.cluster", "'sotdd[cluster]'")
+    require("dask", "sotdd.sketches.cluster", "'sotdd[cluster]'")
     check_name(name)
     reading = {
         "features": features, "label": label, "exclude": exclude, "one_hot": one_hot, "dates": dates,
@@ -118,7 +118,7 @@ def sketch(
 @contextmanager
 def _connected(client: Client) -> Iterator[Client]:
     """Yield this client, the current one, or one of a cluster of threads that lasts as long as the call."""
-    distributed = require("distributed", "sotdd.cluster", "'sotdd[cluster]'")
+    distributed = require("distributed", "sotdd.sketches.cluster", "'sotdd[cluster]'")
     if client is None:
         try:
             client = distributed.Client.current()

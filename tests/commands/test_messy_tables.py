@@ -66,7 +66,7 @@ def test_names_of_classes(sotdd):
 
 def test_what_cannot_be_compared(sotdd):
     said = sotdd("distance people.csv age_as_text.csv --label churned", code=2)
-    assert "column 'age' is a feature of dataset 'people.csv' but was left out of dataset 'age_as_text.csv' (text)" in said
+    assert "column 'age' is a feature of dataset 'people.csv' but was left out of dataset 'age_as_text.csv'" in said
     assert "byte" in sotdd("distance people.csv german.csv --label churned", code=2)
     assert "1 class" in sotdd("distance people.csv::label=churned no_label.csv::label=")  # asked for
 

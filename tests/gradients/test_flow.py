@@ -181,7 +181,7 @@ def test_bad_settings_are_refused_in_one_line(setting, message):
     [
         ((ring(10)[0][:, :1], np.zeros(10)), "dataset 'target' has 2 features but dataset 'source' has 1"),
         ((ring(10)[0], np.zeros(9)), "labels of dataset 'source' have 9 entries"),
-        (np.full((10, 2), np.nan), "dataset 'source' has 20 values that are NaN"),
+        (np.full((10, 2), np.nan), "dataset 'source' has values that are NaN"),
     ],
 )
 def test_bad_datasets_are_refused_by_name(source, message):

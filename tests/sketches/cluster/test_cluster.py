@@ -177,7 +177,7 @@ def test_files_that_do_not_go_together(folder, threads, projections, change, set
     ("point", "said"),
     [
         ([[1.0, 2.0], [1.0]], "have 1 to 2 entries"),
-        ([[1.0, 2.0], None], "has 1 missing list"),
+        ([[1.0, 2.0], None], "1 missing value"),
         ([[1.0, 2.0], [1.0, None]], "have 1 missing value"),
         ([[[1.0]], [[2.0]]], "has 1 feature but the projections are for 5"),
         ([["a"], ["b"]], "expected columns of numbers"),

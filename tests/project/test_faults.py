@@ -64,7 +64,7 @@ def test_every_file_is_written_by_one_function():
         "commands/pipes.py": 1,  # to nowhere
         "engines/cpu/row_sort.py": 1,  # in a cache, so that a fault is silent
         "inputs/encode.py": 2,  # vectors, to memory and then to a file
-        "inputs/remote.py": 1,  # a copy in a temporary folder
+        "inputs/files.py": 1,  # a copy in a temporary folder
         "integrations/mlflow.py": 1,  # in a temporary folder, from which MLflow takes it
         "measure/drift_file.py": 1,
         "pictures/gate_page.py": 1,

@@ -194,7 +194,7 @@ def _of_frame(frame: Source, reading: Mapping[str, Any], wanted: tuple[str, ...]
     except (arrow.ArrowException, ValueError, TypeError, AttributeError) as error:
         raise SotddError(f"the columns of this frame cannot be read ({error}): expected a Dask DataFrame.") from error
     settings = checked_settings({**NOTHING_ASKED, **reading})
-    settings.refuse("the values of a Dask DataFrame are not known beforehand", "one_hot")
+    settings.refuse("a Dask DataFrame, whose values are not known beforehand", "one_hot")
     if settings.features is None and wanted is not None and set(wanted) <= set(schema.names):
         settings = replace(settings, features=wanted)
     columns = Columns.choose({field.name: kind_of(field.type) for field in schema}, settings, "the frame")

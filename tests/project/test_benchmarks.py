@@ -191,7 +191,8 @@ def test_the_power_that_is_measured_is_that_of_the_public_test(rng):
 @pytest.mark.slow
 def test_the_benchmark_of_catalogs_runs_at_a_small_size(tmp_path):
     pytest.importorskip("lancedb")
-    found = catalog.measure(tmp_path, catalog.Tables(), 80, queries=4, n_projections=32, n_quantiles=40)
+    made = catalog.make_sketches(catalog.Tables(), 80, queries=4, n_projections=32, n_quantiles=40)
+    found = catalog.measure(tmp_path / "catalog", *made)
     assert min(found["recall at 10 by excess"], found["recall at 10 by distance"]) >= 0.95
 
 

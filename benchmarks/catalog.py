@@ -34,29 +34,26 @@ _NEW = 10**6  # numbers of sources and datasets that are not in the catalog
 _ORDERS = ("excess", "distance")
 
 
-def measure(
-    folder: Path,
-    population: Population,
-    entries: int,
-    queries: int = 60,
-    n_projections: int = 128,
-    n_quantiles: int = 64,
-) -> dict[str, Any]:
-    """Fill a catalog, search it, and compare with the exact ranking."""
-    projections = sotdd.Projections.fit(
-        [population.member(source, 0) for source in range(60)], n_projections=n_projections
-    )
-    catalog = sotdd.Catalog(folder / population.name)
-    sketches: list[sotdd.Sketch] = []
-    for start in range(0, entries, _BATCH):
-        numbers = range(start, min(start + _BATCH, entries))
-        made = [sotdd.sketch(population.member(source_of(i), i), projections, n_quantiles=n_quantiles) for i in numbers]
-        catalog.add_many(dict(zip(map(str, numbers), made, strict=True)))
-        sketches += made
-    known = np.random.default_rng(5).choice(source_of(entries - 1) + 1, queries // 2).tolist()
+def make_sketches(
+    population: Population, entries: int, queries: int = 60, n_projections: int = 128, n_quantiles: int = 64
+) -> tuple[list[sotdd.Sketch], list[sotdd.Sketch]]:
+    """Sketches for a catalog, and queries."""
+    first = [population.member(source, 0) for source in range(60)]
+    projections = sotdd.Projections.fit(first, n_projections=n_projections).evenly()
+    known = np.random.default_rng(5).choice(source_of(entries - 1), queries // 2).tolist()
     sources = [*known, *range(_NEW, _NEW + queries - queries // 2)]
-    asked = [catalog.sketch(population.member(source, _NEW + i)) for i, source in enumerate(sources)]
-    exact = _exact(asked, sketches, n_quantiles)
+    members = [(source_of(i), i) for i in range(entries)] + [(source, _NEW + i) for i, source in enumerate(sources)]
+    made = [sotdd.sketch(population.member(*one), projections, n_quantiles=n_quantiles) for one in members]
+    return made[:entries], made[entries:]
+
+
+def measure(folder: Path, sketches: list[sotdd.Sketch], asked: list[sotdd.Sketch]) -> dict[str, Any]:
+    """Fill a catalog, search it, and compare with the exact ranking."""
+    catalog = sotdd.Catalog(folder)
+    for start in range(0, len(sketches), _BATCH):
+        part = sketches[start : start + _BATCH]
+        catalog.add_many({str(start + i): one for i, one in enumerate(part)})
+    exact = _exact(asked, sketches, catalog.n_quantiles)
     catalog.nearest(asked[0])
     recall: dict[str, float] = {}
     seconds, compared = [], []
@@ -68,16 +65,16 @@ def measure(
             seconds.append(time.perf_counter() - began)
             compared.append(hits.compared)
             right += len({int(name) for name in hits.names} & best)
-        recall[order] = round(right / (10 * queries), 4)
+        recall[order] = round(right / (10 * len(asked)), 4)
     filtered = []
     for query in asked[:10]:
         began = time.perf_counter()
         catalog.nearest(query, k=10, where="n_points > 1000")
         filtered.append(time.perf_counter() - began)
     return {
-        "entries": entries,
-        "queries": queries,
-        "sketch": f"{n_projections} x {n_quantiles}",
+        "entries": len(sketches),
+        "queries": len(asked),
+        "sketch": f"{asked[0].n_projections} x {catalog.n_quantiles}",
         "recall at 10 by excess": recall["excess"],
         "recall at 10 by distance": recall["distance"],
         "full sketches compared": max(compared),
@@ -130,7 +127,7 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         for population in populations:
-            told[population.name] = measure(Path(folder), population, asked.entries)
+            told[population.name] = measure(Path(folder) / population.name, *make_sketches(population, asked.entries))
             text = json.dumps(told, indent=2) + "\n"
             if asked.out:
                 asked.out.write_text(text, encoding="utf-8")

@@ -6,7 +6,8 @@ Run with the folder of datasets, from the root of the repository::
 
 The mean of W_2² by `sotdd.projections.Hadamard`, plain and controlled, is compared with that by
 `sotdd.projections.Sphere`, controlled. Rows of a turn are not independent, so errors of structured means are those
-between turns. A line holds where the difference is below 0.3 % of the mean, or within three of its standard errors while these are below 0.3 %.
+between turns. A line holds where the difference is below 0.3 % of the
+mean, or within three of its standard errors while these are below 0.3 %.
 """
 
 from __future__ import annotations

@@ -157,7 +157,8 @@ def test_decisions(monkeypatch):
 @pytest.mark.slow
 def test_catalogs(tmp_path):
     pytest.importorskip("lancedb")
-    found = catalog.measure(tmp_path, catalog.Tables(), 80, queries=4, n_projections=32, n_quantiles=40)
+    made = catalog.make_sketches(catalog.Tables(), 80, queries=4, n_projections=32, n_quantiles=40)
+    found = catalog.measure(tmp_path / "catalog", *made)
     assert min(found["recall at 10 by excess"], found["recall at 10 by distance"]) >= 0.95
 
 

@@ -243,15 +243,16 @@ def sketch_batches(
 
 def _iterate(batches: Batches) -> Iterator[Dataset]:
     """Batches from the first."""
-    found = batches() if callable(batches) else batches
     try:
+        found = batches() if callable(batches) else batches
         if isinstance(found, (str, bytes)) or hasattr(found, "__dask_graph__"):
             raise TypeError
         return iter(found)
-    except TypeError:
+    except TypeError as error:
         raise SotddError(
-            f"batches is {described(found)}: expected a list or an iterator of (features, labels)."
-        ) from None
+            f"batches is {described(batches)}: expected (features, labels) in a list or an iterator, or a function "
+            "that takes nothing and returns one."
+        ) from error
 
 
 def _add_all(collector: SketchBuilder | ClassStatistics, batches: OpenedBatches, report: Report) -> None:

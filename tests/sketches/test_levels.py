@@ -8,7 +8,7 @@ from sotdd.demo import digits
 from sotdd.kernels.quantiles import compare_functions, row_losses
 from sotdd.sketches.levels import QUANTILES, Levels, places_of_points
 
-LEVELS = [Levels(1), Levels(2), Levels(7), Levels(40), Levels(40, "even"), Levels(256)]
+LEVELS = [Levels(1), Levels(2), Levels(7), Levels(40), Levels(40, "even"), Levels(96)]
 
 
 def mixed_rows(rng, lines=6, n=90):

@@ -132,10 +132,12 @@ def test_streams_shards_and_two_passes_carry_the_same(rng, kind):
 
 def test_too_many_classes_carry_nothing_and_are_plain(rng, monkeypatch):
     monkeypatch.setattr("sotdd.sketches.statistics._POWER_BYTES", 100_000)
+    monkeypatch.setattr("sotdd.sketches.builder._GROUP_BYTES", 100_000)
     x, y = rng.normal(size=(400, 5)), rng.integers(40, size=400)
     projections = sotdd.Projections.fit([x], n_projections=64)
     made = sotdd.sketch_stream(in_batches((x, y), [200]), projections)
     assert made.controls is None
+    assert made.halves is None
     assert made.distance(sotdd.sketch((x + 1, y), projections)).estimator == "plain"
 
 

@@ -132,8 +132,8 @@ def written(kind):
     """What is written to a file of each kind."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(90, 3)), rng.integers(3, size=90)
-    law = "quantiles" if kind == "quantile builder" else "moments"
-    projections = sotdd.Projections.fit([(x, y)], n_projections=5, label_law=law)
+    own = {"label_law": "quantiles", "scale": None} if kind == "quantile builder" else {}
+    projections = sotdd.Projections.fit([(x, y)], n_projections=5, **own)
     if kind in ("sketch", "half sketch", "all values"):
         return sotdd.sketch((x, y), projections, n_quantiles=None if kind == "all values" else 8)
     if kind.startswith("drift reference"):
@@ -274,6 +274,12 @@ def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
         ("sketch", lambda _, a: a["lost"].__setitem__((0, 1), 1e300), "beyond all projected values"),
         ("sketch", lambda _, a: a["halves"].__setitem__((0, 1), 1e300), "beyond all projected values"),
         ("sketch", lambda h, _: h.update(classes=[0, 0, 1]), "a label twice"),
+        ("sketch", lambda h, _: h.update(classes=[[0], 1, 2]), "no labels"),
+        ("sketch", lambda h, _: h.update(remarks=[5]), "no texts"),
+        ("sketch", lambda h, _: h["recipe"].update(columns=["a"]), "one for each feature"),
+        ("sketch", lambda h, _: h.update(scale=-1.0), "scale"),
+        ("sketch", lambda _, a: a["counts"].__setitem__(0, 2**62 + 2**61), "more than there can be"),
+        ("sketch", lambda _, a: a["lengths"].__setitem__(-1, 1.0), "fewer dimensions"),
         ("sketch", lambda h, _: h.update(exact=True), "every value"),
         ("sketch", lambda h, _: h.pop("name"), "'name' is missing"),
         ("half sketch", lambda _, a: a["quantiles step"].__setitem__(0, 1e300), "leave float32"),
@@ -282,6 +288,9 @@ def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
         ("sketch builder", lambda _, a: a["counted counts"].__setitem__((0, 0, -1), 1), "do not fit their ranges"),
         ("sketch builder", lambda h, _: h["seen"].update(counts=[1, 2, 3]), "not what it has seen"),
         ("sketch builder", lambda h, _: h["dealt"].pop(), "'dealt counts' has the shape"),
+        ("sketch builder", lambda h, _: h["dealt"][0].__setitem__(1, 0), "do not fit"),
+        ("sketch builder", lambda h, _: h["counted"].__setitem__(0, h["counted"][1]), "a group twice"),
+        ("sketch builder", lambda h, _: h["counted"].__setitem__(0, 5), "no groups"),
         ("sketch window", lambda h, _: h.update(names=["a", "a"]), "one name"),
         ("drift reference", lambda _, a: a["codes"].__setitem__(0, 7), "of classes that it does not have"),
         ("drift reference", lambda _, a: a["codes"].__setitem__(0, -1), "of classes that it does not have"),
@@ -298,6 +307,8 @@ def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
         ("drift reference", lambda _, a: a.update(edges=np.array([1.0, 0.0])), "'edges' do not ascend"),
         ("drift reference with a sketch", lambda _, a: a.update(sketch=a["sketch"][:99].copy()), "not a whole sketch"),
         ("class statistics", lambda _, a: a.pop("seen sums"), "do not fit what is kept of them"),
+        ("class statistics", lambda h, _: h["seen"].update(counts=[90]), "one for each class"),
+        ("class statistics", lambda h, _: h["seen"].update(counts=[0, 1, 2]), "do not fit what is kept of them"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(contents, tmp_path, kind, change, said):

@@ -193,7 +193,7 @@ def test_files_of_other_kinds_are_refused(tmp_path, data, projections):
 # ------------------------------------------------------------------ bad input
 
 
-@pytest.mark.parametrize("batches", [lambda: 5, lambda: None, "abc", 5, b"abc", [5], [None]])
+@pytest.mark.parametrize("batches", [lambda: 5, lambda seed: [], "abc", 5, b"abc", [5], [None]])
 def test_batches_that_are_none_are_refused(projections, batches):
     with pytest.raises(sotdd.SotddError, match="batch"):
         sotdd.sketch_stream(batches, projections)

@@ -35,10 +35,6 @@ class OutOfRange(SotddError):  # noqa: N818  # the name says what is wrong
     """Raised for data too far apart to measure: a distance or a power of it overflows."""
 
 
-class OutOfMemory(SotddError):  # noqa: N818  # as above
-    """Raised where memory ran out, with what to do instead."""
-
-
 class UnknownSetting(SotddError, TypeError):  # noqa: N818  # as above; Python raises a TypeError for unknown keywords
     """Raised for a setting that does not exist."""
 

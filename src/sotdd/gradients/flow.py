@@ -14,7 +14,6 @@ import numpy as np
 
 from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, check_positive, described
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, sequence
 from sotdd.inputs import open_dataset
@@ -38,7 +37,6 @@ _MEASURED_BY = 1000
 
 
 @shows_drawing(_DRAWING)
-@within_memory("use fewer points: sotdd.open_dataset(..., max_points=...)")
 def flow(
     source: Dataset,
     target: Dataset,

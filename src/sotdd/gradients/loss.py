@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_count, check_order, described
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.memory import within_memory
 from sotdd.inputs.labels import class_codes
 from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
@@ -41,7 +40,6 @@ _CHUNK_VALUES = 1 << 20
 _SUM_TOLERANCE = 1e-4
 
 
-@within_memory("pass a smaller chunk, such as 64, or fewer points")
 def sotdd_loss(
     x: Tensor,
     y: Labels,

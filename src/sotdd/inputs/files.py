@@ -27,7 +27,6 @@ from urllib.request import urlopen
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import reason
-from sotdd.basics.memory import is_out_of_memory
 
 SUFFIXES = (".parquet", ".pq")
 
@@ -44,13 +43,11 @@ def reading(path: object, expected: str) -> Iterator[None]:
     """Turn the errors of a reader into a `SotddError` that names the file and what was expected."""
     try:
         yield
-    except SotddError:
+    except (SotddError, MemoryError):
         raise
     except FileNotFoundError as error:
         raise SotddError(f"there is no file {path}: check the path.") from error
     except Exception as error:  # of whatever library, for files that are damaged, encrypted or something else
-        if is_out_of_memory(error):
-            raise
         raise SotddError(f"cannot read {path} ({first_line(error)}): expected {expected}.") from error
 
 

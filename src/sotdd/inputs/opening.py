@@ -18,7 +18,6 @@ import numpy as np
 from sotdd.basics.checks import check_name, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import checked_path
-from sotdd.basics.memory import within_memory
 from sotdd.inputs.column_names import matched
 from sotdd.inputs.comparable import with_common_bins
 from sotdd.inputs.data import REAL_KINDS, Dataset, LabelledData
@@ -34,7 +33,6 @@ from sotdd.inputs.sparse import is_sparse
 from sotdd.inputs.streamed import StreamedFeatures
 
 
-@within_memory("take a sample with max_points=, a smaller image_size, or save numbers as .npy or Parquet files")
 def open_dataset(
     source: Dataset,
     *,

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice, check_order, described
 from sotdd.basics.errors import SotddError, UnknownSetting
-from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.engines.comparison import MOST, compare, to_tolerance
 from sotdd.engines.protocol import Precision
@@ -34,7 +33,6 @@ ORDER = 2.0
 _BLIND_TO_LABELS = ("frechet", "sw", "mmd")
 
 # What to do where memory runs out.
-FEWER_POINTS = "use fewer projections, or a sample of the points: sotdd.open_dataset(..., max_points=...)"
 
 # What the paper leaves to whoever prepares the data, and the label term that is its own.
 _ITS_OWN: DrawingSettings = {"label_law": "paper", "scale": None}
@@ -55,7 +53,6 @@ class MethodSettings(DrawingSettings, total=False):
 
 
 @shows_drawing()
-@within_memory(FEWER_POINTS)
 def distance(
     a: Comparable,
     b: Comparable,
@@ -169,7 +166,6 @@ def distance(
 
 
 @shows_drawing(without=tuple(_ITS_OWN))
-@within_memory(FEWER_POINTS)
 def paper(
     a: Dataset,
     b: Dataset,

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import check_choice, check_count, check_flag, check_order
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import write_whole
-from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, reporting
 from sotdd.basics.streams import Stream, generator
 from sotdd.basics.text import counted
@@ -151,7 +150,6 @@ class DriftReference:
 
     @classmethod
     @shows_drawing(DRAWING)
-    @within_memory("pass a smaller max_points, or use fewer projections")
     def fit(
         cls,
         data: Dataset,
@@ -239,7 +237,6 @@ class DriftReference:
         seen_through = counted(self.projections.n_projections, "projection")
         return f"DriftReference({size}, {seen_through})" + "".join(f"; {remark}" for remark in self.remarks)
 
-    @within_memory("test fewer points at a time, or fit the reference with a smaller max_points")
     def test(self, batch: Dataset, *, n_permutations: int = 499, progress: Progress = None) -> TwoSampleTest:
         """Say whether a batch may be a sample of the reference's source.
 
@@ -266,7 +263,6 @@ class DriftReference:
             self._deal_out(kept, seen, shuffles.add)
             return shuffles.verdict("combined", self.projections, self._remarks_on(data))
 
-    @within_memory("compare fewer points at a time, or fit the reference with a smaller max_points")
     def distance(self, batch: Dataset) -> Distance:
         """How far a batch is from all points of the reference, in units of the reference's spread.
 

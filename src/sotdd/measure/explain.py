@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count, check_order
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.basics.streams import Stream, generator
 from sotdd.engines.chance import seed_of
@@ -27,7 +26,7 @@ from sotdd.inputs import labelled_pair
 from sotdd.inputs.comparable import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.class_names import NamedClasses, NamesInDistance, names_count
-from sotdd.measure.distance import FEWER_POINTS, ORDER, chosen_estimator, projections_for
+from sotdd.measure.distance import ORDER, chosen_estimator, projections_for
 from sotdd.projections.drawing import DrawingSettings, shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.classes import ClassComparison, ClassMatches, match_classes, same_names
@@ -58,7 +57,6 @@ _SPLITS_TURNED = 19
 
 
 @shows_drawing()
-@within_memory(FEWER_POINTS)
 def explain(
     a: Dataset,
     b: Dataset,

@@ -9,12 +9,11 @@ from typing import Unpack
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress
 from sotdd.engines.protocol import Precision
 from sotdd.inputs import labelled, named
 from sotdd.measure.class_names import NamesInDistance
-from sotdd.measure.distance import FEWER_POINTS, ORDER, MethodSettings, measure_pairs
+from sotdd.measure.distance import ORDER, MethodSettings, measure_pairs
 from sotdd.projections.drawing import shows_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.results.estimators import Estimator
@@ -25,7 +24,6 @@ from sotdd.sketches.sketch import Sketch
 
 
 @shows_drawing()
-@within_memory(FEWER_POINTS)
 def pairwise(
     datasets: Mapping[str, Comparable] | Sequence[Comparable],
     *,
@@ -91,7 +89,6 @@ def pairwise(
 
 
 @shows_drawing()
-@within_memory(FEWER_POINTS)
 def rank(
     target: Comparable,
     candidates: Mapping[str, Comparable] | Sequence[Comparable],

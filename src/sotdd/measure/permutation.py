@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice, check_count, check_order, check_seed
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.basics.streams import Stream, generator
 from sotdd.basics.text import counted
@@ -45,7 +44,6 @@ _SHOWN = 200
 
 
 @shows_drawing(DRAWING)
-@within_memory("pass max_points, or use fewer projections")
 def test(
     a: Dataset,
     b: Dataset,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, cast
 
-from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Report
 from sotdd.inputs import labelled_pair
 from sotdd.inputs.data import Dataset, LabelledData
@@ -17,8 +16,6 @@ Pairs: TypeAlias = Sequence[tuple[int, int]]
 Distances: TypeAlias = dict[tuple[int, int], Distance]
 
 # What to do where memory runs out.
-FEWER_POINTS = "pass max_points, or use method 'sotdd', whose memory does not grow this way"
-SAMPLE = "use fewer projections, or a sample of the points: sotdd.open_dataset(..., max_points=...)"
 
 Settings = ParamSpec("Settings")
 
@@ -48,7 +45,7 @@ def peer(
     data = [own.parameters[name] for name in ("a", "b")]
     parameters = [inspect.signature(method).parameters[name] for name in known]
     call.__signature__ = own.replace(parameters=[*data, *parameters])  # type: ignore[attr-defined]  # what help() shows
-    shown = cast("Peer[Settings]", within_memory(FEWER_POINTS if "max_points" in known else SAMPLE)(call))
+    shown = cast("Peer[Settings]", call)
     shown.of_pairs = method
     return shown
 

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import as_array, check_count
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Report
 from sotdd.engines.cpu.workers import Workers
 from sotdd.inputs import labelled
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.peers.call import FEWER_POINTS, Distances, Pairs
+from sotdd.peers.call import Distances, Pairs
 from sotdd.peers.label_distances import Inner, cost_unit, label_coordinates, label_distances, refuse_unfinished
 from sotdd.peers.points import Doubles, Loaded, Points, costs, refuse_large_plans
 from sotdd.projections.scaler import Scale
@@ -44,7 +43,6 @@ class TaskEmbeddings:
     matrix: DistanceMatrix
 
 
-@within_memory(FEWER_POINTS)
 def wte(
     datasets: Sequence[Dataset] | Mapping[str, Dataset],
     *,

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from sotdd.basics.checks import as_array, check_positive, described
 from sotdd.basics.errors import SotddError
 from sotdd.basics.kept import kept_property
-from sotdd.basics.memory import within_memory
 from sotdd.basics.text import counted
 from sotdd.inputs import labelled
 from sotdd.inputs.column_names import Names, in_order
@@ -75,7 +74,6 @@ class Projections:
     columns: Names | None = None
 
     @classmethod
-    @within_memory("fit on a sample of the points: sotdd.open_dataset(..., max_points=...)")
     def fit(
         cls,
         datasets: Sequence[Dataset] | Mapping[str, Dataset],

@@ -15,7 +15,6 @@ import numpy as np
 
 from sotdd.basics.checks import described
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import within_memory
 from sotdd.basics.progress import Progress, Report, reporting
 from sotdd.inputs import open_dataset
 from sotdd.inputs.column_names import meets_by_position, taken_by_position
@@ -50,7 +49,6 @@ _BATCH_VALUES = 1 << 22
 _log = logging.getLogger("sotdd")
 
 
-@within_memory("use fewer n_quantiles, projections or points")
 def sketch(
     data: Dataset,
     projections: Projections,
@@ -164,7 +162,6 @@ def _row_batches(data: LabelledData) -> Iterator[LabelledData]:
         yield replace(data, features=data.features[rows], codes=data.codes[rows])
 
 
-@within_memory("pass smaller batches, or fewer projections or n_quantiles")
 def sketch_stream(
     batches: Batches,
     projections: Projections,
@@ -243,15 +240,16 @@ def sketch_batches(
 
 def _iterate(batches: Batches) -> Iterator[Dataset]:
     """Batches from the first."""
-    found = batches() if callable(batches) else batches
     try:
+        found = batches() if callable(batches) else batches
         if isinstance(found, (str, bytes)) or hasattr(found, "__dask_graph__"):
             raise TypeError
         return iter(found)
-    except TypeError:
+    except TypeError as error:
         raise SotddError(
-            f"batches is {described(found)}: expected a list or an iterator of (features, labels)."
-        ) from None
+            f"batches is {described(batches)}: expected (features, labels) in a list or an iterator, or a function "
+            "that takes nothing and returns one."
+        ) from error
 
 
 def _add_all(collector: SketchBuilder | ClassStatistics, batches: OpenedBatches, report: Report) -> None:

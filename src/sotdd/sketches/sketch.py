@@ -104,8 +104,6 @@ class Sketch:
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
-        if self.exact and self.lost is None:
-            object.__setattr__(self, "lost", np.zeros((len(self.quantiles), 3)))
         for array in (self.quantiles, self.counts, self.class_terms, self.lost, self.halves, self.weights):
             if array is not None:
                 array.flags.writeable = False

@@ -1,1 +1,1 @@
-"""What every room uses: errors, checks of settings, text, files, memory, progress and random streams."""
+"""What every package uses: errors, checks of settings, text, files, memory, progress and random streams."""

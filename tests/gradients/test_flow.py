@@ -233,16 +233,6 @@ def test_the_signature_shows_how_projections_are_drawn():
     assert (parameters["n_projections"].default, parameters["device"].default) == (256, "auto")
 
 
-def test_the_old_name_of_the_label_law_is_warned_about():
-    new = sotdd.flow(ring(10), clouds(10), steps=2, snapshots=2, label_law="quantiles")
-    with pytest.warns(FutureWarning, match="label= is now called label_law=") as caught:
-        old = sotdd.flow(ring(10), clouds(10), steps=2, snapshots=2, label="quantiles")
-    assert caught[0].filename == __file__
-    np.testing.assert_array_equal(old.features, new.features)
-    with pytest.raises(TypeError, match="s-OTDD has no setting rate"):
-        sotdd.flow(ring(10), clouds(10), rate=2)
-
-
 def test_sources_are_opened_once(monkeypatch):
     opened = []
     module = import_module("sotdd.gradients.flow")

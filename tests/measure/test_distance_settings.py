@@ -49,6 +49,10 @@ def test_given_projections_exclude_drawing_arguments(three):
         with pytest.raises(sotdd.SotddError, match=f"together with {next(iter(argument))}"):
             sotdd.distance(a, b, projections=projections, **argument)
     assert sotdd.distance(a, b, projections=projections, p=1).p == 1
+    with pytest.raises(sotdd.SotddError, match="rel_tol is given together with projections"):
+        sotdd.distance(a, b, projections=projections, rel_tol=0.1)
+    with pytest.raises(sotdd.SotddError, match="a sketch, which has no points for method 'otdd'"):
+        sotdd.distance(sotdd.sketch(a, projections), b, method="otdd")
 
 
 # ------------------------------------------------------------------ overflow

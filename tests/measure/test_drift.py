@@ -169,4 +169,5 @@ def test_after_an_alarm_a_series_begins_anew(rng):
     monitor = sotdd.DriftReference.fit(sample(rng, 600), n_projections=64).monitor(100)
     monitor = monitor.after(sample(rng, 50, shift=3), n_permutations=99)
     assert monitor.alarm
+    assert "drift after 1 batch:" in repr(monitor)
     assert not monitor.after(sample(rng, 50), n_permutations=99).alarm

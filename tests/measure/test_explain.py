@@ -188,6 +188,7 @@ def test_the_same_dataset_twice_and_one_without_labels(rng):
     assert told == sorted(told)
     assert told[-1] == (5000, 5000)
     assert why.names == ("data", "data (2)")
+    assert repr(why).startswith("data and data (2): 0 ")
     assert not why.by_class.costs.any()
     assert json.loads(json.dumps(why.to_dict(), allow_nan=False))["features"] is None
     np.testing.assert_allclose(np.diag(why.coupling), np.bincount(a.codes) / 60)

@@ -78,6 +78,7 @@ def test_names_are_the_callers_own(target):
     assert (only.target, only.nearest) == ("target (target)", "target")
     assert only["target"].value == sotdd.distance(target, target + 1, n_projections=64).value
     assert only["target"].within_noise is False
+    assert "~" in repr(sotdd.rank(target[::2], {"same": target[1::2]}, n_projections=64, noise_floor=True))
 
 
 @pytest.mark.parametrize("candidates", [{}, [], 5, "a.csv", iter([]), None, {"other": np.zeros((10, 3))}])

@@ -69,7 +69,7 @@ def test_sketches_and_catalogs_print_clean_names(run):
     for words, ended in (
         (["sketch", "a.npz", "-o", f"{EVIL}.sotdd", "--n-projections", "16"], 0),
         (["catalog", "add", "shop", "one", "a.npz", "--meta", f"note={EVIL}{LONG}"], 0),
-        (["catalog", "add", "shop", EVIL, f"b{EVIL}.npz"], 0),
+        (["catalog", "add", "shop", EVIL, f"b{EVIL}.npz"], 2),
         (["catalog", "list", "shop"], 0),
         (["catalog", "show", "shop", "one"], 0),
         (["catalog", "search", "shop", f"a.npz{NAMED}"], 0),

@@ -224,10 +224,11 @@ def _data_sections(run: GateRun, names: Sequence[str]) -> list[Section]:
     known += [(seen.facts, name) for seen, name in zip(run.seen, names[1:], strict=True) if seen is not None]
     if not known:
         return []
+    place = _worst_of(run.verdicts) or 0
+    seen = run.seen[place]
     sections = []
-    seen = run.seen[_worst_of(run.verdicts) or 0]
     if run.gate is not None and seen is not None:
-        sections = class_sizes((names[0], names[1 + (_worst_of(run.verdicts) or 0)]), (known[0][0], seen.facts))
+        sections = class_sizes((names[0], names[1 + place]), (known[0][0], seen.facts))
     return [*sections, data_section([facts for facts, _ in known], [name for _, name in known])]
 
 

@@ -24,7 +24,7 @@ _IN_WORDS = {True: "within", False: "beyond", None: ""}
 def nearest(store: Store, recipe: CatalogRecipe, query: Sketch, k: int, where: str | None, rank_by: RankBy) -> Hits:
     """The k entries nearest to a sketch, by the full sketches of the 2 k + 10 that are nearest by their vectors.
 
-    For ten that is thirty, which hold 0.98 or more of the ten nearest of 20,000 (`benchmarks/catalog.json`).
+    For ten that is thirty, which hold 0.99 or more of the ten nearest of 20,000 (`benchmarks/catalog.json`).
     """
     vector = recipe.query_vector(query, by_excess=rank_by == "excess")
     hits = []

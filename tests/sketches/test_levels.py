@@ -201,7 +201,7 @@ def sketched(data, projections, way, n_quantiles):
 )
 def test_the_bound_holds(rng, case, ways, label):
     a, b = case(rng)
-    settings = {"label_law": label} if label == "quantiles" else {"moments": sotdd.UniformOrders(2)}
+    settings = {"label_law": label} if label == "quantiles" else {"moments": sotdd.projections.UniformOrders(2)}
     projections = sotdd.Projections.fit([a, b], n_projections=128, **settings)
     for p in (1, 1.3, 2):
         true = sotdd.distance(a, b, projections=projections, p=p)

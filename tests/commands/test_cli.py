@@ -144,7 +144,7 @@ AB = "a.npz b.npz"
         (f"matrix {AB} --method emd", "--method is 'emd'"),
         (f"matrix {AB} --report nowhere/page.html", "cannot write 'nowhere/page.html'"),
         (f"rank {AB} --method otdd --noise-floor", "noise_floor"),
-        ("rank s.sotdd b.npz --noise-floor", "a noise floor needs points"),
+        ("rank s.sotdd b.npz --noise-floor", "noise_floor cannot be chosen for a sketch"),
         ("explain s.sotdd b.npz", "'s.sotdd' is a sketch"),
         (f"explain {AB} --report page.pdf", "call it 'page.html'"),
         ("test s.sotdd b.npz", "'s.sotdd' is a sketch"),

@@ -88,7 +88,7 @@ def _explicit(rng, d):
 def _from_laws(rng, d, data):
     convolution = Convolution((3, 3) if d == 9 else (d, 1), "stride", clamp=float(rng.choice([1, 5])))
     laws = {
-        "directions": [None, Sphere(), Hadamard(), Orthogonal(), Sphere(d + 3),
+        "directions": [None, Sphere(), Hadamard(), Orthogonal(),
                        Coordinates(), Bent(), convolution],
         "label_law": ["moments", "moments", "paper", "quantiles", ClassQuantiles(3, 0.5), Medians(),
                       Moments(2, UniformOrders(3), 1.0), Moments(1, cut=None)],

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from fuzz.values import Bent
+from fuzz.brute_force import Bent
 from torch.autograd import gradcheck, gradgradcheck
 
 import reference

@@ -92,7 +92,7 @@ def test_a_worker_with_one_thread_uses_one_core(processes):
         from sotdd.engines.cpu.workers import Workers
 
         with Workers() as workers:
-            return workers._running()._max_workers
+            return workers.count
 
     assert set(processes.run(threads).values()) == {1}
 

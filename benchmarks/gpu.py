@@ -22,7 +22,7 @@ import sotdd
 from benchmarks import plain_torch
 from sotdd import LabelledData
 from sotdd.engines.comparison import compare
-from sotdd.engines.torch import keys
+from sotdd.engines.torch import fused
 from sotdd.engines.torch import verbs as engine_verbs
 
 # The first call of a process, with torch loaded and the data on the card.
@@ -132,7 +132,7 @@ def sorting(table: Table, turns: int) -> None:
         copying = queued(lambda: rows.copy_(values), turns)  # noqa: B023
         ours = queued(lambda: engine_verbs.sort(rows.copy_(values)), turns) - copying  # noqa: B023
         theirs = queued(lambda: torch.sort(values, dim=1), turns)  # noqa: B023
-        by = "own kernel" if keys.sort_in_place(rows.copy_(values)) else "torch"
+        by = "own kernel" if fused.sort_in_place(rows.copy_(values)) else "torch"
         size = f"{shape[0]:,} × {shape[1]:,}"
         table.add(f"sort of {size} ({by})", values.numel() / ours / 1e6, 40, "G/s", most=False)
         table.add(f"the same by `torch.sort` ({size})", values.numel() / theirs / 1e6, None, "G/s")

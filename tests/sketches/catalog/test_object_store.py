@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import urllib.request
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -185,19 +185,6 @@ def settled(place, number):
             break
         time.sleep(0.05)
     return names
-
-
-def test_two_processes_adding_at_once_lose_nothing(place, sketches, tmp_path):
-    words = ("one", "two")
-    with ExitStack() as stack:
-        both = [stack.enter_context(adding(place, sketches["set 1"], tmp_path)) for _ in words]
-        for word, process in zip(words, both, strict=True):  # so that both make the catalog at once
-            ask(process, word, 3)
-        for process in both:
-            assert [process.stdout.readline() for _ in range(4)] == ["added\n"] * 3 + ["over\n"]
-    catalog = sotdd.Catalog(place)
-    assert sorted(catalog.names) == sorted(f"{word} {i}" for word in words for i in range(3))
-    assert len(catalog.entries("number = 2")) == 2
 
 
 @pytest.mark.parametrize("path", ["s3://nowhere/shop", "s3://bucket/shop", "ftp://bucket/shop", "s3:///shop"])

@@ -2,6 +2,8 @@
 
 import itertools
 
+import numpy as np
+
 import sotdd
 
 
@@ -23,3 +25,10 @@ def two_passes(batches, projections):
     for batch in batches:
         builder.add(*batch)
     return builder.finish()
+
+
+def assert_same_controls(a, b):
+    np.testing.assert_allclose(a.places, b.places, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(a.values, b.values, rtol=1e-5, atol=1e-7)
+    for name in ("even", "between", "mean", "dimensions"):
+        np.testing.assert_allclose(getattr(a.lengths, name), getattr(b.lengths, name), rtol=1e-6, atol=1e-8)

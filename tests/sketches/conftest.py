@@ -8,7 +8,7 @@ from sketches.cases import labelled
 
 @pytest.fixture
 def pair(rng):
-    return labelled(rng, 3000), labelled(rng, 2200, classes=7, shift=0.3)
+    return labelled(rng, 1500), labelled(rng, 1100, classes=7, shift=0.3)
 
 
 @pytest.fixture

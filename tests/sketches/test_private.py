@@ -30,18 +30,6 @@ def released(projections, data, classes=range(4), epsilon=1.0, delta=1e-6, name=
     return counting(projections, data, classes, **settings).release(epsilon=epsilon, delta=delta, name=name)
 
 
-def refused(call, *words):
-    with pytest.raises(sotdd.SotddError) as caught:
-        call()
-    message = str(caught.value)
-    assert "\n" not in message
-    for word in words:
-        assert word in message
-
-
-# ------------------------------------------------------------------ sensitivity
-
-
 def rows_of(kind, rng, n, d):
     """Ordinary rows, rows with heavy tails, and rows that somebody made to break the bounds."""
     if kind == "normal":
@@ -72,7 +60,9 @@ def test_one_row_changes_no_more_than_is_claimed(rng, kind, d, made):
     claimed, terms = base.reaches(), rng.normal(size=(80, 4))
     edges = np.sort(rng.normal(0, 3, size=(80, 2)), axis=1) @ np.stack([1 - np.linspace(0, 1, 9), np.linspace(0, 1, 9)])
     before = base.placed(terms, edges)
-    normal, laplace = Noise(0.8, 1e-6), Noise(0.8, 0.0)
+    normal, laplace = (
+        {name: Noise(0.8, delta).mechanism(name, reach) for name, reach in claimed.items()} for delta in (1e-6, 0.0)
+    )
     for row in rows_of(kind, rng, 12, d):
         more = copy.deepcopy(base)
         more.add(sotdd.LabelledData.of((row[None], [2])))
@@ -89,8 +79,8 @@ def test_one_row_changes_no_more_than_is_claimed(rng, kind, d, made):
             squares, sizes = math.sqrt(int((change.astype(object) ** 2).sum())), int(np.abs(change).sum())
             assert squares <= claimed[name].root_of_squares
             assert sizes <= claimed[name].sum_of_sizes
-            costs += normal.mechanism(name, claimed[name]).map(squares)
-            losses += laplace.mechanism(name, claimed[name]).map(float(sizes))
+            costs += normal[name].map(squares)
+            losses += laplace[name].map(float(sizes))
         assert math.sqrt(1 / (2 * costs)) >= unit_scale(0.8, 1e-6) * (1 - 1e-12)
         assert losses <= 0.8 * (1 + 1e-12)
 
@@ -101,20 +91,6 @@ def test_the_bounds_are_reached_so_that_no_noise_is_wasted(projections):
     one.add(sotdd.LabelledData.of((1e5 * np.ones((1, 6)), [1])))
     assert np.linalg.norm(one.sums) == pytest.approx(one.reaches()["sums"].root_of_squares, rel=1e-4)
     assert one.fine.sum() == 80
-
-
-def test_exact_sums_are_those_of_ordinary_statistics_within_the_bounds(rng, projections):
-    data = labelled(rng, 500)
-    exact = ExactCounts(projections, range(4), 1e6, None, 1e4)
-    exact.add(sotdd.LabelledData.of(data))
-    plain = sotdd.ClassStatistics(projections).add(*data)
-    for number in range(4):
-        sums = exact.sums[number] * STEP * exact.spreads
-        np.testing.assert_allclose(sums, plain.sums[number], rtol=1e-4, atol=0.02)
-        assert exact.sizes[number] == plain.counts[number]
-
-
-# ------------------------------------------------------------------ how much noise
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 0.1), (0.1, 1e-12), (1.0, 1e-6), (100.0, 1e-12), (100.0, 0.1)])
@@ -138,42 +114,17 @@ def test_noise_has_the_law_and_the_scale_that_it_should_have(delta, law):
     assert np.var(noisy) == pytest.approx(variance, rel=0.15)
 
 
-def test_noise_differs_from_release_to_release(rng, projections):
-    one, other = (released(projections, labelled(np.random.default_rng(0), 200)) for _ in range(2))
-    assert (one.quantiles != other.quantiles).mean() > 0.9
-
-
-# ------------------------------------------------------------------ nothing exact leaves
-
-
 def test_no_file_holds_anything_exact(rng, projections, tmp_path):
     data = labelled(rng, 4000)
-    sketch = released(projections, data)
+    sketch, again = (released(projections, data) for _ in range(2))
     sketch.save(tmp_path / "sketch")
     found, plain = load_file(tmp_path / "sketch"), sotdd.sketch(data, projections)
     public = {"centre", "scale", "basis", "stretch", "weights"}
     assert set(found) - public == {"counts", "class_terms", "quantiles"}
     for name in ("counts", "class_terms", "quantiles"):
         assert np.mean(found[name] == getattr(plain, name)) < 0.3  # counts may agree by chance
-    assert sketch.controls is None
-    assert sketch.halves is None
-    assert sketch.lost is None
-
-
-def test_rows_are_released_once(rng, projections):
-    data = labelled(rng, 500)
-    builder = counting(projections, data)
-    assert "500" not in repr(builder)
-    builder.release(epsilon=1, delta=0)
-    for call in (lambda: builder.add(*data), lambda: builder.release(epsilon=1, delta=0)):
-        refused(call, "released")
-
-
-def test_projections_of_the_private_rows_themselves_are_refused(rng):
-    data = labelled(rng, 3000)
-    own = sotdd.Projections.fit([data], n_projections=20)
-    refused(lambda: released(own, data), "fit them on public data")
-    released(own, (data[0][:1500], data[1][:1500]))
+    assert sketch.controls is sketch.halves is sketch.lost is None
+    assert (sketch.quantiles != again.quantiles).mean() > 0.9  # noise differs from release to release
 
 
 def test_a_batch_that_fails_half_way_spoils_the_builder(rng, projections, monkeypatch):
@@ -186,11 +137,9 @@ def test_a_batch_that_fails_half_way_spoils_the_builder(rng, projections, monkey
     monkeypatch.setattr(builder._counts, "_count", fails)
     with pytest.raises(KeyboardInterrupt):
         builder.add(*labelled(rng, 50))
-    refused(lambda: builder.add(*labelled(rng, 50)), "failed half way")
-    refused(lambda: builder.release(epsilon=1, delta=0), "failed half way")
-
-
-# ------------------------------------------------------------------ what is left of distances
+    for call in (lambda: builder.add(*labelled(rng, 50)), lambda: builder.release(epsilon=1, delta=0)):
+        with pytest.raises(sotdd.SotddError, match="failed half way"):
+            call()
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -216,18 +165,17 @@ def test_less_budget_is_more_error_and_the_remark_says_how_much(rng):
     for epsilon in (0.1, 1.0, 10.0):
         result = released(projections, data, epsilon=epsilon, name="mine").distance(plain)
         off.append(result.value)
-        (remark,) = [text for text in result.remarks if "noised" in text]
-        assert f"'mine' was noised for privacy (ε = {epsilon:g}, δ = 1e-06)" in remark
+        (remark,) = [text for text in result.remarks if "'mine'" in text]
+        assert f"ε = {epsilon:g}, δ = 1e-06" in remark
         assert 0.3 * off[-1] < float(remark.rsplit(" ", 1)[1]) < 3 * off[-1]
         assert result.sketch_error is None
     assert off[0] > off[1] > off[2]
 
 
-@pytest.mark.parametrize("case", ["20 rows", "200 classes", "one feature", "no rows", "one class", "Hadamard"])
-def test_odd_data_still_give_a_sketch(rng, case, tmp_path):
-    n = {"20 rows": 20, "no rows": 0}.get(case, 1000)
-    d = {"one feature": 1, "Hadamard": 150}.get(case, 4)
-    classes = {"200 classes": 200, "one class": 1}.get(case, 3)
+@pytest.mark.parametrize(
+    ("n", "d", "classes"), [(20, 4, 3), (0, 4, 3), (1000, 4, 200), (1000, 4, 1), (1000, 1, 3), (1000, 150, 3)]
+)
+def test_odd_data_still_give_a_sketch(rng, n, d, classes, tmp_path):
     data = rng.normal(size=(n, d)), rng.integers(classes, size=n)
     projections = sotdd.Projections.fit([rng.normal(size=(100, d))], n_projections=70)
     sketch = released(projections, data, classes=range(classes))
@@ -248,10 +196,8 @@ def test_batches_and_builders_add_up_in_any_portion(rng, projections):
     np.testing.assert_array_equal(whole.sizes, merged.sizes)
     assert np.abs(whole.fine - merged.fine).sum() <= 4  # a product may round otherwise beside other rows
     np.testing.assert_allclose(whole.sums, merged.sums, atol=300)
-    refused(lambda: other.release(epsilon=1, delta=0), "merged")
-    refused(lambda: builder.merge(builder), "the same")
-    refused(lambda: builder.merge(counting(projections, (x, y), max_norm=4.0)), "the same")
-    refused(lambda: builder.merge(5), "other is 5")
+    with pytest.raises(sotdd.SotddError, match="merged"):
+        other.release(epsilon=1, delta=0)
 
 
 def test_terms_of_small_classes_are_drawn_towards_that_of_all_points(rng, projections):
@@ -263,9 +209,6 @@ def test_terms_of_small_classes_are_drawn_towards_that_of_all_points(rng, projec
     raw = noise.add("sums", exact.sums, exact.reaches()["sums"])[0] * STEP * exact.spreads
     raw = (raw / np.maximum(sizes, 1)[:, None]).T[:, 1:]
     assert np.abs(terms[:, 1:] - plain).mean() < 0.3 * np.abs(raw - plain).mean()
-
-
-# ------------------------------------------------------------------ noisy counts as quantile functions
 
 
 def test_noise_in_empty_bins_is_taken_away(rng):
@@ -287,7 +230,7 @@ def test_quantiles_of_masses_are_means_over_parts(rng):
     edges = np.sort(rng.normal(size=(3, 21)), axis=1)
     levels = Levels(16)
     found = quantiles_of_masses(masses, edges, levels)
-    fine = (np.arange(400_000) + 0.5) / 400_000
+    fine = (np.arange(100_000) + 0.5) / 100_000
     for row, places, means in zip(masses, edges, found, strict=True):
         values = np.interp(fine, np.concatenate([[0], np.cumsum(row)]) / row.sum(), places)
         part = np.searchsorted(levels.edges, fine) - 1
@@ -295,43 +238,35 @@ def test_quantiles_of_masses_are_means_over_parts(rng):
         np.testing.assert_allclose(means, slow, atol=2e-3)
 
 
-# ------------------------------------------------------------------ refusals
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"classes": []}, ["classes"]),
-        ({"classes": "abc"}, ["classes is 'abc'"]),
-        ({"classes": [[1]]}, ["classes"]),
-        ({"classes": range(5000)}, ["5,000 classes", "fewer projections"]),
-        ({"max_norm": -1}, ["max_norm is -1"]),
-        ({"reach": 0}, ["reach is 0"]),
-        ({"max_label": math.inf}, ["max_label is inf"]),
-        ({"max_label": 1e6}, ["max_label is", "10000"]),
-        ({"n_bins": 0}, ["n_bins is 0"]),
-        ({"n_bins": 10**6}, ["n_bins is 1000000"]),
-        ({"epsilon": 0}, ["epsilon is 0"]),
-        ({"epsilon": 1e7}, ["epsilon is", "100"]),
-        ({"delta": 0.5}, ["delta is 0.5"]),
-        ({"delta": 1e-40}, ["delta is 1e-40"]),
-        ({"delta": -1}, ["delta is -1"]),
-        ({"name": 5}, ["name is 5"]),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(projections, settings, words):
-    given = {"classes": [0, 1]} | settings
-    refused(lambda: released(projections, (np.zeros((0, 6)), []), **given), *words)
-
-
 def test_what_cannot_be_private_is_refused(rng, projections):
-    x = rng.normal(size=(50, 6))
+    data = x, y = labelled(rng, 3000)
+    done = counting(projections, data)
+    assert "3000" not in repr(done).replace(",", "")
+    done.release(epsilon=1, delta=0)
+    one = counting(projections, data)
 
-    def fitted(**settings):
-        return sotdd.Projections.fit([x], n_projections=8, **settings)
+    def fit(**settings):
+        return sotdd.Projections.fit([data], n_projections=8, **settings)
 
-    refused(lambda: sotdd.PrivateBuilder(fitted(label_law="quantiles"), classes=[0]), "label_law='moments'")
-    refused(lambda: sotdd.PrivateBuilder(5, classes=[0]), "projections is 5")
-    refused(lambda: sotdd.PrivateBuilder(fitted(scale=None), classes=[0]), "max_norm=", "reach=")
-    refused(lambda: sotdd.PrivateBuilder(fitted(label_law="paper"), classes=[0], reach=1e29), "overflow")
-    refused(lambda: counting(projections, (x, np.full(50, 7)), classes=[0, 1]), "class 7", "classes=")
+    released(fit(), (x[:1500], y[:1500]))  # not the very rows that the projections were fitted on
+    for call, named in [
+        (lambda: released(fit(), data), "public data"),
+        (lambda: one.merge(5), "other is 5"),
+        (lambda: one.merge(one), "same"),
+        (lambda: one.merge(counting(projections, data, max_norm=4.0)), "same"),
+        (lambda: done.add(*data), "released"),
+        (lambda: done.release(epsilon=1, delta=0), "released"),
+        (lambda: sotdd.PrivateBuilder(fit(label_law="quantiles"), classes=[0]), "label_law='moments'"),
+        (lambda: sotdd.PrivateBuilder(5, classes=[0]), "projections is 5"),
+        (lambda: sotdd.PrivateBuilder(fit(scale=None), classes=[0]), "max_norm=.*reach="),
+        (lambda: sotdd.PrivateBuilder(fit(label_law="paper"), classes=[0], reach=1e29), "overflow"),
+        (lambda: counting(projections, (x, np.full(3000, 7)), classes=[0, 1]), "class 7"),
+        (lambda: counting(projections, data, classes=[]), "classes"),
+        (lambda: counting(projections, data, classes=range(5000)), "5,000 classes"),
+        (lambda: counting(projections, data, max_label=1e6), "max_label is .*10000"),
+        (lambda: counting(projections, data, n_bins=10**6), "n_bins is 1000000"),
+        (lambda: released(projections, data, epsilon=1e7), "epsilon is .*100"),
+        (lambda: released(projections, data, delta=0.5), "delta is 0.5"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=named):
+            call()

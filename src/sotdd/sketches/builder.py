@@ -153,6 +153,7 @@ class SketchBuilder:
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder, through the same projections and in the same pass."""
         refuse_unlike(self, other)
+        other.refuse_half_counted()
         if self.passes != other.passes or self._other_first_pass(other):
             raise SotddError(
                 "these builders are not of the same pass, or have other statistics: pass all of them the same "

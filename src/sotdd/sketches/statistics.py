@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from os import PathLike
 from typing import Any, Self
 
@@ -374,7 +374,7 @@ def opened_batch(
     points, classes = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
     shape = getattr(points, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 1 and shape[0] == 0:
-        if classes is not None and len(classes):  # type: ignore[arg-type]  # any kind of labels
+        if classes is not None and (not isinstance(classes, Sized) or len(classes)):
             raise SotddError("a batch has labels but no features: expected one label per row.")
         return None
     return projections.aligned(open_dataset(source, name="batch"))

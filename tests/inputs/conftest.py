@@ -28,12 +28,11 @@ def hub():
 def photos(rng, tmp_path, monkeypatch):
     """A folder of small grey and colour images, by class."""
     monkeypatch.chdir(tmp_path)
-    pixels = {}
-    for kind, shape in [("grey", (6, 5)), ("colour", (6, 5, 3))]:
-        for animal in ["cat", "dog"]:
-            place = tmp_path / kind / animal
-            place.mkdir(parents=True)
-            for number in range(4):
-                pixels[kind, animal, number] = rng.integers(256, size=shape).astype(np.uint8)
-                Image.fromarray(pixels[kind, animal, number]).save(place / f"{number}.png")
+    pixels = {kind: rng.integers(256, size=(8, 6, 5, *more)).astype(np.uint8)
+              for kind, more in (("grey", ()), ("colour", (3,)))}  # fmt: skip
+    for kind, images in pixels.items():
+        for number, image in enumerate(images):
+            path = tmp_path / kind / ("cat" if number < 4 else "dog") / f"{number % 4}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(image).save(path)
     return pixels

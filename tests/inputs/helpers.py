@@ -45,32 +45,24 @@ def refusal(*arguments, **options):
     return said
 
 
-def npy_bytes(shape, dtype="<f8", data=b""):
+def npy_bytes(shape, dtype="<f8", data=b"", fortran_order=False):
     file = io.BytesIO()
-    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": fortran_order, "shape": shape})
     return file.getvalue() + data
 
 
-class Pairs(torch.utils.data.Dataset):
-    """Points and labels, with a transform or without."""
+class Items(torch.utils.data.Dataset):
+    """Whatever items it is given."""
 
-    def __init__(self, x, y, transform=None):
-        self.x, self.y, self.transform = x, y, transform
+    def __init__(self, items):
+        self.items = list(items)
 
     def __len__(self):
-        return len(self.x)
+        return len(self.items)
 
     def __getitem__(self, row):
-        x = torch.tensor(self.x[row])
-        return (x if self.transform is None else self.transform(x)), self.y[row]
+        return self.items[row]
 
 
-class Fields(Pairs):
-    """The same as a mapping."""
-
-    def __getitem__(self, row):
-        return {"pixels": self.x[row], "label": self.y[row]}
-
-
-def pixels_of(pixels, kind):
-    return np.stack([image for (group, _, _), image in pixels.items() if group == kind])
+def pairs(x, y):
+    return Items(zip(torch.tensor(x), y, strict=True))

@@ -1,12 +1,4 @@
-"""A folder of tables as people have them: ids, dates, notes, gaps, other separators, other alphabets.
-
-    PYTHONPATH=tests python -m inputs.messy_tables FOLDER
-
-writes it; tests run every command over it.
-"""
-
-import sys
-from pathlib import Path
+"""A folder of tables as people have them: ids, dates, notes, gaps, other separators, other alphabets."""
 
 import numpy as np
 import pandas as pd
@@ -42,14 +34,12 @@ def with_gaps(frame):
 
 def write(folder):
     """Write all tables."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     one, other = people(1), people(2, 90)
     one.to_csv(folder / "people.csv", index=False)
     other[other.columns[::-1]].to_csv(folder / "other_order.csv", index=False)
     people(3, 100, shift=30).to_csv(folder / "older.csv", index=False)
     one.to_parquet(folder / "people.parquet", row_group_size=50)
-    (folder / "parts").mkdir(exist_ok=True)
+    (folder / "parts").mkdir()
     one.iloc[:70].to_parquet(folder / "parts" / "part-0.parquet")
     one.iloc[70:].to_parquet(folder / "parts" / "part-1.parquet")
     one.to_csv(folder / "german.csv", index=False, sep=";", encoding="latin-1")
@@ -64,7 +54,3 @@ def write(folder):
     one.assign(churned=np.where(one["churned"] == "no", "yes", "no")).to_csv(folder / "swapped.csv", index=False)
     one.drop(columns="churned").to_csv(folder / "no_label.csv", index=False)
     people(5, 10).to_csv(folder / "few.csv", index=False)
-
-
-if __name__ == "__main__":
-    write(sys.argv[1])

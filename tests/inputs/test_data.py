@@ -1,33 +1,34 @@
-"""Datasets at the edge: what is taken, and what is refused with one clear line."""
+"""Arrays, labels, bunches and odd objects as datasets: what is taken, and what is refused in one line."""
 
+import logging
 from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn import datasets as toys
 
 import sotdd
-from sotdd import LabelledData
+from inputs.helpers import N, frame_of, pairs, refusal, same
+from sotdd import LabelledData, open_dataset
+from sotdd.inputs import labelled_pair
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f2", "f4", "g", "?", ">f4", ">i2"])
-def test_every_real_dtype_gives_the_same_distance(rng, dtype):
-    a, b = rng.integers(0, 2, size=(2, 40, 6)).astype(dtype)
-    expected = sotdd.distance(a.astype(np.float64), b.astype(np.float64), n_projections=64)
-    assert sotdd.distance(a, b, n_projections=64).value == pytest.approx(expected.value, rel=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(), (6,), (3, 2, 1)])
-def test_points_of_any_shape_are_read_as_their_numbers(rng, shape):
-    x = rng.normal(size=(30, *shape))
-    assert LabelledData.of(x).n_features == int(np.prod(shape))
-    flat = x.reshape(30, -1)
-    assert sotdd.distance(x, x * 2, n_projections=64).value == sotdd.distance(flat, flat * 2, n_projections=64).value
+def test_dtypes_and_shapes_make_no_difference(rng):
+    a, b = rng.integers(0, 2, size=(2, 40, 6))
+    expected = sotdd.distance(a.astype(float), b.astype(float), n_projections=64).value
+    for dtype in ("u1", "i2", "i8", "f2", "f4", "g", "?", ">f4", ">i2"):
+        found = sotdd.distance(a.astype(dtype), b.astype(dtype), n_projections=64)
+        assert found.value == pytest.approx(expected, rel=1e-6), dtype
+    assert sotdd.distance(a.reshape(40, 3, 2, 1), b.reshape(40, 3, 2, 1), n_projections=64).value == expected
+    assert LabelledData.of(a[:, 0]).n_features == 1
 
 
 def test_arrays_memory_maps_and_views_are_not_copied(rng, tmp_path):
@@ -59,15 +60,11 @@ def test_torch_frames_and_lists(rng):
 @pytest.mark.parametrize(
     "labels",
     [
-        [0, 1, 0, 1],
         [True, False, True, False],
-        np.array(["dog", "cat", "dog", "cat"]),
         np.array([b"d", b"c", b"d", b"c"]),
-        np.array([0.5, 1.5, 0.5, 1.5]),
         np.array(["2020", "2021", "2020", "2021"], "datetime64[Y]"),
         [("a", 1), ("b", 2), ("a", 1), ("b", 2)],
         [1, "1", 1, "1"],
-        pd.Series(["x", "y", "x", "y"], dtype="category"),
         (i % 2 for i in range(4)),
     ],
 )
@@ -83,12 +80,7 @@ def test_labels_may_be_any_hashable(labels):
 def test_grouping_brings_classes_together(labels):
     data = LabelledData.of((np.zeros((len(labels), 1)), labels))
     offsets, position = data.grouping()
-    if position is None:
-        assert (np.diff(labels) >= 0).all()
-        grouped = labels
-    else:
-        grouped = np.empty_like(labels)
-        grouped[position] = labels
+    grouped = labels if position is None else labels[np.argsort(position)]
     assert grouped.tolist() == sorted(labels.tolist())
     assert np.diff(offsets).tolist() == data.counts.tolist()
 
@@ -108,41 +100,29 @@ holes[31_207, 1], holes[299_999, 0] = nan, inf
 REFUSED = [
     (None, "None"),
     (np.float64(5), r"5\.0"),
-    ("digits.npz", "no file digits.npz"),
     ({"X": good}, "dict"),
     ((good, [0, 1, 2], 3), "tuple of 3"),
     ((None, [0, 1, 2]), "features of dataset 'a' are None"),
     ((good, None), "labels of dataset 'a' are None"),
     ((good, [0, 1]), "2 entries but features have 3 rows"),
-    ((good, 7), "labels of dataset 'a' are 7"),
     ((good, "abc"), "labels of dataset 'a' are 'abc'"),
-    ((good, [[0], [1], [2]]), "list"),
     ((good, np.zeros((3, 1))), r"\(3, 1\)"),
     ((good, np.array([nan, nan, 1.0])), "2 labels that are missing"),
-    ((good, ["x", None, "y"]), "1 label that is missing"),
     ((good, pd.Series(["x", pd.NA, "y"], dtype="string")), "1 label that is missing"),
     ((good, np.array(["2020", "NaT", "2021"], "datetime64[Y]")), "1 label that is missing"),
-    ((good, [0, Decimal("NaN"), complex("nan")]), "2 labels that are missing"),
-    ((good, np.ma.array([0, 1, 2], mask=[False, True, False])), "1 label that is missing"),
-    ((good, {0: 1, 1: 2, 2: 3}), "dict"),
-    ((good, {0, 1, 2}), "set"),
-    ((good, [torch.zeros(1), torch.zeros(1), torch.zeros(1)]), "Tensor"),
-    ((good, torch.zeros(3).to_sparse()), "labels of dataset 'a'"),
+    ((good, [Decimal("sNaN"), Decimal("NaN"), complex("nan")]), "3 labels that are missing"),
+    ((good, [([],)] * 3), "tuple in row 0"),
     ((good, sp.eye(3)), "dia_matrix"),
+    ((good, torch.zeros(3).to_sparse()), "labels of dataset 'a'"),
     (torch.zeros(3, 2, device="meta"), "torch.float32 on meta"),
     (torch.zeros(3, 2).to_sparse(), "sparse"),
     (torch.zeros(3, 2, dtype=torch.complex64), "complex"),
     (np.zeros((0, 3)), r"\(0, 3\)"),
-    (np.zeros((3, 0)), r"\(3, 0\)"),
     ([], "at least one point"),
     (np.array([["a", "b"]]), "dtype <U1"),
-    (np.array([[1j]]), "dtype complex128"),
-    (np.array([[{}]]), "dtype object"),
-    (pd.DataFrame({"x": [1.0], "name": ["a"]}), "label="),
     ([[1.0, 2.0], [3.0]], "do not form an array"),
     (np.ma.masked_array(good, mask=[[True, False], [False, False], [False, False]]), "masked"),
     (holes, r"first \(nan\) in row 31,207, feature 1"),
-    (np.array([[0.0, -inf]], np.float32), r"first \(-inf\) in row 0, feature 1"),
     (np.zeros((3, 3)), "'b' has 2 features but dataset 'a' has 3"),
 ]
 
@@ -154,11 +134,74 @@ def test_refused_with_one_line(source, said):
     assert "\n" not in str(caught.value)
 
 
+def test_arrays_and_options(xy):
+    x, y = xy
+    same(open_dataset((x, y), label="auto"), xy)
+    assert open_dataset(x).classes == ("all",)
+    assert open_dataset((x, y), label=None).classes == ("all",)
+    data = open_dataset(xy, name="animals")
+    assert open_dataset(data, name="animals") is open_dataset(data) is labelled_pair(data, xy)[0] is data
+    assert open_dataset(data, name="others").name == "others"
+
+
+def test_dlpack_without_array(xy):
+    """An array that shares its memory and offers nothing else."""
+    x, y = xy
+    opened = open_dataset((SimpleNamespace(__dlpack__=x.__dlpack__, __dlpack_device__=x.__dlpack_device__), y))
+    same(opened, xy)
+    assert np.shares_memory(opened.features, x)
+
+
+def test_bunches():
+    digits = toys.load_iris()
+    same(open_dataset(digits), (digits.data, digits.target_names[digits.target]))
+    framed = open_dataset(toys.load_iris(as_frame=True))
+    assert framed.classes == ("setosa", "versicolor", "virginica")
+    assert framed.columns == tuple(digits.feature_names)
+    assert "bins=10" in refusal(toys.load_diabetes())
+    assert open_dataset(toys.load_diabetes(), bins=4).counts.min() > 100
+
+
+def test_transforms(xy, folder):
+    x, y = xy
+    frame_of(xy).to_parquet("t.parquet", row_group_size=70)
+    for source in [(x, y), "t.parquet::label=species", pairs(x, y)]:
+        same(open_dataset(source, transform=lambda batch: batch[:, :2] * 3), (x[:, :2] * 3, y))
+        same(open_dataset(source, transform=lambda batch: torch.tensor(batch) + 1), (x + 1, y))
+    assert "transform made shape (3, 4)" in refusal((x, y), transform=lambda batch: batch[:3])
+    assert "transform failed" in refusal((x, y), transform=lambda batch: batch @ np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"label": 1.5}, {"features": []}, {"features": "x"}, {"label": "x"}, {"split": "train"}, {"split": np.ones(3)},
+        {"broken": "skip"}, {"broken": "mend"}, {"image_size": (1, 2, 3)}, {"image_size": 0}, {"image_mode": "CMYK"},
+        {"image_mode": np.ones(2)}, {"transform": 3}, {"bins": 0}, {"max_points": 0}, {"max_points": 2.5}, {"seed": -1},
+        {"drop_missing": "yes"}, {"encoder_name": "x"}, {"missing": "x"}, {"one_hot": 1}, {"dates": 3}, {"exclude": 5},
+        {"separator": ";"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options_that_mean_nothing(options):
+    assert next(iter(options)) in refusal((np.eye(3), [0, 1, 2]), **options)
+
+
+def test_sizes_and_bins_have_bounds():
+    images, points = (np.zeros((4, 3, 3), np.uint8), [1, 2] * 2), (np.zeros((60, 2)), np.arange(60))
+    for too_many in (10_001, 10**5000):
+        assert "10,000" in refusal(images, image_size=too_many)
+        assert "10,000" in refusal(points, bins=too_many)
+    assert len(open_dataset(points, bins=10_000).classes) == 60
+
+
 @given(
     st.one_of(
         st.none(),
         st.integers(),
-        st.text(),
+        st.text().filter(lambda text: text.strip("/.~") != ""),  # ".." would be searched for images
+        st.binary(),
+        st.dictionaries(st.text(), st.integers()),
         st.lists(st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.lists(st.floats()))),
         st.tuples(st.lists(st.lists(st.floats(), max_size=2), max_size=3), st.lists(st.one_of(st.none(), st.floats()))),
         hnp.arrays(hnp.scalar_dtypes(), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)),
@@ -168,9 +211,77 @@ def test_refused_with_one_line(source, said):
 def test_odd_input_is_a_dataset_or_refused(source):
     """Nothing but a dataset or a SotddError comes out, whatever goes in."""
     try:
-        data = LabelledData.of(source)
+        data = open_dataset(source)
     except sotdd.SotddError:
         return
     assert data.n_points >= 1
     assert data.n_features >= 1
     assert int(data.counts.sum()) == data.n_points
+
+
+def test_max_points_is_a_seeded_sample(xy, folder):
+    x, y = xy
+    frame_of(xy).to_parquet("t.parquet")
+    frame_of(xy).to_csv("t.csv", index=False)
+    np.savez("t.npz", X=x, y=y)
+    sources = [(x, y), "t.parquet::label=species", "t.csv::label=species", "t.npz", pairs(x, y),
+               torch.utils.data.DataLoader(pairs(x, y), batch_size=32)]  # fmt: skip
+    samples = [open_dataset(source, max_points=40, seed=3) for source in sources]
+    taken = [np.concatenate([data.rows(block) for block in data.blocks()]) for data in samples]
+    place = {tuple(row): number for number, row in enumerate(x)}
+    for data, rows in zip(samples, taken, strict=True):
+        np.testing.assert_array_equal(rows, taken[0])
+        numbers = [place[tuple(row)] for row in rows]
+        assert numbers == sorted(set(numbers))
+        assert [data.classes[code] for code in data.codes] == y[numbers].tolist()
+    assert max(numbers) > 200  # not the head
+    other = open_dataset((x, y), max_points=40, seed=4)
+    assert not np.array_equal(other.rows(slice(None)), taken[0])
+    assert open_dataset((x, y), max_points=10**6).n_points == N
+    assert open_dataset((x, np.arange(N)), max_points=5).counts.tolist() == [1] * 5  # without the other classes
+    assert open_dataset("t.csv::label=species,max_points=40,seed=3", max_points=9).n_points == 40
+
+
+def test_regression_targets(xy, folder):
+    x, _ = xy
+    y = np.random.default_rng(1).gamma(2.0, size=N)
+    assert "bins=10" in refusal((x, y))
+    opened = open_dataset((x, y), bins=10)
+    assert opened.counts.tolist() == [30] * 10
+    edges = np.quantile(y, np.linspace(0, 1, 11))
+    np.testing.assert_array_equal(opened.codes, np.minimum(np.searchsorted(edges, y, side="right") - 1, 9))
+    pd.DataFrame({"x": x[:, 0], "y": y}).to_csv("r.csv", index=False)
+    assert open_dataset("r.csv::bins=3").counts.tolist() == [100] * 3
+    assert "bins=10" in refusal("r.csv")
+    assert len(open_dataset((x, np.repeat(np.arange(30.0), 10))).classes) == 30  # floats that are classes
+    assert len(open_dataset((x, np.zeros(N)), bins=5).classes) == 1
+    wide = 1.7e308 * np.linspace(-1, 1, 60)
+    assert open_dataset((x[:60], wide), bins=3).counts.tolist() == [20, 20, 20]
+    for source, said in ((xy, "bins"), (x, "bins"), ((x[:60], [10**400 + row for row in range(60)]), "float64")):
+        assert said in refusal(source, bins=3)
+
+
+def test_missing_labels(xy, folder, caplog):
+    x, y = xy
+    holes = y.astype(object)
+    holes[[3, 70]] = None
+    frame = frame_of((x, holes)).rename(columns={"species": "label"})
+    frame.to_csv("t.csv", index=False)
+    frame.to_parquet("t.parquet", row_group_size=50)
+    masked = np.ma.array(y, mask=[place in (3, 70) for place in range(N)])
+    for source in [(x, holes), (x, masked), "t.csv", "t.parquet", pairs(x, holes), frame, pl.from_pandas(frame)]:
+        assert "2 labels" in refusal(source)
+        with caplog.at_level(logging.INFO, "sotdd.inputs"):
+            same(open_dataset(source, drop_missing=True), (np.delete(x, [3, 70], axis=0), np.delete(y, [3, 70])))
+        assert "2 rows" in caplog.text
+        caplog.clear()
+    assert "no rows" in refusal((x, [None] * N), drop_missing=True)
+
+
+def test_names_of_classes_that_are_documents_are_refused(xy, folder):
+    x, labels = xy[0][:60], ["k" * 1001, "b", "c"] * 20
+    frame = pd.DataFrame(x, columns=list("abcd")).assign(y=labels)
+    frame.to_parquet("long.parquet")
+    for source in ((x, labels), (x, np.array(labels)), frame, "long.parquet", pairs(x, labels)):
+        assert "1,001" in refusal(source)
+    assert open_dataset((x[:4], ["k" * 1000, "b"] * 2)).classes == ("k" * 1000, "b")

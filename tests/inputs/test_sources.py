@@ -1,8 +1,10 @@
-"""Paths and source texts: files of every kind, whole and damaged, also on the command line."""
+"""Paths and source texts: files of every kind, whole, damaged, malformed, and not to be read."""
 
-import json
-import subprocess
+import os
 import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -43,8 +45,13 @@ def test_every_source_opens_as_the_same_points_and_labels(xy, folder):
               "parts/part-*.parquet", "t.arrow", "stream.arrow", "t.feather", folder / "t.parquet",
               frame, pl.from_pandas(frame), pl.from_pandas(frame).lazy(), table, pa.RecordBatch.from_pandas(frame),
               frame.astype({"species": "category"}), frame.convert_dtypes()]  # fmt: skip
+    turned = frame[frame.columns[::-1]].rename(columns={"species": "label"})
     for source in tables:
-        same(open_dataset(source, label="species"), xy)
+        opened = open_dataset(source, label="species")
+        same(opened, xy)
+        found = sotdd.distance(opened, turned, n_projections=16)  # columns are matched by name
+        assert (opened.columns, found.columns, found.remarks) == (("x0", "x1", "x2", "x3"),) * 2 + ((),)
+        assert found.value == pytest.approx(0, abs=1e-6)
     for source in ["a.npz", folder / "a.npz", "b.npz::features=points,label=kind", "x.npy::label=y.npy",
                    "fortran.npy::label=y.npy", ("x.npy", "y.npy"), f"{folder}/x.npy::label=y.npy", "lists.parquet",
                    pd.DataFrame({"v": x.tolist(), "y": y}), pl.DataFrame({"v": x.tolist(), "y": y})]:  # fmt: skip
@@ -58,43 +65,29 @@ def test_every_source_opens_as_the_same_points_and_labels(xy, folder):
     assert open_dataset("x.npy::label=").classes == ("all",)
 
 
-def write(kind):
-    """A good file of each kind."""
-    x, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
-    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "label": y})
-    path = f"good.{kind}"
-    if kind == "npz":
-        np.savez_compressed(path, X=x, y=y)
-    elif kind == "npy":
-        np.save(path, x)
-        np.save("y.npy", y)
-    elif kind in ("csv", "csv.gz"):
-        frame.to_csv(path, index=False)
-    elif kind == "parquet":
-        frame.to_parquet(path, row_group_size=50)
-    else:
-        pl.from_pandas(frame).write_ipc(path)
-    return path
+WRITERS = {
+    "npz": lambda path, frame: np.savez_compressed(path, X=frame[["a", "b"]], y=frame["label"]),
+    "npy": lambda path, frame: np.save(path, frame[["a", "b"]]),
+    "csv": lambda path, frame: frame.to_csv(path, index=False),
+    "csv.gz": lambda path, frame: frame.to_csv(path, index=False),
+    "parquet": lambda path, frame: frame.to_parquet(path, row_group_size=50),
+    "arrow": lambda path, frame: pl.from_pandas(frame).write_ipc(path),
+}
 
 
-KINDS = ["npz", "npy", "csv", "csv.gz", "parquet", "arrow"]
-
-
-def source(kind, path):
-    return f"{path}::label=y.npy" if kind == "npy" else path
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WRITERS)
 def test_missing_empty_truncated_foreign_and_changed_files(folder, kind):
     """Of bytes changed at random, rows come out, or one line; never another error."""
-    path = write(kind)
-    assert open_dataset(source(kind, path)).n_points == 200
-    assert f"missing.{kind}" in refusal(source(kind, f"missing.{kind}"))
+    path, how = f"good.{kind}", {"label": None} if kind == "npy" else {}
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 2)), columns=["a", "b"])
+    WRITERS[kind](path, frame.assign(label=np.arange(200) % 2))
+    assert open_dataset(path, **how).n_points == 200
+    assert f"missing.{kind}" in refusal(f"missing.{kind}", **how)
     whole = np.frombuffer((folder / path).read_bytes(), np.uint8)
     half = [] if kind == "csv" else [whole[: len(whole) // 2].tobytes()]  # half a table is a table
     for content in (b"", bytes(range(256)) * 20, *half):
         (folder / path).write_bytes(content)
-        assert path in refusal(source(kind, path))
+        assert path in refusal(path, **how)
     rng = np.random.default_rng(1)
     refused, lines = 0, set()
     for _ in range(60):
@@ -103,7 +96,7 @@ def test_missing_empty_truncated_foreign_and_changed_files(folder, kind):
         broken[places] = rng.integers(256, size=3)
         (folder / path).write_bytes(broken.tobytes())
         try:
-            read(source(kind, path))
+            read(path, **how)
         except sotdd.SotddError as error:
             refused += 1
             lines.update(str(error).splitlines()[1:])
@@ -112,42 +105,149 @@ def test_missing_empty_truncated_foreign_and_changed_files(folder, kind):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
+    ["x.csv::label", "x.csv::colour=red", "x.csv::max_points=many", "x.csv::image_size=3xy", "hf:nowhere",
+     "x.csv::drop_missing=maybe", "nowhere.csv"],
+)  # fmt: skip
+def test_source_texts_that_cannot_be_read(folder, text):
+    assert text.rpartition(":")[2] in refusal(text)
+
+
+def test_source_texts_that_are_no_path(folder):
+    for text, said in (("::label=y", "no path"), ("hf:.", "save_to_disk"), ("a\0b", "no file"), ("a" * 999, "no file")):
+        assert said in refusal(text)
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions and links as POSIX has them")
+
+
+@contextmanager
+def closed_to_others(path, mode=0):
+    """Be somebody who may not read this path: root may read whatever its mode is."""
+    temporary, before, user = Path(tempfile.gettempdir()).resolve(), path.stat().st_mode, os.geteuid()
+    for place in path.parents:  # pytest keeps its folders to their owner
+        if place != temporary and place.is_relative_to(temporary) and place.stat().st_uid == user:
+            place.chmod(0o755)
+    path.chmod(mode)
+    os.seteuid(65534 if user == 0 else user)  # nobody
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        path.chmod(before)
+
+
+@pytest.fixture
+def tables(folder):
+    frame = pd.DataFrame({"x": np.arange(6.0), "y": [0, 1] * 3})
+    frame.to_csv("t.csv", index=False)
+    np.save("x.npy", np.ones((6, 2)))
+    for year in (1, 2):
+        (folder / "parts" / f"year={year}").mkdir(parents=True)
+        frame.to_parquet(f"parts/year={year}/t.parquet")
+
+
+@posix
+@pytest.mark.parametrize(
+    ("source", "closed", "mode"),
     [
-        ("", "no path"),
-        ("::label=y", "no path"),
-        ("x.csv::label", "'label'"),
-        ("x.csv::colour=red", "'colour=red'"),
-        ("x.csv::max_points=many", "max_points=many"),
-        ("x.csv::image_size=3xy", "image_size=3xy"),
-        ("x.csv::drop_missing=maybe", "drop_missing=maybe"),
-        ("nowhere.csv", "nowhere.csv"),
-        ("nowhere/", "nowhere"),
-        ("hf:nowhere", "nowhere"),
-        ("hf:.", "save_to_disk"),
-        ("a\0b", "no file"),
-        ("a" * 5000, "no file"),
+        ("grey::broken=skip", "grey/cat", 0),
+        ("grey::broken=skip", "grey/cat", 0o444),
+        ("grey::broken=skip", "grey/cat/2.png", 0),
+        ("grey::broken=skip", "grey", 0),
+        ("t.csv", "t.csv", 0),
+        ("x.npy::label=", "x.npy", 0),
+        ("parts", "parts/year=2", 0),
+        ("parts", "parts", 0),
     ],
 )
-def test_source_texts_that_cannot_be_read(folder, text, said):
-    assert said in refusal(text)
+def test_what_may_not_be_read_is_refused(photos, tables, tmp_path, source, closed, mode):
+    open_dataset(source)
+    with closed_to_others(tmp_path / closed, mode):
+        assert closed in refusal(source)
 
 
-@pytest.mark.slow
-def test_the_command_line_says_one_line(folder):
-    np.savez("good.npz", X=np.eye(3), y=[0, 1, 2])
-    (folder / "bad.parquet").write_bytes(b"PAR1")
-    for text in ["bad.parquet", "hf:nowhere", "good.npz::label=z"]:
-        command = [sys.executable, "-m", "sotdd", "distance", "good.npz", text]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+@posix
+def test_hidden_folders_may_be_closed(photos, tmp_path):
+    (tmp_path / "grey" / "cat" / ".thumbnails").mkdir()
+    with closed_to_others(tmp_path / "grey" / "cat" / ".thumbnails"):
+        assert open_dataset("grey").n_points == 8
 
 
-def test_the_command_line_takes_the_same_sources(xy, folder, run):
-    frame_of(xy).to_csv("t.csv", index=False)
-    np.save("x.npy", xy[0])
-    np.save("y.npy", xy[1])
-    for source in ["t.csv::label=species", "x.npy::label=y.npy"]:
-        code, out, errors = run("distance", source, "t.csv::label=species", "--json", "--n-projections", 64)
-        assert code == 0, errors
-        assert json.loads(out)["value"] == 0
+@posix
+def test_links_are_followed_and_refused_where_they_lead_nowhere(photos, tmp_path):
+    (tmp_path / "grey" / "cat").rename(tmp_path / "elsewhere")
+    (tmp_path / "grey" / "cat").symlink_to(tmp_path / "elsewhere")
+    assert open_dataset("grey").counts.tolist() == [4, 4]
+    (tmp_path / "grey" / "cat" / "9.png").symlink_to("nowhere.png")
+    assert "9.png is broken" in refusal("grey")
+    assert open_dataset("grey", broken="skip").counts.tolist() == [4, 4]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("sotdd.inputs.loaders.csv._BLOCK_BYTES", 1 << 14)
+
+
+def test_separators_decimals_and_encodings_may_be_said(folder):
+    (folder / "t.csv").write_text("a;ä,b;y\n1,5;2;0\n2,5;3;1\n", encoding="latin-1")
+    assert "encoding=" in refusal("t.csv")
+    opened = open_dataset("t.csv::separator=semicolon,decimal=comma,encoding=latin-1")
+    assert opened.columns == ("a", "ä,b")
+    assert opened.rows(slice(None)).tolist() == [[1.5, 2], [2.5, 3]]
+    for wrong in ("separator=ab", "decimal=semicolon", "encoding=klingon", "separator=comma,decimal=comma"):
+        assert wrong.partition("=")[0] in refusal(f"t.csv::{wrong}")
+
+
+def test_csv_labels_keep_their_kind(folder):
+    for written, expected in [
+        (["1", "2", "1"], [1, 2, 1]),
+        (["01", "2", "01"], ["01", "2", "01"]),
+        (["1.0", "1.00", "2"], [1.0, 1.0, 2.0]),
+    ]:
+        folder.joinpath("l.csv").write_text("x,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(written)))
+        opened = open_dataset("l.csv")
+        assert [opened.classes[code] for code in opened.codes] == expected
+
+
+def test_csv_types_may_change_further_down(folder):
+    """The first block looks like integers; fractions and letters come later."""
+    (folder / "long.csv").write_text("x,y\n" + "1,1\n" * 30_000 + "2.5,a\n")
+    opened = open_dataset("long.csv")
+    assert opened.n_points == 30_001
+    assert set(opened.classes) == {"1", "a"}
+    assert opened.rows(slice(30_000, None))[0, 0] == 2.5
+
+
+def test_quoted_fields_over_lines_and_blocks(folder):
+    labels = ["two\nlines", "plain", 'a "quoted" word', "a,comma", "three\r\nmore\nlines", 'ends in "', " spaces "]
+    quoted = ['"' + label.replace('"', '""') + '"' for label in labels]
+    text = "x,label\n" + "".join(f"{i},{q}\n" for i in range(1000) for q in quoted)
+    folder.joinpath("q.csv").write_bytes(text.encode())
+    opened = open_dataset("q.csv")
+    assert opened.classes == tuple(sorted(labels))
+    assert opened.counts.tolist() == [1000] * len(labels)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x,y\n1,2\n3\n", "cannot read t.csv"),
+        ("x,y\n1,2\nabc,3\n", "'x'"),
+        ("x,y\n" + "1,2\n" * 30_000 + "abc,3\n", "cannot read t.csv"),
+        ("age,y\n", "'age' (empty)"),
+        ("x,x,y\n1,2,3\n", "'x'"),
+        ("\n\n\n", "cannot read t.csv"),
+        ('x,y\n1,"k1\n' + "2,k2\n" * 300, "label of 1,"),  # a quote that is left open
+        ('x,y\n"1,k1\n' + "2,k2\n" * 300, "cannot read t.csv"),
+    ],
+)
+def test_malformed_tables_are_one_line(folder, text, said):
+    (folder / "t.csv").write_text(text)
+    assert said in refusal("t.csv")
+
+
+def test_missing_libraries_say_how_to_install_them(folder, monkeypatch):
+    (folder / "t.csv").write_text("x,y\n1,2\n")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "pip install 'sotdd[inputs]'" in refusal("t.csv")

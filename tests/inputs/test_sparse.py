@@ -1,5 +1,7 @@
 """Sparse matrices as features: the same points as the dense array, and never that array."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -31,14 +33,11 @@ def test_every_format_reads_as_its_array(counts, kind, dtype):
     np.testing.assert_array_equal(data.features.features(slice(3, 11)), dense[:, 3:11])
 
 
-def test_old_matrices_64_bit_indices_and_one_dimension(counts):
-    matrix = sp.csr_matrix(counts)
-    wide = sp.csr_array((matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)), counts.shape)
-    for source, expected in ((matrix, counts), (wide, counts), (sp.coo_array([0.0, 3.0, 0.0]), [[0], [3], [0]])):
-        np.testing.assert_array_equal(sotdd.open_dataset(source).features[:], expected)
-
-
 def test_rows_are_not_copied_and_the_matrix_stays_as_it_is(counts):
+    old = sp.csr_matrix(counts)
+    wide = sp.csr_array((old.data, old.indices.astype(np.int64), old.indptr.astype(np.int64)), counts.shape)
+    for source, expected in ((old, counts), (wide, counts), (sp.coo_array([0.0, 3.0, 0.0]), [[0], [3], [0]])):
+        np.testing.assert_array_equal(sotdd.open_dataset(source).features[:], expected)
     matrix = sp.csr_array(counts.astype(float))
     assert sotdd.open_dataset(matrix).features.values is matrix.data
     # Columns in any order, and one of them twice: its values add up.
@@ -52,11 +51,9 @@ def test_samples_and_rows_without_labels_stay_sparse(counts):
     for how in ({}, {"max_points": 9, "seed": 2}):
         data = sotdd.open_dataset((sp.csr_array(counts), labels), drop_missing=True, **how)
         dense = sotdd.open_dataset((counts, labels), drop_missing=True, **how)
-        taken = data.take(np.array([5, 2]))
-        assert isinstance(data.features, SparseRows)
-        assert isinstance(taken.features, SparseRows)
-        np.testing.assert_array_equal(data.features[:], dense.features)
-        np.testing.assert_array_equal(taken.features[:], dense.features[[5, 2]])
+        for found, expected in ((data, dense.features), (data.take(np.array([5, 2])), dense.features[[5, 2]])):
+            assert isinstance(found.features, SparseRows)
+            np.testing.assert_array_equal(found.features[:], expected)
     turned = sotdd.open_dataset(sp.csr_array(counts), transform=lambda batch: batch[:, :3] * 2)
     np.testing.assert_array_equal(turned.features, counts[:, :3] * 2)  # which sees dense batches
 
@@ -69,28 +66,17 @@ def broken(**parts):
     return matrix
 
 
-class Other:
-    """A matrix of another library that is none of SciPy's."""
-
-    shape = (3, 3)
-
-    def tocsr(self):
-        return self
-
-
 @pytest.mark.parametrize(
     ("source", "said"),
     [
         (sp.csr_array((0, 5)), "(0, 5)"),
-        (sp.csr_array((5, 0)), "(5, 0)"),
         (sp.csr_array(np.eye(3) * 1j), "complex128"),
         (sp.csr_array(np.array([[0, 1], [np.nan, np.inf]])), "first (nan) in row 1, feature 0"),
         (broken(indices=[0, 1, 3]), "indices"),
         (broken(indices=[0, -1, 2]), "indices"),
         (broken(indptr=[0, 3, 1, 3]), "indices"),
-        (broken(indptr=[0, 1, 2, 9]), "indices"),
         (broken(data=[1.0, 2.0]), "indices"),
-        (Other(), "scipy.sparse"),
+        (SimpleNamespace(shape=(3, 3), tocsr=list), "scipy.sparse"),  # of another library
     ],
 )
 def test_what_is_refused(source, said):
@@ -115,11 +101,9 @@ def test_files_of_scipy(counts, kind, folder):
         {"format": "csc", "indices": [0, 1], "indptr": [0, 5, 1, 2]},
         {"format": "csr", "indices": [0.5, 1.5], "indptr": [0, 1, 1, 2]},
         {"format": "csr", "indices": [0, 1], "indptr": [0, 1, 1, 2], "shape": [3, -3]},
-        {"format": "csr", "indices": [0, 1], "indptr": [0, 1, 1, 2], "shape": [3]},
         {"format": "coo", "row": [0, 1], "col": [0, 9]},
         {"format": "bsr", "data": np.ones((2, 1, 1)), "indices": [0, 7], "indptr": [0, 1, 2]},
         {"format": "dia", "offsets": [0]},
-        {"format": ["csr", "csr"]},
     ],
 )
 def test_crafted_files_are_one_line(parts, folder):

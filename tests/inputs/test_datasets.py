@@ -1,0 +1,128 @@
+"""Datasets of torch and of Hugging Face, their loaders and streams."""
+
+import itertools
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from inputs.helpers import D, Items, N, pairs, refusal, same
+from sotdd import open_dataset
+
+
+class Stream(torch.utils.data.IterableDataset):
+    """Without an end."""
+
+    def __iter__(self):
+        return ((torch.tensor([float(number), 1.0]), number % 3) for number in itertools.count())
+
+
+def fields(x, y):
+    return Items({"pixels": point, "label": label} for point, label in zip(x, y, strict=True))
+
+
+def test_torch_datasets(xy):
+    x, y = xy
+    codes = np.unique(y, return_inverse=True)[1]
+    same(open_dataset(pairs(x, y)), xy)
+    same(open_dataset(fields(x, y)), xy)
+    same(open_dataset(torch.utils.data.Subset(pairs(x, y), range(50, 90))), (x[50:90], y[50:90]))
+    same(open_dataset(torch.utils.data.ConcatDataset([pairs(x, y), pairs(x, y)])), (np.tile(x, (2, 1)), np.tile(y, 2)))
+    both = torch.utils.data.TensorDataset(torch.tensor(x), torch.tensor(codes))
+    same(open_dataset(both), (x, codes))
+    assert np.shares_memory(open_dataset(both).features, both.tensors[0].numpy())
+    part, _ = torch.utils.data.random_split(both, [200, 100], torch.Generator().manual_seed(0))
+    same(open_dataset(part), (x[part.indices], codes[part.indices]))
+    three = torch.utils.data.TensorDataset(torch.tensor(x), torch.zeros(N), torch.tensor(codes))
+    same(open_dataset(three, features=0, label=2), (x, codes))
+    assert open_dataset(Items([torch.zeros(2)]), label=None).counts.tolist() == [1]  # points alone
+
+
+@pytest.mark.parametrize("how", [{"batch_size": 64}, {"batch_size": 7, "num_workers": 2}, {"batch_size": None}])
+def test_torch_loaders(xy, how):
+    same(open_dataset(torch.utils.data.DataLoader(pairs(*xy), **how)), xy)
+    same(open_dataset(torch.utils.data.DataLoader(fields(*xy), **how)), xy)
+
+
+def test_streams_need_an_end(caplog):
+    for source in (Stream(), torch.utils.data.DataLoader(Stream(), batch_size=8)):
+        assert "max_points=" in refusal(source)
+        with caplog.at_level(logging.INFO, "sotdd.inputs"):
+            opened = open_dataset(source, max_points=11)
+        assert opened.rows(slice(None))[:, 0].tolist() == list(range(11))
+        assert "the first 11 rows" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [
+        ([], "no points"),
+        ([(torch.zeros(2), 0), (torch.zeros(3), 1)], "point 1 of dataset 'data' has shape (3,)"),
+        ([(torch.zeros(2, 2), 0), (torch.zeros(3, 2), 1)], "image_size="),
+        ([(torch.zeros(2), 0, 1)], "3 parts"),
+        ([torch.zeros(2)], "label=None"),
+        ([(None, 0)], "None"),
+        ([{"a": 1.0, "b": 2.0}], "label="),
+        ([{"a": 1.0, "b": 2.0, "label": 0}], "features="),
+        ([(torch.tensor([float("nan")]), 0)], "NaN"),
+        ([("a text", 0)], "encoder="),
+        ([(torch.zeros(2), None)], "1 label"),
+        ([(torch.zeros(2), [1, 2])], "list"),
+    ],
+)
+def test_torch_items_that_are_no_points(items, said):
+    assert said in refusal(Items(items))
+
+
+def test_huggingface(xy, folder, hub):
+    x, y = xy
+    names = ["cat", "dog", "emu"]
+    schema = hub.Features({"v": hub.List(hub.Value("float64"), length=D), "animal": hub.ClassLabel(names=names)})
+    data = hub.Dataset.from_dict({"v": x.tolist(), "animal": y.tolist()}, features=schema)
+    same(open_dataset(data), xy)
+    assert not isinstance(open_dataset(data).features, np.ndarray)
+    order = np.random.default_rng(0).permutation(N)
+    same(open_dataset(data.select(order)), (x[order], y[order]))
+    data.save_to_disk("saved")
+    same(open_dataset("saved"), xy)
+    same(open_dataset("hf:saved"), xy)
+    hub.DatasetDict({"train": data, "test": data.select(range(10))}).save_to_disk("splits")
+    same(open_dataset("hf:splits::split=test"), (x[:10], y[:10]))
+    same(open_dataset("hf:splits", split=hub.Split.TEST), (x[:10], y[:10]))
+    for text in ("hf:splits", "hf:splits::split=dev"):
+        assert "'train', 'test'" in refusal(text)
+    same(open_dataset(data.to_iterable_dataset(), max_points=20), (x[:20], y[:20]))
+    assert "max_points=" in refusal(data.to_iterable_dataset())
+    doubled = data.with_transform(lambda rows: {"v": [np.array(v) * 2 for v in rows["v"]], "label": rows["animal"]})
+    assert open_dataset(doubled).rows(slice(0, 1))[0].tolist() == (2 * x[0]).tolist()
+
+
+def test_huggingface_columns(xy, hub):
+    x, y = xy
+    data = hub.Dataset.from_dict({"a": x[:, 0], "b": x[:, 1], "kind": y.tolist()})
+    same(open_dataset(data, label="kind"), (x[:, :2], y))
+    same(open_dataset(data, label="kind", features=["b"]), (x[:, 1:2], y))
+    same(open_dataset(data.to_iterable_dataset(), label="kind", max_points=N), (x[:, :2], y))
+    schema = hub.Features({"m": hub.Array2D((2, 2), "float64"), "label": hub.Value("string")})
+    grid = hub.Dataset.from_dict({"m": x.reshape(N, 2, 2), "label": y.tolist()}, features=schema)
+    opened = open_dataset(grid)
+    same(opened, xy)
+    assert opened.point_shape == (2, 2)
+
+
+def test_unknown_class_labels_are_missing(hub):
+    schema = hub.Features({"x": hub.Value("float32"), "label": hub.ClassLabel(names=["a", "b"])})
+    data = hub.Dataset.from_dict({"x": [1, 2, 3, 4], "label": [0, -1, 1, None]}, features=schema)
+    for source, more in [(data, {}), (data.to_iterable_dataset(), {"max_points": 4})]:
+        assert "2 labels" in refusal(source, **more)
+        assert open_dataset(source, drop_missing=True, **more).rows(slice(None))[:, 0].tolist() == [1, 3]
+
+
+def test_saved_folders_that_are_damaged(folder, hub):
+    hub.Dataset.from_dict({"x": [1.0, 2.0], "label": [0, 1]}).save_to_disk("saved")
+    for path in (folder / "saved").glob("*.arrow"):
+        path.write_bytes(path.read_bytes()[:50])
+    assert "cannot read saved" in refusal("hf:saved")
+    empty = hub.Dataset.from_dict({"x": [], "label": []})
+    assert "no rows" in refusal(empty)

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from fuzz.brute_force import Bent
 from torch.autograd import gradcheck, gradgradcheck
 
 import reference
 import sotdd
+from fuzz.brute_force import Bent
 from laws import Medians
 from sotdd.gradients.loss import sotdd_loss
 

@@ -118,6 +118,12 @@ def test_links_lead_somewhere(page):
         assert found.exists(), f"{named(page)} links to {target}"
 
 
+def test_every_public_name_has_an_example():
+    """Doctests run with the suite; this sees to it that there is one."""
+    called = {name: getattr(sotdd, name) for name in sotdd.__all__ if name != "__version__"}
+    assert [name for name, call in called.items() if not (isinstance(call, ModuleType) or ">>>" in call.__doc__)] == []
+
+
 def test_every_public_name_is_on_the_api_page():
     text = (DOCS / "api.rst").read_text(encoding="utf-8")
     listed = set(re.findall(r"^   ([A-Za-z_.]+)$", text, re.MULTILINE))

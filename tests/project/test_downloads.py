@@ -56,13 +56,6 @@ def left(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_file_is_downloaded_once(server, tmp_path):
-    for _ in range(2):
-        assert fetch(wanted(server), tmp_path) == BODY
-    assert server.asked == [None]
-    assert left(tmp_path) == ["official/set.bin"]
-
-
 def test_another_file_and_a_missing_one_are_refused_and_not_kept(server, tmp_path):
     for download, why in ((wanted(server, b"other" * 60_000), "sha256"), (wanted(server, path="/gone.bin"), "404")):
         with pytest.raises(files.MissingData, match=why):
@@ -82,21 +75,16 @@ def test_a_transfer_that_was_cut_off_goes_on(server, tmp_path, ranges):
     assert left(tmp_path) == ["official/set.bin"]
 
 
-def packed(rng, *names):
-    """Images and labels in the files of MNIST and its like."""
+def test_a_dataset_is_downloaded_once_converted_and_read(server, tmp_path, rng):
+    """From the files of MNIST and its like."""
     x, y = rng.integers(0, 256, size=(5, 28, 28), dtype=np.uint8), np.array([3, 1, 2, 1, 26], np.uint8)
-
-    def idx(array):
-        return gzip.compress(bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes())
-
-    return x, y, dict(zip(names, map(idx, (x, y, x[:2], y[:2])), strict=True))
-
-
-def test_a_dataset_is_downloaded_converted_and_read(server, tmp_path, rng):
-    x, y, content = packed(rng, "a.gz", "b.gz", "c.gz", "d.gz")
-    server.content |= {f"/{name}": body for name, body in content.items()}
+    content = {
+        f"/{name}.gz": gzip.compress(bytes([0, 0, 8, part.ndim]) + np.array(part.shape, ">u4").tobytes() + part.tobytes())
+        for name, part in zip("abcd", (x, y, x[:2], y[:2]), strict=True)
+    }
+    server.content |= content
     known = files.DATASETS["fashion_mnist"]
-    downloads = tuple(wanted(server, body, f"/{name}") for name, body in content.items())
+    downloads = tuple(wanted(server, body, path) for path, body in content.items())
     mine = {"fashion_mnist": files.Dataset("fashion_mnist", known.file, known.terms, known.made_by, downloads)}
     for _ in range(2):
         files.at_hand("fashion_mnist", tmp_path, mine)

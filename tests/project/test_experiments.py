@@ -1,4 +1,4 @@
-"""The paper's experiments run at their smallest size, and what they stand on has known answers."""
+"""The experiments: known answers, runs at the smallest size, and pages that are what the committed tables give."""
 
 import csv
 import types
@@ -11,6 +11,7 @@ from scipy import stats
 
 torch = pytest.importorskip("torch", reason="the experiments train networks: needs torch")
 
+from benchmarks import history  # noqa: E402
 from experiments import (  # noqa: E402
     augmentation,
     correlate,
@@ -28,7 +29,10 @@ from experiments import (  # noqa: E402
     split_tiny_imagenet,
     store,
     text_transfer,
+    verdicts,
 )
+from experiments.foretell import page as foretell_page  # noqa: E402
+from experiments.taskweb import page as taskweb_page  # noqa: E402
 
 import sotdd  # noqa: E402
 
@@ -153,11 +157,66 @@ def test_every_experiment_runs(table, results, data_folder, monkeypatch):
     EXPERIMENTS[table].run(options.Options(data_folder, results, size="smallest", draw=False))
 
 
-def test_the_committed_page_is_what_the_committed_results_give(tmp_path):
-    folder = ROOT / "experiments" / "results"
-    page.generate(folder, tmp_path / "page.md", [section(folder) for section in reports.SECTIONS])
-    fresh, committed = (
+# --------------------------------------------------------------------------- their pages
+
+
+def of_the_paper(path, folder):
+    page.generate(folder, path, [section(folder) for section in reports.SECTIONS])
+
+
+def of_transfer(path, folder):
+    path.write_text(foretell_page.filled(foretell_page.PAGE.read_text(encoding="utf-8"), folder), encoding="utf-8")
+
+
+def of_benchmarks(path, _):
+    path.write_text(history.page(history.read()), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("committed", "write"),
+    [
+        (ROOT / "docs" / "reproduction.md", of_the_paper),
+        (foretell_page.PAGE, of_transfer),
+        (taskweb_page.PAGE, lambda path, folder: taskweb_page.generate(folder, path)),
+        (history.PAGE, of_benchmarks),
+    ],
+    ids=lambda given: getattr(given, "stem", ""),
+)
+def test_a_committed_page_is_what_the_committed_tables_give(tmp_path, committed, write):
+    write(tmp_path / "page.md", options.Options.results)
+    fresh, kept = (
         [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("![")]
-        for path in (tmp_path / "page.md", ROOT / "docs" / "reproduction.md")
+        for path in (tmp_path / "page.md", committed)
     )
-    assert fresh == committed
+    assert fresh == kept
+
+
+@pytest.mark.parametrize(
+    ("here", "paper", "pairs", "word"),
+    [
+        ((0.5, 0.3, 0.7), (0.4, 0.42), 20, "confirmed"),
+        ((0.41, 0.3, 0.5), (0.4, 0.42), 20, "confirmed"),
+        ((0.1, -0.2, 0.4), (0.4, 0.42), 20, "undecided"),
+        ((0.05, -0.05, 0.15), (0.9, 0.9), 20, "weaker"),
+        ((-0.3, -0.4, -0.2), (0.9, 0.9), 20, "weaker"),
+        ((0.95, 0.93, 0.97), (0.2, 0.2), 20, "stronger"),
+        ((-0.1, -0.7, 0.6), (-0.3, -0.3), None, "undecided"),
+        ((-0.1, -0.2, 0.0), (-0.74, -0.74), None, "weaker"),
+        ((-0.2, -0.3, -0.1), (0.05, 0.05), 20, "opposite"),
+        ((1.0, 1.0, 1.0), (1.0, 1.0), 20, "confirmed"),
+    ],
+)
+def test_a_word_on_two_samples(here, paper, pairs, word):
+    assert verdicts.beside(correlate.Correlation(*here), paper, pairs) == word
+
+
+def test_every_claim_has_a_word():
+    for section in (part(options.Options.results) for part in reports.SECTIONS):
+        assert section.claims
+        assert all(line.verdict in verdicts.WORDS and line.here for line in section.claims)
+
+
+def test_seeds_are_counted_place_by_place():
+    rows = [{"seed": seed, "a": place} for seed in "012" for place in "xy"]
+    assert page.seeds(rows, "a") == "3"
+    assert page.seeds(rows[:-1], "a") == "2 to 3"

@@ -35,8 +35,7 @@ def test_a_tag_is_published_only_if_everything_says_the_same(tmp_path):
     assert disagreements(tag)
 
 
-def test_the_page_of_benchmarks_is_made_of_their_history(tmp_path):
-    assert history.PAGE.read_text(encoding="utf-8") == history.page(history.read())
+def test_a_run_of_benchmarks_is_kept_and_shown(tmp_path):
     kept = tmp_path / "history.jsonl"
     for number, measured in enumerate(("0.5 × (1 s against 2 s)", "3.0 ×")):
         history.Run.of([Line("one / other", measured, "≤ 2.0 ×", number == 0)], "a machine").append(kept)

@@ -14,7 +14,7 @@ BODY = np.random.default_rng(0).bytes(300_000)
 
 @pytest.fixture
 def server():
-    """Serves ``content``, cut off after some bytes if asked, and from a place on if it knows ranges."""
+    """Serves ``content``, cut off after some bytes if asked, and from a place on."""
 
     class Answer(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -24,7 +24,7 @@ def server():
                 return
             asked = self.headers.get("Range")
             http_server.asked.append(asked)
-            begun = int(asked[6:-1]) if asked and http_server.ranges else 0
+            begun = int(asked[6:-1]) if asked else 0
             self.send_response(206 if begun else 200)
             self.send_header("Content-Length", str(len(body) - begun))
             self.end_headers()
@@ -34,7 +34,7 @@ def server():
             """Nothing."""
 
     http_server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    http_server.content, http_server.cut, http_server.ranges, http_server.asked = {"/set.bin": BODY}, None, True, []
+    http_server.content, http_server.cut, http_server.asked = {"/set.bin": BODY}, None, []
     thread = threading.Thread(target=http_server.serve_forever, args=(0.01,))
     thread.start()
     yield http_server
@@ -63,9 +63,8 @@ def test_another_file_and_a_missing_one_are_refused_and_not_kept(server, tmp_pat
         assert left(tmp_path) == []
 
 
-@pytest.mark.parametrize("ranges", [True, False])
-def test_a_transfer_that_was_cut_off_goes_on(server, tmp_path, ranges):
-    server.cut, server.ranges = 100_000, ranges
+def test_a_transfer_that_was_cut_off_goes_on(server, tmp_path):
+    server.cut = 100_000
     with pytest.raises(files.MissingData, match="100,000 bytes"):
         fetch(wanted(server), tmp_path)
     assert left(tmp_path) == ["official/set.bin.part"]

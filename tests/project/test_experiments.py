@@ -117,9 +117,10 @@ def results(tmp_path_factory):
 class Encoder(torch.nn.Module):
     """In place of the pretrained encoder, which is a download of its own: embeddings of tokens, untrained."""
 
+    config = types.SimpleNamespace(hidden_size=384)
+
     def __init__(self):
         super().__init__()
-        self.config = types.SimpleNamespace(hidden_size=384)
         self.tokens = torch.nn.Embedding(500, 384)
 
     def forward(self, input_ids, attention_mask):
@@ -160,47 +161,26 @@ def test_every_experiment_runs(table, results, data_folder, monkeypatch):
 # --------------------------------------------------------------------------- their pages
 
 
-def of_the_paper(path, folder):
-    page.generate(folder, path, [section(folder) for section in reports.SECTIONS])
-
-
-def of_transfer(path, folder):
-    path.write_text(foretell_page.filled(foretell_page.PAGE.read_text(encoding="utf-8"), folder), encoding="utf-8")
-
-
-def of_benchmarks(path, _):
-    path.write_text(history.page(history.read()), encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("committed", "write"),
-    [
-        (ROOT / "docs" / "reproduction.md", of_the_paper),
-        (foretell_page.PAGE, of_transfer),
-        (taskweb_page.PAGE, lambda path, folder: taskweb_page.generate(folder, path)),
-        (history.PAGE, of_benchmarks),
-    ],
-    ids=lambda given: getattr(given, "stem", ""),
-)
-def test_a_committed_page_is_what_the_committed_tables_give(tmp_path, committed, write):
-    write(tmp_path / "page.md", options.Options.results)
-    fresh, kept = (
-        [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("![")]
-        for path in (tmp_path / "page.md", committed)
-    )
-    assert fresh == kept
+def test_committed_pages_are_what_the_committed_tables_give(tmp_path):
+    folder = options.Options.results
+    page.generate(folder, tmp_path / "paper.md", [section(folder) for section in reports.SECTIONS])
+    taskweb_page.generate(folder, tmp_path / "taskweb.md")
+    for fresh, committed in (("paper.md", ROOT / "docs" / "reproduction.md"), ("taskweb.md", taskweb_page.PAGE)):
+        ours, theirs = (path.read_text(encoding="utf-8").splitlines() for path in (tmp_path / fresh, committed))
+        without_pictures = [[line for line in lines if not line.startswith("![")] for lines in (ours, theirs)]
+        assert without_pictures[0] == without_pictures[1]
+    transfer = foretell_page.PAGE.read_text(encoding="utf-8")
+    assert foretell_page.filled(transfer, folder) == transfer
+    assert history.page(history.read()) == history.PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("here", "paper", "pairs", "word"),
     [
-        ((0.5, 0.3, 0.7), (0.4, 0.42), 20, "confirmed"),
         ((0.41, 0.3, 0.5), (0.4, 0.42), 20, "confirmed"),
         ((0.1, -0.2, 0.4), (0.4, 0.42), 20, "undecided"),
         ((0.05, -0.05, 0.15), (0.9, 0.9), 20, "weaker"),
-        ((-0.3, -0.4, -0.2), (0.9, 0.9), 20, "weaker"),
         ((0.95, 0.93, 0.97), (0.2, 0.2), 20, "stronger"),
-        ((-0.1, -0.7, 0.6), (-0.3, -0.3), None, "undecided"),
         ((-0.1, -0.2, 0.0), (-0.74, -0.74), None, "weaker"),
         ((-0.2, -0.3, -0.1), (0.05, 0.05), 20, "opposite"),
         ((1.0, 1.0, 1.0), (1.0, 1.0), 20, "confirmed"),
@@ -208,15 +188,3 @@ def test_a_committed_page_is_what_the_committed_tables_give(tmp_path, committed,
 )
 def test_a_word_on_two_samples(here, paper, pairs, word):
     assert verdicts.beside(correlate.Correlation(*here), paper, pairs) == word
-
-
-def test_every_claim_has_a_word():
-    for section in (part(options.Options.results) for part in reports.SECTIONS):
-        assert section.claims
-        assert all(line.verdict in verdicts.WORDS and line.here for line in section.claims)
-
-
-def test_seeds_are_counted_place_by_place():
-    rows = [{"seed": seed, "a": place} for seed in "012" for place in "xy"]
-    assert page.seeds(rows, "a") == "3"
-    assert page.seeds(rows[:-1], "a") == "2 to 3"

@@ -10,7 +10,7 @@ import torch
 import reference
 import sotdd
 import sotdd.gradients
-from laws import Medians
+from laws import Circles, Medians
 from sotdd.projections import (
     ClassQuantiles,
     Convolution,
@@ -28,27 +28,6 @@ from sotdd.projections import (
 _OF_VALUES, _OF_DISTANCE = 2e-5, 2e-4
 
 _DTYPES = (np.float64, np.float64, np.float32, np.float16, np.uint8, np.int64, np.bool_, ">f8")
-
-
-class Coordinates:
-    """Directions along single features."""
-
-    def describe(self):
-        return {"law": "coordinates"}
-
-    def draw(self, rng, n_projections, n_features):
-        return Directions(np.eye(n_features)[rng.integers(n_features, size=n_projections)])
-
-
-class Bent:
-    """A projection that is not linear."""
-
-    def describe(self):
-        return {"law": "bent"}
-
-    def draw(self, rng, n_projections, n_features):
-        theta = rng.normal(size=(n_projections, n_features))
-        return lambda values: np.tanh(theta @ values.T)
 
 
 def draw(seed):
@@ -88,8 +67,7 @@ def _explicit(rng, d):
 def _from_laws(rng, d, data):
     convolution = Convolution((3, 3) if d == 9 else (d, 1), "stride", clamp=float(rng.choice([1, 5])))
     laws = {
-        "directions": [None, Sphere(), Hadamard(), Orthogonal(), Sphere(d + 3),
-                       Coordinates(), Bent(), convolution],
+        "directions": [None, Sphere(), Hadamard(), Orthogonal(), Circles(), convolution],
         "label_law": ["moments", "moments", "paper", "quantiles", ClassQuantiles(3, 0.5), Medians(),
                       Moments(2, UniformOrders(3), 1.0), Moments(1, cut=None)],
         "shared_directions": [True, False],

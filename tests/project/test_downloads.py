@@ -78,7 +78,9 @@ def test_a_dataset_is_downloaded_once_converted_and_read(server, tmp_path, rng):
     """From the files of MNIST and its like."""
     x, y = rng.integers(0, 256, size=(5, 28, 28), dtype=np.uint8), np.array([3, 1, 2, 1, 26], np.uint8)
     content = {
-        f"/{name}.gz": gzip.compress(bytes([0, 0, 8, part.ndim]) + np.array(part.shape, ">u4").tobytes() + part.tobytes())
+        f"/{name}.gz": gzip.compress(
+            bytes([0, 0, 8, part.ndim]) + np.array(part.shape, ">u4").tobytes() + part.tobytes()
+        )
         for name, part in zip("abcd", (x, y, x[:2], y[:2]), strict=True)
     }
     server.content |= content

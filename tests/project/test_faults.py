@@ -1,6 +1,6 @@
-"""The files that the package writes, under faults: killed writers, a full disk, two writers at once.
+"""Faults: killed writers, a full disk, two writers at once, too little memory, and forks while threads compute.
 
-The old file or the new one is there, never a half. Catalogs are under the same faults in their own tests.
+Of a file the old one or the new one is there, never a half; catalogs are under the same faults in their own tests.
 """
 
 import os
@@ -138,3 +138,120 @@ def test_two_writers_at_once_leave_a_whole_file(tmp_path):
         assert one.returncode == 0, errors
     assert version_of("sketch", tmp_path / "file") in (0, 1)
     assert os.listdir(tmp_path) == ["file"]
+
+
+# --------------------------------------------------------------------------- memory
+
+
+# The program in a process that may have this much more address space than it has at its start.
+PROGRAM = """
+import resource
+small = np.zeros((60, 3)) + np.arange(60)[:, None]
+sotdd.distance(small, small)  # load what it needs while there is room for it
+size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (200 << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))
+from sotdd.commands import main
+sys.argv = ["sotdd", "distance", *2 * [sys.argv[1] + "::label="]]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "setting"),
+    [(sotdd.distance, "noise_floor"), (sotdd.test, "n_permutations"), (sotdd.distance, "n_projections")],
+)
+def test_requests_that_never_fit_are_refused(rng, call, setting):
+    points = rng.normal(size=(60, 3))
+    with pytest.raises(sotdd.SotddError, match=r"GB that are free: use fewer, about [\d,]+"):
+        call(points, points, **{setting: 10**9})
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
+def test_the_program_ends_in_one_line(tmp_path, rng):
+    np.save(tmp_path / "many.npy", rng.normal(size=(3_000_000, 4)).astype(np.float32))
+    with run(PROGRAM, tmp_path / "many.npy") as one:
+        _, errors = one.communicate(timeout=200)
+    assert one.returncode == 2
+    assert "memory" in errors.splitlines()[-1]
+    assert "Traceback" not in errors
+
+
+# --------------------------------------------------------------------------- forks
+
+
+# Children that hang are ended by their own alarm, so that the parent can count them.
+FORKING = """
+import threading
+
+rng = np.random.default_rng(0)
+x, y = rng.normal(size=(60, 4)), rng.integers(2, size=60)
+common = sotdd.Projections.fit([(x, y)], n_projections=16)
+
+def work():
+    sotdd.Projections.fit([(x, y)], n_projections=16).fingerprint
+    sotdd.distance(sys.argv[1], (x + 1, y), n_projections=16)
+    sotdd.sketch((x, y), common)
+
+work()  # compiles
+stop = threading.Event()
+
+def loop():
+    while not stop.is_set():
+        work()
+
+threads = [threading.Thread(target=loop, daemon=True) for _ in range(4)]
+for thread in threads:
+    thread.start()
+ends = []
+for _ in range(20):
+    time.sleep(0.003 * rng.random())
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        try:
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    ends.append(os.waitpid(child, 0)[1])
+    if any(ends):
+        break
+stop.set()
+for thread in threads:
+    thread.join()
+print("ends", set(ends), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_children_forked_while_threads_compute_do_not_hang(tmp_path):
+    """Arrow reads with threads of its own."""
+    pandas = pytest.importorskip("pandas")
+    x = np.random.default_rng(1).normal(size=(60, 4))
+    table = pandas.DataFrame(x, columns=list("abcd")).assign(y=np.arange(60) % 2)
+    table.to_parquet(tmp_path / "data.parquet", row_group_size=20)
+    output, errors = run(FORKING, tmp_path / "data.parquet").communicate(timeout=300)
+    assert output.splitlines()[-1:] == ["ends {0}"], errors
+
+
+CHILD = """
+from sotdd.engines.cpu.workers import Workers
+with Workers() as outer:
+    whole = outer.count
+    child = os.fork()
+    if child:
+        print(os.waitpid(child, 0)[1], flush=True)
+    else:
+        with Workers() as workers:
+            code = 0 if workers.count == whole else 1
+if not child:
+    with Workers() as workers:
+        os._exit(code if workers.count == whole else 2)
+"""
+
+
+def test_a_child_uses_the_threads_that_its_parent_may_use():
+    """It is forked while the parent holds BLAS to one thread, which nobody in the child would give back."""
+    output, errors = run(CHILD).communicate(timeout=300)
+    assert output.splitlines()[-1:] == ["0"], errors

@@ -66,7 +66,9 @@ def test_statistics_with_holes_by_hand(rng):
     score = rng.normal(size=(9, 6)) + 0.3 * rng.normal(size=(4, 9, 6))
     score[:, np.arange(6), np.arange(6)] = np.nan  # no task is a source for itself
     score[0, -1, 0] = np.nan  # and one run has no score
-    table = statistics_with_holes.Transfers(score, np.arange(9)[:, None] % 3 == np.arange(6) % 3, rng.normal(size=(9, 2)))
+    table = statistics_with_holes.Transfers(
+        score, np.arange(9)[:, None] % 3 == np.arange(6) % 3, rng.normal(size=(9, 2))
+    )
     truth, noise = table.mean, rng.normal(size=(9, 6))
     worst = -np.where(np.isfinite(truth), truth, 0)
     found = statistics_with_holes.judged(np.stack([truth, noise, worst]), table, resamples=40, partial=True)

@@ -29,7 +29,6 @@ from experiments import (  # noqa: E402
     split_tiny_imagenet,
     store,
     text_transfer,
-    verdicts,
 )
 from experiments.foretell import page as foretell_page  # noqa: E402
 from experiments.taskweb import page as taskweb_page  # noqa: E402
@@ -37,27 +36,6 @@ from experiments.taskweb import page as taskweb_page  # noqa: E402
 import sotdd  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_a_stopped_run_resumes_from_its_last_finished_unit(tmp_path):
-    path = tmp_path / "results.csv"
-    units = [{"seed": seed, "name": name} for seed in (0, 1) for name in ("a, b", "c")]
-    done = []
-
-    def work(unit):
-        if len(done) == 3:
-            raise KeyboardInterrupt
-        done.append(unit)
-        return [{"value": 1 / 3, "part": part} for part in range(2)]
-
-    with pytest.raises(KeyboardInterrupt):
-        store.complete(path, units, work, title="test")
-    assert len(store.read(path)) == 6
-    again = []
-    rows = store.complete(path, units, lambda unit: again.append(unit) or [{"value": 2.0, "part": 0}], title="test")
-    assert again == units[3:]
-    assert [row["value"] for row in rows] == ["0.333333"] * 6 + ["2"]
-    assert store.complete(path, units, work, title="test", workers=4) == rows
 
 
 def test_correlations_agree_with_scipy(rng):
@@ -172,19 +150,3 @@ def test_committed_pages_are_what_the_committed_tables_give(tmp_path):
     transfer = foretell_page.PAGE.read_text(encoding="utf-8")
     assert foretell_page.filled(transfer, folder) == transfer
     assert history.page(history.read()) == history.PAGE.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("here", "paper", "pairs", "word"),
-    [
-        ((0.41, 0.3, 0.5), (0.4, 0.42), 20, "confirmed"),
-        ((0.1, -0.2, 0.4), (0.4, 0.42), 20, "undecided"),
-        ((0.05, -0.05, 0.15), (0.9, 0.9), 20, "weaker"),
-        ((0.95, 0.93, 0.97), (0.2, 0.2), 20, "stronger"),
-        ((-0.1, -0.2, 0.0), (-0.74, -0.74), None, "weaker"),
-        ((-0.2, -0.3, -0.1), (0.05, 0.05), 20, "opposite"),
-        ((1.0, 1.0, 1.0), (1.0, 1.0), 20, "confirmed"),
-    ],
-)
-def test_a_word_on_two_samples(here, paper, pairs, word):
-    assert verdicts.beside(correlate.Correlation(*here), paper, pairs) == word

@@ -1,10 +1,9 @@
 """Which source transfers best (`experiments.foretell`, `experiments.taskweb`): known answers, and smallest runs."""
 
-import csv
-import gzip
 import math
 
 import numpy as np
+import pandas
 import pytest
 from scipy import stats
 
@@ -97,13 +96,6 @@ def test_the_smallest_run_on_pictures(tmp_path, data_folder):
     assert (tmp_path / "foretell_grey.csv").read_bytes() == before
 
 
-def write(path, rows):
-    with gzip.open(path, "wt", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 @pytest.mark.slow
 def test_the_smallest_run_on_texts(tmp_path, rng, monkeypatch):
     """On texts and transfers made up here, with embeddings that need no encoder."""
@@ -118,14 +110,13 @@ def test_the_smallest_run_on_texts(tmp_path, rng, monkeypatch):
             for seed, setting in ((s, m) for s in (10, 15) for m in ("a_model", "b_model")):
                 row = {"setting": setting, "source": task, "target": target, "seed": seed, "score": rng.random()}
                 transfers.append({**row, "main": 1, "kind": "transfer"})
-    write(tmp_path / "taskweb_texts.csv.gz", texts)
-    write(tmp_path / "taskweb_transfer.csv.gz", transfers)
+    pandas.DataFrame(texts).to_csv(tmp_path / "taskweb_texts.csv.gz", index=False)
+    pandas.DataFrame(transfers).to_csv(tmp_path / "taskweb_transfer.csv.gz", index=False)
     monkeypatch.setattr(features, "_encoded", lambda part, length: rng.normal(size=(len(part), 8)).astype(np.float32))
     monkeypatch.setattr(features, "_NUMBERS", 8)
     folders = ["--data", str(tmp_path), "--cache", str(tmp_path), "--results", str(tmp_path)]
     on_texts.main(["--size", "smallest", *folders, "--output", str(tmp_path / "page.md")])
     assert "whole: s-OTDD" in (tmp_path / "page.md").read_text(encoding="utf-8")
-    with (tmp_path / "taskweb_distances.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read(tmp_path / "taskweb_distances.csv")
     assert len(rows) == 22 * 21
     assert [row["whole: s-OTDD"] for row in rows if row["source"] == row["target"]] == ["0"] * 21

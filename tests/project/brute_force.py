@@ -9,18 +9,7 @@ import numpy as np
 import reference
 import sotdd
 from laws import Circles, Medians
-from sotdd.projections import (
-    ClassQuantiles,
-    Convolution,
-    Directions,
-    Hadamard,
-    Moments,
-    Orthogonal,
-    Polynomials,
-    Quantiles,
-    Sphere,
-    UniformOrders,
-)
+from sotdd import projections as law
 
 # Rounding of float32 in units of the largest value of a row, and relative to the distance itself.
 _OF_VALUES, _OF_DISTANCE = 2e-5, 2e-4
@@ -63,11 +52,11 @@ def _explicit(rng, d):
 
 
 def _from_laws(rng, d, data):
-    convolution = Convolution((3, 3) if d == 9 else (d, 1), "stride", clamp=float(rng.choice([1, 5])))
+    convolution = law.Convolution((3, 3) if d == 9 else (d, 1), "stride", clamp=float(rng.choice([1, 5])))
     laws = {
-        "directions": [None, Sphere(), Hadamard(), Orthogonal(), Circles(), convolution],
-        "label_law": ["moments", "moments", "paper", "quantiles", ClassQuantiles(3, 0.5), Medians(),
-                      Moments(2, UniformOrders(3), 1.0), Moments(1, cut=None)],
+        "directions": [None, law.Sphere(), law.Hadamard(), law.Orthogonal(), Circles(), convolution],
+        "label_law": ["moments", "moments", "paper", "quantiles", law.ClassQuantiles(3, 0.5), Medians(),
+                      law.Moments(2, law.UniformOrders(3), 1.0), law.Moments(1, cut=None)],
         "shared_directions": [True, False],
         "scale": [None, "pooled", "features", "auto"],
         "tilt": [False, False, True],
@@ -111,7 +100,7 @@ def _rows(x, y, block, scaler):
 
 
 def _project(x, drawn):
-    if not isinstance(drawn, Directions):
+    if not isinstance(drawn, law.Directions):
         return np.asarray(drawn(x.astype(np.float32)), np.float64)
     values = np.array([[float(np.dot(point, theta)) for point in x] for theta in drawn.theta.astype(np.float64)])
     return values if drawn.clamp is None else np.clip(values, -drawn.clamp, drawn.clamp)
@@ -119,10 +108,10 @@ def _project(x, drawn):
 
 def _term(values, members, terms, row):
     own = values[row, members]
-    if isinstance(terms, Polynomials):
+    if isinstance(terms, law.Polynomials):
         cut = own if terms.cut is None else np.clip(own, -terms.cut, terms.cut)
         return float(sum(c * np.mean(cut**order) for order, c in enumerate(terms.coefficients[row]) if c != 0))
-    if isinstance(terms, Quantiles):
+    if isinstance(terms, law.Quantiles):
         levels = terms.coefficients.shape[1]
         bins = np.repeat(np.sort(own), levels).reshape(levels, len(own)).mean(axis=1)
         return float(np.dot(terms.coefficients[row], bins))

@@ -77,13 +77,10 @@ def test_trust_is_measured():
     assert trust.summary({"iris": both})
 
 
-def test_verdicts_of_the_gate_are_counted():
+def test_gates_explanations_and_causes():
     found = gate.passed(2, (12,))
     assert found[1][1:] == ["100 ± 0.0", "0 ± 0.0"]  # three spreads away
     assert len(gate.alarms(1, ((2, 10),))) == 1 + len(gate.LAWS)
-
-
-def test_explanations_and_causes():
     assert "3 classes" in explaining.ratio(3, 1, n=100, d=5, count=64)
     assert feature_causes.hits("normal", "moved", 200, 3, 2)["ours"] == 1
 

@@ -72,21 +72,23 @@ while True:
 """
 
 
-def test_a_killed_writer_leaves_whole_files(tmp_path):
+def test_killed_writers_leave_whole_files(tmp_path):
+    """Two at once, of the same files."""
     rng = np.random.default_rng(0)
     for kind, save in made(0).items():
         save(tmp_path / kind)
-    with run(KILLED, tmp_path) as one:
+    two = [run(KILLED, tmp_path) for _ in range(2)]
+    for one in two:
         assert one.stdout.readline() == "ready\n", one.stderr.read()
-        for _ in range(30):  # a stop is a kill as far as the files are concerned, and the process goes on from there
-            time.sleep(rng.uniform(0.001, 0.03))
-            one.send_signal(signal.SIGSTOP)
-            assert {version_of(kind, tmp_path / kind) for kind in KINDS} <= {0, 1}
-            one.send_signal(signal.SIGCONT)
+    for number in range(30):  # a stop is a kill as far as the files are concerned, and the process goes on from there
         time.sleep(rng.uniform(0.001, 0.03))
-        one.kill()
+        for one in two:
+            one.send_signal(signal.SIGSTOP if number < 29 else signal.SIGKILL)
+        assert {version_of(kind, tmp_path / kind) for kind in KINDS} <= {0, 1}
+        for one in two:
+            one.send_signal(signal.SIGCONT)
+    for one in two:
         one.communicate()
-    assert {version_of(kind, tmp_path / kind) for kind in KINDS} <= {0, 1}
     for kind, save in made(1).items():
         save(tmp_path / kind)
         assert version_of(kind, tmp_path / kind) == 1
@@ -113,31 +115,6 @@ def test_a_file_beyond_the_limit_leaves_the_old_one(tmp_path):
     assert output.count("file too large") == len(output.splitlines()) == len(KINDS), output + errors
     assert [version_of(kind, tmp_path / kind) for kind in KINDS] == [0] * len(KINDS)
     assert sorted(os.listdir(tmp_path)) == sorted(KINDS)
-
-
-WRITER = """
-save = made(int(sys.argv[2]))["sketch"]
-print("ready", flush=True)
-sys.stdin.readline()
-for _ in range(25):
-    save(sys.argv[1])
-    assert version_of("sketch", sys.argv[1]) in (0, 1)
-"""
-
-
-@pytest.mark.slow
-def test_two_writers_at_once_leave_a_whole_file(tmp_path):
-    two = [run(WRITER, tmp_path / "file", version) for version in (0, 1)]
-    for one in two:
-        one.stdout.readline()
-    for one in two:
-        one.stdin.write("go\n")
-        one.stdin.flush()
-    for one in two:
-        _, errors = one.communicate(timeout=200)
-        assert one.returncode == 0, errors
-    assert version_of("sketch", tmp_path / "file") in (0, 1)
-    assert os.listdir(tmp_path) == ["file"]
 
 
 # --------------------------------------------------------------------------- memory

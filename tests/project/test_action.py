@@ -28,7 +28,7 @@ def data(tmp_path, monkeypatch):
     for name, shift in {"train": 0, "same": 0, "moved day": 3}.items():
         rows = np.column_stack([rng.normal(shift, 1, size=(150, 2)), rng.integers(2, size=150)])
         np.savetxt(f"{name}.csv", rows, "%.5f", ",", header="a,b,kind", comments="")
-    Path("broken.csv").write_bytes(b'a,b,kind\n1,2,"open')
+    Path("broken.csv").write_text("a,b,kind\n1,2\n")
     return tmp_path
 
 

@@ -78,6 +78,7 @@ def test_what_pages_show_is_what_runs(page, tmp_path, monkeypatch):
     assert not failed, "".join(said)
 
 
+@pytest.mark.slow  # its report explains every pair
 def test_the_python_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (code,) = blocks(README, "python")

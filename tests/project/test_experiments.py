@@ -136,9 +136,6 @@ def test_every_experiment_runs(table, results, data_folder, monkeypatch):
     EXPERIMENTS[table].run(options.Options(data_folder, results, size="smallest", draw=False))
 
 
-# --------------------------------------------------------------------------- their pages
-
-
 def test_committed_pages_are_what_the_committed_tables_give(tmp_path):
     folder = options.Options.results
     page.generate(folder, tmp_path / "paper.md", [section(folder) for section in reports.SECTIONS])

@@ -91,7 +91,7 @@ CALLS = (
     "sotdd.Scaler.fit", "sotdd.ScaleStatistics().add", "sotdd.projections.ClassQuantiles",
     "sotdd.projections.Convolution", "sotdd.projections.Hadamard", "sotdd.projections.Moments",
     "sotdd.projections.UniformOrders", "sotdd.projections.ZeroTruncatedPoisson", "sotdd.Sketch.load",
-    "in_sketch().distance", "in_sketch().vector", "in_sketch().reduced", "in_sketch().save",
+    "in_sketch().distance", "in_sketch().vector", "in_sketch().save",
     "sotdd.SketchBuilder", "built().add", "built().merge", "built().finish",
     "sotdd.ClassStatistics(seen_through()).add", "sotdd.ClassStatistics(seen_through()).merge",
     "sotdd.SketchWindow(seen_through()).add", "sotdd.Catalog", "sotdd.Catalog('catalog').add",

@@ -45,6 +45,7 @@ class Sizes:
     points: Mapping[str, tuple[int, ...]]
     projections: tuple[int, ...]
     patience: float
+    others: tuple[str, ...] = (EXACT, GAUSSIAN, WTE)
 
 
 SIZES = {
@@ -53,7 +54,7 @@ SIZES = {
         (1000, 5000, 10_000), 240.0,
     ),
     "quick": Sizes({"mnist": (500, 1000), "cifar10": (500,)}, (1000,), 120.0),
-    "smallest": Sizes({"mnist": (60,)}, (64,), 120.0),
+    "smallest": Sizes({"mnist": (60,)}, (64,), 120.0, (GAUSSIAN,)),
 }  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def _measure(options: Options, sizes: Sizes, name: str) -> None:
     path = options.results / f"runtime_{name}.csv"
     shape = None if name == "mnist" else (32, 32, 3)
     sliced = [Method(SOTDD, count, image_shape=shape) for count in sizes.projections]
-    slow = [Method(other, 0) for other in (EXACT, GAUSSIAN, WTE)]
+    slow = [Method(other, 0) for other in sizes.others]
     slow += [Method(CHSW, count) for count in sizes.projections]
 
     def work(unit: Unit) -> Sequence[Row]:

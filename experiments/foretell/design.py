@@ -128,9 +128,9 @@ SIZES = {
     ),
     "cores": Design(whole=False),
     "smallest": Design(
-        whole=False, seeds=2, shots=(5,), source_points=200, test_points=100, source_steps=6, tuning_steps=3,
-        head_steps=5, batch=16, width=4, distance_points=60, slow_points=40, n_projections=50, bases=2,
-        resamples=20,
+        whole=False, seeds=2, shots=(5,), source_points=100, test_points=40, source_steps=3, tuning_steps=2,
+        head_steps=3, batch=8, width=4, distance_points=30, slow_points=20, n_projections=32, bases=2,
+        resamples=10,
     ),
 }  # fmt: skip
 

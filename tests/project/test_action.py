@@ -13,14 +13,12 @@ import pytest
 
 yaml = pytest.importorskip("yaml")
 
-pytestmark = pytest.mark.slow  # environments and command lines, one after another
-
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}
 BASH = shutil.which("bash")
-# As the runner of GitHub starts it.
-SHELL = ["--noprofile", "--norc", "-eo", "pipefail", "-c"]
+SHELL = ["--noprofile", "--norc", "-eo", "pipefail", "-c"]  # as the runner of GitHub starts it
+needs_bash = pytest.mark.skipif(BASH is None, reason="this system has no bash")
 
 
 @pytest.fixture
@@ -30,59 +28,37 @@ def data(tmp_path, monkeypatch):
     for name, shift in {"train": 0, "same": 0, "moved day": 3}.items():
         rows = np.column_stack([rng.normal(shift, 1, size=(150, 2)), rng.integers(2, size=150)])
         np.savetxt(f"{name}.csv", rows, "%.5f", ",", header="a,b,kind", comments="")
-    Path("broken.csv").write_bytes(b'a,b,kind\n1,2,"open')
+    Path("broken.csv").write_text("a,b,kind\n1,2\n")
     return tmp_path
 
 
-def filled(text, inputs, outputs):
-    """A text with the values of its expressions put in: the first that is not empty, where there are several."""
-
-    def value(match):
-        names = [name.split(".") for name in match[1].split(" || ")]
-        found = [
-            inputs[path[1]] if path[0] == "inputs" else outputs.get(path[1], {}).get(path[3], "") for path in names
-        ]
-        return next(filter(None, found), "")
-
-    return re.sub(r"\$\{\{ (.*?) \}\}", value, text)
-
-
 def run_action(folder, **given):
-    """All steps one after another: exit code, outputs, what was said, and the summary."""
+    """Every step but the installation: exit code, outputs, what was said, and the summary."""
     inputs = {name: described.get("default", "") for name, described in ACTION["inputs"].items()}
     inputs |= {name.replace("_", "-"): value for name, value in given.items()}
     summary, written = folder / "summary", folder / "output"
-    summary.write_text("")
+    for path in (summary, written):
+        path.write_text("")
     around = {**os.environ, "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_OUTPUT": str(written), "NO_COLOR": "1"}
-    around |= {"RUNNER_TEMP": str(folder / "temp"), "GITHUB_ACTION_PATH": str(ROOT)}
-    code, said, outputs = 0, "", {}
-    for step in ACTION["runs"]["steps"]:
-        if "if" in step:
-            name, compared, value = re.fullmatch(r"inputs\.(\w+) (==|!=) '(.*)'", step["if"]).groups()
-            if (inputs[name] == value) != (compared == "=="):
-                continue
-        assert step["shell"] == "bash"
-        own = {key: filled(text, inputs, outputs) for key, text in step.get("env", {}).items()}
-        written.write_text("")
-        done = subprocess.run(
-            [BASH, *SHELL, step["run"]], env={**around, **own}, capture_output=True, text=True, check=False, cwd=folder
-        )
-        outputs[step.get("id", "")] = dict(line.split("=", 1) for line in written.read_text().splitlines())
-        code, said = done.returncode, said + done.stdout + done.stderr
-        if code:
+    said = ""
+    for step in ACTION["runs"]["steps"][1:] if inputs["train"] else ACTION["runs"]["steps"][2:]:
+        own = {name: inputs[re.search(r"inputs\.([\w-]+)", text)[1]] for name, text in step["env"].items()}
+        command = [BASH, *SHELL, step["run"]]
+        done = subprocess.run(command, env=around | own, capture_output=True, text=True, check=False, cwd=folder)
+        said += done.stdout + done.stderr
+        if done.returncode:
             break
-    given = {name: filled(described["value"], inputs, outputs) for name, described in ACTION["outputs"].items()}
-    return code, given, said, summary.read_text()
+    outputs = dict(line.split("=", 1) for line in written.read_text().splitlines())
+    return done.returncode, outputs, said, summary.read_text()
 
 
-@pytest.mark.skipif(BASH is None, reason="this system has no bash")
+@pytest.mark.slow
+@needs_bash
 def test_the_action_says_passed_drift_or_unknown(data):
     ours = {"python": sys.executable, "reference": "train.ref", "label": "kind", "report": "gate report.html"}
     code, outputs, said, summary = run_action(data, batches="same.csv\n", train="train.csv", **ours)
     assert (code, outputs) == (0, {"verdict": "passed", "report": "gate report.html", "exit-code": "0"}), said
-    assert "train.ref: 150 points in 2 classes" in said
     assert "<html" in (data / "gate report.html").read_text(encoding="utf-8")
-    assert "sotdd check: passed" in summary
     Path("gate report.html").unlink()
     before = Path("train.ref").stat().st_mtime_ns
     options = "--quiet\n--min-points=20\n"
@@ -91,7 +67,6 @@ def test_the_action_says_passed_drift_or_unknown(data):
     )
     assert (code, outputs) == (1, {"verdict": "drift", "report": "gate report.html", "exit-code": "1"}), said
     assert Path("train.ref").stat().st_mtime_ns == before  # it was there already
-    assert "FAILED" in summary
     assert "moved day.csv" in summary
     assert len(Path("gate.log").read_text(encoding="utf-8").splitlines()) == 2
     code, outputs, said, _ = run_action(data, batches="broken.csv", fail_above="0.5", **ours)
@@ -99,7 +74,7 @@ def test_the_action_says_passed_drift_or_unknown(data):
     assert "broken.csv" in said
 
 
-@pytest.mark.skipif(BASH is None, reason="this system has no bash")
+@needs_bash
 def test_inputs_of_the_action_are_never_run(data):
     harm = '$(touch harm)"; touch harm; `touch harm`'
     code, outputs, said, _ = run_action(
@@ -109,15 +84,7 @@ def test_inputs_of_the_action_are_never_run(data):
     assert not Path("harm").exists()
 
 
-def test_entries_of_hooks_are_commands(data):
-    def run(hook, *arguments):
-        program, *rest = shlex.split(HOOKS[hook]["entry"])
-        assert program == "sotdd"
-        line = [sys.executable, "-m", "sotdd", *rest, *arguments]
-        return subprocess.run(line, check=False, capture_output=True).returncode
-
-    assert run("sotdd-reference", "train.csv", "-o", "train.ref", "--label", "kind") == 0
-    assert run("sotdd-check", "train.ref", "same.csv", "moved day.csv") == 1
-    for hook in HOOKS.values():
-        assert re.search(hook["files"], "data/march.csv.gz")
-        assert not re.search(hook["files"], "march.csv.py")
+def test_entries_of_hooks_are_commands(data, run):
+    reference, check = (shlex.split(HOOKS[f"sotdd-{name}"]["entry"])[1:] for name in ("reference", "check"))
+    assert run(*reference, "train.csv", "-o", "train.ref", "--label", "kind")[0] == 0
+    assert run(*check, "train.ref", "same.csv", "moved day.csv")[0] == 1

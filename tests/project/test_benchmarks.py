@@ -32,10 +32,6 @@ import reference
 import sotdd
 
 
-def numbers(lines):
-    return all(re.search(r"\d", line.measured) for line in lines)
-
-
 @pytest.mark.parametrize("m", [50, 37])
 def test_plain_torch_computes_the_same_distance(rng, m):
     a = rng.normal(size=(50, 6)), rng.integers(0, 4, size=50)
@@ -62,7 +58,7 @@ def test_every_technique_estimates_the_same_distance(rng):
         (rng.normal(size=(40, 6)), rng.integers(0, 3, size=40)),
         (rng.normal(0.5, 1, size=(30, 6)), rng.integers(0, 2, size=30)),
     )
-    _, truth = estimators.reference(pair, 4000, 2000)
+    _, truth = estimators.reference(pair, 2000, 1000)
     for measure in estimators.TECHNIQUES.values():
         found, _ = estimators.replicates(measure, pair, 8, 256)
         values = np.array([one.value for one in found])
@@ -81,13 +77,10 @@ def test_trust_is_measured():
     assert trust.summary({"iris": both})
 
 
-def test_verdicts_of_the_gate_are_counted():
+def test_gates_explanations_and_causes():
     found = gate.passed(2, (12,))
     assert found[1][1:] == ["100 ± 0.0", "0 ± 0.0"]  # three spreads away
     assert len(gate.alarms(1, ((2, 10),))) == 1 + len(gate.LAWS)
-
-
-def test_explanations_and_causes():
     assert "3 classes" in explaining.ratio(3, 1, n=100, d=5, count=64)
     assert feature_causes.hits("normal", "moved", 200, 3, 2)["ours"] == 1
 
@@ -95,7 +88,7 @@ def test_explanations_and_causes():
 @pytest.mark.slow
 def test_core():
     small = {"n": 200, "d": 8, "count": 64}
-    lines = [
+    assert core.table([
         *core.product(1, **small),
         *core.default_call(1, n=200, d=8),
         *core.fitting(1, n=200, d=8),
@@ -106,9 +99,7 @@ def test_core():
         *core.cores(1, **small),
         *core.command_line(1),
         *core.memory(**small),
-    ]
-    assert numbers(lines)
-    assert core.table(lines)
+    ])  # fmt: skip
 
 
 @pytest.mark.slow
@@ -172,9 +163,9 @@ def test_a_cluster_of_processes_loses_no_row_with_a_worker():
 
 @pytest.mark.slow
 def test_large_data(tmp_path):
-    paths = scale.write(tmp_path, 5, rows=2000)
-    lines = [*scale.one_process(paths, 1, count=64, count_for_memory=64), *scale.two_workers(paths, 1, count=64)]
-    assert numbers(lines)
+    paths = scale.write(tmp_path, 3, rows=1000)
+    assert min(scale.stream(paths, 64)) > 0
+    assert scale.two_workers(paths, 1, count=64)
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ PAGES = sorted(
     + [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 )
 # Sessions that take seconds.
-SLOW = {"drift", "federated", "mlflow", "sketch", "sklearn", "tables", "torchmetrics"}
+SLOW = {"drift", "sketch", "sklearn", "torchmetrics"}
 
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -78,6 +78,7 @@ def test_what_pages_show_is_what_runs(page, tmp_path, monkeypatch):
     assert not failed, "".join(said)
 
 
+@pytest.mark.slow  # its report explains every pair
 def test_the_python_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (code,) = blocks(README, "python")
@@ -118,11 +119,13 @@ def test_links_lead_somewhere(page):
         assert found.exists(), f"{named(page)} links to {target}"
 
 
-def test_every_public_name_is_on_the_api_page():
+def test_every_public_name_has_an_example_and_is_on_the_api_page():
     text = (DOCS / "api.rst").read_text(encoding="utf-8")
     listed = set(re.findall(r"^   ([A-Za-z_.]+)$", text, re.MULTILINE))
     calls = {name for name in sotdd.__all__ if not isinstance(getattr(sotdd, name), ModuleType)}
-    assert calls - {"__version__"} <= listed
+    calls.remove("__version__")
+    assert [name for name in calls if ">>>" not in getattr(sotdd, name).__doc__] == []
+    assert calls <= listed
     for name in listed:  # and what it lists can be imported
         home, _, call = f"sotdd.{name}".rpartition(".")
         assert hasattr(__import__(home, fromlist=[call]), call), name

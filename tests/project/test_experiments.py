@@ -1,4 +1,4 @@
-"""The paper's experiments run at their smallest size, and what they stand on has known answers."""
+"""The experiments: known answers, runs at the smallest size, and pages that are what the committed tables give."""
 
 import csv
 import types
@@ -11,6 +11,7 @@ from scipy import stats
 
 torch = pytest.importorskip("torch", reason="the experiments train networks: needs torch")
 
+from benchmarks import history  # noqa: E402
 from experiments import (  # noqa: E402
     augmentation,
     correlate,
@@ -29,31 +30,12 @@ from experiments import (  # noqa: E402
     store,
     text_transfer,
 )
+from experiments.foretell import page as foretell_page  # noqa: E402
+from experiments.taskweb import page as taskweb_page  # noqa: E402
 
 import sotdd  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_a_stopped_run_resumes_from_its_last_finished_unit(tmp_path):
-    path = tmp_path / "results.csv"
-    units = [{"seed": seed, "name": name} for seed in (0, 1) for name in ("a, b", "c")]
-    done = []
-
-    def work(unit):
-        if len(done) == 3:
-            raise KeyboardInterrupt
-        done.append(unit)
-        return [{"value": 1 / 3, "part": part} for part in range(2)]
-
-    with pytest.raises(KeyboardInterrupt):
-        store.complete(path, units, work, title="test")
-    assert len(store.read(path)) == 6
-    again = []
-    rows = store.complete(path, units, lambda unit: again.append(unit) or [{"value": 2.0, "part": 0}], title="test")
-    assert again == units[3:]
-    assert [row["value"] for row in rows] == ["0.333333"] * 6 + ["2"]
-    assert store.complete(path, units, work, title="test", workers=4) == rows
 
 
 def test_correlations_agree_with_scipy(rng):
@@ -113,9 +95,10 @@ def results(tmp_path_factory):
 class Encoder(torch.nn.Module):
     """In place of the pretrained encoder, which is a download of its own: embeddings of tokens, untrained."""
 
+    config = types.SimpleNamespace(hidden_size=384)
+
     def __init__(self):
         super().__init__()
-        self.config = types.SimpleNamespace(hidden_size=384)
         self.tokens = torch.nn.Embedding(500, 384)
 
     def forward(self, input_ids, attention_mask):
@@ -153,11 +136,14 @@ def test_every_experiment_runs(table, results, data_folder, monkeypatch):
     EXPERIMENTS[table].run(options.Options(data_folder, results, size="smallest", draw=False))
 
 
-def test_the_committed_page_is_what_the_committed_results_give(tmp_path):
-    folder = ROOT / "experiments" / "results"
-    page.generate(folder, tmp_path / "page.md", [section(folder) for section in reports.SECTIONS])
-    fresh, committed = (
-        [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("![")]
-        for path in (tmp_path / "page.md", ROOT / "docs" / "reproduction.md")
-    )
-    assert fresh == committed
+def test_committed_pages_are_what_the_committed_tables_give(tmp_path):
+    folder = options.Options.results
+    page.generate(folder, tmp_path / "paper.md", [section(folder) for section in reports.SECTIONS])
+    taskweb_page.generate(folder, tmp_path / "taskweb.md")
+    for fresh, committed in (("paper.md", ROOT / "docs" / "reproduction.md"), ("taskweb.md", taskweb_page.PAGE)):
+        ours, theirs = (path.read_text(encoding="utf-8").splitlines() for path in (tmp_path / fresh, committed))
+        without_pictures = [[line for line in lines if not line.startswith("![")] for lines in (ours, theirs)]
+        assert without_pictures[0] == without_pictures[1]
+    transfer = foretell_page.PAGE.read_text(encoding="utf-8")
+    assert foretell_page.filled(transfer, folder) == transfer
+    assert history.page(history.read()) == history.PAGE.read_text(encoding="utf-8")

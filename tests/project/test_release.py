@@ -1,4 +1,4 @@
-"""A release: the tag, the version, the changes and the citation agree, and the page of benchmarks is their history."""
+"""A release: the tag, the version, the changes and the citation agree."""
 
 import re
 import runpy
@@ -6,8 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from benchmarks import history
-from benchmarks.core import Line
 
 import sotdd
 
@@ -33,14 +31,3 @@ def test_a_tag_is_published_only_if_everything_says_the_same(tmp_path):
     assert disagreements("v99.0")
     changes.write_text(dated.replace(f"## {sotdd.__version__}", "## 0.0.9"), "utf-8")
     assert disagreements(tag)
-
-
-def test_the_page_of_benchmarks_is_made_of_their_history(tmp_path):
-    assert history.PAGE.read_text(encoding="utf-8") == history.page(history.read())
-    kept = tmp_path / "history.jsonl"
-    for number, measured in enumerate(("0.5 × (1 s against 2 s)", "3.0 ×")):
-        history.Run.of([Line("one / other", measured, "≤ 2.0 ×", number == 0)], "a machine").append(kept)
-    first, second = history.read(kept)
-    assert (first.version, first.machine) == (sotdd.__version__, "a machine")
-    assert history.share_of_promise(*second.measured["one / other"][:2]) == 1.5
-    assert "| one / other | ≤ 2.0 × | 0.5 × | **3.0 ×** |" in history.page([first, second])

@@ -1,14 +1,11 @@
 """Results in notebooks, in order and in format strings."""
 
 import html.parser
-import sys
-import types
 
 import numpy as np
 import pytest
 
 import sotdd
-from sotdd.basics.progress import reporting
 
 ODD = "<script>alert('x')</script>\x1b[31m"
 
@@ -80,44 +77,3 @@ def test_distances_format_sort_and_compare(results):
     for strange in (results["noisy"], "near", far):  # through other projections, no number, in another unit
         with pytest.raises(TypeError):
             _ = distance < strange
-
-
-@pytest.fixture
-def notebook(monkeypatch):
-    """A stand-in for the IPython of a notebook's kernel, which is not among the packages of the tests."""
-    drawn = []
-
-    class Handle:
-        def update(self, shown):
-            drawn.append(shown.data)
-
-    ipython, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
-    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
-    display.HTML = lambda text: types.SimpleNamespace(data=text)
-    display.display = lambda _shown, display_id: Handle()
-    ipython.display = display
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    return drawn
-
-
-def test_a_bar_in_a_notebook_is_drawn_and_goes_away(notebook, capsys):
-    def interrupted():
-        with reporting(True, "Measuring <all>") as report:
-            report(1, 4)
-            report(2, 4)  # too soon to be drawn again
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert notebook[0].startswith("Measuring &lt;all&gt; <progress value='1' max='4'>")
-    assert notebook[-1] == ""
-    assert len(notebook) == 2
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_terminal_with_ipython_has_the_usual_bar(notebook, monkeypatch):
-    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", types.SimpleNamespace)
-    with reporting(True, "Measuring") as report:
-        report(1, 1)
-    assert not notebook

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import random
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
 from sotdd.basics.text import one_line
-
-_ONE_AT_A_TIME = threading.RLock()
 
 
 class SotddError(ValueError):
@@ -45,8 +39,7 @@ def require(module: str, purpose: str, install: str) -> ModuleType:
     One that is there and cannot be loaded, for want of memory or of a library of its own, is not called missing.
     """
     try:
-        with random_state_kept():
-            return import_module(module)
+        return import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.partition(".")[0] == module.partition(".")[0]:
             raise SotddError(f"{purpose} needs {module}, which is not installed: pip install {install}") from error
@@ -55,17 +48,6 @@ def require(module: str, purpose: str, install: str) -> ModuleType:
         raise SotddError(f"{purpose} needs {module}, and there is too little memory to load it: free some.") from error
     except (ImportError, OSError, AttributeError) as error:
         raise _unloadable(module, purpose, install, error) from error
-
-
-@contextmanager
-def random_state_kept() -> Iterator[None]:
-    """Leave Python's random numbers where they are: some libraries draw one when they are loaded."""
-    with _ONE_AT_A_TIME:  # another thread that loads the same would keep a state that was drawn from
-        state = random.getstate()
-        try:
-            yield
-        finally:
-            random.setstate(state)
 
 
 def _unloadable(module: str, purpose: str, install: str, error: Exception) -> SotddError:

@@ -15,21 +15,6 @@ def test_good_settings_come_back_as_python_numbers():
     assert check_seed(np.random.default_rng(1)) == check_seed(np.random.default_rng(1)) >= 0
 
 
-@pytest.mark.parametrize(
-    ("check", "name", "values"),
-    [
-        (lambda value: check_count(value, "n"), "n", [0, -1, 1.0, True, None, "3", np.nan, [1], 10**30]),
-        (lambda value: check_positive(value, "x"), "x", [0, -1.0, np.nan, np.inf, True, None, "3", 10**400]),
-        (check_order, "p", [0.5, np.inf, np.nan, None, "2", True]),
-        (check_seed, "seed", [-1, 1.5, True, None, "0"]),
-    ],
-)
-def test_others_are_refused_by_name(check, name, values):
-    for value in values:
-        with pytest.raises(sotdd.SotddError, match=rf"^{name} is "):
-            check(value)
-
-
 def test_laws_are_instances_with_the_methods():
     class Law:
         def draw(self, one, other):

@@ -149,18 +149,6 @@ def test_the_strongest_aspect_is_named_where_it_stands_alone(rng):
     assert written["null_quantiles"]["0.95"] == found.quantiles([0.95])[0.95]
 
 
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [("n_permutations", 0), ("n_permutations", 10.5), ("p", 0.5), ("statistic", "best"), ("max_points", 0),
-     ("seed", -1), ("device", "abacus"), ("projections", 7), ("progress", 7), ("label_names", "both")],
-)  # fmt: skip
-def test_odd_settings_are_refused_by_name(rng, name, bad):
-    with pytest.raises(sotdd.SotddError, match=f"{name} is|{bad}"):
-        sotdd.test(sample(rng, 9), sample(rng, 9), **{name: bad})
-    with pytest.raises(sotdd.SotddError, match="only 'combined' sees names"):
-        sotdd.test(sample(rng, 9), sample(rng, 9), label_names="match", statistic="distance")
-
-
 def test_points_are_sampled_only_when_asked(rng):
     a, b = sample(rng, 300), sample(rng, 40)
     found = sotdd.test(a, b, n_permutations=19, max_points=100)

@@ -3,7 +3,6 @@
 import inspect
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import sotdd
@@ -48,15 +47,3 @@ def test_what_a_peer_lacks_is_refused(pair, method):
         sotdd.rank(pair[0], [pair[1]], method=method, device="cuda")
     with pytest.raises(sotdd.SotddError, match=f"expected one of sotdd, .*{method}"):
         sotdd.pairwise(list(pair), method="otd")
-
-
-@pytest.mark.parametrize("strange", [None, 5, np.zeros(2), pd.NA])
-def test_what_is_no_word_is_refused_as_a_method_and_as_an_estimator(strange):
-    x = np.eye(3)
-    for call in (sotdd.distance, lambda a, b, **settings: sotdd.pairwise([a, b], **settings)):
-        with pytest.raises(sotdd.SotddError, match=r"method is .*: expected"):
-            call(x, x, method=strange)
-        with pytest.raises(sotdd.SotddError, match="estimator"):
-            call(x, x, method="frechet", estimator=strange)
-        with pytest.raises(sotdd.SotddError, match=r"p is .*: expected|has no setting p"):
-            call(x, x, method="frechet", p=strange)

@@ -54,13 +54,6 @@ def test_another_file_and_a_missing_one_are_refused_and_not_kept(server, tmp_pat
         assert left(tmp_path) == []
 
 
-def test_a_transfer_that_was_cut_off_begins_anew(server, tmp_path):
-    (tmp_path / "official").mkdir()
-    (tmp_path / "official" / "set.bin.part").write_bytes(BODY[:100_000])
-    assert fetch(wanted(server), tmp_path) == BODY
-    assert left(tmp_path) == ["official/set.bin"]
-
-
 def test_a_dataset_is_downloaded_once_converted_and_read(server, tmp_path, rng):
     """From the files of MNIST and its like."""
     x, y = rng.integers(0, 256, size=(5, 28, 28), dtype=np.uint8), np.array([3, 1, 2, 1, 26], np.uint8)

@@ -85,8 +85,9 @@ class CatalogRecipe:
         return CatalogRecipe(sketch, n_quantiles, np.frombuffer(centre, np.float32))
 
     def to_row(self) -> dict[str, int | bytes]:
-        """The recipe as the columns of a table."""
-        return {"recipe": to_bytes(self.sketch), "n_quantiles": self.n_quantiles, "centre": self.centre.tobytes()}
+        """The recipe as the columns of a table, without the place where it was made."""
+        sketch = replace(self.sketch, name="catalog")
+        return {"recipe": to_bytes(sketch), "n_quantiles": self.n_quantiles, "centre": self.centre.tobytes()}
 
     @property
     def levels(self) -> Levels:

@@ -18,12 +18,10 @@ import numpy as np, sotdd
 rng = np.random.default_rng(0)
 x, y = rng.normal(size=(3000, 20)), rng.integers(5, size=3000)
 a, b = (x, y), (rng.normal(size=(2500, 20)) + 0.2, rng.integers(4, size=2500))
-print(sotdd.pairwise([a, b, a], n_projections=128).values.tobytes().hex())
-for p in (1, 2):
-    print(sotdd.distance(a, b, n_projections=128, p=p, label_law="quantiles").value.hex())
+print(sotdd.distance(a, b, n_projections=128).per_projection.tobytes().hex())
 projections = sotdd.Projections.fit([a, b], n_projections=64)
-streamed = sotdd.sketch_stream([a, b], projections)
-print(hashlib.sha256(streamed.quantiles.tobytes() + streamed.lost.tobytes()).hexdigest())
+sketch = sotdd.sketch(a, projections)
+print(hashlib.sha256(sketch.quantiles.tobytes() + sketch.lost.tobytes()).hexdigest())
 """
 
 

@@ -47,7 +47,10 @@ def line_of(verdict: BatchVerdict, reference: str, now: datetime) -> str:
 
 
 def append(path: Path, lines: Sequence[str]) -> None:
-    """Add whole lines to the end of a file by one write: writers at the same time do not mix their lines."""
+    """Add whole lines to the end of a file by one write: writers at the same time do not mix their lines.
+
+    Where a line looks cut short, because a writer was stopped in it or is still writing, a line break comes first.
+    """
     refuse_unwritable_log(path)
     content = "".join(lines).encode("utf-8", "backslashreplace")
     try:

@@ -135,7 +135,7 @@ AB = "a.npz b.npz"
         (f"distance {AB} --label-law medians", "--label-law is 'medians'"),
         (f"distance {AB} --label-names x", "--label-names is 'x'"),
         (f"distance {AB} --scale x", "--scale is 'x'"),
-        (f"distance {AB} --device tpu", "--device is 'tpu'"),
+        (f"distance {AB} --device tpu", "'tpu'"),
         (f"distance {AB} --method otdd --n-projections 9", "n_projections"),
         (f"distance {AB} --max-points 9", "max_points"),
         ("matrix a.npz", "at least two"),

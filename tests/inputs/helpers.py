@@ -5,7 +5,6 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 import sotdd
 from sotdd import LabelledData, open_dataset
@@ -49,20 +48,3 @@ def npy_bytes(shape, dtype="<f8", data=b"", fortran_order=False):
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": fortran_order, "shape": shape})
     return file.getvalue() + data
-
-
-class Items(torch.utils.data.Dataset):
-    """Whatever items it is given."""
-
-    def __init__(self, items):
-        self.items = list(items)
-
-    def __len__(self):
-        return len(self.items)
-
-    def __getitem__(self, row):
-        return self.items[row]
-
-
-def pairs(x, y):
-    return Items(zip(torch.tensor(x), y, strict=True))

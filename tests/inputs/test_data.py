@@ -16,7 +16,8 @@ from hypothesis.extra import numpy as hnp
 from sklearn import datasets as toys
 
 import sotdd
-from inputs.helpers import N, frame_of, pairs, refusal, same
+from inputs.helpers import N, frame_of, refusal, same
+from inputs.items import pairs
 from sotdd import LabelledData, open_dataset
 from sotdd.inputs import labelled_pair
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from inputs.helpers import D, Items, N, pairs, refusal, same
+from inputs.helpers import D, N, refusal, same
+from inputs.items import Items, pairs
 from sotdd import open_dataset
 
 

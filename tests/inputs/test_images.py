@@ -9,7 +9,8 @@ from PIL import Image
 from pyarrow import parquet
 
 import sotdd
-from inputs.helpers import Items, refusal
+from inputs.helpers import refusal
+from inputs.items import Items
 from sotdd import open_dataset
 
 

@@ -6,7 +6,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import torch
 
 import sotdd
 from inputs.helpers import refusal
@@ -339,6 +338,7 @@ def test_columns_are_put_in_order_where_they_are(folder, frame):
     expected = frame[list(NAMES)].to_numpy()
     np.testing.assert_array_equal(ordered.features[60:90], expected[60:90])
     np.testing.assert_array_equal(ordered.features[np.array([199, 3, 77])], expected[[199, 3, 77]])
+    torch = pytest.importorskip("torch")
     device = LabelledData("t", DeviceFeatures(torch.tensor(expected)), ("all",), np.zeros(200, int), NAMES)
     np.testing.assert_array_equal(in_order(device, NAMES[::-1], "another").rows(slice(None)), expected[:, ::-1])
 

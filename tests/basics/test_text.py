@@ -1,10 +1,10 @@
-"""Numbers, lists and tables as text."""
+"""Numbers and tables as text."""
 
 import math
 
 import pytest
 
-from sotdd.basics.text import aligned, counted, listed, with_error
+from sotdd.basics.text import aligned, with_error
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,6 @@ from sotdd.basics.text import aligned, counted, listed, with_error
 )
 def test_a_value_has_as_many_digits_as_its_error_allows(value, stderr, text):
     assert with_error(value, stderr) == text
-
-
-def test_counts_and_lists():
-    assert [counted(count, "class", "classes") for count in (0, 1, 1234)] == ["0 classes", "1 class", "1,234 classes"]
-    assert listed([]) == ""
-    assert listed(["a", "b"], most=2) == "a, b"
-    assert listed([str(number) for number in range(2008)], most=1) == "0 and 2,007 more"
 
 
 def test_columns_are_aligned_by_letters_not_bytes():

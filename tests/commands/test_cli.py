@@ -278,7 +278,7 @@ def test_completion(monkeypatch, run):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes as POSIX has them")
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("line", "code"),
     [

@@ -44,6 +44,7 @@ def test_mlflow(tables, tmp_path, monkeypatch):
     assert [item.path for item in client.list_artifacts(run_id)] == ["drift.html"]
 
 
+@pytest.mark.slow
 def test_the_command_on_the_airflow_page_is_one(tables, run):
     """The words of the BashOperator, run as they are."""
     words = re.search(r'bash_command="sotdd ([^"]+)"', code("airflow")[1])[1].split()

@@ -21,7 +21,7 @@ PAGES = sorted(
     + [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 )
 # Sessions that take seconds.
-SLOW = {"drift", "sketch", "sklearn", "torchmetrics"}
+SLOW = {"drift", "federated", "sketch", "sklearn", "torchmetrics"}
 
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -88,6 +88,7 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path, monkeypatch, cap
     assert float(found[1]) == pytest.approx(float(said[1]), abs=float(said[2]))
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, run):
     """In one test, since each may need what those before have written."""
     pandas = pytest.importorskip("pandas")

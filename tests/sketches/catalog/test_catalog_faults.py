@@ -85,7 +85,7 @@ ADDING = """
 def test_a_process_killed_in_the_middle_of_adding_loses_nothing(tmp_path, rng):
     place = tmp_path / "catalog"
     told = set()
-    for turn in range(5):
+    for turn in range(3):
         adding = child(ADDING, place, f"turn{turn}", 1000)
         adding.stdout.readline()
         adding.stdin.write("go\n")

@@ -12,7 +12,7 @@ boxes = {
     "sotdd check": (5.0, 0.55, COLOURS[0]),
     "0  passed": (7.7, 1.3, COLOURS[2]),
     "1  drift": (7.7, 0.55, COLOURS[1]),
-    "2  no telling": (7.7, -0.2, COLOURS[4]),
+    "2  undecided": (7.7, -0.2, COLOURS[4]),
 }
 for text, (x, y, colour) in boxes.items():
     shape = FancyBboxPatch((x, y), 1.6, 0.42, "round,pad=0.05", facecolor="white", edgecolor=colour, linewidth=1.4)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.populations import Alike, Images, Population, Tables, source_of
-from sotdd.sketches.catalog.recipe import noise_of
+from sotdd.sketches.catalog.search import find_noise
 
 _BATCH = 1000
 _RANKED = 200
@@ -94,10 +94,10 @@ def _exact(asked: list[sotdd.Sketch], sketches: list[sotdd.Sketch], n_quantiles:
         ]
     )
     sizes = np.array([one.n_points for one in sketches])
-    noises = np.array([noise_of(one) for one in sketches])
+    noises = np.array([find_noise(one) for one in sketches])
     best: dict[str, list[set[int]]] = {order: [] for order in _ORDERS}
     for query, near in zip(asked, squared, strict=True):
-        floors = (1 / query.n_points + 1 / sizes) * (noise_of(query) + noises) / 2
+        floors = (1 / query.n_points + 1 / sizes) * (find_noise(query) + noises) / 2
         for order, keys in (("excess", near - floors), ("distance", near)):
             listed = np.argsort(keys)[:_RANKED]
             distances = [query.distance(sketches[i], estimator="plain") for i in listed]

@@ -26,8 +26,8 @@ import sotdd
 from benchmarks import plain_torch
 from benchmarks.history import Run
 from sotdd import LabelledData
-from sotdd.engines.comparison import compare
-from sotdd.engines.cpu.engine import CpuEngine
+from sotdd.compute.comparison import compare
+from sotdd.compute.cpu.engine import CpuEngine
 
 Labelled = tuple[NDArray[Any], NDArray[Any]]
 

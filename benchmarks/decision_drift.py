@@ -12,7 +12,7 @@ from benchmarks.decision_data import laws
 from benchmarks.decision_peers import EnergyReference
 from benchmarks.decision_power import LEVEL, share
 from benchmarks.ordinary import Dataset
-from sotdd.measure.drift_monitor import DriftMonitor, limit_for
+from sotdd.drift.monitor import DriftMonitor, find_limit
 
 # Runs without an alarm end after this many times the run length that was asked for.
 _PATIENCE = 20
@@ -99,7 +99,7 @@ def delays(runs: int, n: int, m: int, run_length: int, drift: Callable[[Dataset]
         data = laws()["Gaussian classes"].sample(rng, n)
         by: tuple[Any, ...] = (sotdd.DriftReference.fit(data, n_projections=32, seed=run), EnergyReference(data))
         for kept, reference in zip(found, by, strict=True):
-            monitor = DriftMonitor(reference, run_length, limit_for(run_length))
+            monitor = DriftMonitor(reference, run_length, find_limit(run_length))
             kept.append(batches_to_alarm(monitor, np.random.default_rng([run, 1]), m, drift))
     return [f"{np.mean(kept):.1f} ± {np.std(kept, ddof=min(1, runs - 1)) / np.sqrt(runs):.1f}" for kept in found]
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm, qmc
 
 import sotdd
-from sotdd.engines.comparison import compare
-from sotdd.inputs import labelled_pair
+from sotdd.compute.comparison import compare
+from sotdd.inputs import open_pair
 from sotdd.inputs.data import LabelledData
 from sotdd.projections import Polynomials, Tilted
 from sotdd.projections.directions import Directions, unit_rows
@@ -121,17 +121,17 @@ def _through(pair: Pair, projections: sotdd.Projections, estimator: str) -> sotd
 
 
 def _tilted(pair: Pair, seed: int, count: int) -> sotdd.results.Distance:
-    data = labelled_pair(*pair)
+    data = open_pair(*pair)
     return _through(pair, sotdd.Projections.fit(data, n_projections=count, seed=seed, tilt=True), "plain")
 
 
 def _label_control(pair: Pair, seed: int, count: int) -> sotdd.results.Distance:
-    data = labelled_pair(*pair)
+    data = open_pair(*pair)
     return _through(pair, sotdd.Projections.fit(data, n_projections=count, seed=seed, tilt=False), "controlled")
 
 
 def _sobol(pair: Pair, seed: int, count: int, *, directions: bool) -> sotdd.results.Distance:
-    data: list[LabelledData] = labelled_pair(*pair)
+    data: list[LabelledData] = open_pair(*pair)
     scaler = sotdd.Scaler.fit(data)
     law = (
         SobolSphere(Tilted.fit(data, scaler, sotdd.projections.Sphere())) if directions else sotdd.projections.Sphere()
@@ -165,7 +165,7 @@ def reference(pair: Pair, plain: int, controlled: int) -> tuple[sotdd.results.Di
 
 def share_of_directions(pair: Pair, count: int, seed: int = 0) -> float:
     """The share of the variance of one plain cost that the direction alone makes: two label draws per direction."""
-    data = labelled_pair(*pair)
+    data = open_pair(*pair)
     scaler, rng = sotdd.Scaler.fit(data), np.random.default_rng(seed)
     scaled = [((part.rows(slice(None)) - scaler.centre) / scaler.scale, part.codes) for part in data]
     theta = unit_rows(rng.standard_normal((count, data[0].n_features)))

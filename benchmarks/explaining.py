@@ -10,7 +10,7 @@ import argparse
 import sotdd
 from benchmarks.core import labelled, machine, turn_by_turn
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.explain import FeatureNames, explain_features
+from sotdd.measure.explanation.call import FeatureNames, explain_features
 
 
 def ratio(classes: int, turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> str:

@@ -165,10 +165,10 @@ def hits(law: str, cause: str, n: int, d: int, trials: int) -> dict[str, float]:
     return {name: count / trials for name, count in counts.items()}
 
 
-def explained(a: Array, b: Array, cause: str, seed: int) -> sotdd.results.features.FeatureShares:
+def explained(a: Array, b: Array, cause: str, seed: int) -> sotdd.measure.explanation.features.FeatureShares:
     """What an explanation says of the features; its own seed is the trial's."""
     from sotdd.inputs.data import LabelledData
-    from sotdd.measure.explain import FeatureNames, explain_features
+    from sotdd.measure.explanation.call import FeatureNames, explain_features
 
     rng = np.random.default_rng(seed)
     labels = [(part[:, 0] > np.median(part[:, 0])).astype(int) for part in (a, b)]

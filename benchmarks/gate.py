@@ -14,7 +14,7 @@ import numpy as np
 import sotdd
 from benchmarks.decision_power import share
 from benchmarks.decisions import markdown
-from sotdd.measure.drift_gate import Criteria, Gate, together
+from sotdd.drift.gate import Criteria, Gate, combine_verdicts
 
 Sample = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 
@@ -42,8 +42,8 @@ def verdict(gate: Gate, batches: list[tuple[np.ndarray, np.ndarray]], n_permutat
     """What one command says of some batches."""
     criteria = Criteria(len(batches), n_permutations=n_permutations)
     assert gate.drift is not None
-    opened = [gate.drift.opened(batch) for batch in batches]
-    return together([gate.judged(batch, criteria, str(place), "") for place, batch in enumerate(opened)])
+    opened = [gate.drift.open_batch(batch) for batch in batches]
+    return combine_verdicts([gate.judge(batch, criteria, str(place), "") for place, batch in enumerate(opened)])
 
 
 def gate_of(data: tuple[np.ndarray, np.ndarray], seed: int) -> Gate:

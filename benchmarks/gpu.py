@@ -21,9 +21,9 @@ import torch
 import sotdd
 from benchmarks import plain_torch
 from sotdd import LabelledData
-from sotdd.engines.comparison import compare
-from sotdd.engines.torch import fused
-from sotdd.engines.torch import verbs as engine_verbs
+from sotdd.compute.comparison import compare
+from sotdd.compute.torch import fused
+from sotdd.compute.torch import rows as engine_verbs
 
 # The first call of a process, with torch loaded and the data on the card.
 _FIRST_CALL = """

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.label_pairs import Subset, halves, real_pairs, transfer_pairs
-from sotdd.engines.cpu import verbs as cpu
-from sotdd.kernels.quantiles import part_means
-from sotdd.kernels.rows import shift_rows, transport_rows
+from sotdd.compute.cpu import rows as cpu
+from sotdd.compute.kernels.quantiles import part_means
+from sotdd.compute.kernels.rows import shift_rows, transport_rows
 from sotdd.peers.features import FeaturesOnly
 from sotdd.projections import LabelLaw
 from sotdd.projections.labels import LabelTerms
@@ -43,8 +43,8 @@ class View:
         for one in data:
             bounds, position = one.grouping()
             values = np.empty((n_projections, one.n_points), np.float32)
-            cpu.project(cpu.scaled(one.rows(slice(None)), scaler), drawn, n_projections, values)
-            cpu.group(values, position, drawn)
+            cpu.project(cpu.scale_rows(one.rows(slice(None)), scaler), drawn, n_projections, values)
+            cpu.group_rows(values, position, drawn)
             rows.append(values)
             offsets.append(bounds)
         return cls(rows, offsets, seed)
@@ -58,7 +58,7 @@ class View:
     def placed(self, index: int, terms: LabelTerms) -> Rows:
         """Sorted data point projections (L, n) of one dataset."""
         rows = self.rows[index].copy()
-        shifts = cpu.class_terms(rows, self.offsets[index], terms)
+        shifts = cpu.find_class_terms(rows, self.offsets[index], terms)
         shift_rows(rows, self.offsets[index], terms.weights, shifts)
         cpu.sort_rows(rows)
         return rows
@@ -85,7 +85,7 @@ def term_distances(view: View, pairs: Sequence[tuple[int, int]], terms: LabelTer
     """The same by a law: the root mean square difference of the terms of two classes."""
     found: list[float] = []
     for pair in pairs:
-        a, b = (cpu.class_terms(view.rows[i].copy(), view.offsets[i], terms) for i in pair)
+        a, b = (cpu.find_class_terms(view.rows[i].copy(), view.offsets[i], terms) for i in pair)
         found += np.sqrt(np.mean((a[:, :, None] - b[:, None, :]) ** 2, axis=0)).ravel().tolist()
     return np.array(found)
 

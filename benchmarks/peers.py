@@ -83,13 +83,13 @@ def label_distances_ratio(n: int) -> str:
     import ot
 
     from sotdd import LabelledData
-    from sotdd.peers.label_distances import label_distances
+    from sotdd.peers.label_distances import measure_labels
     from sotdd.peers.points import Points
 
-    groups = [Points.of(LabelledData.of(digits(n, seed))).groups() for seed in (0, 1)]
-    label_distances(*(side[:2] for side in groups), "exact")
+    groups = [Points.of(LabelledData.of(digits(n, seed))).groups for seed in (0, 1)]
+    measure_labels(*(side[:2] for side in groups), "exact")
     began = time.perf_counter()
-    ours = label_distances(*groups, "exact")
+    ours = measure_labels(*groups, "exact")
     middle = time.perf_counter()
     theirs = np.array([[ot.emd2([], [], ot.dist(a, b)) for b in groups[1]] for a in groups[0]])
     ended = time.perf_counter()

@@ -25,7 +25,6 @@ from pyarrow import parquet
 import sotdd
 from benchmarks.core import Line, table
 from sotdd.inputs import ParquetBatches
-from sotdd.sketches.cluster import sketching
 
 FEATURES = 64
 CLASSES = 10
@@ -163,7 +162,7 @@ def passes(turns: int, rows: int = 100_000, count: int = 256) -> list[str]:
             best = [float("inf")] * 2
             for _ in range(turns):
                 for place, most in enumerate((1 << 40, 0)):
-                    sketching.ONE_PASS_BYTES = most
+                    cluster.ONE_PASS_BYTES = most
                     best[place] = min(best[place], on_cluster(paths, client, count)[1])
             one, two = (seconds / (2 * rows * count) * 1e9 for seconds in best)
             size = classes * 1000 * 4096 / 1e6

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.core import machine
-from sotdd.sketches.levels import Levels
+from sotdd.sketches.quantiles import Levels
 
 Pair = tuple[Any, Any]
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 import sotdd
 from benchmarks.core import Labelled, Line, labelled, machine, table, turn_by_turn
-from sotdd.engines.cpu.engine import CpuEngine
-from sotdd.sketches.counting import Histograms, quantiles_of
-from sotdd.sketches.levels import QUANTILES as KEPT
-from sotdd.sketches.levels import Levels
+from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.sketches.histograms import Histograms, find_quantiles
+from sotdd.sketches.quantiles import QUANTILES as KEPT
+from sotdd.sketches.quantiles import Levels
 
 # Of the summaries that were compared to choose how streams are kept; sketches themselves keep ``KEPT``.
 QUANTILES = 512
@@ -37,7 +37,7 @@ def speed(turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> list[
 
     def only_see() -> None:
         with CpuEngine() as engine:
-            for _ in engine.views(known, projections):
+            for _ in engine.walk(known, projections):
                 pass
 
     seen, sketched = turn_by_turn(only_see, lambda: [sotdd.sketch(data, projections) for data in known], turns=turns)
@@ -84,7 +84,7 @@ def fine_bins(batches: list[Rows]) -> tuple[Rows, int]:
         counted.expect(rows.shape[1])
         counted.count(everything, rows, 0, rows.shape[1])
     as_they_are = np.ones(len(batches[0])), np.zeros((len(batches[0]), 1))
-    return quantiles_of([counted], everything, *as_they_are, Levels(QUANTILES, "even"))[0], counted.counts[0].nbytes
+    return find_quantiles([counted], everything, *as_they_are, Levels(QUANTILES, "even"))[0], counted.counts[0].nbytes
 
 
 def kll(batches: list[Rows], k: int) -> tuple[Rows, int]:

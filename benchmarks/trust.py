@@ -60,7 +60,7 @@ class Runs:
     @property
     def fallbacks(self) -> int:
         """How many did not believe their controls."""
-        return sum("plain mean" in remark for one in self.found for remark in one.remarks)
+        return sum(remark.kind == "uncontrolled" for one in self.found for remark in one.remarks)
 
     @property
     def mean(self) -> tuple[float, float]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sotdd
-from sotdd.results.flow import Snapshot
+from sotdd.gradients.flow import Snapshot
 
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
 

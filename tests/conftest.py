@@ -43,7 +43,7 @@ def rng():
 @pytest.fixture
 def run(capsys, monkeypatch):
     """The command line in this process: exit code, output, errors."""
-    from sotdd.commands import main
+    from sotdd.cli import main
 
     def command(*arguments):
         monkeypatch.setattr(sys, "argv", ["sotdd", *map(str, arguments)])

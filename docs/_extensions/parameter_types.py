@@ -10,7 +10,7 @@ from typing import Any, get_args
 from sphinx.application import Sphinx
 
 import sotdd
-from sotdd.engines import protocol
+from sotdd.compute import engine as protocol
 
 _NAMES = re.compile(r"^\*{0,2}[A-Za-z_]\w*(, \*{0,2}[A-Za-z_]\w*)*$")
 # Longer annotations say less than the words below them.

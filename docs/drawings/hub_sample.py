@@ -4,12 +4,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scene import COLOURS, QUIET, RULE
 
-from sotdd.inputs.loaders.hub import drawn_groups
+from sotdd.inputs.loaders.huggingface import draw_groups
 
 FILES, GROUPS, ROWS, WANTED = 4, 30, 1000, 10_000
 
 figure, axes = plt.subplots(figsize=(8.6, 2.3))
-drawn = set(drawn_groups([ROWS] * (FILES * GROUPS), WANTED, np.random.default_rng(0)).tolist())
+drawn = set(draw_groups([ROWS] * (FILES * GROUPS), WANTED, np.random.default_rng(0)).tolist())
 for file in range(FILES):
     for group in range(GROUPS):
         is_drawn = file * GROUPS + group in drawn

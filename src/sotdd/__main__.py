@@ -1,5 +1,5 @@
 """Run the command line as ``python -m sotdd``."""
 
-from sotdd.commands import main
+from sotdd.cli import main
 
 main()

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import sotdd
-from sotdd.basics.checks import check_count, check_law, check_order, check_positive, check_seed, described, first_line
+from sotdd.basics.checks import check_count, check_law, check_order, check_positive, describe, first_line
+from sotdd.basics.randomness import check_seed
 
 
 def test_good_settings_come_back_as_python_numbers():
@@ -29,9 +30,9 @@ def test_laws_are_instances_with_the_methods():
 
 
 def test_values_in_errors_are_short():
-    assert described(3) == "3"
-    assert described(dict) == "the class dict itself"
-    assert described({}) == "a dict"
-    assert len(described("x" * 1000)) == 60
+    assert describe(3) == "3"
+    assert describe(dict) == "the class dict itself"
+    assert describe({}) == "a dict"
+    assert len(describe("x" * 1000)) == 60
     assert first_line(ValueError("one.\ntwo")) == "one"
     assert first_line(ValueError()) == "ValueError"

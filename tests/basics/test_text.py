@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sotdd.basics.text import aligned, with_error
+from sotdd.basics.text import align_rows, with_error
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,6 @@ def test_a_value_has_as_many_digits_as_its_error_allows(value, stderr, text):
 
 
 def test_columns_are_aligned_by_letters_not_bytes():
-    lines = aligned([("name", "value"), ("Größe", "0.5 ± 0.1"), ("Ω", "1")], to_the_right=[1])
+    lines = align_rows([("name", "value"), ("Größe", "0.5 ± 0.1"), ("Ω", "1")], to_the_right=[1])
     assert lines == ["name       value", "Größe  0.5 ± 0.1", "Ω              1"]
-    assert aligned([("a", "long"), ("b", "x")]) == ["a  long", "b  x"]
+    assert align_rows([("a", "long"), ("b", "x")]) == ["a  long", "b  x"]

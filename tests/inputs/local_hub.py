@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 
 import sotdd
-from sotdd.commands import main
+from sotdd.cli import main
 
 REVISION = "0" * 40
 

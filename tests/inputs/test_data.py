@@ -1,6 +1,5 @@
 """Arrays, labels, bunches and odd objects as datasets: what is taken, and what is refused in one line."""
 
-import logging
 from decimal import Decimal
 from types import SimpleNamespace
 
@@ -19,7 +18,8 @@ import sotdd
 from inputs.helpers import N, frame_of, refusal, same
 from inputs.items import pairs
 from sotdd import LabelledData, open_dataset
-from sotdd.inputs import labelled_pair
+from sotdd.basics.remarks import Remark
+from sotdd.inputs import open_pair
 
 
 def test_dtypes_and_shapes_make_no_difference(rng):
@@ -141,7 +141,7 @@ def test_arrays_and_options(xy):
     assert open_dataset(x).classes == ("all",)
     assert open_dataset((x, y), label=None).classes == ("all",)
     data = open_dataset(xy, name="animals")
-    assert open_dataset(data, name="animals") is open_dataset(data) is labelled_pair(data, xy)[0] is data
+    assert open_dataset(data, name="animals") is open_dataset(data) is open_pair(data, xy)[0] is data
     assert open_dataset(data, name="others").name == "others"
 
 
@@ -262,7 +262,7 @@ def test_regression_targets(xy, folder):
         assert said in refusal(source, bins=3)
 
 
-def test_missing_labels(xy, folder, caplog):
+def test_missing_labels(xy, folder):
     x, y = xy
     holes = y.astype(object)
     holes[[3, 70]] = None
@@ -272,10 +272,9 @@ def test_missing_labels(xy, folder, caplog):
     masked = np.ma.array(y, mask=[place in (3, 70) for place in range(N)])
     for source in [(x, holes), (x, masked), "t.csv", "t.parquet", pairs(x, holes), frame, pl.from_pandas(frame)]:
         assert "2 labels" in refusal(source)
-        with caplog.at_level(logging.INFO, "sotdd.inputs"):
-            same(open_dataset(source, drop_missing=True), (np.delete(x, [3, 70], axis=0), np.delete(y, [3, 70])))
-        assert "2 rows" in caplog.text
-        caplog.clear()
+        opened = open_dataset(source, drop_missing=True)
+        same(opened, (np.delete(x, [3, 70], axis=0), np.delete(y, [3, 70])))
+        assert opened.remarks[-1] == Remark("labels missing", rows=2)
     assert "no rows" in refusal((x, [None] * N), drop_missing=True)
 
 

@@ -1,7 +1,6 @@
 """Datasets of torch and of Hugging Face, their loaders and streams."""
 
 import itertools
-import logging
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import torch
 from inputs.helpers import D, N, refusal, same
 from inputs.items import Items, pairs
 from sotdd import open_dataset
+from sotdd.basics.remarks import Remark
 
 
 class Stream(torch.utils.data.IterableDataset):
@@ -46,13 +46,12 @@ def test_torch_loaders(xy, how):
     same(open_dataset(torch.utils.data.DataLoader(fields(*xy), **how)), xy)
 
 
-def test_streams_need_an_end(caplog):
+def test_streams_need_an_end():
     for source in (Stream(), torch.utils.data.DataLoader(Stream(), batch_size=8)):
         assert "max_points=" in refusal(source)
-        with caplog.at_level(logging.INFO, "sotdd.inputs"):
-            opened = open_dataset(source, max_points=11)
+        opened = open_dataset(source, max_points=11)
         assert opened.rows(slice(None))[:, 0].tolist() == list(range(11))
-        assert "the first 11 rows" in caplog.text
+        assert opened.remarks == (Remark("first rows", rows=11),)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Paths and source texts: files of every kind, whole, damaged, malformed, and not to be read."""
 
+import inspect
 import os
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from pyarrow import parquet as pq
 import sotdd
 from inputs.helpers import D, frame_of, read, refusal, same
 from sotdd import open_dataset
+from sotdd.inputs.reading import OPTIONS, Reading, ReadingSettings, parse_option, write_source
 
 
 def test_every_source_opens_as_the_same_points_and_labels(xy, folder):
@@ -110,7 +112,16 @@ def test_missing_empty_truncated_foreign_and_changed_files(folder, kind):
      "x.csv::drop_missing=maybe", "nowhere.csv"],
 )  # fmt: skip
 def test_source_texts_that_cannot_be_read(folder, text):
-    assert text.rpartition(":")[2] in refusal(text)
+    assert text.rpartition(":")[2].partition("=")[0] in refusal(text)
+
+
+def test_options_are_said_once_and_written_as_they_are_read():
+    shown = inspect.signature(open_dataset).parameters
+    assert [*shown][2:] == [*OPTIONS] == [*ReadingSettings.__annotations__]
+    asked = {"label": None, "features": ["a", "b"], "one_hot": True, "image_size": (3, 2), "bins": 4, "missing": "mean"}
+    written = write_source("t.csv", **asked).removeprefix("t.csv::").split(",")
+    parsed = {option.partition("=")[0]: parse_option(*option.split("=")) for option in written}
+    assert Reading.of(**parsed) == Reading.of(**asked)
 
 
 def test_source_texts_that_are_no_path(folder):

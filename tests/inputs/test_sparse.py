@@ -74,7 +74,7 @@ def broken(**parts):
         (sp.csr_array(np.array([[0, 1], [np.nan, np.inf]])), "first (nan) in row 1, feature 0"),
         (broken(indices=[0, 1, 3]), "indices"),
         (broken(indices=[0, -1, 2]), "indices"),
-        (broken(indptr=[0, 3, 1, 3]), "indices"),
+        (broken(indptr=[0, 3, 1, 3]), "indptr"),
         (broken(data=[1.0, 2.0]), "indices"),
         (SimpleNamespace(shape=(3, 3), tocsr=list), "scipy.sparse"),  # of another library
     ],
@@ -103,7 +103,6 @@ def test_files_of_scipy(counts, kind, folder):
         {"format": "csr", "indices": [0, 1], "indptr": [0, 1, 1, 2], "shape": [3, -3]},
         {"format": "coo", "row": [0, 1], "col": [0, 9]},
         {"format": "bsr", "data": np.ones((2, 1, 1)), "indices": [0, 7], "indptr": [0, 1, 2]},
-        {"format": "dia", "offsets": [0]},
     ],
 )
 def test_crafted_files_are_one_line(parts, folder):

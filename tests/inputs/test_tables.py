@@ -11,13 +11,14 @@ import sotdd
 from inputs.helpers import refusal
 from inputs.messy_tables import CITIES, people, with_gaps, write
 from sotdd import LabelledData, SotddError, open_dataset
+from sotdd.basics.remarks import Remark
 from sotdd.inputs import ParquetBatches
-from sotdd.inputs.column_names import in_order
+from sotdd.inputs.agreement import order_columns
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.sketches import cluster
 
-LEFT_OUT = "left out: customer_id (id), signup (date), city (text), note (text)"
+LEFT_OUT = Remark("columns left out", columns={"customer_id": "id", "signup": "date", "city": "text", "note": "text"})
 FEATURES = ("age", "income", "vip")
 
 
@@ -48,7 +49,7 @@ def test_every_kind_of_table_goes_by_one_rule(here):
         np.testing.assert_array_equal(opened.rows(slice(None)), frame[list(FEATURES)].to_numpy(float))
         asked = open_dataset(source, label="churned", one_hot=5, dates=True, exclude=["vi*", "income"])
         assert asked.columns == ("signup", "age", *(f"city={city}" for city in CITIES))
-        assert asked.remarks == ("left out: customer_id (id), note (text, more than 5 values)",)
+        assert asked.remarks[0].facts == {"columns": {"customer_id": "id", "note": 5}}
         np.testing.assert_array_equal(asked.rows(slice(None)), hot.astype(float))
 
 
@@ -87,7 +88,7 @@ def test_what_is_an_id(here):
     for name in ("k", "paid", "valid", "heat_index"):
         opened = open_dataset(frame.rename(columns={"k": name}))
         assert opened.columns == ("x", "count", name)
-        assert name in opened.remarks[0]  # every value differs
+        assert opened.remarks == (Remark("may be ids", columns=(name,)),)
     for other in (frame.iloc[:5], frame.assign(k=frame["k"] // 2), frame.assign(k=frame["k"] / 3)):
         assert open_dataset(other).remarks == ()
     assert open_dataset(frame[["k", "y"]].rename(columns={"k": "id"})).columns == ("id",)  # there is nothing else
@@ -96,9 +97,9 @@ def test_what_is_an_id(here):
 
 def test_columns_that_are_empty_or_many(here):
     for source in ("empty_column.csv", people(1).assign(fax=np.nan)):
-        assert "fax (empty)" in open_dataset(source, label="churned").remarks[0]
+        assert open_dataset(source, label="churned").origin.left_out["fax"] == "empty"
     wide = people(1).assign(**{f"t{k}": "a" for k in range(20)})
-    assert open_dataset(wide, label="churned").remarks[0].endswith("t3 (text) and 16 more columns")
+    assert str(open_dataset(wide, label="churned").remarks[0]).endswith("and 16 more columns")
 
 
 SAID = "8 of 120 rows, age (6), income (3)"
@@ -114,7 +115,8 @@ def test_missing_values_are_counted_dropped_or_filled_in(here):
         assert [dropped.classes[code] for code in dropped.codes] == whole["churned"].tolist()
         filled = open_dataset(source, label="churned", missing="mean")
         np.testing.assert_allclose(filled.rows(slice(None)), expected.fillna(expected.mean()), rtol=1e-6)
-        assert all(SAID in data.remarks[1] for data in (dropped, filled))
+        assert [data.remarks[1].kind for data in (dropped, filled)] == ["rows dropped", "values filled"]
+        assert all(data.remarks[1].facts["columns"] == {"age": 6, "income": 3} for data in (dropped, filled))
 
 
 def test_missing_flags_categories_dates_and_labels():
@@ -143,7 +145,7 @@ def test_missing_values_of_arrays():
 def test_tables_that_are_compared_have_the_same_columns(here):
     found = sotdd.distance("people.csv::label=churned", "other_order.csv::label=churned", n_projections=32)
     assert found.columns == FEATURES
-    assert len(found.remarks) == 2  # what was left out of each
+    assert len(found.remarks) == 1  # the same was left out of both
     for pair in (("people", "age_as_text"), ("age_as_text", "people")):
         with pytest.raises(SotddError, match=r"'age' .*'people"):
             sotdd.distance(*(f"{name}.csv::label=churned" for name in pair))
@@ -169,7 +171,7 @@ def test_categories_are_those_of_all_tables(here):
     projections = sotdd.Projections.fit([one], n_projections=16)
     found = sotdd.distance(one, other, projections=projections)
     assert found.columns == one.columns
-    assert any("city=Paris" in remark for remark in found.remarks)
+    assert any("city=Paris" in str(remark) for remark in found.remarks)
     assert sotdd.sketch(other, projections).distance(sotdd.sketch(one, projections)).value > 0
 
 
@@ -315,10 +317,10 @@ def test_an_array_is_matched_by_position_and_that_is_said(folder, frame):
         sotdd.SketchBuilder.load("builder").finish(),
         sotdd.DriftReference.fit(frame).test(array),
     ):
-        assert "by position" in found.remarks[0]
+        assert "by position" in str(found.remarks[0])
     matrix = sotdd.pairwise({"table": frame, "array": array, "turned": turned(frame)}, n_projections=64)
     assert matrix["table", "turned"].remarks == ()
-    assert "'array'" in matrix["array", "turned"].remarks[0]
+    assert "'array'" in str(matrix["array", "turned"].remarks[0])
 
 
 def test_what_has_names_and_what_has_none(frame, rng):
@@ -333,14 +335,14 @@ def test_what_has_names_and_what_has_none(frame, rng):
 
 def test_columns_are_put_in_order_where_they_are(folder, frame):
     turned(frame).to_parquet("t.parquet", row_group_size=70)
-    ordered = in_order(sotdd.open_dataset("t.parquet"), NAMES, "another")
+    ordered = order_columns(sotdd.open_dataset("t.parquet"), NAMES, "another")
     assert isinstance(ordered.features, StreamedFeatures)
     expected = frame[list(NAMES)].to_numpy()
     np.testing.assert_array_equal(ordered.features[60:90], expected[60:90])
     np.testing.assert_array_equal(ordered.features[np.array([199, 3, 77])], expected[[199, 3, 77]])
     torch = pytest.importorskip("torch")
     device = LabelledData("t", DeviceFeatures(torch.tensor(expected)), ("all",), np.zeros(200, int), NAMES)
-    np.testing.assert_array_equal(in_order(device, NAMES[::-1], "another").rows(slice(None)), expected[:, ::-1])
+    np.testing.assert_array_equal(order_columns(device, NAMES[::-1], "another").rows(slice(None)), expected[:, ::-1])
 
 
 def test_a_scaler_goes_by_name(frame, rng):

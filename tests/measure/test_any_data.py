@@ -13,7 +13,7 @@ from benchmarks.ordinary import flipped, halves, ordinary_pairs, standardised, t
 
 import reference
 import sotdd
-from sotdd.results.estimators import estimate, tail_indices
+from sotdd.compute.estimators import estimate, tail_indices
 
 NAMES = list(ordinary_pairs())
 
@@ -105,7 +105,7 @@ def test_without_a_cut_heavy_tails_are_called_rough():
     for estimator in ("plain", "controlled"):
         found = [sotdd.distance(a, b, label_law="paper", estimator=estimator, seed=seed) for seed in range(6)]
         assert not any(one.reliable for one in found)
-        assert all(", rough" in repr(one) and one.unreliable in repr(one) for one in found)
+        assert all(", rough" in repr(one) and str(one.unreliable) in repr(one) for one in found)
         assert all(one.value > 0 for one in found)
 
 
@@ -128,7 +128,7 @@ def test_controls_that_disagree_with_their_projections_are_left_out(rng):
     wrong = costs[:, None] + 0.1 * rng.normal(size=(1000, 1))  # of mean one, not zero
     found = estimate(costs, wrong, fitted=True)
     assert found.mean * found.unit == pytest.approx(costs.mean())
-    assert "plain mean" in found.uncontrolled
+    assert found.uncontrolled.kind == "uncontrolled"
     right = estimate(costs, wrong - 1, fitted=True)
     assert right.uncontrolled is None
     assert right.stderr < 0.2 * found.stderr

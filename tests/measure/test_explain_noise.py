@@ -2,13 +2,17 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import reference
 import sotdd
-from sotdd.engines import class_comparison, splits
+from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.resampling import Plan, Resample
+from sotdd.compute.run import run
+from sotdd.measure.explanation import classes
 
 
 def blobs(rng, n, centres, labels):
@@ -31,7 +35,6 @@ def test_where_nothing_differs_nothing_is_named(d):
     why = sotdd.explain(a, b, n_projections=200)
     assert why.within_noise
     assert math.isnan(why.features)
-    assert 0 < why.raw_features < 1
     assert (why.moved, why.without_counterpart, why.renamed) == ((), ((), ()), ())
     assert why.counterparts == tuple((label, label) for label in "abcde")
     told = json.loads(json.dumps(why.to_dict(), allow_nan=False))
@@ -105,25 +108,29 @@ def test_only_features_or_only_labels(rng, centres):
     assert features.features == 1
 
 
-def test_costs_of_deals_are_what_the_definition_says(rng):
+def test_costs_of_plans_are_what_the_definition_says(rng):
     """Classes by features, and halves of all points with labels and without, in float64 and one by one."""
     a = rng.normal(size=(24, 3)), rng.permutation(np.repeat(["x", "y", "z"], 8))
     b = rng.normal(0.5, 1, size=(30, 3)), rng.permutation(np.repeat(["x", "w"], 15))
     draws = reference.draw(rng, 40, 3)
     projections = sotdd.Projections.from_arrays(**draws)
     data = [sotdd.LabelledData.of(side) for side in (a, b)]
-    halves = [splits.HalfSamples.of(data, 3, 5, labels=labels) for labels in (True, False)]
-    deals = [*class_comparison.deals_of_pairs(data, [(1, 0)], 2, seed=0), *map(splits.Deal, halves)]
-    found = splits.deal_out(data, deals, projections, 2, lambda done, total: None)
+    halves = Plan.of_half_samples(data, (0, 1), 3, 5, (2.0,))
+    plans = [*classes.plan_pairs(data, [(1, 0)], 2, 0, 2.0), halves]
+    plans += [replace(halves, codes=np.zeros_like(halves.codes))]
+    with CpuEngine() as engine:
+        resample = Resample(plans, engine, 40)
+        run(data, projections, engine, [resample])
+    found = [means[:, 0] for means in resample.means()]
     points, labels = np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]])
-    for deal, costs in zip(deals, found, strict=True):
+    for plan, costs in zip(plans, found, strict=True):
         for number, cost in enumerate(costs):
-            sides = [side.index for side in deal.ways.draw(number)]
-            sides = sides if deal.index is None else [deal.index[side] for side in sides]
-            named = labels if deal is deals[1] else np.zeros(len(labels))
+            sides = [side.index for side in plan.draw(number)]
+            sides = sides if plan.index is None else [plan.index[side] for side in sides]
+            named = labels if plan is halves else np.zeros(len(labels))
             total = 0.0
             for theta, psi, orders in zip(draws["theta"], draws["psi"], draws["orders"], strict=True):
-                if deal.by_features:
+                if not plan.labels:
                     seen = [points[side] @ theta for side in sides]
                 else:
                     drawn = theta, theta, psi, orders
@@ -137,19 +144,16 @@ def test_the_floor_of_a_class_is_what_samples_of_it_give():
     rng = np.random.default_rng(4)
     pairs = [(rng.normal(size=(30, 3)), rng.normal(size=(80, 3))) for _ in range(40)]
     through = sotdd.Projections.fit(list(pairs[0]), n_projections=64)
-    found = [
-        class_comparison.compare_classes(*map(sotdd.LabelledData.of, pair), through, 2, lambda done, total: None)
-        for pair in pairs
-    ]
+    found = [sotdd.explain(*pair, projections=through, n_splits=19).by_class for pair in pairs]
     expected = np.mean([one.distances**2 for one in found])
     assert np.mean([one.floors for one in found]) == pytest.approx(expected, rel=0.15)
 
 
 def test_the_chance_of_any_is_right_for_all_together():
     rng = np.random.default_rng(3)
-    alarms = [class_comparison.chance_of_any(rng.gamma(2, size=(10, 60))).min() <= 0.05 for _ in range(2000)]
+    alarms = [classes.correct_for_all(rng.gamma(2, size=(10, 60))).min() <= 0.05 for _ in range(2000)]
     assert np.mean(alarms) == pytest.approx(0.05, abs=0.015)
     costs = rng.gamma(2, size=(10, 60))
     costs[3, 0] = 60
-    assert np.flatnonzero(class_comparison.chance_of_any(costs) <= 0.05).tolist() == [3]
-    assert class_comparison.chance_of_any(np.ones((2, 20))).tolist() == [1, 1]
+    assert np.flatnonzero(classes.correct_for_all(costs) <= 0.05).tolist() == [3]
+    assert classes.correct_for_all(np.ones((2, 20))).tolist() == [1, 1]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import sotdd
-from sotdd.engines.comparison import compare
-from sotdd.engines.cpu.engine import CpuEngine
-from sotdd.engines.splits import Splits
-from sotdd.engines.torch.engine import TorchEngine
-from sotdd.inputs import labelled_pair
-from sotdd.results.noise import NoiseFloor
+from sotdd.compute.comparison import compare
+from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.noise_floor import NoiseFloor
+from sotdd.compute.resampling import Plan
+from sotdd.compute.torch.engine import TorchEngine
+from sotdd.inputs import open_pair
 
 
 def sample(rng, n, shift=0.0):
@@ -34,7 +34,7 @@ def test_the_distance_itself_is_the_same_to_the_bit(pair):
 
 
 def test_the_same_floor_for_any_chunk_thread_and_engine(pair):
-    data = labelled_pair(*pair)
+    data = open_pair(*pair)
     projections = sotdd.Projections.fit(data, n_projections=150)
     engines = [CpuEngine(), CpuEngine(threads=1, chunk=64), CpuEngine(threads=16)]
     floors = [compare(data, [(0, 1)], projections, 2, engine=engine, n_splits=4)[0, 1] for engine in engines]
@@ -132,10 +132,10 @@ def test_splits_and_data_are_measured_alike(pair):
     found = sotdd.distance(*pair, n_projections=128, noise_floor=19)
     plain = np.sqrt(np.mean(found.per_projection * found.weights))
     ratio = found.noise.distances / found.value
-    splits = Splits.of(labelled_pair(*pair), (90, 70), 19, int(found.fingerprint, 16))
+    plan = Plan.of_pair(open_pair(*pair), (0, 1), 19, int(found.fingerprint, 16), (2.0,))
     x, y = (np.concatenate(parts) for parts in zip(*pair, strict=True))
-    recipe = sotdd.Projections.fit(labelled_pair(*pair), n_projections=128, tilt=True)
-    left, right = ((x[side.index], y[side.index]) for side in splits.draw(7))
+    recipe = sotdd.Projections.fit(open_pair(*pair), n_projections=128, tilt=True)
+    left, right = ((x[side.index], y[side.index]) for side in plan.draw(7))
     by_hand = sotdd.distance(left, right, projections=recipe)
     assert recipe.fingerprint == found.fingerprint
     assert ratio[7] == pytest.approx(np.sqrt(np.mean(by_hand.per_projection * by_hand.weights)) / plain, rel=1e-5)

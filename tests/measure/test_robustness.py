@@ -90,7 +90,7 @@ def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 
 threading.Thread(target=interrupt, daemon=True).start()
-from sotdd.commands import main
+from sotdd.cli import main
 try:
     main()
 finally:

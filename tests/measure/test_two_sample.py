@@ -11,8 +11,8 @@ import threadpoolctl
 
 import reference
 import sotdd
-from sotdd.engines.splits import Splits
-from sotdd.measure.statistics import gap_of_class_means, gap_of_means, gap_of_shares
+from sotdd.compute.resampling import Plan
+from sotdd.measure.statistics import measure_class_means, measure_means, measure_shares
 
 CENTRES = 2 * np.eye(3, 6)
 
@@ -154,7 +154,7 @@ def test_points_are_sampled_only_when_asked(rng):
     found = sotdd.test(a, b, n_permutations=19, max_points=100)
     assert found.n_points == (100, 40)
     assert "100 of the 300 points of 'a'" in repr(found)
-    assert list(found.remarks) == found.to_dict()["remarks"]
+    assert [remark.to_dict() for remark in found.remarks] == found.to_dict()["remarks"]
     again = sotdd.test(a, b, n_permutations=19, max_points=100)
     assert again.statistic == found.statistic
     assert sotdd.test(a, b, n_permutations=19).n_points == (300, 40)
@@ -168,15 +168,15 @@ def test_points_are_brought_within_spreads_of_the_middle(rng, engine):
     expected = np.clip(rows, middle - 3 * spread, middle + 3 * spread)
     terms = sotdd.projections.Moments().draw(rng, 5)
     if engine == "cpu":
-        from sotdd.engines.cpu.splits import Pool
+        from sotdd.compute.cpu.pools import PooledRows
 
-        found = Pool(rows, None, terms).within(3.0).rows
+        found = PooledRows(rows, None, terms).within(3.0).rows
     else:
         import torch
 
-        from sotdd.engines.torch.splits import Pool
+        from sotdd.compute.torch.pools import PooledRows
 
-        pool = Pool(None, np.arange(101), torch.tensor(rows), None, terms, torch.ones(5), None)
+        pool = PooledRows(None, np.arange(101), torch.tensor(rows), None, terms, torch.ones(5), None)
         found = pool.within(3.0).rows.numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -184,32 +184,33 @@ def test_points_are_brought_within_spreads_of_the_middle(rng, engine):
 # ------------------------------------------------------------------ means, classes by name, shares
 
 
-def dealt(rng, n=30, m=22, d=4, n_classes=3):
+def split(rng, n=30, m=22, d=4, n_classes=3):
     data = [(rng.normal(size=(k, d)), rng.integers(n_classes, size=k)) for k in (n, m)]
-    splits = Splits.of([sotdd.LabelledData.of(part) for part in data], (n, m), 6, seed=3, actual=True)
+    plan = Plan.of_pair([sotdd.LabelledData.of(part) for part in data], (0, 1), 6, 3, (2.0,))
+    plan = dataclasses.replace(plan, actual=True)
     rows = np.concatenate([part[0] for part in data]).T.astype(np.float32)
-    return data, splits, rows, np.concatenate([part[1] for part in data])
+    return data, plan, rows, np.concatenate([part[1] for part in data])
 
 
-def test_the_gap_of_means_is_hotellings_with_a_ridge(rng):
-    _, splits, rows, _ = dealt(rng)
+def test_the_measure_means_is_hotellings_with_a_ridge(rng):
+    _, plan, rows, _ = split(rng)
     wide = rows.astype(np.float64)
     spread = np.cov(wide, bias=True) + 0.01 * np.trace(np.cov(wide, bias=True)) / 4 * np.eye(4)
-    for number, found in enumerate(gap_of_means(rows, splits)):
-        left, right = (side.index for side in splits.draw(number))
+    for number, found in enumerate(measure_means(rows, plan)):
+        left, right = (side.index for side in plan.draw(number))
         gap = wide[:, left].mean(axis=1) - wide[:, right].mean(axis=1)
         assert found == pytest.approx(gap @ np.linalg.solve(spread, gap), rel=1e-6)
 
 
 def test_class_means_are_compared_by_name_and_shares_too(rng):
-    _, splits, rows, y = dealt(rng)
+    _, plan, rows, y = split(rng)
     wide = rows.astype(np.float64)
     within = wide - np.stack([wide[:, y == label].mean(axis=1) for label in y], axis=1)
     spread = within @ within.T / len(y)
     spread += 0.1 * np.trace(spread) / 4 * np.eye(4)
-    of_classes, of_shares = gap_of_class_means(rows, splits), gap_of_shares(splits)
-    for number in range(len(splits)):
-        left, right = (side.index for side in splits.draw(number))
+    of_classes, of_shares = measure_class_means(rows, plan), measure_shares(plan)
+    for number in range(plan.count):
+        left, right = (side.index for side in plan.draw(number))
         by_class = by_share = 0.0
         for label in range(3):
             one, other = left[y[left] == label], right[y[right] == label]

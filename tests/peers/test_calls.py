@@ -8,7 +8,7 @@ import pytest
 import sotdd
 from sotdd import peers
 from sotdd.peers import METHODS
-from sotdd.peers.call import settings_of
+from sotdd.peers.points import find_settings
 
 A, B = np.arange(12.0).reshape(6, 2), np.arange(16.0).reshape(8, 2) ** 1.5
 
@@ -16,7 +16,7 @@ A, B = np.arange(12.0).reshape(6, 2), np.arange(16.0).reshape(8, 2) ** 1.5
 @pytest.mark.parametrize("method", ["otdd", "chsw", "frechet", "sw", "mmd"])
 def test_a_call_shows_its_settings_and_measures_what_distance_does(method):
     call = peers.sliced_wasserstein if method == "sw" else getattr(peers, method)
-    assert [*inspect.signature(call).parameters] == ["a", "b", *settings_of(METHODS[method])]
+    assert [*inspect.signature(call).parameters] == ["a", "b", *find_settings(METHODS[method])]
     assert "Parameters\n" in call.__doc__
     assert call(A, B).value == sotdd.distance(A, B, method=method).value
     with pytest.raises(TypeError, match="depth"):

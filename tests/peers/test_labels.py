@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist, squareform
 from sotdd import peers
 from sotdd.peers.features import Gaussian
 from sotdd.peers.hyperbolic import _stress, busemann, lorentz_scaling
-from sotdd.peers.label_distances import label_coordinates
+from sotdd.peers.label_distances import place_labels
 
 # ------------------------------------------------------------------ Gaussians
 
@@ -43,8 +43,8 @@ def test_frechet_of_point_masses_and_copies(rng):
 def test_labels_are_placed_where_their_distances_say(rng):
     places = rng.normal(size=(8, 3))
     distances = squareform(pdist(places))
-    np.testing.assert_allclose(squareform(pdist(label_coordinates(distances, 3))), distances, atol=1e-4)
-    assert label_coordinates(distances, 10).shape == (8, 10)
+    np.testing.assert_allclose(squareform(pdist(place_labels(distances, 3))), distances, atol=1e-4)
+    assert place_labels(distances, 10).shape == (8, 10)
 
 
 def test_the_stress_has_the_gradient_it_says(rng):

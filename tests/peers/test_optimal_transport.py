@@ -62,5 +62,5 @@ def test_sinkhorn_says_when_it_did_not_converge(pair, monkeypatch):
     module = import_module("sotdd.peers.optimal_transport")
     monkeypatch.setattr(module, "_MOST_ITERATIONS", 3)
     result = peers.otdd(*pair, outer="sinkhorn", regularisation=0.05)
-    assert "did not converge" in result.remarks[0]
+    assert result.remarks[0].kind == "not converged"
     assert "did not converge" in repr(result)

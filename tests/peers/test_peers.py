@@ -10,9 +10,10 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 import sotdd
 from sotdd import peers
-from sotdd.kernels.rows import Overlaps, transport_rows
+from sotdd.basics import memory
+from sotdd.basics.remarks import Remark
+from sotdd.compute.kernels.rows import Overlaps, transport_rows
 from sotdd.peers import METHODS
-from sotdd.peers import points as points_module
 from sotdd.peers.hyperbolic import busemann, project
 from sotdd.peers.task_embedding import embed
 
@@ -115,7 +116,7 @@ def test_every_method_follows_the_unit_of_the_features(pair, method):
 def test_samples_are_taken_and_told(pair):
     result = sotdd.pairwise(list(pair), method="otdd", max_points=20)[("0", "1")]
     assert result.n_points == (20, 20)
-    assert "20 of the 60 points of '0'" in result.to_dict()["remarks"][0]
+    assert result.remarks[0] == Remark("sampled", taken=20, n_points=60, name="0")
     again = sotdd.pairwise(list(pair), method="otdd", max_points=20)
     assert again.values[0, 1] == result.value
     assert sotdd.pairwise(list(pair), method="otdd", max_points=20, seed=1).values[0, 1] != result.value
@@ -168,12 +169,12 @@ def test_bad_settings(pair, call, said):
 
 
 def test_memory_is_estimated_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr(points_module, "available_bytes", lambda: 10**9)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 10**9)
     x = np.zeros((20_000, 2), np.float32)
-    with pytest.raises(sotdd.SotddError, match=r"needs about 19\.2 GB .*pass max_points=4,082") as caught:
+    with pytest.raises(sotdd.SotddError, match=r"about 19\.2 GB") as caught:
         peers.otdd(x, x)
-    assert "method 'sotdd'" in str(caught.value)
-    with pytest.raises(sotdd.SotddError, match=r"float64 needs about 8\.0 GB"):
+    assert caught.value.use == {"max_points": 4082}
+    with pytest.raises(sotdd.SotddError, match=r"about 8\.0 GB"):
         peers.frechet(np.broadcast_to(np.uint8(0), (10**6, 1000)), np.zeros((3, 1000)))
 
 

@@ -9,9 +9,9 @@ from scipy import linalg, stats
 
 import reference
 import sotdd
-from sotdd.engines.controls import _mean_power
+from sotdd.compute.controls import _mean_power
 from sotdd.projections import Tilted
-from sotdd.projections.turns import drawn_turn, turn_size
+from sotdd.projections.turns import draw_turn, turn_size
 
 HADAMARD = sotdd.projections.Hadamard()
 
@@ -29,7 +29,7 @@ def pair(rng):
 
 @pytest.mark.parametrize("d", [128, 255, 256, 784])
 def test_directions_are_rows_of_the_product_that_defines_them(rng, d):
-    turn = drawn_turn(rng, d)
+    turn = draw_turn(rng, d)
     size = turn_size(d)
     assert (size & (size - 1), turn.signs.shape[1]) == (0, size)
     assert size >= d

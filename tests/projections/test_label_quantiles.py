@@ -8,10 +8,10 @@ import torch
 
 import reference
 import sotdd
-from sotdd.engines.comparison import compare
-from sotdd.engines.cpu.engine import CpuEngine
-from sotdd.engines.cpu.verbs import class_terms, sort_classes
-from sotdd.engines.torch.engine import TorchEngine
+from sotdd.compute.comparison import compare
+from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.cpu.rows import find_class_terms, sort_classes
+from sotdd.compute.torch.engine import TorchEngine
 from sotdd.projections import Directions, Quantiles
 
 LAWS = {
@@ -78,7 +78,7 @@ def test_classes_are_sorted_and_summarised(rng, sizes):
     rows = rng.normal(size=(3, offsets[-1])).astype(np.float32)
     terms = Quantiles(np.ones(3), rng.normal(size=(3, 16)))
     classes = [np.sort(rows[:, first:last], axis=1) for first, last in neighbours(offsets)]
-    found = class_terms(rows.copy(), offsets, terms)
+    found = find_class_terms(rows.copy(), offsets, terms)
     bins = np.stack([reference.bin_means(values, 16) for values in classes], axis=1)
     expected = np.einsum("bck,bk->bc", bins, terms.coefficients)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)

@@ -12,11 +12,8 @@ from sotdd import Projections, Scaler, SotddError
 from sotdd.projections import (
     Convolution,
     Directions,
-    Hadamard,
     Moments,
-    Orthogonal,
     Polynomials,
-    Sphere,
     Summaries,
     Tilted,
 )
@@ -153,13 +150,6 @@ FITTED = Projections.fit([X], n_projections=100)
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("law", [Sphere(), Hadamard(), Orthogonal(), Tilted(np.eye(1, 2), np.array([2.0]))])
-def test_laws_draw_from_generators_and_counts(law):
-    for arguments in ((None, 3, 2), (RNG, 10**18, 2), (RNG, 3, 2.5)):
-        with pytest.raises(SotddError, match=r"^(rng|n_projections|n_features) is "):
-            law.draw(*arguments)
-
-
 @pytest.mark.parametrize(("start", "stop"), [(0, math.nan), ("x", 4), (True, 4), (1, 4), (-64, 4), (128, 200), (0, 0)])
 def test_projections_are_drawn_by_integers(start, stop):
     with pytest.raises(SotddError, match="expected"):
@@ -170,12 +160,8 @@ def test_projections_are_drawn_by_integers(start, stop):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Directions([[1, 2], [3]]),
-        lambda: Directions(X, importance=["a"] * 6),
         lambda: Tilted(np.eye(1, 2), [math.inf]),
         lambda: Tilted(np.eye(1, 3), [2.0]).draw(RNG, 4, 5),
-        lambda: Summaries(None, [[1, 2], [3]], len),
-        lambda: Polynomials([1, [2]], [[1]]),
         lambda: Scaler([[1], [1, 2]], 1.0),
         lambda: Scaler([0.0], [[1], [1, 2]]),
         lambda: Moments(2, sotdd.projections.ZeroTruncatedPoisson([10**400])),
@@ -184,8 +170,6 @@ def test_projections_are_drawn_by_integers(start, stop):
         lambda: sotdd.projections.ZeroTruncatedPoisson([65.0]),
         lambda: sotdd.projections.ZeroTruncatedPoisson(max_order=0),
         lambda: Moments(2, sotdd.projections.ZeroTruncatedPoisson([1.0])),
-        lambda: sotdd.projections.ZeroTruncatedPoisson().orders(5),
-        lambda: sotdd.projections.UniformOrders(3).orders(np.ones((2, 2))),
         lambda: sotdd.projections.ClassQuantiles(4, weight=np.array([1, 2])),
         lambda: sotdd.projections.ClassQuantiles(10**30),
         lambda: Convolution((X, X)),

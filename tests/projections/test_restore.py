@@ -7,7 +7,6 @@ import pytest
 
 import sotdd
 from laws import Circles
-from sotdd.projections.restore import restored
 
 LAWS = [
     sotdd.projections.Sphere(),
@@ -69,7 +68,7 @@ def test_the_rest_of_a_recipe_comes_back(rng, settings):
     original = sotdd.Projections.fit([rng.normal(size=(30, 5))], n_projections=128, **settings)
     for one in (original, original.from_block(3, 128)):
         recipe = json.loads(json.dumps(one.recipe()))
-        assert_same(one, restored(recipe, one.scaler, one.fingerprint, one.tilt))
+        assert_same(one, sotdd.Projections.restore(recipe, one.scaler, one.fingerprint, one.tilt))
 
 
 def test_what_is_known_by_name_only_and_other_draws_are_refused(rng):
@@ -81,7 +80,7 @@ def test_what_is_known_by_name_only_and_other_draws_are_refused(rng):
         (tilted, "0" * 16, tilted.tilt, "come out differently"),
     ]:
         with pytest.raises(sotdd.SotddError, match=said):
-            restored(original.recipe(), original.scaler, fingerprint, tilt)
+            sotdd.Projections.restore(original.recipe(), original.scaler, fingerprint, tilt)
     label = {**tilted.recipe(), "label": {"law": "medians"}}
     with pytest.raises(sotdd.SotddError, match="medians"):
-        restored(label, tilted.scaler, tilted.fingerprint, tilted.tilt)
+        sotdd.Projections.restore(label, tilted.scaler, tilted.fingerprint, tilted.tilt)

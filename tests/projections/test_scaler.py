@@ -169,7 +169,7 @@ def test_tensors_on_a_device_give_the_same(rng):
         here, found = Scaler.fit([x], scale), Scaler.fit([there], scale)
         np.testing.assert_allclose(found.scale, here.scale, rtol=1e-9)
         np.testing.assert_allclose(found.centre, here.centre, rtol=1e-9)
-    assert [said.replace("there", "0") for said in found.remarks] == list(here.remarks)
+    assert [str(said).replace("there", "0") for said in found.remarks] == list(map(str, here.remarks))
 
 
 @pytest.mark.parametrize("scale", ["features", "pooled"])
@@ -258,8 +258,8 @@ def test_tables_are_scaled_by_column_and_arrays_together(rng, tmp_path):
 
 def test_engines_and_peers_scale_every_feature(rng):
     pytest.importorskip("torch")
-    from sotdd.engines.comparison import compare
-    from sotdd.engines.torch.engine import TorchEngine
+    from sotdd.compute.comparison import compare
+    from sotdd.compute.torch.engine import TorchEngine
 
     a, b = mixed(rng, 400)[:, :6], mixed(rng, 300)[:, :6]
     scaler = Scaler.fit([a, b], "features")
@@ -306,14 +306,15 @@ def shifted_beside_a_loud_feature(rng):
 def test_a_feature_that_drowns_the_others_is_told_in_arrays_and_weighed_in_tables(rng):
     a, b = shifted_beside_a_loud_feature(rng)
     found = sotdd.distance(a, b)
-    assert any(said.startswith("feature 0 carries 98 % of the spread: scale='features'") for said in found.remarks)
+    [told] = [said for said in found.remarks if said.kind == "one feature"]
+    assert (told.facts["feature"], round(told.facts["share"], 2)) == ("feature 0", 0.98)
     one, other = table(a), table(b)
     seen = sotdd.distance(one, other, noise_floor=True)
     assert not seen.within_noise
     assert seen.value > 5 * seen.noise_floor
     assert seen.remarks == ()
     pooled = sotdd.distance(one, other, scale="pooled").remarks
-    assert any(said.startswith("column 'c0' carries") for said in pooled)
+    assert "column 'c0'" in [said.facts.get("feature") for said in pooled]
 
 
 def test_a_far_dataset_is_told(rng):
@@ -323,18 +324,17 @@ def test_a_far_dataset_is_told(rng):
         alone = sotdd.pairwise(near, scale=scale, n_projections=200)["here", "there"].value
         matrix = sotdd.pairwise({**near, "far": x + 1000}, scale=scale, n_projections=200)
         [said] = matrix["here", "there"].remarks
-        assert said.startswith("dataset 'far' makes the scale: without it the others would be ")
-        told = float(said.split(" would be about ")[1].split(" ×")[0].replace(",", ""))
+        assert (said.kind, said.facts["name"]) == ("one dataset", "far")
         measured = alone / matrix["here", "there"].value
-        assert told == pytest.approx(measured, rel=0.4)  # the label term does not go with the scale
+        assert said.facts["farther"] == pytest.approx(measured, rel=0.4)  # the label term does not go with the scale
         assert sotdd.pairwise(near, scale=scale, n_projections=64)["here", "there"].remarks == ()
 
 
-@pytest.mark.parametrize(("size", "word"), [(10, "stands out"), (300, "makes the scale")])
-def test_one_outlier_among_500_points_is_told(rng, size, word):
+@pytest.mark.parametrize(("size", "makes"), [(10, False), (300, True)])
+def test_one_outlier_among_500_points_is_told(rng, size, makes):
     a, b = rng.normal(size=(500, 20)), rng.normal(size=(500, 20))
     assert sotdd.distance(a, b, n_projections=64).remarks == ()
     b[123, :10] += size
-    said = [text for text in sotdd.distance(a, b, n_projections=64).remarks if text.startswith("one point")]
-    assert said[0].startswith(f"one point {word}: row 123 of 'b' carries ")
+    [said] = [told for told in sotdd.distance(a, b, n_projections=64).remarks if told.kind == "one point"]
+    assert (said.facts["point"], said.facts["makes_the_scale"]) == ("row 123 of 'b'", makes)
     assert Scaler.fit([a, b], "features").remarks == ()

@@ -10,9 +10,9 @@ from scipy import stats
 
 import sotdd
 from sketches.cases import labelled
-from sotdd.sketches.levels import Levels
-from sotdd.sketches.noise import Noise, Reach, load_opendp, masses_of, quantiles_of_masses, unit_scale
-from sotdd.sketches.private import STEP, ExactCounts, noisy_terms
+from sotdd.sketches.noise import Noise, Reach, estimate_masses, find_mass_quantiles, load_opendp, unit_scale
+from sotdd.sketches.private import STEP, ExactCounts, release_terms
+from sotdd.sketches.quantiles import Levels
 
 pytest.importorskip("opendp")
 
@@ -59,7 +59,7 @@ def test_one_row_changes_no_more_than_is_claimed(rng, kind, d, made):
     base.add(sotdd.LabelledData.of((rng.normal(size=(40, d)), np.arange(40) % 4)))
     claimed, terms = base.reaches(), rng.normal(size=(80, 4))
     edges = np.sort(rng.normal(0, 3, size=(80, 2)), axis=1) @ np.stack([1 - np.linspace(0, 1, 9), np.linspace(0, 1, 9)])
-    before = base.placed(terms, edges)
+    before = base.place(terms, edges)
     normal, laplace = (
         {name: Noise(0.8, delta).mechanism(name, reach) for name, reach in claimed.items()} for delta in (1e-6, 0.0)
     )
@@ -69,7 +69,7 @@ def test_one_row_changes_no_more_than_is_claimed(rng, kind, d, made):
         changes = {
             "sizes": more.sizes - base.sizes,
             "sums": more.sums - base.sums,
-            "bins": more.placed(terms, edges) - before,
+            "bins": more.place(terms, edges) - before,
         }
         assert (changes["sums"][[0, 1, 3]] == 0).all()
         assert (changes["bins"].sum(axis=1) == 1).all()
@@ -165,9 +165,9 @@ def test_less_budget_is_more_error_and_the_remark_says_how_much(rng):
     for epsilon in (0.1, 1.0, 10.0):
         result = released(projections, data, epsilon=epsilon, name="mine").distance(plain)
         off.append(result.value)
-        (remark,) = [text for text in result.remarks if "'mine'" in text]
-        assert f"ε = {epsilon:g}, δ = 1e-06" in remark
-        assert 0.3 * off[-1] < float(remark.rsplit(" ", 1)[1]) < 3 * off[-1]
+        (facts,) = [remark.facts for remark in result.remarks if getattr(remark, "kind", "") == "private"]
+        assert (facts["name"], facts["epsilon"], facts["delta"]) == ("mine", epsilon, 1e-6)
+        assert 0.3 * off[-1] < facts["off"] < 3 * off[-1]
         assert result.sketch_error is None
     assert off[0] > off[1] > off[2]
 
@@ -205,7 +205,7 @@ def test_terms_of_small_classes_are_drawn_towards_that_of_all_points(rng, projec
     data = rng.normal(size=(5000, 6)), np.where(rng.random(5000) < 0.99, 0, rng.integers(1, 4, size=5000))
     exact, noise = counting(projections, data)._counts, Noise(0.5, 1e-6)
     plain = sotdd.sketch(data, projections).class_terms[:, 1:]
-    sizes, terms, _ = noisy_terms(exact, noise)
+    sizes, terms, _ = release_terms(exact, noise)
     raw = noise.add("sums", exact.sums, exact.reaches()["sums"])[0] * STEP * exact.spreads
     raw = (raw / np.maximum(sizes, 1)[:, None]).T[:, 1:]
     assert np.abs(terms[:, 1:] - plain).mean() < 0.3 * np.abs(raw - plain).mean()
@@ -214,9 +214,9 @@ def test_terms_of_small_classes_are_drawn_towards_that_of_all_points(rng, projec
 def test_noise_in_empty_bins_is_taken_away(rng):
     truth = np.zeros((200, 64))
     truth[:, 28:36] = 2000
-    np.testing.assert_allclose(masses_of(truth.astype(int), 0.0, 16_000), truth)
+    np.testing.assert_allclose(estimate_masses(truth.astype(int), 0.0, 16_000), truth)
     noisy = np.rint(truth + rng.normal(0, 60, size=truth.shape)).astype(int)
-    masses = masses_of(noisy, 3600.0, 16_000)
+    masses = estimate_masses(noisy, 3600.0, 16_000)
     np.testing.assert_allclose(masses.sum(axis=1), 16_000)
     assert (masses >= 0).all()
     cut = np.clip(noisy, 0, None)
@@ -229,7 +229,7 @@ def test_quantiles_of_masses_are_means_over_parts(rng):
     masses[0, 5:9] = 0
     edges = np.sort(rng.normal(size=(3, 21)), axis=1)
     levels = Levels(16)
-    found = quantiles_of_masses(masses, edges, levels)
+    found = find_mass_quantiles(masses, edges, levels)
     fine = (np.arange(100_000) + 0.5) / 100_000
     for row, places, means in zip(masses, edges, found, strict=True):
         values = np.interp(fine, np.concatenate([[0], np.cumsum(row)]) / row.sum(), places)
@@ -238,7 +238,8 @@ def test_quantiles_of_masses_are_means_over_parts(rng):
         np.testing.assert_allclose(means, slow, atol=2e-3)
 
 
-def test_what_cannot_be_private_is_refused(rng, projections):
+def test_what_cannot_be_private_is_refused(rng, projections, monkeypatch):
+    monkeypatch.setattr("sotdd.basics.memory.available_bytes", lambda: 1 << 30)
     data = x, y = labelled(rng, 3000)
     done = counting(projections, data)
     assert "3000" not in repr(done).replace(",", "")

@@ -8,7 +8,7 @@ import pytest
 import reference
 import sotdd
 from sketches.cases import assert_same_controls, labelled
-from sotdd.sketches.levels import QUANTILES
+from sotdd.sketches.quantiles import QUANTILES
 
 
 def test_class_terms_are_means_of_the_polynomial_over_each_class(rng):
@@ -69,10 +69,10 @@ def test_what_does_not_go_with_a_sketch_is_refused(pair, projections):
 @pytest.mark.parametrize("kept", [48, None])
 def test_both_engines_make_the_same_sketch(pair, projections, kept, monkeypatch):
     pytest.importorskip("torch")
-    from sotdd.engines.torch.engine import TorchEngine
+    from sotdd.compute.torch.engine import TorchEngine
 
     usual = sotdd.sketch(pair[1], projections, n_quantiles=kept)
-    monkeypatch.setattr("sotdd.engines.protocol.engine_for", lambda *_, **__: TorchEngine("cpu"))
+    monkeypatch.setattr("sotdd.sketches.sketching.choose_engine", lambda *_, **__: TorchEngine("cpu"))
     by_torch = sotdd.sketch(pair[1], projections, n_quantiles=kept)
     for name in ("quantiles", "class_terms", "lost", "halves"):
         np.testing.assert_allclose(getattr(by_torch, name), getattr(usual, name), rtol=1e-4, atol=1e-4, err_msg=name)

@@ -5,7 +5,7 @@ import pytest
 
 import sotdd
 from sketches.cases import assert_same_controls, in_batches, two_passes
-from sotdd.sketches.controls import Carried
+from sotdd.compute.controls import ControlValues
 
 
 def pictures(rng, shift=0.0, n=800):
@@ -39,7 +39,7 @@ def test_a_distance_of_sketches_is_that_of_the_data(rng, kind):
     projections = sotdd.Projections.fit([a, b], n_projections=256)
     one, other = (sotdd.sketch(data, projections, n_quantiles=None) for data in (a, b))
     found, wanted = one.distance(other), sotdd.distance(a, b, projections=projections)
-    assert found.estimator == wanted.estimator == "controlled (labels and tilted directions)"
+    assert found.estimator == wanted.estimator == "controlled (labels and directions)"
     assert found.value == pytest.approx(wanted.value, rel=1e-5)
     assert found.stderr == pytest.approx(wanted.stderr, rel=1e-3)
     assert (found.sketch_error, found.remarks) == (0.0, wanted.remarks)
@@ -110,15 +110,15 @@ def test_streams_shards_and_two_passes_carry_the_same(rng, kind):
 
 
 def test_too_many_classes_carry_nothing_and_are_plain(rng, monkeypatch):
-    monkeypatch.setattr("sotdd.sketches.statistics._POWER_BYTES", 100_000)
-    monkeypatch.setattr("sotdd.sketches.builder._GROUP_BYTES", 100_000)
+    monkeypatch.setattr("sotdd.sketches.controls._POWER_BYTES", 100_000)
+    monkeypatch.setattr("sotdd.sketches.uncertainty._GROUP_BYTES", 100_000)
     x, y = rng.normal(size=(400, 5)), rng.integers(40, size=400)
     projections = sotdd.Projections.fit([x], n_projections=64)
     made = sotdd.sketch_stream(in_batches((x, y), [200]), projections)
     assert made.controls is None
     assert made.halves is None
     assert made.distance(sotdd.sketch((x + 1, y), projections)).estimator == "plain"
-    assert Carried.of(np.array([[1e39]]), None, None).places is None  # nor does what overflows, as in a crafted file
+    assert ControlValues(np.array([[1e39]]), None, None).narrow().places is None  # nor does what overflows
 
 
 @pytest.mark.slow

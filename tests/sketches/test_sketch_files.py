@@ -13,7 +13,8 @@ from safetensors.numpy import load, save_file
 
 import sotdd
 from laws import Circles
-from sotdd.sketches.codec import header_of, packed
+from sotdd.sketches.catalog.search import CatalogRecipe
+from sotdd.sketches.codec import pack, read_header
 
 
 @pytest.mark.parametrize("half", [False, True])
@@ -28,7 +29,7 @@ def test_a_file_brings_everything_back(tmp_path, rng, half, features):
     assert (found.name, found.classes, found.counts.tolist()) == ("stored", made.classes, made.counts.tolist())
     assert found.fingerprint == made.fingerprint == found.projections.fingerprint
     was, now, exact = made.distance(other), found.distance(other), sotdd.distance(a, b, projections=projections)
-    assert now.estimator == was.estimator == "controlled (labels and tilted directions)"
+    assert now.estimator == was.estimator == "controlled (labels and directions)"
     assert now.value == pytest.approx(was.value, rel=1e-3 if half else 1e-7)
     assert abs(now.value - exact.value) <= now.sketch_error
     # Other data can be seen through what the file describes, to the last bit.
@@ -94,8 +95,9 @@ def test_damage_is_found(tmp_path, pair, projections, rng):
 
 KINDS = (
     "sketch", "half sketch", "all values", "class statistics", "sketch builder", "second pass", "quantile builder",
-    "sketch window", "drift reference", "drift reference with a sketch",
+    "sketch window", "drift reference", "drift reference with a sketch", "catalog",
 )  # fmt: skip
+VALUES = "seen counted values"  # the histograms of a builder
 
 
 def written(kind):
@@ -122,8 +124,11 @@ def contents(tmp_path_factory):
     """Of each kind: its name in the header, the header and the arrays."""
     path, found = tmp_path_factory.mktemp("crafted") / "file", {}
     for kind in KINDS:
-        written(kind).save(path, **({"half": True} if kind == "half sketch" else {}))
-        header = header_of(path.read_bytes())
+        if kind == "catalog":
+            path.write_bytes(CatalogRecipe.of(written("sketch"), "here").pack())
+        else:
+            written(kind).save(path, **({"half": True} if kind == "half sketch" else {}))
+        header = read_header(path.read_bytes())
         header.pop("checksum"), header.pop("format")
         found[kind] = header.pop("kind"), header, load(path.read_bytes())
     return found
@@ -131,6 +136,10 @@ def contents(tmp_path_factory):
 
 def used(name, path):
     """Do with a file what parties do: open it, look at it, merge it, compare it."""
+    if name == "catalog":
+        one = written("sketch")
+        CatalogRecipe.unpack(path.read_bytes(), "here").entry_vector(one)
+        return one
     if name == "drift reference":
         one = sotdd.DriftReference.load(path)
         repr(one)
@@ -202,7 +211,7 @@ def test_a_crafted_file_gives_a_result_or_one_line(contents, tmp_path, kind, n_c
         for _ in range(n_changes):
             make_change(data.draw, header, arrays)
     try:
-        content = packed(name, header, arrays)
+        content = pack(name, header, arrays)
     except (TypeError, ValueError, OverflowError):  # JSON has no such value: nothing was written
         return
     path = tmp_path / "crafted.sotdd"
@@ -214,10 +223,19 @@ def test_a_crafted_file_gives_a_result_or_one_line(contents, tmp_path, kind, n_c
         assert len(str(error).splitlines()) == 1  # noqa: PT017  # a result is as good
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_numbers_of_a_header_are_finite(contents, tmp_path, number):
+    name, header, arrays = contents["sketch"]
+    content = pack(name, {**header, "scale": 0.123456789}, arrays).replace(b"0.123456789", number.ljust(11).encode())
+    (tmp_path / "crafted.sotdd").write_bytes(content)
+    with pytest.raises(sotdd.SotddError, match=f"has {number} for a number"):
+        sotdd.Sketch.load(tmp_path / "crafted.sotdd")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
     name, header, arrays = contents[kind]
-    (tmp_path / "whole.sotdd").write_bytes(packed(name, header, arrays))
+    (tmp_path / "whole.sotdd").write_bytes(pack(name, header, arrays))
     twice = 2 if kind in ("class statistics", "sketch builder", "quantile builder") else 1  # merged with itself
     assert used(name, tmp_path / "whole.sotdd").n_points == 90 * twice
 
@@ -230,10 +248,11 @@ def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
         ("sketch", lambda _, a: a["quantiles"].__setitem__((0, 0), np.nan), "NaN or infinity"),
         ("sketch", lambda _, a: a["counts"].__setitem__(0, -5), "negative numbers"),
         ("sketch", lambda _, a: a["counts"].__setitem__(slice(None), 0), "no points"),
-        ("sketch", lambda _, a: a["lost"].__setitem__((0, 1), 1e300), "beyond all projected values"),
+        ("sketch", lambda _, a: a["lost"].__setitem__((0, 1), 1e300), "holds numbers from"),
         ("sketch", lambda h, _: h.update(classes=[0, 0, 1]), "a label twice"),
         ("sketch", lambda h, _: h.update(classes=[[0], 1, 2]), "no labels"),
-        ("sketch", lambda h, _: h.update(remarks=[5]), "no texts"),
+        ("sketch", lambda h, _: h.update(remarks=[{"kind": "x", "about": "", "facts": {}}]), "not remarks"),
+        ("sketch", lambda h, _: h.update(remarks=[{"kind": "one point", "about": "", "facts": {}}]), "not remarks"),
         ("sketch", lambda h, _: h["recipe"].update(columns=["a"]), "one for each feature"),
         ("sketch", lambda h, _: h.update(scale=-1.0), "scale"),
         ("sketch", lambda _, a: a["counts"].__setitem__(0, 2**62 + 2**61), "more than there can be"),
@@ -241,14 +260,12 @@ def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
         ("sketch", lambda h, _: h.update(exact=True), "every value"),
         ("sketch", lambda h, _: h.pop("name"), "'name' is missing"),
         ("half sketch", lambda _, a: a["quantiles step"].__setitem__(0, 1e300), "leave float32"),
-        ("sketch builder", lambda _, a: a["counted low"].__setitem__((0, 0), np.nan), "'counted' are missing"),
-        ("sketch builder", lambda _, a: a["counted high"].__setitem__((0, 0), -1e9), "the wrong way round"),
-        ("sketch builder", lambda _, a: a["counted counts"].__setitem__((0, 0, -1), 1), "do not fit their ranges"),
-        ("sketch builder", lambda h, _: h["seen"].update(counts=[1, 2, 3]), "not what it has seen"),
-        ("sketch builder", lambda h, _: h["dealt"].pop(), "'dealt counts' has the shape"),
-        ("sketch builder", lambda h, _: h["dealt"][0].__setitem__(1, 0), "do not fit"),
-        ("sketch builder", lambda h, _: h["counted"].__setitem__(0, h["counted"][1]), "a group twice"),
-        ("sketch builder", lambda h, _: h["counted"].__setitem__(0, 5), "no groups"),
+        ("sketch builder", lambda _, a: a[f"{VALUES} low"].__setitem__((0, 0), np.nan), "NaN or infinity"),
+        ("sketch builder", lambda _, a: a[f"{VALUES} high"].__setitem__((0, 0), -1e9), "the wrong way round"),
+        ("sketch builder", lambda _, a: a[f"{VALUES} counts"].__setitem__((0, 0, -1), 1), "do not fit their ranges"),
+        ("sketch builder", lambda h, _: h["seen"].update(counts=[1, 2, 3]), "not the points that it has seen"),
+        ("sketch builder", lambda h, _: h["seen"]["kept"].remove("counted"), "does not have its 'counted'"),
+        ("second pass", lambda h, _: h["given"]["classes"].__setitem__(0, "x"), "that the first pass has not"),
         ("sketch window", lambda h, _: h.update(names=["a", "a"]), "one name"),
         ("drift reference", lambda _, a: a["codes"].__setitem__(0, 7), "of classes that it does not have"),
         ("drift reference", lambda _, a: a["rows"].__setitem__((0, 0), 1e30), "farther than any reference keeps"),
@@ -261,14 +278,14 @@ def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
         ("drift reference", lambda h, _: h["reading"]["settings"].update(encoder="m"), "in a way that no reference"),
         ("drift reference", lambda _, a: a.update(edges=np.array([1.0, 0.0])), "'edges' do not ascend"),
         ("drift reference with a sketch", lambda _, a: a.update(sketch=a["sketch"][:99].copy()), "not a whole sketch"),
-        ("class statistics", lambda _, a: a.pop("seen sums"), "do not fit what is kept of them"),
-        ("class statistics", lambda h, _: h["seen"].update(counts=[90]), "one for each class"),
-        ("class statistics", lambda h, _: h["seen"].update(counts=[0, 1, 2]), "do not fit what is kept of them"),
+        ("class statistics", lambda _, a: a.pop("terms sums"), "no array 'terms sums'"),
+        ("class statistics", lambda h, _: h.update(counts=[0, 1, 2]), "one for each class"),
+        ("catalog", lambda _, a: a.update(sums=a["sums"][:-1].copy()), "'sums' has the shape"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(contents, tmp_path, kind, change, said):
     name, header, arrays = copy.deepcopy(contents[kind])
     change(header, arrays)
-    (tmp_path / "crafted.sotdd").write_bytes(packed(name, header, arrays))
+    (tmp_path / "crafted.sotdd").write_bytes(pack(name, header, arrays))
     with pytest.raises(sotdd.SotddError, match=said):
         used(name, tmp_path / "crafted.sotdd")

@@ -10,8 +10,7 @@ import reference
 import sotdd
 from laws import Medians
 from sketches.cases import assert_same_controls, in_batches, labelled, two_passes
-from sotdd.sketches import statistics as gathering
-from sotdd.sketches.counting import BINS
+from sotdd.sketches import histograms as gathering
 
 
 @pytest.fixture
@@ -80,7 +79,7 @@ def test_outliers_and_heavy_tails_leave_the_others_where_they_are(rng, kind, d, 
 
 
 def test_one_point_more_than_are_sorted_changes_nothing(rng, monkeypatch):
-    monkeypatch.setattr("sotdd.sketches.making._MOST_SORTED", 20_000)
+    monkeypatch.setattr("sotdd.sketches.sketching._MOST_SORTED", 20_000)
     x = rng.normal(size=(20_001, 1))
     x[5] = 1e5
     projections = sotdd.Projections.fit([x[10:500]], n_projections=8, seed=3)
@@ -114,7 +113,7 @@ def test_other_laws_stream_too(rng, data, settings):
 
 
 def test_many_classes_take_two_passes_and_say_so(rng, caplog, monkeypatch):
-    monkeypatch.setattr(gathering, "CLASS_BYTES", 40 * 64 * BINS * 4)
+    monkeypatch.setattr(gathering, "CLASS_BYTES", 40 * 64 * gathering.BINS * 4)
     data = labelled(rng, 5000, classes=50)
     projections = sotdd.Projections.fit([data], n_projections=64)
     batches = in_batches(data, [1000])

@@ -23,31 +23,23 @@ _BITS = 1024
 def check_count(value: object, name: str, most: int = LARGEST_COUNT) -> int:
     """Return a whole number from one to ``most``, or refuse."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise SotddError(f"{name} is {described(value)}: expected an integer of at least 1.")
+        raise SotddError(f"is {describe(value)}: expected an integer of at least 1.", setting=name)
     if value > most:
-        raise SotddError(f"{name} is {described(value)}: expected at most {most:,}.")
+        raise SotddError(f"is {describe(value)}: expected at most {most:,}.", setting=name)
     return int(value)
 
 
 def check_flag(value: object, name: str) -> bool:
     """Return a truth value, or refuse."""
     if not isinstance(value, (bool, np.bool_)):
-        raise SotddError(f"{name} is {described(value)}: expected True or False.")
+        raise SotddError(f"is {describe(value)}: expected True or False.", setting=name)
     return bool(value)
 
 
 def check_name(name: object) -> None:
     """Refuse a name that is neither text nor None."""
     if not isinstance(name, str | None):
-        raise SotddError(f"name is {described(name)}: expected text, or None.")
-
-
-def check_draw(rng: object, n_projections: object, n_features: object = 1) -> None:
-    """Refuse what a law cannot draw from or for."""
-    if not isinstance(rng, np.random.Generator):
-        raise SotddError(f"rng is {described(rng)}: expected a NumPy Generator, such as np.random.default_rng(0).")
-    check_count(n_projections, "n_projections")
-    check_count(n_features, "n_features")
+        raise SotddError(f"is {describe(name)}: expected text, or None.", setting="name")
 
 
 def as_array(values: object, name: str) -> NDArray[Any]:
@@ -55,23 +47,22 @@ def as_array(values: object, name: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise SotddError(f"{name} does not form an array ({first_line(error)}): expected numbers.") from error
+        raise SotddError(f"does not form an array ({first_line(error)}): expected numbers.", setting=name) from error
 
 
 def check_positive(value: object, name: str, what: str = "a positive number") -> float:
     """Return a finite positive number, or refuse."""
-    number = as_number(value)
-    if number is None or not 0 < number < math.inf:
-        raise SotddError(f"{name} is {described(value)}: expected {what}.")
-    return number
+    return _check_between(value, name, 0, math.inf, what)
+
+
+def check_limit(value: object, name: str) -> float | None:
+    """Return a finite positive number, or None for no limit, or refuse."""
+    return None if value is None else check_positive(value, name, "a positive number or None")
 
 
 def check_level(level: object, such_as: float = 0.95) -> float:
     """Return a level of confidence or of a test, strictly between zero and one, or refuse."""
-    share = as_number(level)
-    if share is None or not 0 < share < 1:
-        raise SotddError(f"level is {described(level)}: expected a number between 0 and 1, such as {such_as:g}.")
-    return share
+    return _check_between(level, "level", 0, 1, f"a number between 0 and 1, such as {such_as:g}")
 
 
 def check_choice(value: object, name: str, choices: Sequence[str]) -> Any:  # noqa: ANN401  # one of the choices
@@ -79,24 +70,19 @@ def check_choice(value: object, name: str, choices: Sequence[str]) -> Any:  # no
     if isinstance(value, str) and value in choices:
         return value
     *others, last = map(repr, choices)
-    raise SotddError(f"{name} is {described(value)}: expected {', '.join(others)} or {last}.")
+    raise SotddError(f"is {describe(value)}: expected {', '.join(others)} or {last}.", setting=name)
 
 
 def check_order(p: object) -> float:
     """Return the order of transport as a float of at least one, or refuse."""
-    number = as_number(p)
-    if number is None or not 1 <= number < math.inf:
-        raise SotddError(f"p is {described(p)}: expected a finite number of at least 1.")
+    return _check_between(p, "p", math.nextafter(1, 0), math.inf, "a finite number of at least 1")
+
+
+def _check_between(value: object, name: str, low: float, high: float, expected: str) -> float:
+    number = as_number(value)
+    if number is None or not low < number < high:
+        raise SotddError(f"is {describe(value)}: expected {expected}.", setting=name)
     return number
-
-
-def check_seed(seed: object) -> int:
-    """Return a seed as an integer, from an integer or a generator, or refuse."""
-    if isinstance(seed, np.random.Generator):
-        return int(seed.integers(2**63))
-    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
-        raise SotddError(f"seed is {described(seed)}: expected an integer of at least 0 or a NumPy Generator.")
-    return int(seed)
 
 
 def check_law(law: object, methods: dict[str, int], expected: str) -> None:
@@ -111,15 +97,17 @@ def check_law(law: object, methods: dict[str, int], expected: str) -> None:
                 raise TypeError
             inspect.signature(method).bind(*range(count))
         except (TypeError, ValueError):
-            raise SotddError(f"{expected}, not {described(law)}.") from None
+            raise SotddError(f"{expected}, not {describe(law)}.") from None
 
 
-def refuse_beyond_float64(ranges: NDArray[np.float64]) -> None:
-    """Refuse features whose differences overflow."""
-    if not np.isfinite(ranges).all():
+def refuse_beyond_float64(ranges: NDArray[np.float64], *, inverse: bool = False) -> None:
+    """Refuse features whose differences overflow, or are so small that their inverse does."""
+    with np.errstate(over="ignore"):
+        usable = np.isfinite(1 / ranges if inverse else ranges).all()
+    if not usable:
         raise SotddError(
-            f"features that differ by {np.max(ranges):.3g} cannot be scaled in float64: bring them to a usual range "
-            "first."
+            f"features that differ by {np.min(ranges) if inverse else np.max(ranges):.3g} cannot be scaled in float64: "
+            "bring them to a usual range first."
         )
 
 
@@ -134,7 +122,7 @@ def as_number(value: object) -> float | None:
     return None if math.isnan(number) else number
 
 
-def described(value: object) -> str:
+def describe(value: object) -> str:
     """A value in a few words, for errors: numbers and short text as they are, others by their type."""
     if isinstance(value, type):
         return f"the class {value.__name__} itself"

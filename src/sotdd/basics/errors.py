@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 
+from sotdd.basics.remarks import Naming, in_python
 from sotdd.basics.text import one_line
 
 
@@ -19,10 +21,29 @@ class SotddError(ValueError):
     ... except sotdd.SotddError as error:
     ...     print(error)
     dataset 'b' has 2 features but dataset 'a' has 1: every dataset needs the same features.
+
+    What an error is about is kept as a value, so that the command line can call it by the name of its option.
+
+    >>> SotddError("is 0: expected an integer of at least 1.", setting="n_projections")
+    SotddError('n_projections is 0: expected an integer of at least 1.')
+    >>> SotddError("the features are too large for float32", use={"scale": "pooled"})
+    SotddError("the features are too large for float32: use scale='pooled'.")
     """
 
-    def __init__(self, message: object = "") -> None:
-        super().__init__(one_line(message))  # names in it are those of the data
+    def __init__(
+        self, message: object = "", *, setting: str | None = None, use: Mapping[str, object] | None = None
+    ) -> None:
+        self.message: object = message
+        self.setting: str | None = setting
+        self.use: Mapping[str, object] | None = use
+        super().__init__(self.say(in_python))
+
+    def say(self, naming: Naming) -> str:
+        """The line: the setting it is about first, what arrived, and the settings to use instead."""
+        subject = "" if self.setting is None else f"{naming(self.setting)} "
+        advice = ", ".join(naming(name, value) for name, value in (self.use or {}).items())
+        # Names in it are those of the data.
+        return one_line(f"{subject}{self.message}{f': use {advice}.' if advice else ''}")
 
 
 class OutOfRange(SotddError):  # noqa: N818  # the name says what is wrong
@@ -40,18 +61,12 @@ def require(module: str, purpose: str, install: str) -> ModuleType:
     """
     try:
         return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.partition(".")[0] == module.partition(".")[0]:
-            raise SotddError(f"{purpose} needs {module}, which is not installed: pip install {install}") from error
-        raise _unloadable(module, purpose, install, error) from error
     except MemoryError as error:
         raise SotddError(f"{purpose} needs {module}, and there is too little memory to load it: free some.") from error
     except (ImportError, OSError, AttributeError) as error:
-        raise _unloadable(module, purpose, install, error) from error
-
-
-def _unloadable(module: str, purpose: str, install: str, error: Exception) -> SotddError:
-    why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-    return SotddError(
-        f"{purpose} needs {module}, which is installed but cannot be loaded ({why}): pip install --upgrade {install}"
-    )
+        absent = (getattr(error, "name", None) or "").partition(".")[0] == module.partition(".")[0]
+        if absent and isinstance(error, ModuleNotFoundError):
+            raise SotddError(f"{purpose} needs {module}, which is not installed: pip install {install}") from error
+        why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        found = f"{purpose} needs {module}, which is installed but cannot be loaded ({why})"
+        raise SotddError(f"{found}: pip install --upgrade {install}") from error

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sotdd.basics.checks import described, first_line
+from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import quoted
+from sotdd.basics.text import quote
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
@@ -28,7 +28,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
     ...     path.read_bytes(), [file.name for file in pathlib.Path(folder).iterdir()]
     (b'123', ['numbers'])
     """
-    with _writing(path) as target:
+    with _open_target(path) as target:
         draft = _name_draft(target)
         try:
             with draft.open("xb") as file:
@@ -42,7 +42,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
 
 def refuse_unwritable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that cannot be written to, before doing the work whose result goes there."""
-    with _writing(path) as target:
+    with _open_target(path) as target:
         draft = _name_draft(target)
         draft.touch(exist_ok=False)
         draft.unlink(missing_ok=True)
@@ -55,21 +55,21 @@ def _name_draft(target: Path) -> Path:
 
 def read_whole(path: str | os.PathLike[str], expected: str) -> bytes:
     """The content of a file, or an error that says what was expected there."""
-    target = checked_path(path)
+    target = check_path(path)
     try:
         return target.read_bytes()
     except OSError as error:
-        raise SotddError(f"cannot read {shown(target)} ({reason(error)}): expected {expected}.") from error
+        raise SotddError(f"cannot read {show_path(target)} ({reason(error)}): expected {expected}.") from error
 
 
-def checked_path(path: object, expected: str = "the path of a file") -> Path:
+def check_path(path: object, expected: str = "the path of a file") -> Path:
     """Return a path that a system could have, or refuse.
 
     Examples
     --------
-    >>> from sotdd.basics.files import checked_path
+    >>> from sotdd.basics.files import check_path
     >>> try:
-    ...     checked_path("")
+    ...     check_path("")
     ... except ValueError as error:
     ...     print(error)
     path is empty: expected the path of a file.
@@ -79,28 +79,28 @@ def checked_path(path: object, expected: str = "the path of a file") -> Path:
     except Exception:  # noqa: BLE001  # a path may be an object of the user's, which raises what it likes
         text = None
     if not isinstance(text, str):
-        raise SotddError(f"path is {described(path)}: expected {expected}.")
+        raise SotddError(f"is {describe(path)}: expected {expected}.", setting="path")
     if not text:
-        raise SotddError(f"path is empty: expected {expected}.")
+        raise SotddError(f"is empty: expected {expected}.", setting="path")
     try:
-        os.fsencode(text)
+        usable = b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
-        raise SotddError(f"path is {shown(text)}: it has characters that no file name can have.") from None
-    if "\0" in text:
-        raise SotddError(f"path is {shown(text)}: no file name can have a zero character in it.")
+        usable = False
+    if not usable:
+        raise SotddError(f"is {show_path(text)}: it has characters that no file name can have.", setting="path")
     return Path(text)
 
 
-def shown(path: str | os.PathLike[str]) -> str:
+def show_path(path: str | os.PathLike[str]) -> str:
     """A path in quotes, for messages; of a very long one the beginning and the end.
 
     Examples
     --------
-    >>> from sotdd.basics.files import shown
-    >>> shown("a/b"), len(shown("x" * 5000)) < 250
+    >>> from sotdd.basics.files import show_path
+    >>> show_path("a/b"), len(show_path("x" * 5000)) < 250
     ("'a/b'", True)
     """
-    return quoted(path)
+    return quote(path)
 
 
 def reason(error: OSError) -> str:
@@ -109,14 +109,14 @@ def reason(error: OSError) -> str:
 
 
 @contextmanager
-def _writing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def _open_target(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield the file to write, the end of all links; refuse what is none, and say in one line what goes wrong."""
-    target = checked_path(path)
+    target = check_path(path)
     try:
         if target.is_dir():
-            raise SotddError(f"cannot write {shown(target)} (is a directory): choose another path.")
+            raise SotddError(f"cannot write {show_path(target)} (is a directory): choose another path.")
         if target.exists() and not target.is_file():  # to replace a device or a pipe would take it from everyone
-            raise SotddError(f"cannot write {shown(target)} (it is a device or a pipe): choose another path.")
+            raise SotddError(f"cannot write {show_path(target)} (it is a device or a pipe): choose another path.")
         yield Path(os.path.realpath(target))
     except OSError as error:
-        raise SotddError(f"cannot write {shown(target)} ({reason(error)}): choose another path.") from error
+        raise SotddError(f"cannot write {show_path(target)} ({reason(error)}): choose another path.") from error

@@ -1,7 +1,7 @@
 """Numbers, names, lists and tables as text.
 
 Names, labels and paths come with the data, and what is in them is not ours: control codes, line breaks, letters that
-turn the direction of writing, a hundred thousand characters. `shown`, `quoted` and `one_line` make them fit to print.
+turn the direction of writing, a hundred thousand characters. `show`, `quote` and `one_line` make them fit to print.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _LONG_WORD = re.compile(rf"\S{{{_NAME + 1},}}")
 _JOINERS = "\u200c\u200d"
 
 
-def shown(name: object, most: int = _NAME) -> str:
+def show(name: object, most: int = _NAME) -> str:
     r"""A name as it is printed: in one line, control codes written out, cut in the middle if it is long.
 
     Examples
     --------
-    >>> shown("caf\u00e9"), shown("red\x1b[31m\n"), shown("0123456789", most=7)
+    >>> show("caf\u00e9"), show("red\x1b[31m\n"), show("0123456789", most=7)
     ('café', 'red\\x1b[31m\\n', '012…789')
     """
     try:
         text = str(name)
     except Exception:  # noqa: BLE001  # a label may be an object of the user's, which raises what it likes
         text = f"a {type(name).__name__}"
-    return written_out(_cut(text, most))
+    return write_out(_cut(text, most))
 
 
-def quoted(name: object) -> str:
+def quote(name: object) -> str:
     """A name in quotes, as messages have it."""
     return repr(_cut(str(name), _NAME))
 
@@ -48,10 +48,10 @@ def one_line(message: object) -> str:
     'there is no file a\\nb: check the path.'
     """
     text = _LONG_WORD.sub(lambda word: _cut(word[0], _NAME), str(message))
-    return _cut(written_out(_cut(text, _MESSAGE)), _MESSAGE)
+    return _cut(write_out(_cut(text, _MESSAGE)), _MESSAGE)
 
 
-def written_out(text: str, keep: str = "") -> str:
+def write_out(text: str, keep: str = "") -> str:
     """Text with all that a terminal would obey, or hide, written out as in Python's strings; but for ``keep``."""
     if text.isprintable():
         return text
@@ -68,12 +68,12 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
 
 
-def counted(count: int, one: str, several: str | None = None) -> str:
+def say_count(count: int, one: str, several: str | None = None) -> str:
     """A number with its noun: 1 class, 1,234 classes.
 
     Examples
     --------
-    >>> counted(1, "class", "classes"), counted(1234, "point")
+    >>> say_count(1, "class", "classes"), say_count(1234, "point")
     ('1 class', '1,234 points')
     """
     return f"{count:,} {one if count == 1 else several or one + 's'}"
@@ -98,17 +98,17 @@ def with_error(value: float, stderr: float) -> str:
     return f"{value:.4g} ± {stderr:.2g}"
 
 
-def aligned(rows: Sequence[Sequence[str]], to_the_right: Collection[int] = ()) -> list[str]:
-    r"""A table as lines of aligned columns; those in ``to_the_right`` are right-aligned. Cells are `shown`.
+def align_rows(rows: Sequence[Sequence[str]], to_the_right: Collection[int] = ()) -> list[str]:
+    r"""A table as lines of aligned columns; those in ``to_the_right`` are right-aligned. Cells are `show`.
 
     Examples
     --------
-    >>> print("\n".join(aligned([("name", "points"), ("mine", "9"), ("other", "1,797")], to_the_right=[1])))
+    >>> print("\n".join(align_rows([("name", "points"), ("mine", "9"), ("other", "1,797")], to_the_right=[1])))
     name   points
     mine        9
     other   1,797
     """
-    rows = [[shown(cell) for cell in row] for row in rows]
+    rows = [[show(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(
@@ -119,16 +119,16 @@ def aligned(rows: Sequence[Sequence[str]], to_the_right: Collection[int] = ()) -
     ]
 
 
-def listed(names: Sequence[object], most: int = 8) -> str:
-    """Names separated by commas, as they are `shown`; of many, only the first ``most``.
+def join_names(names: Sequence[object], most: int = 8) -> str:
+    """Names separated by commas, as they are `show`; of many, only the first ``most``.
 
     Examples
     --------
-    >>> listed(["a", "b", "c"], most=2)
+    >>> join_names(["a", "b", "c"], most=2)
     'a, b and 1 more'
     """
     rest = len(names) - most
-    return ", ".join(map(shown, names[:most])) + (f" and {rest:,} more" if rest > 0 else "")
+    return ", ".join(map(show, names[:most])) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def json_number(number: float) -> float | None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.engines.torch.verbs import checked_device
+from sotdd.compute.torch.rows import check_device
+from sotdd.gradients.flow import Snapshot, label_array
 from sotdd.gradients.loss import sotdd_loss
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
@@ -39,7 +38,7 @@ class Descent:
     source, target
         The dataset that moves, and where it moves to.
     projections
-        What `distance` measures through; its scaler serves every step.
+        What snapshots are measured through; its scaler serves every step.
     p
         The order of transport.
     labels_move
@@ -57,44 +56,37 @@ class Descent:
         labels_move: bool,
         device: str | torch.device,
     ) -> None:
-        self.device: torch.device = checked_device(device)
+        self.device: torch.device = check_device(device)
         self._source, self._scaler, self._p = source, projections.scaler, p
         self._yardstick = replace(projections, scaler=None)  # points are scaled already
-        self._points, self._target = (self._scaled(data).to(self.device) for data in (source, target))  # (n, d), (m, d)
+        self._points, self._target = (self._scale(data).to(self.device) for data in (source, target))  # (n, d), (m, d)
         self._codes, self._target_codes = (torch.tensor(data.codes, device=self.device) for data in (source, target))
         self._longest = _LONGEST_MOVE * _standard_deviation(self._points, self._target)
         self._weights = projections.draw(0, _SAMPLE).terms.weights
         self._logits = _first_logits(self._codes, len(source.classes)).requires_grad_() if labels_move else None
         self._label_steps = None if self._logits is None else torch.optim.Adam([self._logits])
 
-    def distance(self) -> float:
-        """How far away the target is now."""
+    def snapshot(self, step: int) -> Snapshot:
+        """Where the dataset is after this many steps, in the unit, the shape and the precision of the source."""
         with torch.no_grad():
             loss = float(self._loss(self._points, self._yardstick))
-        return math.pow(loss, 1 / self._p)
-
-    def features(self) -> NDArray[Any]:
-        """The points where they are now, in the unit, the shape and the precision of the source."""
         points = self._points.cpu().double().numpy()
         if self._scaler is not None:
             points = points * self._scaler.scale + self._scaler.centre
         original = self._source.features
-        dtype = original.dtype if original.dtype.kind == "f" else np.dtype(np.float64)
-        return points.reshape(original.shape).astype(dtype)
-
-    def probabilities(self) -> NDArray[np.float32] | None:
-        """Class probabilities (n, C) now, or None where labels are kept."""
+        features = points.reshape(original.shape).astype(original.dtype if original.dtype.kind == "f" else np.float64)
         if self._logits is None:
-            return None
-        probabilities: NDArray[np.float32] = self._logits.detach().softmax(1).cpu().numpy()
-        return probabilities
+            labels = label_array(self._source.classes)[self._source.codes]
+        else:
+            labels = self._logits.detach().softmax(1).cpu().numpy()
+        return Snapshot(step, math.pow(loss, 1 / self._p), features, labels)
 
     def step(self, projections: Projections, rate: float, label_rate: float) -> None:
         """Go down the slope of the squared distance that these projections see."""
         points = self._points.clone().requires_grad_()
         loss = self._loss(points, replace(projections, scaler=None))
         leaves = [points] if self._logits is None else [points, self._logits]
-        slopes = [slope * self._squaring(loss.item()) for slope in torch.autograd.grad(loss, leaves)]
+        slopes = [slope * self._square(loss.item()) for slope in torch.autograd.grad(loss, leaves)]
         move = slopes[0] * (rate * self._unit(projections.n_projections))
         if not bool(move.isfinite().all()):
             raise SotddError(
@@ -112,7 +104,7 @@ class Descent:
         labels = self._codes if self._logits is None else self._logits.softmax(1)
         return sotdd_loss(points, labels, self._target, self._target_codes, projections, self._p)
 
-    def _squaring(self, loss: float) -> float:
+    def _square(self, loss: float) -> float:
         """Turn the slope of W^p into that of W^2, whose steps shrink with the distance for any p."""
         return 2 / self._p * loss ** (2 / self._p - 1) if loss > 0 else 0.0
 
@@ -127,7 +119,7 @@ class Descent:
         n, d = self._points.shape
         return n * d / (2 * square) / (1 + kurtosis * d / n_projections)
 
-    def _scaled(self, data: LabelledData) -> torch.Tensor:
+    def _scale(self, data: LabelledData) -> torch.Tensor:
         points = np.concatenate([data.rows(block).astype(np.float64) for block in data.blocks()])
         if self._scaler is not None:
             points = (points - self._scaler.centre) / self._scaler.scale

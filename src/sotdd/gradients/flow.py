@@ -6,28 +6,27 @@ Importing this needs no torch; calling `flow` does.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Literal, Unpack
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, check_positive, described
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, check_positive, describe
+from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.progress import Progress, reporting
-from sotdd.basics.streams import Stream, sequence
+from sotdd.basics.randomness import Stream, sequence
+from sotdd.basics.text import say_count
 from sotdd.inputs import open_dataset
-from sotdd.inputs.column_names import matched
+from sotdd.inputs.agreement import match_columns
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.projections.drawing import Drawing, DrawingSettings, shows_drawing
+from sotdd.projections.drawing import Drawing, DrawingSettings, show_drawing
 from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
-from sotdd.results.flow import Flow, Snapshot, label_array
 
 if TYPE_CHECKING:
     import torch
-
-    from sotdd.gradients.descent import Descent
 
 # What a step sees unless the caller says otherwise.
 _DRAWING = Drawing(n_projections=256)
@@ -36,7 +35,91 @@ _DRAWING = Drawing(n_projections=256)
 _MEASURED_BY = 1000
 
 
-@shows_drawing(_DRAWING)
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A dataset on its way.
+
+    Attributes
+    ----------
+    step
+        After how many steps.
+    distance
+        How far from the target it is.
+    features
+        (n, ...) the points, in the shape of the source.
+    labels
+        (n,) the source's labels; or (n, C) class probabilities where labels move.
+    """
+
+    step: int
+    distance: float
+    features: NDArray[Any]
+    labels: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """What `flow` returns: where the dataset went, and the way.
+
+    Attributes
+    ----------
+    snapshots
+        The dataset from step 0 to the last.
+    classes
+        The source's labels, in the order of the columns of probabilities.
+    projections
+        What the distances were measured through: pass it to `sotdd.distance` to compare with them.
+    settings
+        How the flow was made, in plain values.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> flow = sotdd.flow(rng.normal(size=(60, 2)), rng.normal(3, 1, size=(60, 2)), steps=20, snapshots=3)
+    >>> isinstance(flow, sotdd.results.Flow), flow.steps.tolist(), flow.features.shape
+    (True, [0, 10, 20], (60, 2))
+    """
+
+    snapshots: tuple[Snapshot, ...]
+    classes: tuple[Hashable, ...]
+    projections: Projections
+    settings: Mapping[str, object]
+
+    def __repr__(self) -> str:
+        """Size, length and success, for people."""
+        first, last = self.snapshots[0], self.snapshots[-1]
+        size = f"{say_count(len(last.features), 'point')}, {say_count(last.step, 'step')}"
+        return f"Flow({size}: {first.distance:.4g} → {last.distance:.4g})"
+
+    @property
+    def features(self) -> NDArray[Any]:
+        """The points at the end, (n, ...)."""
+        return self.snapshots[-1].features
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels at the end: the source's (n,), or class probabilities (n, C) where labels move."""
+        return self.snapshots[-1].labels
+
+    @property
+    def likeliest(self) -> NDArray[Any]:
+        """One label per point at the end, (n,): the likeliest where labels move."""
+        labels = self.labels
+        return labels if labels.ndim == 1 else label_array(self.classes)[labels.argmax(axis=1)]
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """The steps of the snapshots, (S,)."""
+        return np.array([snapshot.step for snapshot in self.snapshots], np.int64)
+
+    @property
+    def distances(self) -> NDArray[np.float64]:
+        """The distance to the target at each snapshot, (S,)."""
+        return np.array([snapshot.distance for snapshot in self.snapshots])
+
+
+@show_drawing(_DRAWING)
 def flow(
     source: Dataset,
     target: Dataset,
@@ -110,50 +193,41 @@ def flow(
     """
     require("torch", "sotdd.flow", "'sotdd[torch]'")
     settings = _DRAWING.but(drawing)
-    datasets = matched(
+    datasets = match_columns(
         [
             open_dataset(data, name=None if isinstance(data, LabelledData) else name)
             for name, data in (("source", source), ("target", target))
         ]
     )
-    order = check_order(p)
-    pace = _Pace(
-        check_count(steps, "steps"),
-        check_positive(learning_rate, "learning_rate"),
-        check_positive(label_learning_rate, "label_learning_rate"),
-        check_count(settings.n_projections, "n_projections"),
-        check_flag(fresh, "fresh"),
-    )
-    stops = _stops(snapshots, pace.steps)
-    check_choice(labels, "labels", ("keep", "move"))
+    pace = {
+        "steps": check_count(steps, "steps"),
+        "learning_rate": check_positive(learning_rate, "learning_rate"),
+        "label_learning_rate": check_positive(label_learning_rate, "label_learning_rate"),
+        "n_projections": check_count(settings.n_projections, "n_projections"),
+        "fresh": check_flag(fresh, "fresh"),
+        "labels": check_choice(labels, "labels", ("keep", "move")),
+        "p": check_order(p),
+    }
+    stops = _choose_stops(snapshots, steps)
     projections = replace(settings, n_projections=_MEASURED_BY).fit(datasets)
 
     from sotdd.gradients.descent import Descent
 
-    moving = Descent(datasets[0], datasets[1], projections, order, labels == "move", device)
-    taken = _travel(moving, datasets[0], projections, pace, stops, progress)
-    how = {
-        **asdict(pace),
-        "labels": labels,
-        "p": order,
-        "device": str(moving.device),
-        "projections": projections.recipe(),
-    }
-    return Flow(taken, datasets[0].classes, projections, how)
+    moving, taken = Descent(datasets[0], datasets[1], projections, pace["p"], labels == "move", device), []
+    with report_progress(progress, "Flowing") as report:
+        for step in range(steps):
+            if step in stops:
+                taken.append(moving.snapshot(step))
+            falling = 0.5 * (1 + math.cos(math.pi * step / steps))
+            drawn = _draw_again(projections, pace["n_projections"], step if fresh else 0)
+            moving.step(drawn, falling * learning_rate, falling * label_learning_rate)
+            report(step + 1, steps)
+        taken.append(moving.snapshot(steps))
+    how = {**pace, "device": str(moving.device), "projections": projections.recipe()}
+    return Flow(tuple(taken), datasets[0].classes, projections, how)
 
 
-@dataclass(frozen=True)
-class _Pace:
-    """How steps are taken: settings of `flow`."""
-
-    steps: int
-    learning_rate: float
-    label_learning_rate: float
-    n_projections: int
-    fresh: bool
-
-
-def _stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
+def _choose_stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
     """The steps before which snapshots are taken; one more is taken after the last step."""
     if isinstance(snapshots, (int, np.integer)) and not isinstance(snapshots, bool) and snapshots >= 2:
         return {round(stop) for stop in np.linspace(0, steps, min(int(snapshots), steps + 1)).tolist()}
@@ -163,29 +237,13 @@ def _stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
         stops = {steps + 1}
     if max(stops, default=0) > steps:
         raise SotddError(
-            f"snapshots is {described(snapshots)}: expected how many, 2 or more, or steps from 0 to {steps:,}."
+            f"is {describe(snapshots)}: expected how many, 2 or more, or steps from 0 to {steps:,}.",
+            setting="snapshots",
         )
     return stops
 
 
-def _travel(
-    moving: Descent, source: LabelledData, projections: Projections, pace: _Pace, stops: set[int], progress: Progress
-) -> tuple[Snapshot, ...]:
-    """Take all steps, and snapshots on the way."""
-    taken = []
-    with reporting(progress, "Flowing") as report:
-        for step in range(pace.steps):
-            if step in stops:
-                taken.append(_snapshot(step, moving, source))
-            falling = 0.5 * (1 + math.cos(math.pi * step / pace.steps))
-            drawn = _keyed(projections, pace.n_projections, step if pace.fresh else 0)
-            moving.step(drawn, falling * pace.learning_rate, falling * pace.label_learning_rate)
-            report(step + 1, pace.steps)
-        taken.append(_snapshot(pace.steps, moving, source))
-    return tuple(taken)
-
-
-def _keyed(projections: Projections, count: int, step: int) -> Projections:
+def _draw_again(projections: Projections, count: int, step: int) -> Projections:
     """The projections of one step: the same laws, keyed by (seed, step)."""
     laws = projections.source
     assert isinstance(laws, Laws)  # as `Drawing.fit` makes them
@@ -193,7 +251,11 @@ def _keyed(projections: Projections, count: int, step: int) -> Projections:
     return replace(projections, n_projections=count, source=replace(laws, seed=int(key)))
 
 
-def _snapshot(step: int, moving: Descent, source: LabelledData) -> Snapshot:
-    probabilities = moving.probabilities()
-    labels = label_array(source.classes)[source.codes] if probabilities is None else probabilities
-    return Snapshot(step, moving.distance(), moving.features(), labels)
+def label_array(classes: Sequence[Hashable]) -> NDArray[Any]:
+    """Labels as an array that keeps each as it is: of one plain kind, or of objects."""
+    kinds = {type(label) for label in classes}
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+        return np.array(classes)
+    array = np.empty(len(classes), object)
+    array[:] = classes
+    return array

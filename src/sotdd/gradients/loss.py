@@ -8,17 +8,19 @@ class; each point is shifted by its expected term.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_count, check_order, described
+from sotdd.basics.checks import check_count, check_order, describe
 from sotdd.basics.errors import SotddError, require
+from sotdd.compute.engine import Sorted
+from sotdd.compute.kernels.rows import Overlaps
+from sotdd.compute.run import Collector, run
 from sotdd.inputs.labels import class_codes
-from sotdd.kernels.rows import Overlaps
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.labels import Quantiles, Summaries
@@ -95,16 +97,22 @@ def sotdd_loss(
     require("torch", "sotdd_loss", "'sotdd[torch]'")
     p = check_order(p)
     if not isinstance(projections, Projections):
-        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
+        raise SotddError(f"projections is {describe(projections)}: expected Projections.fit(...) or from_arrays(...).")
     _check_points(x, "x", projections)
     _check_points(x2, "x2", projections)
     _check_alike(x, x2, "x2")
     import torch
 
     with torch.autocast(x.device.type, enabled=False):  # products in half precision would lose the digits that matter
-        sides = [_standardised(features, projections.scaler) for features in (x, x2)]
-        members = [_memberships(y, x, "x", "y"), _memberships(y2, x2, "x2", "y2")]
-        loss = _mean_transport(sides, members, projections, p, chunk)
+        first, second = (_standardise(features, projections.scaler) for features in (x, x2))
+        sides = [
+            _Points(first, _find_memberships(y, x, "x", "y")),
+            _Points(second, _find_memberships(y2, x2, "x2", "y2")),
+        ]
+        engine = _GradientEngine(_chunk_size(chunk, len(x) + len(x2)))
+        cost = _MeanCost(engine, p, projections.n_projections)
+        run(sides, projections, engine, [cost])
+        loss = cost.parts[0] if len(cost.parts) == 1 else sum(cost.parts, first.new_zeros(()))
     if not bool(loss.isfinite()):
         raise SotddError(
             f"the loss is not finite at p={p:g}: class moments or powers overflow; scale the features, bring outliers "
@@ -118,7 +126,7 @@ def _check_points(x: Tensor, name: str, projections: Projections) -> None:
     import torch
 
     if not isinstance(x, torch.Tensor):
-        raise SotddError(f"{name} is {described(x)}: expected a torch tensor of shape (n, ...).")
+        raise SotddError(f"{name} is {describe(x)}: expected a torch tensor of shape (n, ...).")
     _check_plain(x, name)
     if not x.is_floating_point():
         raise SotddError(f"{name} has dtype {x.dtype}: expected floating point, such as {name}.float().")
@@ -130,7 +138,7 @@ def _check_points(x: Tensor, name: str, projections: Projections) -> None:
             f"{name} has {n_features:,} features but the projections are for {projections.n_features:,}: fit them on "
             "the datasets that are compared."
         )
-    projections.source.check_points(tuple(x.shape[1:]), name)
+    projections.check_shape(tuple(x.shape[1:]), name)
     n_bad = int((~x.detach().isfinite()).sum())
     if n_bad:
         raise SotddError(f"{name} has {n_bad:,} of {x.numel():,} values NaN or infinite: drop or impute them first.")
@@ -159,7 +167,7 @@ def _check_alike(x: Tensor, other: Tensor, name: str) -> None:
         raise SotddError(f"x has dtype {x.dtype} but {name} has {other.dtype}: convert one to the other's.")
 
 
-def _standardised(x: Tensor, scaler: Scaler | None) -> Tensor:
+def _standardise(x: Tensor, scaler: Scaler | None) -> Tensor:
     """Points as a matrix (n, d), centred and scaled, in single precision at least."""
     import torch
 
@@ -176,7 +184,7 @@ def _standardised(x: Tensor, scaler: Scaler | None) -> Tensor:
     return ((points - rounded.to(points.device)) - rest.to(points.device)) / scales
 
 
-def _memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:
+def _find_memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:
     """The probability (n, C) that each point of x belongs to each class."""
     import torch
 
@@ -210,28 +218,63 @@ def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
         raise SotddError(f"rows of {name} sum to one only to within {off:.3g}: expected softmax(..., dim=1).")
 
 
-def _mean_transport(
-    sides: list[Tensor], members: list[Tensor], projections: Projections, p: float, chunk: int | None
-) -> Tensor:
-    """The mean over all projections, by their weights, of W_p^p, a chunk of projections at a time."""
-    from torch.utils.checkpoint import checkpoint
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """One side: its points (n, d), scaled, and the probability (n, C) that each belongs to each class."""
 
-    n, m = len(sides[0]), len(sides[1])
-    size = _chunk_size(chunk, n + m)
-    steps = None if n == m else _Steps.of(n, m, sides[0])
-    count = projections.n_projections
+    points: Tensor
+    members: Tensor
 
-    def portion(start: int, *tensors: Tensor) -> Tensor:
-        block = projections.draw(start, start + size)
-        a, b = (_sorted_rows(tensors[i], tensors[i + 2], block) for i in (0, 1))
-        return (_like(block.importance, a) * _transport(a, b, p, steps)).sum() / count
 
-    if count <= size:
-        return portion(0, *sides, *members)
-    total = sides[0].new_zeros(())
-    for start in range(0, count, size):
-        total = total + checkpoint(portion, start, *sides, *members, use_reentrant=False, preserve_rng_state=False)
-    return total
+class _GradientEngine:
+    """An engine whose costs torch differentiates.
+
+    Its rows are promises: they are made where they are transported and, with more than one chunk, made again for the
+    gradient, so that one chunk is in memory at a time.
+    """
+
+    def __init__(self, chunk: int) -> None:
+        self._chunk = chunk
+        self._recomputes = False
+        self._steps: _Steps | None = None
+
+    def walk(self, datasets: Sequence[_Points], projections: Projections, **_asked: object) -> Iterator[Sorted]:
+        """See both sides through one chunk of projections after another."""
+        n, m = (len(side.points) for side in datasets)
+        self._steps = None if n == m else _Steps.of(n, m, datasets[0].points)
+        self._recomputes = projections.n_projections > self._chunk
+        for start in range(0, projections.n_projections, self._chunk):
+            block = projections.draw(start, start + self._chunk)
+            yield Sorted(slice(start, start + len(block)), [(side, block) for side in datasets], block, [], [])
+
+    def transport(self, rows: Sequence[tuple[_Points, Block]], p: float) -> Tensor:
+        """W_p^p (B,) between the rows of both sides."""
+        from torch.utils.checkpoint import checkpoint
+
+        (first, block), (second, _) = rows
+
+        def make(*tensors: Tensor) -> Tensor:
+            a, b = (_sort_rows(points, members, block) for points, members in (tensors[:2], tensors[2:]))
+            return _transport(a, b, p, self._steps)
+
+        tensors = first.points, first.members, second.points, second.members
+        if not self._recomputes:
+            return make(*tensors)
+        found: Tensor = checkpoint(make, *tensors, use_reentrant=False, preserve_rng_state=False)
+        return found
+
+
+class _MeanCost(Collector):
+    """The mean over projections, by their weights, of W_p^p."""
+
+    def __init__(self, engine: _GradientEngine, p: float, n_projections: int) -> None:
+        self._engine, self._p, self._count = engine, p, n_projections
+        self.parts: list[Tensor] = []
+
+    def after_sorting(self, chunk: Sorted) -> None:
+        """Add one chunk."""
+        costs = self._engine.transport(chunk.rows, self._p)
+        self.parts.append((_like(chunk.block.importance, costs) * costs).sum() / self._count)
 
 
 def _chunk_size(chunk: int | None, n_points: int) -> int:
@@ -243,7 +286,7 @@ def _chunk_size(chunk: int | None, n_points: int) -> int:
     return chunk
 
 
-def _sorted_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
+def _sort_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
     """Sorted data point projections (B, n): weight × t + the expected term of the point's class."""
     terms = block.terms
     if isinstance(terms, Summaries):
@@ -251,20 +294,20 @@ def _sorted_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
             "the label law draws Summaries, which have no gradient: expected Moments(...), ClassQuantiles(...) or a "
             "law that draws as they do."
         )
-    values = _projected(points, block.features)  # (B, n)
-    for_labels = values if block.label_features is None else _projected(points, block.label_features)
+    values = _project(points, block.features)  # (B, n)
+    for_labels = values if block.label_features is None else _project(points, block.label_features)
     totals = members.sum(0)  # (C,)
     shares = members / totals.where(totals > 0, 1)  # (n, C): of each class, what each point is; none of an empty one
     if isinstance(terms, Quantiles):
         class_terms = _quantile_terms(for_labels, shares, _like(terms.coefficients, values))
     else:
         cut = for_labels if terms.cut is None else for_labels.clamp(-terms.cut, terms.cut)
-        class_terms = _polynomial(cut, terms.coefficients) @ shares  # (B, C)
+        class_terms = _evaluate(cut, terms.coefficients) @ shares  # (B, C)
     rows = _like(terms.weights[:, None], values) * values + class_terms @ members.T
     return rows.sort(dim=1).values
 
 
-def _projected(points: Tensor, drawn: Drawn) -> Tensor:
+def _project(points: Tensor, drawn: Drawn) -> Tensor:
     """Feature projections (B, n) of points (n, d)."""
     if not isinstance(drawn, (Directions, TurnedDirections)):
         raise SotddError("the law of directions draws point maps, which have no gradient: expected linear directions.")
@@ -272,7 +315,7 @@ def _projected(points: Tensor, drawn: Drawn) -> Tensor:
     return values if drawn.clamp is None else values.clamp(-drawn.clamp, drawn.clamp)
 
 
-def _polynomial(values: Tensor, coefficients: NDArray[np.float64]) -> Tensor:
+def _evaluate(values: Tensor, coefficients: NDArray[np.float64]) -> Tensor:
     """The polynomial of each row at its values (B, n), by Horner's rule."""
     columns = _like(coefficients, values).unsqueeze(2).unbind(1)  # from the lowest order, (B, 1) each
     result = columns[-1].expand_as(values)

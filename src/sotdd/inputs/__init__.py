@@ -1,6 +1,6 @@
 """Data as people have it, opened as labelled datasets."""
 
-from sotdd.inputs.loaders.parquet_batches import ParquetBatches
-from sotdd.inputs.opening import labelled, labelled_pair, named, open_dataset
+from sotdd.inputs.loaders.parquet import ParquetBatches
+from sotdd.inputs.opening import name_sources, open_all, open_dataset, open_pair
 
-__all__ = ["ParquetBatches", "labelled", "labelled_pair", "named", "open_dataset"]
+__all__ = ["ParquetBatches", "name_sources", "open_all", "open_dataset", "open_pair"]

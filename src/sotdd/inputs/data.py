@@ -11,13 +11,20 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_name, described, first_line
+from sotdd.basics.checks import check_name, describe, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted, quoted
+from sotdd.basics.remarks import Remarks
+from sotdd.basics.text import quote, say_count
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.origin import PLAIN, UNLABELLED, Origin
 from sotdd.inputs.sparse import SparseRows, is_sparse
-from sotdd.inputs.streamed import MoreColumns, StreamedFeatures, put_beside, refuse_non_finite
+from sotdd.inputs.streamed import (
+    DerivedFeatures,
+    StreamedFeatures,
+    put_beside,
+    refuse_non_finite,
+    reorder,
+)
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
 
 
@@ -96,23 +103,23 @@ class LabelledData:
             return source if not name or name == source.name else replace(source, name=name)
         name = name or "data"
         features, values = features_and_labels(source, name)
-        array = checked_features(features, name)
+        array = check_features(features, name)
         if values is None:
             labels = Labels.one_class(len(array))
             return cls(name, array, labels.classes, labels.codes, origin=UNLABELLED)
-        labels = Labels.of(values, len(array), name).as_classes(None, name)
+        labels = Labels.of(values, len(array), name)
+        labels.refuse_numbers(name)
         labels.refuse_missing(name)
         return cls(name, array, labels.classes, labels.codes)
 
     def __repr__(self) -> str:
         """Name and size, for people."""
-        points, features = counted(self.n_points, "point", "points"), counted(self.n_features, "feature", "features")
-        return (
-            f"LabelledData({quoted(self.name)}: {points}, {features}, {counted(len(self.classes), 'class', 'classes')})"
-        )
+        points, features = say_count(self.n_points, "point"), say_count(self.n_features, "feature")
+        classes = say_count(len(self.classes), "class", "classes")
+        return f"LabelledData({quote(self.name)}: {points}, {features}, {classes})"
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def remarks(self) -> Remarks:
         """What was decided for you when it was opened, such as which columns were left out."""
         return self.origin.said
 
@@ -192,13 +199,12 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
             own, wanted = (f" ({' × '.join(map(str, data.point_shape))})" if images else "" for data in (other, first))
             how = "open both with image_size= and image_mode=" if images else "every dataset needs the same features"
             raise SotddError(
-                f"dataset {other.name!r} has {counted(other.n_features, 'feature')}{own} but dataset {first.name!r} "
+                f"dataset {other.name!r} has {say_count(other.n_features, 'feature')}{own} but dataset {first.name!r} "
                 f"has {first.n_features:,}{wanted}: {how}."
             )
         if other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape:
             raise SotddError(
-                f"dataset {other.name!r} has points of shape {other.point_shape} but dataset {first.name!r} of shape "
-                f"{first.point_shape}: bring both to the same order of axes."
+                f"{other.name!r} has points {other.point_shape}, {first.name!r} {first.point_shape}: order axes alike."
             )
     return first.n_features
 
@@ -210,10 +216,28 @@ def take_rows(features: Features, rows: NDArray[np.integer]) -> Features:
     return features.take(rows) if isinstance(features, SparseRows) else features[rows]
 
 
+def take_columns(features: Features, order: list[int]) -> Features:
+    """Features with their columns in another order, -1 for zeros; what is streamed is reordered when it is read."""
+    if isinstance(features, StreamedFeatures):
+        shape = (len(features), len(order))
+        return DerivedFeatures(
+            features, shape, features.dtype, lambda start, stop: reorder(features[start:stop], order)
+        )
+    if isinstance(features, DeviceFeatures):
+        return DeviceFeatures(features.tensor[:, order])  # tables are never on a device, so all places are known
+    return reorder(features, order)
+
+
 def add_columns(features: Features, more: NDArray[Any]) -> Features:
     """Features as a matrix (n, d) with further columns (n, k), for every kind of features."""
     if isinstance(features, StreamedFeatures):
-        return MoreColumns(features, more)
+        shape, dtype = (
+            (len(features), features.size // len(features) + more.shape[1]),
+            np.result_type(features.dtype, more),
+        )
+        return DerivedFeatures(
+            features, shape, dtype, lambda start, stop: put_beside(features[start:stop], more[start:stop])
+        )
     if not isinstance(features, DeviceFeatures):
         return put_beside(features, more)
     tensor = features.tensor.reshape(len(features), -1)
@@ -228,9 +252,7 @@ def add_columns(features: Features, more: NDArray[Any]) -> Features:
 def features_and_labels(source: object, name: str) -> tuple[object, object | None]:
     """The features and the labels of a source, with None for labels where it is features alone."""
     if source is None or isinstance(source, (str, bytes, Mapping, set, frozenset)):
-        raise SotddError(
-            f"dataset {name!r} is {described(source)}: expected (features, labels) or an array of features."
-        )
+        raise SotddError(f"dataset {name!r} is {describe(source)}: expected (features, labels), or features alone.")
     if isinstance(source, tuple):
         if len(source) != 2:
             raise SotddError(f"dataset {name!r} is a tuple of {len(source)}: expected the two (features, labels).")
@@ -241,9 +263,9 @@ def features_and_labels(source: object, name: str) -> tuple[object, object | Non
     return source, None
 
 
-def checked_features(features: object, name: str) -> Features:
+def check_features(features: object, name: str) -> Features:
     """Features as an array of finite real numbers (n, ...), left where they are; anything else is refused."""
-    array = _checked_kind(features, name)
+    array = _check_kind(features, name)
     if array.dtype.kind != "f" or isinstance(array, StreamedFeatures):
         return array  # what is streamed is checked as it is read
     if isinstance(array, DeviceFeatures) and array.all_finite():
@@ -254,26 +276,26 @@ def checked_features(features: object, name: str) -> Features:
     return array
 
 
-def _checked_kind(features: object, name: str) -> Features:
+def _check_kind(features: object, name: str) -> Features:
     if isinstance(features, np.ndarray):
         if isinstance(features, np.ma.MaskedArray) and np.ma.is_masked(features):
             raise SotddError(f"features of dataset {name!r} have masked values: fill or drop them first.")
-        return _checked_array(np.asarray(features), features, name)
+        return _check_array(np.asarray(features), features, name)
     if features is None:
         raise SotddError(f"features of dataset {name!r} are None: expected an array of shape (n, ...).")
     if isinstance(features, StreamedFeatures):
-        return _checked_array(features, features, name)
+        return _check_array(features, features, name)
     if is_sparse(features):
         sparse = SparseRows.of(features, name)
-        _checked_array(sparse, features, name)
+        _check_array(sparse, features, name)
         sparse.refuse_non_finite()
         return sparse
     if is_tensor(features):
-        return _checked_array(from_tensor(features, name), features, name)
-    return _checked_array(_converted(features, name), features, name)
+        return _check_array(from_tensor(features, name), features, name)
+    return _check_array(_convert(features, name), features, name)
 
 
-def _converted(features: object, name: str) -> Features:
+def _convert(features: object, name: str) -> Features:
     """Whatever forms an array as one of NumPy's, or as a tensor where it is on a device."""
     try:
         array = np.asarray(features)
@@ -284,23 +306,17 @@ def _converted(features: object, name: str) -> Features:
         if hasattr(features, "__dlpack_device__"):  # such as CuPy's, which are not to be copied unasked
             return from_dlpack(features, name)
         raise SotddError(
-            f"features of dataset {name!r} do not form an array ({first_line(error)}): "
-            "expected shape (n, ...), or a tuple (features, labels)."
+            f"features of {name!r} do not form an array (n, ...) ({first_line(error)}): pass numbers."
         ) from error
 
 
-def _checked_array(array: Features, features: object, name: str) -> Features:
+def _check_array(array: Features, features: object, name: str) -> Features:
     if array.ndim == 0:
-        raise SotddError(
-            f"features of dataset {name!r} are {described(features)}: expected an array of shape (n, ...)."
-        )
+        raise SotddError(f"features of dataset {name!r} are {describe(features)}: expected an array (n, ...).")
     if array.dtype.kind not in REAL_KINDS:
         raise SotddError(
-            f"features of dataset {name!r} have dtype {array.dtype}: "
-            "expected real numbers; turn them into numbers first, such as by sotdd.open_dataset(..., encoder=...)."
+            f"features of dataset {name!r} have dtype {array.dtype}: expected real numbers, or pass encoder=."
         )
     if array.size == 0:
-        raise SotddError(
-            f"features of dataset {name!r} have shape {array.shape}: expected at least one point and one feature."
-        )
+        raise SotddError(f"features of dataset {name!r} have shape {array.shape}: expected at least one point.")
     return array

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described, first_line
+from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import write_whole
 from sotdd.inputs.tensors import host_array
@@ -26,6 +26,8 @@ from sotdd.inputs.tensors import host_array
 _log = logging.getLogger("sotdd.inputs")
 
 Batch = Sequence[Any] | NDArray[Any]
+
+_EXPECTED = "a function of a batch, an object with encode or transform, or the name of a sentence-transformers model"
 
 # Part of every key: change it when vectors are made or stored in another way, and none are taken from the cache.
 _FORMAT = "sotdd-encoded-1"
@@ -52,29 +54,20 @@ class Encoder:
     def __init__(self, encoder: object, name: str | None = None) -> None:
         self._key = name or getattr(encoder, "cache_key", None)
         if self._key is not None and not isinstance(self._key, str):
-            raise SotddError(f"the name of an encoder is {described(self._key)}: expected text.")
-        self._call: Callable[[Any], Any] | None = None
+            raise SotddError(f"the name of an encoder is {describe(self._key)}: expected text.")
         self._model = encoder if isinstance(encoder, str) else None
-        if isinstance(encoder, str):
-            self._key = self._key or _model_key(encoder)
-        elif hasattr(encoder, "encode") and not isinstance(encoder, type):
-            self._call = _encoding(encoder)
-        elif callable(encoder) and not isinstance(encoder, type):
-            self._call = encoder
-        elif hasattr(encoder, "transform") and not isinstance(encoder, type):
-            self._call = _transforming(encoder)
-        else:
-            raise SotddError(
-                f"encoder is {described(encoder)}: expected a function of a batch, an object with encode or transform, "
-                "or the name of a sentence-transformers model."
-            )
+        self._call = None if isinstance(encoder, str) else _find_function(encoder)
+        if self._model is not None:
+            self._key = self._key or _model_key(self._model)
+        elif self._call is None:
+            raise SotddError(f"is {describe(encoder)}: expected {_EXPECTED}.", setting="encoder")
 
     def __call__(self, batch: Batch) -> NDArray[Any]:
         """The vectors of a batch, one per item."""
         if self._key is None:
             return self._encode(batch)
         path = cache_folder() / "encoded" / f"{_digest(self._key, batch)}.npy"
-        vectors = _cached(path, len(batch))
+        vectors = _load_cached(path, len(batch))
         if vectors is None:
             vectors = self._encode(batch)
             _keep(path, vectors)
@@ -84,21 +77,22 @@ class Encoder:
         if self._call is None:
             library = require("sentence_transformers", f"encoder {self._model!r}", "sentence-transformers")
             try:
-                self._call = _encoding(library.SentenceTransformer(self._model))
+                self._call = _find_function(library.SentenceTransformer(self._model))
             except (OSError, ValueError, RuntimeError, ImportError) as error:
+                kind = type(error).__name__
                 raise SotddError(
-                    f"cannot load the sentence-transformers model {self._model!r} ({type(error).__name__}): check the "
-                    "name, or pass the encoder itself."
+                    f"is {self._model!r}, which cannot be loaded ({kind}): check the name.", setting="encoder"
                 ) from error
         try:
+            assert self._call is not None
             encoded = self._call(batch)
             vectors = host_array(encoded)
         except (ValueError, TypeError, AttributeError) as error:  # of the user's own code, as of a transform
             raise SotddError(f"the encoder failed on a batch ({type(error).__name__}: {first_line(error)}).") from error
         if vectors.ndim == 0 or len(vectors) != len(batch) or vectors.dtype.kind not in "biuf":
+            made = f"{describe(encoded)} of shape {vectors.shape} and dtype {vectors.dtype}"
             raise SotddError(
-                f"the encoder made {described(encoded)} of shape {vectors.shape} and dtype {vectors.dtype} from a "
-                f"batch of {len(batch):,}: expected one vector of real numbers per item."
+                f"made {made} of {len(batch):,} items: expected one vector of real numbers each.", setting="encoder"
             )
         return vectors
 
@@ -109,19 +103,23 @@ def cache_folder() -> Path:
     return Path(folder) if folder else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sotdd"
 
 
-def _encoding(model: Any) -> Callable[[Any], Any]:  # noqa: ANN401  # of whatever library
-    """The ``encode`` of a model; that of sentence-transformers draws a progress bar unless told not to."""
-    if type(model).__module__.split(".")[0] == "sentence_transformers":
-        return lambda batch: model.encode(list(batch), show_progress_bar=False, convert_to_numpy=True)
-    encode: Callable[[Any], Any] = model.encode
-    return encode
+def _find_function(encoder: Any) -> Callable[[Any], Any] | None:  # noqa: ANN401  # of whatever library
+    """What an encoder does to a batch; None for what is no encoder.
 
-
-def _transforming(model: Any) -> Callable[[Any], Any]:  # noqa: ANN401  # of scikit-learn, or like it
-    """The ``transform`` of a fitted transformer, which takes rows of numbers, or texts; what it makes becomes dense."""
+    A fitted transformer takes rows of numbers, or texts, and what it makes becomes dense.
+    """
+    if isinstance(encoder, type):
+        return None
+    if type(encoder).__module__.split(".")[0] == "sentence_transformers":  # its progress bar is not for us
+        return lambda batch: encoder.encode(list(batch), show_progress_bar=False, convert_to_numpy=True)
+    if hasattr(encoder, "encode") or callable(encoder):
+        function: Callable[[Any], Any] = encoder.encode if hasattr(encoder, "encode") else encoder
+        return function
+    if not hasattr(encoder, "transform"):
+        return None
 
     def encode(batch: Any) -> Any:  # noqa: ANN401  # as above
-        made = model.transform(batch.reshape(len(batch), -1) if isinstance(batch, np.ndarray) else batch)
+        made = encoder.transform(batch.reshape(len(batch), -1) if isinstance(batch, np.ndarray) else batch)
         return made.toarray() if hasattr(made, "toarray") else np.asarray(made)
 
     return encode
@@ -162,7 +160,7 @@ def _parts(batch: Batch) -> Iterator[bytes]:
             yield item.tobytes()
 
 
-def _cached(path: Path, count: int) -> NDArray[Any] | None:
+def _load_cached(path: Path, count: int) -> NDArray[Any] | None:
     """A batch from the cache; None if it is not there or its file is damaged."""
     try:
         vectors: NDArray[Any] = np.load(path, allow_pickle=False)

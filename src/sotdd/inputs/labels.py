@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Hashable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import described, first_line
+from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.text import say_count
 from sotdd.inputs.tensors import host_array
-
-_log = logging.getLogger("sotdd.inputs")
 
 Classes = tuple[Hashable, ...]
 Codes = NDArray[np.integer]
@@ -51,14 +48,10 @@ class Labels:
         """Number the labels of dataset ``name``, one for each of its ``n_points`` rows."""
         array = _label_array(values, name)
         if array.ndim != 1:
-            raise SotddError(
-                f"labels of dataset {name!r} have shape {array.shape}: expected one label per row, in one dimension."
-            )
+            raise SotddError(f"labels of dataset {name!r} have shape {array.shape}: expected one label per row.")
         if len(array) != n_points:
-            entries, rows = counted(len(array), "entry", "entries"), counted(n_points, "row", "rows")
-            raise SotddError(
-                f"labels of dataset {name!r} have {entries} but features have {rows}: pass one label per row."
-            )
+            entries, rows = say_count(len(array), "entry", "entries"), say_count(n_points, "row", "rows")
+            raise SotddError(f"labels of dataset {name!r} have {entries} but features have {rows}: pass one per row.")
         if array.dtype.kind not in "biuUSVfcMm":
             return cls(*_codes_of_objects(array, name))
         known = ~np.isnan(array) if array.dtype.kind in "fcMm" else np.ones(len(array), bool)
@@ -97,17 +90,17 @@ class Labels:
         position = np.cumsum(present, dtype=np.int32) - 1
         return Labels(tuple(self.classes[code] for code in np.flatnonzero(present)), position[codes])
 
-    def as_classes(self, bins: int | None, name: str) -> Labels:
-        """These labels, or bins of them; measurements without bins are refused, and so are endless names."""
-        if bins is not None:
-            return self._binned(bins, name)
+    def refuse_numbers(self, name: str) -> None:
+        """Refuse labels that are measurements, as of a regression, and names that are endless."""
         self.refuse_long(name)
-        if self._are_measurements():
+        if len(self.classes) <= _MOST_VALUES or not all(isinstance(value, float) for value in self.classes):
+            return
+        fractions = any(not value.is_integer() for value in self.classes if isinstance(value, float))
+        if fractions or len(self) < _RARE * len(self.classes):
+            count = len(self.classes)
             raise SotddError(
-                f"labels of dataset {name!r} are floats with {len(self.classes):,} distinct values, as of a "
-                "regression: pass bins=10 to sotdd.open_dataset for ten classes of equal size, or make them integers."
+                f"labels of dataset {name!r} are floats with {count:,} values, as of a regression", use={"bins": 10}
             )
-        return self
 
     def as_numbers(self, decimal: str = ".") -> Labels:
         """Labels read as text: integers if all are written as such, floats if all are numbers, or text as they are."""
@@ -131,21 +124,17 @@ class Labels:
         length = max((len(label) for label in self.classes if isinstance(label, (str, bytes))), default=0)
         if length > _LONGEST:
             raise SotddError(
-                f"dataset {name!r} has a label of {length:,} characters: expected names of classes, of at most "
-                f"{_LONGEST:,}; check the quotes of the file and which column holds the labels."
+                f"dataset {name!r} has a label of {length:,} characters: check the quotes and the label column."
             )
 
     def refuse_missing(self, name: str) -> None:
         """Refuse labels of which some are missing, and say how many."""
         count = int(np.count_nonzero(self.codes < 0))
         if count:
-            labels = counted(count, "label that is", "labels that are")
-            raise SotddError(
-                f"dataset {name!r} has {labels} missing (NaN or None): drop those rows, as sotdd.open_dataset(..., "
-                "drop_missing=True) does, or name the class."
-            )
+            labels = say_count(count, "label that is", "labels that are")
+            raise SotddError(f"dataset {name!r} has {labels} missing (NaN or None)", use={"drop_missing": True})
 
-    def wanted_rows(
+    def pick_rows(
         self,
         drop_missing: bool,
         most: int | None,
@@ -161,23 +150,14 @@ class Labels:
         known = np.flatnonzero(labelled if there is None else labelled & there)
         if not drop_missing:
             self.refuse_missing(name)
-        dropped = int(np.count_nonzero(self.codes < 0))
         if len(known) == len(self) and (most is None or most >= len(self) > 0):
             return None
-        if dropped:
-            _log.info("%s: %s dropped.", name, counted(dropped, "row without a label is", "rows without a label are"))
         if not len(known):
             what = "a label" if there is None else "a label and all features"
             raise SotddError(f"dataset {name!r} has no rows with {what}: expected at least one.")
         if most is not None and most < len(known):
             return sample_rows(known, most, seed)
         return known
-
-    def _are_measurements(self) -> bool:
-        if len(self.classes) <= _MOST_VALUES or not all(isinstance(value, float) for value in self.classes):
-            return False
-        fractions = any(not value.is_integer() for value in self.classes if isinstance(value, float))
-        return fractions or len(self) < _RARE * len(self.classes)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """The labels as numbers (n,), NaN where one is missing; refuse labels that are none."""
@@ -188,24 +168,11 @@ class Labels:
         except OverflowError:
             values = np.full(len(self), np.inf)
         if not np.isfinite(values[self.codes >= 0]).all():
-            raise SotddError(
-                f"labels of dataset {name!r} hold numbers that are infinite or beyond float64: drop those rows first."
-            )
+            raise SotddError(f"labels of dataset {name!r} hold numbers that are infinite or beyond float64: drop them.")
         return values
 
-    def _binned(self, bins: int, name: str) -> Labels:
-        """Classes of about equal size, by quantiles."""
-        values = self.numbers(name)
-        known = self.codes >= 0
-        if not known.any():
-            return self
-        labels = cut(values, edges_of(values[known], bins))
-        if len(labels.classes) < bins:
-            _log.info("%s: labels repeat so often that there are %d bins, not %d.", name, len(labels.classes), bins)
-        return labels
 
-
-def edges_of(values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
+def find_edges(values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
     """Between which numbers there are so many bins of about equal size; fewer where values repeat."""
     halves = np.quantile(values / 2, np.linspace(0, 1, bins + 1))  # halves cannot overflow
     edges: NDArray[np.float64] = 2 * np.unique(halves)
@@ -241,7 +208,7 @@ def _label_array(labels: object, name: str) -> NDArray[Any]:
             return host_array(labels)
         except Exception as error:
             raise SotddError(f"labels of dataset {name!r} do not form an array ({first_line(error)}).") from error
-    none = SotddError(f"labels of dataset {name!r} are {described(labels)}: expected one label per row.")
+    none = SotddError(f"labels of dataset {name!r} are {describe(labels)}: expected one label per row.")
     if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__iter__"):
         raise none
     try:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.text import counted
+from sotdd.basics.remarks import Remark, Remarks, join_remarks
 
-if TYPE_CHECKING:
-    from sotdd.inputs.data import LabelledData
+Names = tuple[str, ...]
 
-# How the reason begins for which a column of too many categories is left out.
-TOO_MANY = "text, more than"
-# Lines list this many columns.
-_SHOWN = 8
+# What a column holds that is left out, or the number of categories that it has more than.
+Why: TypeAlias = Literal["id", "numbers", "date", "text", "list", "image", "empty", "other"] | int
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +42,9 @@ class Origin:
     labelled
         Whether there are labels, or one class was asked for; False where a source simply had none.
     left_out
-        The columns of the table that are no features, and what they hold.
+        The columns of the table that are no features, and why.
     one_hot
-        The columns that became one feature per value, called ``column=value``.
+        The columns that became one feature per value, and the names of these: ``column=value``.
     remarks
         What else a reader should know.
     target
@@ -58,22 +55,23 @@ class Origin:
     Examples
     --------
     >>> from sotdd.inputs.origin import Origin
-    >>> Origin(left_out={"signup": "date", "note": "text"}).said
-    ('left out: signup (date), note (text)',)
+    >>> Origin(left_out={"signup": "date", "note": 20}).said
+    (Remark: left out: signup (date), note (text, more than 20 values),)
     """
 
     labelled: bool = True
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    one_hot: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    left_out: Mapping[str, Why] = field(default_factory=dict)
+    one_hot: Mapping[str, Names] = field(default_factory=dict)
+    remarks: Remarks = ()
     target: Target | None = None
     rows_lost: int = 0
     rows_read: int = 0
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def said(self) -> Remarks:
         """All remarks, of which the columns that were left out are one."""
-        return (*([left_out_line(self.left_out)] if self.left_out else []), *self.remarks)
+        left_out = [Remark("columns left out", columns=dict(self.left_out))] if self.left_out else []
+        return (*left_out, *self.remarks)
 
     def take(self, rows: NDArray[np.integer]) -> Origin:
         """The same for some of the rows."""
@@ -81,32 +79,12 @@ class Origin:
             return self
         return replace(self, target=Target(self.target.values[rows], self.target.bins))
 
-    def also(self, *remarks: str) -> Origin:
+    def also(self, *remarks: Remark) -> Origin:
         """The same with further remarks."""
-        return replace(self, remarks=tuple(dict.fromkeys([*self.remarks, *remarks])))
+        return replace(self, remarks=join_remarks(self.remarks, remarks)) if remarks else self
 
 
 # Of datasets about which nothing had to be decided.
 PLAIN = Origin()
 # Of datasets without labels.
 UNLABELLED = Origin(labelled=False)
-
-
-def left_out_line(columns: Mapping[str, str]) -> str:
-    """The one line that names the columns that were left out, and what they hold."""
-    shown = [f"{column or 'a column without a name'} ({why})" for column, why in list(columns.items())[:_SHOWN]]
-    more = len(columns) - len(shown)
-    return f"left out: {', '.join(shown)}" + (f" and {counted(more, 'more column')}" if more > 0 else "")
-
-
-def remarks_of_sides(sides: Sequence[LabelledData]) -> tuple[str, ...]:
-    """What is to be said of several datasets: once where it goes for all of them, or else with the name of each."""
-    several = len({side.name for side in sides}) > 1
-    shared = [remark for remark in sides[0].origin.said if all(remark in side.origin.said for side in sides)]
-    own = [
-        f"{side.name}: {remark}" if several else remark
-        for side in sides
-        for remark in side.origin.said
-        if remark not in shared
-    ]
-    return tuple(dict.fromkeys([*shared, *own]))

@@ -1,40 +1,54 @@
-"""Sources as text: a path, and after two colons how to open it."""
+"""Sources: what a path, an address or a text with options means, and one line for whatever goes wrong in reading it.
+
+A folder means every Parquet file below it (``.parquet`` or ``.pq``, in any case), but for those that writers keep for
+their own use: names, and folders below it, that begin with a dot or an underscore. So partitions
+(``year=2024/part-0.parquet``) are read, and ``_metadata``, ``_temporary/`` and ``.part.crc`` are not. A pattern means
+what it matches; folders that it matches are read as folders.
+
+Of addresses (``s3://``, ``gs://``, ``hf://``, ``https://`` and whatever else fsspec knows) Parquet files are read where
+they are, a part at a time. Anything else is copied into a temporary folder first.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import Any
+import glob
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import import_module
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, TypeVar
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
-from sotdd.basics.errors import SotddError
-from sotdd.inputs.files import (
-    SUFFIXES,
-    downloaded,
-    in_folder,
-    is_magic,
-    is_pattern,
-    is_remote,
-    is_web,
-    matching,
-    parquet_files,
-    refuse_missing,
-    unreadable,
-)
-from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.settings import Settings
+from sotdd.basics.checks import first_line
+from sotdd.basics.errors import SotddError, require
+from sotdd.basics.files import reason
+from sotdd.inputs.preparation import Loaded
+from sotdd.inputs.reading import Reading, parse_option
 
-_ADVICE = "write options as FILE::features=NAME,label=NAME"
+# What reads a file, by how its name ends, beside Parquet.
+_LOADERS = {
+    ".npz": "numpy_files.open_npz", ".npy": "numpy_files.open_npy",
+    ".csv": "csv.open_csv", ".csv.gz": "csv.open_csv", ".tsv": "csv.open_csv", ".tsv.gz": "csv.open_csv",
+    ".arrow": "tables.open_arrow", ".feather": "tables.open_arrow", ".ipc": "tables.open_arrow",
+}  # fmt: skip
+SUFFIXES = (".parquet", ".pq")
 
-_CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-_ARROW = (".arrow", ".feather", ".ipc")
-
+# What pyarrow reads by itself; everything else goes by way of fsspec.
+_OF_PYARROW = ("file", "s3", "gs", "gcs", "hdfs", "abfs", "abfss")
+# Seconds to wait for a server that does not answer.
+_PATIENCE = 60
 # What folders are called that hold a part of a dataset.
 _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 
-# The options that a source text may hold, and those of them that are numbers or flags.
-_OPTIONS = {"name", *(field.name for field in fields(Settings))} - {"transform"}
-_NUMBERS = {"bins", "image_size", "max_points", "seed"}
-_FLAGS = ("drop_missing", "dates", "one_hot")
+
+_AnyPath = TypeVar("_AnyPath", bound=PurePath)
 
 
 @dataclass(frozen=True)
@@ -60,77 +74,56 @@ class SourceText:
         values: dict[str, Any] = {}
         for option in filter(None, options.split(",")):
             key, equals, value = option.partition("=")
-            if key not in _OPTIONS or not equals or not (value or key == "label"):
-                raise SotddError(f"cannot read {option!r} in {text!r}: {_ADVICE}.")
-            values[key] = _value(key, value, text)
+            if not equals or not (value or key == "label"):
+                raise SotddError(f"cannot read {option!r} in {text!r}: write FILE::features=NAME,label=NAME.")
+            values[key] = value if key == "name" else parse_option(key, value)
         return cls(path, values)
 
 
-def open_path(path: str, name: str, settings: Settings) -> Loaded:
+def open_path(path: str, name: str, reading: Reading) -> Loaded:
     """Open a file or folder by what it is."""
     try:
-        return _open(path, name, settings)
+        return _open(path, name, reading)
     except PermissionError as error:
-        raise unreadable(error.filename or path, error) from error
+        raise access_error(error.filename or path, error) from error
 
 
-def _open(path: str, name: str, settings: Settings) -> Loaded:  # noqa: PLR0911  # one for each kind of source
-    from sotdd.inputs.loaders.huggingface import is_saved, open_saved
-
+def _open(path: str, name: str, reading: Reading) -> Loaded:  # noqa: PLR0911  # one for each kind of source
     if is_remote(path):
-        return _open_remote(path, name, settings)
+        plain = path.partition("?")[0].lower()
+        if _is_web(path) or (plain.endswith(tuple(_LOADERS)) and not _is_magic(plain)):
+            return _open_file(download(path), name, reading)
+        return _open_parquet(list_parquet(path), name, reading)
     if path.startswith("hub:"):
-        from sotdd.inputs.loaders.hub import open_hub
-
-        return open_hub(path, name, settings)
-    if path.startswith("hf:"):
-        folder = Path(path.removeprefix("hf:"))
-        refuse_missing(folder)
-        return open_saved(folder, name, settings)
-    if is_pattern(path):
-        return _open_parquet(matching(path), name, settings)
-    target = Path(path)
+        return _load("huggingface.open_hub")(path, name, reading)
+    if glob.has_magic(path) and not exists(Path(path)):
+        return _open_parquet(list_parquet(path), name, reading)
+    target = Path(path.removeprefix("hf:"))
     refuse_missing(target)
+    if path.startswith("hf:") or any((target / file).is_file() for file in ("dataset_dict.json", "state.json")):
+        return _load("huggingface.open_saved")(target, name, reading)
     if not target.is_dir():
-        return _open_file(target, name, settings)
-    if is_saved(target):
-        return open_saved(target, name, settings)
-    target, settings = _in_split(target, settings)
-    files = in_folder(target)
-    if files:
-        return _open_parquet(files, name, settings)
-    from sotdd.inputs.loaders.folder import open_folder
-
-    return open_folder(target, name, settings)
+        return _open_file(target, name, reading)
+    target, reading = _in_split(target, reading)
+    files = _list_folder(target)
+    return _open_parquet(files, name, reading) if files else _load("folder.open_folder")(target, name, reading)
 
 
-def _open_remote(url: str, name: str, settings: Settings) -> Loaded:
-    """Open something elsewhere: Parquet files and folders of them where they are, other files from a copy."""
-    plain = url.partition("?")[0].lower()
-    known = (".npz", ".npy", *_CSV, *_ARROW)
-    if is_web(url) or (plain.endswith(known) and not is_magic(plain)):
-        return _open_file(downloaded(url), name, settings)
-    return _open_parquet(parquet_files(url), name, settings)
-
-
-def _in_split(folder: Path, settings: Settings) -> tuple[Path, Settings]:
+def _in_split(folder: Path, reading: Reading) -> tuple[Path, Reading]:
     """The folder of the split that was asked for; one that holds nothing but splits is one level too high."""
     below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
-    if settings.unlabelled and settings.split is None:
-        return folder, settings
-    if settings.split is not None:
-        found = [path for path in below if path.name == settings.split]
+    if reading.unlabelled and reading.split is None:
+        return folder, reading
+    if reading.split is not None:
+        found = [path for path in below if path.name == reading.split]
         if not found:
             names = ", ".join(repr(path.name) for path in below) or "none"
-            raise SotddError(f"{folder} has no sub-folder {settings.split!r}, only {names}: check split=.")
-        return found[0], replace(settings, split=None)
+            raise SotddError(f"{folder} has no sub-folder {reading.split!r}, only {names}: check split=.")
+        return found[0], replace(reading, split=None)
     if len(below) > 1 and all(path.name.lower() in _SPLITS for path in below) and any(map(_holds_more, below)):
         names = ", ".join(repr(path.name) for path in below)
-        raise SotddError(
-            f"{folder} holds {names}, which look like splits of one dataset rather than classes: open one of them, "
-            f"such as {below[0]}, or name it with split=."
-        )
-    return folder, settings
+        raise SotddError(f"{folder} holds {names}, which look like splits rather than classes: name one with split=.")
+    return folder, reading
 
 
 def _holds_more(folder: Path) -> bool:
@@ -138,48 +131,191 @@ def _holds_more(folder: Path) -> bool:
     return any(path.is_dir() or path.suffix.lower() in SUFFIXES for path in folder.iterdir())
 
 
-def _open_file(path: Path, name: str, settings: Settings) -> Loaded:
-    """Open a file by how its name ends; each loader is imported only when it is used."""
+def _open_file(path: Path, name: str, reading: Reading) -> Loaded:
+    """Open a file by how its name ends."""
     lower = path.name.lower()
-    if lower.endswith((".npz", ".npy")):
-        from sotdd.inputs.loaders.numpy_files import open_npy, open_npz
-
-        return (open_npz if lower.endswith(".npz") else open_npy)(path, name, settings)
-    if lower.endswith(_CSV):
-        from sotdd.inputs.loaders.csv import open_csv
-
-        return open_csv(path, name, settings)
     if lower.endswith(SUFFIXES):
-        return _open_parquet([str(path)], name, settings)
-    if lower.endswith(_ARROW):
-        from sotdd.inputs.loaders.arrow import open_arrow
+        return _open_parquet([str(path)], name, reading)
+    loader = next((loader for suffix, loader in _LOADERS.items() if lower.endswith(suffix)), None)
+    if loader is None:
+        raise SotddError(f"cannot tell what {path} is: expected {', '.join((*_LOADERS, *SUFFIXES))}, or a folder.")
+    return _load(loader)(path, name, reading)
 
-        return open_arrow(path, name, settings)
-    raise SotddError(
-        f"cannot tell what {path} is: expected .npz, .npy, .csv, .csv.gz, .parquet, .arrow, or a folder of images."
+
+def _open_parquet(paths: list[str], name: str, reading: Reading) -> Loaded:
+    if not paths:
+        raise SotddError(f"no file matches {name}: check the pattern.")
+    return _load("parquet.open_parquet")(paths, name, reading)
+
+
+def _load(loader: str) -> Callable[..., Loaded]:
+    """A loader by its module and name; each module is imported only when it is used."""
+    module, _, name = loader.partition(".")
+    load: Callable[..., Loaded] = getattr(import_module(f"sotdd.inputs.loaders.{module}"), name)
+    return load
+
+
+@contextmanager
+def reading_file(path: object, expected: str) -> Iterator[None]:
+    """Turn the errors of a reader into a `SotddError` that names the file and what was expected."""
+    try:
+        yield
+    except (SotddError, MemoryError):
+        raise
+    except FileNotFoundError as error:
+        raise SotddError(f"there is no file {path}: check the path.") from error
+    except Exception as error:  # of whatever library, for files that are damaged, encrypted or something else
+        raise SotddError(f"cannot read {path} ({first_line(error)}): expected {expected}.") from error
+
+
+def access_error(path: object, error: OSError) -> SotddError:
+    """The error for a file or folder that the system does not let us read."""
+    return SotddError(f"cannot read {path} ({reason(error)}): check who may read it.")
+
+
+def exists(path: Path) -> bool:
+    """Whether something is there; a name that no file system takes is not. Who may not look is told so."""
+    try:
+        return path.exists()
+    except PermissionError as error:
+        raise access_error(path, error) from error
+    except (OSError, ValueError):  # too long, a NUL inside, a lone surrogate, links in a circle
+        return False
+
+
+def refuse_missing(path: Path, what: str = "file") -> None:
+    """Refuse a path where there is nothing."""
+    if not exists(path):
+        raise SotddError(f"there is no {what} {path}: check the path.")
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Every file in a folder and its sub-folders, but for hidden ones.
+
+    A folder that cannot be read is refused: its data would be missing.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise access_error(error.filename, error) from error
+
+    for root, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(root, name) for name in names)
+
+
+def list_parquet(path: str) -> list[str]:
+    """The files that a file, a folder, a pattern or a URL means, in the order of their names."""
+    if is_remote(path):
+        return _list_store(path)
+    if not glob.has_magic(path) or exists(Path(path)):
+        refuse_missing(Path(path), "file or folder")
+        return _list_folder(Path(path)) if Path(path).is_dir() else [path]
+    files: list[str] = []
+    for match in sorted(map(Path, glob.glob(path, recursive=True))):
+        if match.is_dir():
+            files += [] if "**" in path else _list_folder(match)  # ** goes into folders by itself
+        elif match.suffix.lower() not in SUFFIXES:
+            raise SotddError(f"{match} is not a Parquet file: several files at once are opened as Parquet only.")
+        else:
+            files.append(str(match))
+    return files
+
+
+def _list_folder(folder: Path) -> list[str]:
+    """The Parquet files of a folder."""
+    return [str(folder / inside) for inside in _data(file.relative_to(folder) for file in files_below(folder))]
+
+
+def _list_store(url: str) -> list[str]:
+    """The files that an address means: one file, those of a folder, or those that a pattern matches."""
+    files = require("pyarrow.fs", "reading Parquet files", "'sotdd[inputs]'")
+    parts = url.split("/")
+    first = next((place for place, part in enumerate(parts) if _is_magic(part)), len(parts))
+    plain, pattern = "/".join(parts[:first]), "/".join(parts[first:]) or "*"
+    with reading_file(url, "a Parquet file"):
+        system, path = find_store(plain)
+        kind = system.get_file_info(path).type
+        if kind == files.FileType.Directory:
+            listed = system.get_file_info(files.FileSelector(path, recursive=True))
+            root = PurePosixPath(path.lstrip("/"))
+            inside = _data(PurePosixPath(entry.path.lstrip("/")).relative_to(root) for entry in listed if entry.is_file)
+            return [f"{plain.rstrip('/')}/{file}" for file in inside if fnmatchcase(str(file), pattern)]
+    if kind == files.FileType.NotFound:
+        raise SotddError(f"there is no file or folder {plain}: check the address.")
+    return [url]
+
+
+def _is_magic(path: str) -> bool:
+    """Whether a part of an address is a pattern, in which question marks have another meaning."""
+    return glob.has_magic(path.replace("?", ""))
+
+
+def _data(inside: Iterable[_AnyPath]) -> list[_AnyPath]:
+    """Those of the paths within a folder that hold data, in order."""
+    return sorted(
+        path
+        for path in inside
+        if path.suffix.lower() in SUFFIXES and not any(part.startswith((".", "_")) for part in path.parts)
     )
 
 
-def _open_parquet(paths: list[str], name: str, settings: Settings) -> Loaded:
-    from sotdd.inputs.loaders.parquet import open_parquet
-
-    if not paths:
-        raise SotddError(f"no file matches {name}: check the pattern.")
-    return open_parquet(paths, name, settings)
+def is_remote(path: str) -> bool:
+    """Whether a path is the address of something elsewhere."""
+    return "://" in path
 
 
-def _value(key: str, value: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them
-    if key == "label":
-        return value or None
-    if key in ("features", "exclude"):
-        return value.split("+") if "+" in value else value
-    if key in _FLAGS and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if key not in _NUMBERS and key not in _FLAGS:
-        return value
+def _is_web(url: str) -> bool:
+    """Whether this is the address of a web page or file, which Python reads by itself."""
+    return _scheme(url) in ("http", "https")
+
+
+def find_store(url: str) -> tuple[Any, str]:
+    """A file system of pyarrow's, and the path within it."""
+    stores = require("pyarrow.fs", f"reading {url}", "'sotdd[inputs]'")
+    if _scheme(url) in _OF_PYARROW:
+        try:
+            return stores.FileSystem.from_uri(url)  # type: ignore[no-any-return]  # a pair
+        except (OSError, ValueError, NotImplementedError) as error:  # such as a pyarrow built without that store
+            if _scheme(url) == "file":
+                raise SotddError(f"cannot read {url} ({first_line(error)}): check the address.") from error
+    fsspec = require("fsspec", f"reading {url}", "fsspec")
     try:
-        numbers = [int(number) for number in value.lower().split("x")]
-    except ValueError:
-        expected = "true, false or a number" if key in _FLAGS else "a whole number"
-        raise SotddError(f"cannot read '{key}={value}' in {text!r}: expected {expected}.") from None
-    return numbers[0] if len(numbers) == 1 else numbers
+        system, path = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:  # which says what to install
+        raise SotddError(f"cannot read {url} ({first_line(error)}): expected an address that fsspec knows.") from error
+    return stores.PyFileSystem(stores.FSSpecHandler(system)), path
+
+
+def download(url: str) -> Path:
+    """A copy of a remote file in a temporary folder, which is removed when the process ends."""
+    name = PurePosixPath(url.partition("?")[0]).name
+    target = Path(tempfile.mkdtemp(dir=_folder().name)) / name
+    try:
+        with _open_address(url) as source, target.open("wb") as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)
+    except SotddError:
+        raise
+    except Exception as error:  # of whatever library talks to the store
+        if isinstance(error, HTTPError):
+            error.close()
+        cause = f"{type(error).__name__}: {first_line(error)}"
+        raise SotddError(f"cannot read {url} ({cause}): check the address, the connection and access.") from error
+    return target
+
+
+def _open_address(url: str) -> Any:  # noqa: ANN401  # something that reads like a file
+    if _is_web(url):
+        return urlopen(url, timeout=_PATIENCE)
+    system, path = find_store(url)
+    return system.open_input_stream(path)
+
+
+def _scheme(url: str) -> str:
+    """What an address begins with."""
+    return url.partition("://")[0].lower()
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Where copies are kept as long as the process lasts."""
+    return tempfile.TemporaryDirectory(prefix="sotdd-")

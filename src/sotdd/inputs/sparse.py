@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line, refuse_beyond_float64
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.streamed import StreamedFeatures, not_finite
+from sotdd.inputs.streamed import StreamedFeatures, non_finite_error
 
 Doubles = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -73,7 +73,7 @@ class SparseRows(StreamedFeatures):
         )
         return block
 
-    def _picked(self, rows: NDArray[np.integer]) -> NDArray[Any]:
+    def _pick(self, rows: NDArray[np.integer]) -> NDArray[Any]:
         return self.take(rows).read(0, len(rows))
 
     def take(self, rows: NDArray[np.integer]) -> SparseRows:
@@ -115,17 +115,16 @@ class SparseRows(StreamedFeatures):
         bad = np.flatnonzero(~np.isfinite(self.values))
         if bad.size:
             row = int(np.searchsorted(self.edges, bad[0], side="right")) - 1
-            raise not_finite(self.name, self.values[bad[0]], row, int(self.columns[bad[0]]))
+            raise non_finite_error(self.name, self.values[bad[0]], row, int(self.columns[bad[0]]))
 
     def moments(self, pivot: Doubles) -> tuple[Doubles, Doubles, Doubles, int]:
         """Reach, mean and summed squared deviations of every feature, and the farthest row; see `DeviceFeatures`."""
-        from sotdd.kernels import sparse as kernels
-
         zeros = len(self) - np.bincount(self.columns, minlength=self.shape[1])  # (d,) how often each is not stored
         reach = np.where(zeros > 0, np.abs(pivot), 0.0)
         for part in self.parts():
             values, columns, _ = self.part(part.start, part.stop)
-            kernels.reach_of_values(values, columns, pivot, reach)
+            with np.errstate(over="ignore"):  # refused below
+                np.maximum.at(reach, columns, np.abs(values - pivot[columns]))
         refuse_beyond_float64(reach)
         reach = np.maximum(np.where(reach > 0, reach, 1.0), _SMALLEST)
         inverse = 1.0 / reach
@@ -133,13 +132,18 @@ class SparseRows(StreamedFeatures):
         sums = zeros * of_zero
         for part in self.parts():
             values, columns, _ = self.part(part.start, part.stop)
-            kernels.sum_values(values, columns, pivot, inverse, sums)
+            sums += np.bincount(columns, (values - pivot[columns]) * inverse[columns], len(sums))
         mean = sums / len(self)
         at_zero = of_zero - mean
         squares, lengths, unit = zeros * at_zero**2, np.empty(len(self)), reach / reach.max()
         for part in self.parts():
-            points = self.part(part.start, part.stop)
-            kernels.square_values(*points, pivot, inverse, mean, at_zero, unit, squares, lengths[part])
+            values, columns, edges = self.part(part.start, part.stop)
+            deviations = ((values - pivot[columns]) * inverse[columns] - mean[columns]) ** 2
+            squares += np.bincount(columns, deviations, len(squares))
+            # Lengths leave out the deviations of a point that is all zeros, which all points share.
+            beyond = (deviations - at_zero[columns] ** 2) * unit[columns] ** 2
+            row = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+            lengths[part] = np.bincount(row, beyond, len(edges) - 1)
         return reach, mean, squares, int(np.argmax(lengths))
 
 
@@ -162,23 +166,16 @@ def _by_rows(matrix: Any, name: str) -> Any:  # noqa: ANN401  # one of SciPy's
     except MemoryError:
         raise
     except Exception as error:  # of whatever library
+        cause = first_line(error)
         raise SotddError(
-            f"features of dataset {name!r} are a sparse matrix that cannot be read ({first_line(error)}): pass a "
-            "scipy.sparse matrix of shape (n, d), or an array."
+            f"cannot read the sparse matrix {name!r} ({cause}): expected one of scipy.sparse, of shape (n, d)."
         ) from error
     return rows
 
 
 def _refuse_broken(matrix: Any) -> None:  # noqa: ANN401
     """Refuse a compressed matrix whose indices point beyond it: loops that read it would, too."""
-    if matrix.format == "bsr":
+    if matrix.format in ("csr", "csc", "bsr") and matrix.ndim == 2:
+        if {matrix.indptr.dtype.kind, matrix.indices.dtype.kind} - {"i", "u"}:
+            raise ValueError("its indices are no integers")
         matrix.check_format(full_check=True)
-    if matrix.format not in ("csr", "csc") or matrix.ndim != 2:
-        return
-    lines, across = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
-    edges, indices = np.asarray(matrix.indptr), np.asarray(matrix.indices)
-    sound = edges.dtype.kind in "iu" and indices.dtype.kind in "iu" and edges.shape == (lines + 1,)
-    sound = sound and edges[0] == 0 and edges[-1] == len(indices) == len(matrix.data)
-    sound = sound and bool((np.diff(edges) >= 0).all())
-    if not sound or (indices.size and not (indices.min() >= 0 and indices.max() < across)):
-        raise ValueError("its indices do not belong to its shape")

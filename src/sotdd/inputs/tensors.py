@@ -43,8 +43,7 @@ def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noq
         return DeviceFeatures(tensor)
     except (TypeError, RuntimeError, NotImplementedError) as error:
         raise SotddError(
-            f"features of dataset {name!r} are a tensor of {tensor.dtype} on {tensor.device}, which cannot be read: "
-            "convert it first, such as by .float()."
+            f"{name!r} is a tensor of {tensor.dtype} on {tensor.device}: convert it, as by .float()."
         ) from error
 
 
@@ -57,9 +56,7 @@ def from_dlpack(array: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noqa
         torch = require("torch", f"dataset {name!r}, which is on a device,", "'sotdd[torch]'")
         return from_tensor(torch.from_dlpack(array), name)
     except (BufferError, TypeError, RuntimeError, AttributeError) as error:
-        raise SotddError(
-            f"features of dataset {name!r} are a {type(array).__name__} that cannot be read: pass a NumPy array."
-        ) from error
+        raise SotddError(f"{name!r} is a {type(array).__name__} that cannot be read: pass a NumPy array.") from error
 
 
 def host_array(values: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optional

@@ -6,20 +6,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_count, check_level
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.streams import Stream, generator
+from sotdd.basics.randomness import Stream, generator
+from sotdd.compute.engine import ProjectedPoints
+from sotdd.drift.monitor import score
+from sotdd.drift.reference import DriftReference, project_points
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
-from sotdd.measure.drift import DriftReference, Projected
-from sotdd.measure.drift_monitor import score
-from sotdd.results.two_sample import TwoSampleTest
+from sotdd.measure.two_sample import TwoSampleTest
 
 require("sklearn", "sotdd.integrations.sklearn", "'sotdd[sklearn]'")
 
@@ -72,8 +73,6 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
     array([ 1,  1, -1, -1])
     """
 
-    _grown: _GrowingReference
-
     def __init__(
         self,
         *,
@@ -108,7 +107,7 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
             (n,) labels; then batches may have labels too, and what labels and features have to do with each other
             counts. None for features alone.
         """
-        self._begin(*self._checked(X, y, reset=True))
+        self._begin(self._check_rows(X, y, reset=True))
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -116,27 +115,12 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
 
         At most ``max_points`` rows are kept, of all calls together, every row as likely as any other.
         """
-        first = not hasattr(self, "_grown")
-        data = self._checked(X, y, reset=first)
-        if first:
-            self._begin(*data)
-        else:
-            self._grown = self._grown.after(data[0] if data[1] is None else data)
+        first = not hasattr(self, "reference_")
+        rows = self._check_rows(X, y, reset=first)
+        (self._begin if first else self._add)(rows)
         return self
 
-    @property
-    def reference_(self) -> DriftReference:
-        """What batches are tested against."""
-        if not hasattr(self, "_grown"):
-            raise AttributeError("reference_ is there once the detector is fitted")
-        return self._grown.reference
-
-    def score_samples(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        batches: ArrayLike | None = None,
-    ) -> Numbers:
+    def score_samples(self, X: ArrayLike, y: ArrayLike | None = None, batches: ArrayLike | None = None) -> Numbers:
         """How usual the batch of each row is: the normal score of its test, with its sign turned.
 
         Around 0 where nothing has drifted; -3 is a batch three standard deviations of chance away.
@@ -151,29 +135,18 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
             (n,) which batch each row is in, such as its day; None for ``batch_size``.
         """
         check_is_fitted(self)
-        features, labels = self._checked(X, y, reset=False)
-        reference = self._reference_for(labels)
-        scores = np.empty(features.shape[0])
-        for rows in self._cut(features.shape[0], batches):
-            batch = features[rows] if labels is None else (features[rows], labels[rows])
-            scores[rows] = -score(reference.test(batch, n_permutations=self._shuffles))
+        rows = self._check_rows(X, y, reset=False)
+        reference = self._find_reference(rows)
+        scores = np.empty(rows.features.shape[0])
+        for places in self._cut(len(scores), batches):
+            scores[places] = -score(reference.test(rows.take(places), n_permutations=self._shuffles))
         return scores
 
-    def decision_function(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        batches: ArrayLike | None = None,
-    ) -> Numbers:
+    def decision_function(self, X: ArrayLike, y: ArrayLike | None = None, batches: ArrayLike | None = None) -> Numbers:
         """The scores less ``offset_``: negative for rows of batches that have drifted."""
         return self.score_samples(X, y, batches) - self.offset_
 
-    def predict(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        batches: ArrayLike | None = None,
-    ) -> NDArray[np.int64]:
+    def predict(self, X: ArrayLike, y: ArrayLike | None = None, batches: ArrayLike | None = None) -> NDArray[np.int64]:
         """-1 for rows of batches that have drifted, 1 for others; parameters as in `score_samples`."""
         return np.where(self.decision_function(X, y, batches) >= 0, 1, -1)
 
@@ -185,13 +158,8 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
     def test(self, X: ArrayLike, y: ArrayLike | None = None) -> TwoSampleTest:
         """The test of all these rows as one batch: p-value, distance, and which aspect stands out."""
         check_is_fitted(self)
-        features, labels = self._checked(X, y, reset=False)
-        return self._reference_for(labels).test(
-            features if labels is None else (features, labels), n_permutations=self._shuffles
-        )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_grown")
+        rows = self._check_rows(X, y, reset=False)
+        return self._find_reference(rows).test(rows.take(), n_permutations=self._shuffles)
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401  # scikit-learn's
         tags = super().__sklearn_tags__()
@@ -200,14 +168,14 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
 
     @property
     def _labelled(self) -> bool:
-        return bool(self._grown.reference.reading.labelled)
+        return bool(self.reference_.reading.labelled)
 
     @property
     def _shuffles(self) -> int:
         """How many shuffles a test takes: as many as asked for, and enough for a p-value at the level."""
         return max(check_count(self.n_permutations, "n_permutations"), math.ceil(1 / check_level(self.level, 0.05)) - 1)
 
-    def _begin(self, features: Any, labels: NDArray[Any] | None) -> None:  # noqa: ANN401  # an array, or sparse
+    def _begin(self, rows: _Rows) -> None:
         from scipy.special import ndtri
 
         level = check_level(self.level, 0.05)
@@ -216,39 +184,65 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31))
-        self._grown = _GrowingReference.begin(
-            features if labels is None else (features, labels),
-            self.max_points,
+        data = open_dataset(rows.take(), name="reference")
+        reference = DriftReference.fit(
+            data,
+            max_points=self.max_points,
             p=self.p,
             n_projections=self.n_projections,
             scale=self.scale,
             label_names=self.label_names,
             seed=int(seed),
         )
+        self.reference_ = replace(reference, commonest=None)
+        # Every row draws a number between zero and one, and those with the smallest are kept: each is as likely to be
+        # kept as any other, in however many parts they came. Which row of the first part has which does not matter.
+        rng = generator(reference.seed, Stream.REFERENCE_KEYS, 0)
+        self._keys = rng.permutation(np.sort(rng.random(data.n_points))[: reference.n_points])
+        self._n_seen = data.n_points
         # A p-value that equals the level rejects, so its score must lie below.
         self.offset_ = float(np.nextafter(-ndtri(1 - level), np.inf))
 
-    def _reference_for(self, labels: NDArray[Any] | None) -> DriftReference:
-        """The reference with its labels where a batch has some, and without them where it has none."""
-        if labels is not None and not self._labelled:
-            raise SotddError("the batch has labels but the detector was fitted without any: fit it with y too.")
-        return self._grown.reference if labels is not None else self._grown.without_labels()
+    def _add(self, rows: _Rows) -> None:
+        """Keep those of the rows so far and of these that drew the smallest numbers."""
+        data = self.reference_.open_batch(rows.take())
+        n_known = len(self._keys)
+        keys = np.concatenate([
+            self._keys, generator(self.reference_.seed, Stream.REFERENCE_KEYS, self._n_seen).random(data.n_points)
+        ])  # fmt: skip
+        kept = np.arange(len(keys)) if self.max_points is None else np.sort(np.argsort(keys)[: self.max_points])
+        points = self.reference_.points.take(kept[kept < n_known])
+        new = kept[kept >= n_known] - n_known
+        if len(new):
+            points = _join(points, project_points(data.take(new), self.reference_.projections))
+        self.reference_ = replace(self.reference_, points=points)
+        self._keys, self._n_seen = keys[kept], self._n_seen + data.n_points
 
-    def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any] | None]:  # noqa: ANN401
+    def _find_reference(self, rows: _Rows) -> DriftReference:
+        """The reference; as if it had been fitted on features alone where a batch has no labels."""
+        if rows.labels is None:
+            points = self.reference_.points
+            one_class = replace(points, classes=("all",), codes=np.zeros(points.n_points, np.int64))
+            return replace(self.reference_, points=one_class, reading=replace(self.reference_.reading, labelled=False))
+        if not self._labelled:
+            raise SotddError("the batch has labels but the detector was fitted without any: fit it with y too.")
+        return self.reference_
+
+    def _check_rows(self, X: Any, y: Any, *, reset: bool) -> _Rows:  # noqa: ANN401  # what scikit-learn takes
         """Features and labels by scikit-learn's own checks."""
         features = validate_data(self, X, accept_sparse="csr", reset=reset)
-        if y is None:
-            return features, None
-        labels = column_or_1d(y, warn=True)
+        labels = None if y is None else column_or_1d(y, warn=True)
         check_consistent_length(features, labels)
-        return features, labels
+        return _Rows(features, labels)
 
     def _cut(self, n_rows: int, batches: Any) -> Iterator[NDArray[np.intp]]:  # noqa: ANN401  # ids of whatever type
         """The rows of each batch."""
         if batches is not None:
             names = column_or_1d(batches)
             if len(names) != n_rows:
-                raise SotddError(f"batches has {len(names):,} entries but X has {n_rows:,} rows: pass one per row.")
+                raise SotddError(
+                    f"has {len(names):,} entries but X has {n_rows:,} rows: pass one each.", setting="batches"
+                )
             _, places, counts = np.unique(names, return_inverse=True, return_counts=True)
             yield from np.split(np.argsort(places, kind="stable"), np.cumsum(counts)[:-1])
             return
@@ -256,73 +250,26 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
         yield from np.array_split(np.arange(n_rows), size * np.arange(1, max(1, n_rows // size)))
 
 
-@dataclass(frozen=True, eq=False)
-class _GrowingReference:
-    """A drift reference that grows: what it keeps is a random sample of all points it was ever given.
+class _Rows(NamedTuple):
+    """Features, an array or sparse, and labels; None where there are none."""
 
-    Every point draws a number between zero and one, and those with the smallest numbers are kept. So each point is as
-    likely to be kept as any other, in however many parts they came.
+    features: Any
+    labels: NDArray[Any] | None
 
-    Attributes
-    ----------
-    reference
-        The points kept so far; its projections and scale are those of the first part.
-    keys
-        (n,) the numbers that they drew.
-    most
-        How many points are kept at most; None for all.
-    n_seen
-        How many points there were.
-    """
-
-    reference: DriftReference
-    keys: NDArray[np.float64]
-    most: int | None
-    n_seen: int
-
-    @classmethod
-    def begin(cls, data: Dataset, most: int | None, **settings: Any) -> _GrowingReference:  # noqa: ANN401  # as fit takes them
-        """The first part, which decides on projections and scale."""
-        opened = open_dataset(data, name="reference")
-        reference = DriftReference.fit(opened, max_points=most, **settings)
-        rng = generator(reference.seed, Stream.REFERENCE_KEYS, 0)
-        # A sample of n points may be thought of as those with the smallest keys, whichever point has which of them.
-        keys = rng.permutation(np.sort(rng.random(opened.n_points))[: reference.n_points])
-        return cls(replace(reference, commonest=None), keys, most, opened.n_points)
-
-    def after(self, data: Dataset) -> _GrowingReference:
-        """The reference after one more part."""
-        opened = self.reference.opened(data)
-        rng = generator(self.reference.seed, Stream.REFERENCE_KEYS, self.n_seen)
-        keys = np.concatenate([self.keys, rng.random(opened.n_points)])
-        kept = np.arange(len(keys)) if self.most is None else np.sort(np.argsort(keys)[: self.most])
-        n_known = len(self.keys)
-        known, new = kept[kept < n_known], kept[kept >= n_known] - n_known
-        points = self.reference.points.take(known)
-        if len(new):
-            points = _joined(points, Projected.of(opened.take(new), self.reference.projections))
-        return replace(
-            self,
-            reference=replace(self.reference, points=points),
-            keys=keys[kept],
-            n_seen=self.n_seen + opened.n_points,
-        )
-
-    def without_labels(self) -> DriftReference:
-        """The reference as if it had been fitted on features alone."""
-        points = self.reference.points
-        one_class = replace(points, classes=("all",), codes=np.zeros(points.n_points, np.int64))
-        return replace(self.reference, points=one_class, reading=replace(self.reference.reading, labelled=False))
+    def take(self, places: Any = slice(None)) -> Dataset:  # noqa: ANN401  # an index of NumPy
+        """Some of them, as `sotdd.open_dataset` takes it."""
+        return self.features[places] if self.labels is None else (self.features[places], self.labels[places])
 
 
-def _joined(one: Projected, other: Projected) -> Projected:
+def _join(one: ProjectedPoints, other: ProjectedPoints) -> ProjectedPoints:
     """The points of both, with classes pooled by value."""
     places = {label: place for place, label in enumerate(dict.fromkeys((*one.classes, *other.classes)))}
     renumbered = np.array([places[label] for label in other.classes], np.int64)
     label_rows = None
     if one.label_rows is not None and other.label_rows is not None:
         label_rows = np.concatenate([one.label_rows, other.label_rows], axis=1)
-    return Projected(
+    return ProjectedPoints(
+        one.name,
         np.concatenate([one.rows, other.rows], axis=1),
         label_rows,
         tuple(places),

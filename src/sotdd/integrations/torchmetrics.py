@@ -6,14 +6,14 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from sotdd.basics.checks import check_flag, check_order, described
+from sotdd.basics.checks import check_flag, check_order, describe
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.text import counted
+from sotdd.basics.text import say_count
+from sotdd.compute.distance import Distance
 from sotdd.measure.distance import ORDER
 from sotdd.projections.recipe import Projections
-from sotdd.results.distance import Distance
 from sotdd.sketches.builder import SketchBuilder
-from sotdd.sketches.file import builder_from_bytes, builder_to_bytes
+from sotdd.sketches.file import pack_counts, unpack_counts
 
 require("torchmetrics", "sotdd.integrations.torchmetrics", "'sotdd[torchmetrics]'")
 
@@ -94,14 +94,14 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
         super().__init__(**kwargs)
         SketchBuilder(projections)  # refuses what batches cannot be counted through
         if encoder is not None and not isinstance(encoder, torch.nn.Module):
-            raise SotddError(f"encoder is {described(encoder)}: expected a torch module, or None.")
+            raise SotddError(f"is {describe(encoder)}: expected a torch module, or None.", setting="encoder")
         self.projections = projections
-        self.p = check_order(p)
+        self.p: float = check_order(p)
         self.encoder = encoder
         self.reset_real_features = check_flag(reset_real_features, "reset_real_features")
         self.result: Distance | None = None
         self._labelled: bool | None = None  # whether batches come with labels, once there is one
-        for name in (*_parts_of("real"), *_parts_of("synthetic")):
+        for name in (*_name_states("real"), *_name_states("synthetic")):
             self.add_state(name, [], dist_reduce_fx=None)
         # A MetricCollection lets metrics share a state that looks the same, which other projections must not.
         seen_through = torch.tensor(list(bytes.fromhex(projections.fingerprint)), dtype=torch.float32)
@@ -123,8 +123,8 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
         if self.encoder is not None:
             with torch.no_grad():
                 features = self.encoder(features)
-        rows = self._checked_features(features)
-        classes = self._checked_labels(labels, len(rows))
+        rows = self._check_features(features)
+        classes = self._check_labels(labels, len(rows))
         getattr(self, f"{side}_features").append(rows)
         getattr(self, f"{side}_labels").append(classes)
         if sum(batch.numel() for batch in getattr(self, f"{side}_features")) >= _WAITING_VALUES:
@@ -132,7 +132,7 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
 
     def compute(self) -> Tensor:
         """The distance between all real and all synthetic points so far, of all processes; `result` has its error."""
-        builders = [self._counted(side) for side in ("real", "synthetic")]
+        builders = [self._count(side) for side in ("real", "synthetic")]
         for side, builder in zip(("real", "synthetic"), builders, strict=True):
             if not builder.n_points:
                 raise SotddError(f"there are no {side} points yet: call update(..., real={side == 'real'}) first.")
@@ -146,7 +146,7 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
 
     def reset(self) -> None:
         """Forget all batches, or all synthetic ones; see ``reset_real_features``."""
-        kept = {} if self.reset_real_features else {name: list(getattr(self, name)) for name in _parts_of("real")}
+        kept = {} if self.reset_real_features else {name: list(getattr(self, name)) for name in _name_states("real")}
         super().reset()
         for name, parts in kept.items():
             setattr(self, name, parts)
@@ -166,40 +166,40 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
 
     def _count_waiting(self, side: Side) -> None:
         """Put everything of one side into the bytes of one builder."""
-        content = np.frombuffer(bytearray(builder_to_bytes(self._counted(side))), np.uint8)
+        content = np.frombuffer(bytearray(pack_counts(self._count(side))), np.uint8)
         setattr(self, f"{side}_counts", [torch.from_numpy(content).to(self.device)])
         setattr(self, f"{side}_features", [])
         setattr(self, f"{side}_labels", [])
 
-    def _counted(self, side: Side) -> SketchBuilder:
+    def _count(self, side: Side) -> SketchBuilder:
         """A builder with all that is counted, by this process or others, and all batches that wait."""
         builder = SketchBuilder(self.projections)
         for number, content in enumerate(getattr(self, f"{side}_counts")):
             stored = content.to("cpu", torch.uint8).numpy().tobytes()
-            part = builder_from_bytes(stored, "the state of the metric", self.projections)
+            part = unpack_counts(SketchBuilder, stored, "the state of the metric", self.projections)
             builder = builder.merge(part) if number else part
         waiting = zip(getattr(self, f"{side}_features"), getattr(self, f"{side}_labels"), strict=True)
         for features, labels in waiting:
             builder.add(features.float().cpu().numpy(), labels.cpu().numpy() if labels.numel() else None)
         return builder
 
-    def _checked_features(self, features: Tensor) -> Tensor:
+    def _check_features(self, features: Tensor) -> Tensor:
         """The rows of a batch (n, d), or an error where they do not fit the projections."""
         if not isinstance(features, Tensor) or features.ndim < 2:
-            raise SotddError(f"features is {described(features)}: expected a tensor with one row per point.")
+            raise SotddError(f"is {describe(features)}: expected a tensor with one row per point.", setting="features")
         rows = features.detach().flatten(1)
         if not rows.is_floating_point():
             rows = rows.float()
         if rows.shape[1] != self.projections.n_features:
             raise SotddError(
-                f"the batch has {counted(rows.shape[1], 'feature')} but the projections take "
+                f"the batch has {say_count(rows.shape[1], 'feature')} but the projections take "
                 f"{self.projections.n_features:,}: fit them on features as the metric gets them."
             )
         if not bool(torch.isfinite(rows).all()):
             raise SotddError("the batch has features that are NaN or infinite: leave such points out.")
         return rows
 
-    def _checked_labels(self, labels: Tensor | None, n_points: int) -> Tensor:
+    def _check_labels(self, labels: Tensor | None, n_points: int) -> Tensor:
         """The labels of a batch (n,), empty for None; or an error where they are no labels, or other batches differ."""
         if self._labelled is not None and self._labelled != (labels is not None):
             raise SotddError("some batches have labels and others have none: pass labels with all of them, or none.")
@@ -207,13 +207,15 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
             self._labelled = False
             return torch.empty(0, dtype=torch.int64, device=self.device)
         if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.is_complex():
-            raise SotddError(f"labels is {described(labels)}: expected a tensor of whole numbers, one per row.")
+            raise SotddError(
+                f"is {describe(labels)}: expected a tensor of whole numbers, one per row.", setting="labels"
+            )
         if labels.shape != (n_points,):
-            raise SotddError(f"labels has shape {tuple(labels.shape)}: expected ({n_points},), one label per row.")
+            raise SotddError(f"has shape {tuple(labels.shape)}: expected ({n_points},), one per row.", setting="labels")
         self._labelled = True
         return labels.detach().to(torch.int64)
 
 
-def _parts_of(side: Side) -> tuple[str, str, str]:
+def _name_states(side: Side) -> tuple[str, str, str]:
     """The names of what is kept of one side: counts as bytes, and batches that wait to be counted."""
     return f"{side}_counts", f"{side}_features", f"{side}_labels"

@@ -18,26 +18,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError
+from sotdd.basics.remarks import Remark
+from sotdd.compute.distance import Distance
 from sotdd.inputs.data import LabelledData, add_columns
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scaler, scaler_for
-from sotdd.results.distance import Distance
+from sotdd.projections.scaler import Scaler, find_scaler
 
 # How names of classes count in a distance; "auto" is "match" for targets that were cut into bins, else "ignore".
 NamesInDistance: TypeAlias = Literal["auto", "ignore", "match"]
-
-_SAID = "classes are matched by name"
-_SAID_OF_TARGETS = "targets count as numbers"
-
-
-def names_count(label_names: object, data: Sequence[LabelledData], projections: Projections | None) -> bool:
-    """Whether names, or the numbers behind bins, count between these datasets; projections do not know them."""
-    chosen: NamesInDistance = check_choice(label_names, "label_names", ("auto", "ignore", "match"))
-    if chosen == "auto":
-        return projections is None and all(part.origin.target is not None for part in data)
-    return chosen == "match"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +45,8 @@ class NamedClasses:
         That of the features alone.
     columns
         The names of the features alone.
-    said
-        What a reader should know.
+    counts_targets
+        Whether targets count as numbers, rather than names.
     """
 
     features: Sequence[LabelledData]
@@ -65,7 +54,7 @@ class NamedClasses:
     settings: dict[str, Any]
     scaler: Scaler | None
     columns: tuple[str, ...] | None
-    said: str
+    counts_targets: bool
 
     @classmethod
     def of(
@@ -77,15 +66,15 @@ class NamedClasses:
                 "projections are given, which do not know names of classes: leave label_names='match' out."
             )
         scale = settings.get("scale", "auto")
-        scaler = scaler_for(scale, data)
-        unit = 1.0 if scaler is not None else scaler_for("pooled", data).scale  # type: ignore[union-attr]  # there is one
+        scaler = find_scaler(scale, data)
+        unit = 1.0 if scaler is not None else find_scaler("pooled", data).scale  # type: ignore[union-attr]  # there is one
         numbers = [part.origin.target.values[:, None] for part in data if part.origin.target is not None]
         targets = len(numbers) == len(data)
         more: Sequence[NDArray[Any]] = numbers if targets else _names(data)
         d, c = data[0].n_features, more[0].shape[1]
         every = np.concatenate(more)
         centre = every.mean(axis=0, dtype=np.float64)
-        spread = scaler_for("features", [LabelledData.of(every, "targets")]).scale if targets else 1.0  # type: ignore[union-attr]  # as above
+        spread = find_scaler("features", [LabelledData.of(every, "targets")]).scale if targets else 1.0  # type: ignore[union-attr]  # as above
         whole = Scaler(
             np.concatenate([np.zeros(d) if scaler is None else scaler.centre, centre]),
             np.concatenate(
@@ -101,29 +90,18 @@ class NamedClasses:
             drawn["label_law"] = "paper"  # nothing is cut where features are as they are
         there = [_with(part, columns) for part, columns in zip(data, more, strict=True)]
         columns = next((part.columns for part in data if part.columns is not None), None)
-        return cls(data, there, drawn, scaler, columns, _SAID_OF_TARGETS if targets else _SAID)
+        return cls(data, there, drawn, scaler, columns, targets)
 
-    @property
-    def counts_targets(self) -> bool:
-        """Whether targets count as numbers, rather than names."""
-        return self.said == _SAID_OF_TARGETS
-
-    def forgotten(self) -> list[LabelledData]:
-        """The datasets with all names at their centre, in one class."""
+    def forget_names(self) -> list[LabelledData]:
+        """The datasets with all names at their centre."""
         scaler: Scaler = self.settings["scale"]
         centre = scaler.centre[self.features[0].n_features :]
-        return [
-            replace(
-                _with(part, np.broadcast_to(centre, (part.n_points, len(centre)))),
-                classes=("all",),
-                codes=np.zeros(part.n_points, np.int32),
-            )
-            for part in self.features
-        ]
+        return [_with(part, np.broadcast_to(centre, (part.n_points, len(centre)))) for part in self.features]
 
-    def result(self, distance: Distance) -> Distance:
+    def describe(self, distance: Distance) -> Distance:
         """A distance between these datasets, with the scaler and the columns of the features."""
-        return replace(distance, scaler=self.scaler, columns=self.columns, remarks=(self.said, *distance.remarks))
+        counted = Remark("targets count" if self.counts_targets else "names matched")
+        return replace(distance, scaler=self.scaler, columns=self.columns, remarks=(counted, *distance.remarks))
 
 
 def _names(data: Sequence[LabelledData]) -> list[NDArray[np.uint8]]:

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal, Unpack, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_order, described
+from sotdd.basics.checks import check_choice, check_order, describe
+from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, UnknownSetting
-from sotdd.basics.progress import Progress, reporting
-from sotdd.engines.comparison import MOST, compare, to_tolerance
-from sotdd.engines.protocol import Precision
-from sotdd.inputs import labelled_pair
-from sotdd.inputs.comparable import refuse_half_labelled
+from sotdd.compute.comparison import MOST, compare, compare_to_tolerance
+from sotdd.compute.distance import Distance
+from sotdd.compute.engine import Precision
+from sotdd.compute.estimators import Estimator
+from sotdd.compute.resampling import SPLITS
+from sotdd.inputs import open_pair
+from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.measure.class_names import NamedClasses, NamesInDistance, names_count
+from sotdd.measure.class_names import NamedClasses, NamesInDistance
 from sotdd.projections.directions import Sphere
-from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings, shows_drawing
+from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings, show_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.results.distance import Distance
-from sotdd.results.estimators import Estimator
-from sotdd.results.noise import SPLITS
-from sotdd.sketches.making import Comparable, read_sketch, through_sketches
 from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch
 
 # The order of transport unless another is asked for.
 ORDER = 2.0
 
 # Methods that compare features alone.
 _BLIND_TO_LABELS = ("frechet", "sw", "mmd")
-
-# What to do where memory runs out.
 
 # What the paper leaves to whoever prepares the data, and the label term that is its own.
 _ITS_OWN: DrawingSettings = {"label_law": "paper", "scale": None}
@@ -52,7 +51,7 @@ class MethodSettings(DrawingSettings, total=False):
     bandwidth: float | None
 
 
-@shows_drawing()
+@show_drawing()
 def distance(
     a: Comparable,
     b: Comparable,
@@ -152,12 +151,9 @@ def distance(
     >>> sotdd.distance((x[:150], cats_and_dogs[:150]), (x[150:], cats_and_dogs[150:]), noise_floor=True)
     0.10176 ± 0.00063, within noise (floor 0.117) (s-OTDD, p=2, 1,000 projections)
     """
-    sources = [
-        (side.name if isinstance(side, (Sketch, LabelledData)) else name, side)
-        for name, side in (("a", read_sketch(a)), ("b", read_sketch(b)))
-    ]
+    sources = [(side.name if isinstance(side, LabelledData) else name, side) for name, side in (("a", a), ("b", b))]
     distances, _ = measure_pairs(
-        sources, [(0, 1)], lambda: labelled_pair(a, b),  # type: ignore[arg-type]  # no sketches are left then
+        sources, [(0, 1)], lambda: open_pair(a, b),  # type: ignore[arg-type]  # no sketches are left then
         p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
         label_names=label_names, device=device, precision=precision, progress=progress, settings=settings,
         rel_tol=rel_tol, max_projections=max_projections,
@@ -165,7 +161,7 @@ def distance(
     return distances[0, 1]
 
 
-@shows_drawing(without=tuple(_ITS_OWN))
+@show_drawing(without=tuple(_ITS_OWN))
 def paper(
     a: Dataset,
     b: Dataset,
@@ -240,16 +236,17 @@ def measure_pairs(
     """
     n_splits = _check_splits(noise_floor)
     if not isinstance(method, str):
-        raise SotddError(f"method is {described(method)}: expected a name, such as 'sotdd' or 'otdd'.")
+        raise SotddError(f"method is {describe(method)}: expected a name, such as 'sotdd' or 'otdd'.")
     also: dict[str, tuple[object, object]] = {
         "projections": (projections, None), "rel_tol": (rel_tol, None), "noise_floor": (n_splits, 0),
         "label_names": (label_names, "auto"), "estimator": (estimator, "auto"),
     }  # fmt: skip
     given = [name for name, (value, default) in also.items() if _is_given(value, default)]
+    sources = [(name, read_sketch(one) if isinstance(one, (str, PathLike)) else one) for name, one in sources]
     sketch = next((source for _, source in sources if isinstance(source, Sketch)), None)
     if sketch is not None:
         _refuse_for_sketch(sketch, method, [*settings, *(name for name in given if name != "estimator")])
-        distances = through_sketches(
+        distances = compare_sketches(
             sources, pairs, p, estimator=estimator, device=device, precision=precision, progress=progress
         )
         return distances, sketch.projections
@@ -258,22 +255,18 @@ def measure_pairs(
         refuse_half_labelled(data)
     if method != "sotdd":
         return _measure_by_peer(method, data, pairs, p, settings, given, device, progress), None
-    chosen = chosen_estimator(estimator)
-    named = NamedClasses.of(data, settings, projections) if names_count(label_names, data, projections) else None
-    if named is None:
-        recipe, data = projections_for(data, projections, settings, chosen)
-    else:
-        recipe, data = projections_for(named.datasets, None, named.settings, chosen)
+    chosen = choose_estimator(estimator)
+    named, recipe, data = fit_named(data, label_names, projections, settings, chosen)
     how: dict[str, Any] = {"device": device, "precision": precision, "n_splits": n_splits, "estimator": chosen}
     if rel_tol is None:
         distances = compare(data, pairs, recipe, p, progress, halves=len(data) > 2, **how)
     elif projections is None:
-        distances = {(0, 1): to_tolerance(data, recipe, p, rel_tol, max_projections, progress, **how)}
+        distances = {(0, 1): compare_to_tolerance(data, recipe, p, rel_tol, max_projections, progress, **how)}
     else:
         raise SotddError("rel_tol is given together with projections, whose number is fixed: leave one out.")
     if named is None:
         return distances, recipe
-    return {pair: named.result(found) for pair, found in distances.items()}, None
+    return {pair: named.describe(found) for pair, found in distances.items()}, None
 
 
 def _check_splits(noise_floor: object) -> int:
@@ -282,7 +275,7 @@ def _check_splits(noise_floor: object) -> int:
         return SPLITS if noise_floor else 0
     if not isinstance(noise_floor, (int, np.integer)) or noise_floor < 2:
         raise SotddError(
-            f"noise_floor is {described(noise_floor)}: expected True, False or a number of splits of at least 2."
+            f"noise_floor is {describe(noise_floor)}: expected True, False or a number of splits of at least 2."
         )
     return int(noise_floor)
 
@@ -300,13 +293,32 @@ def _refuse_for_sketch(sketch: Sketch, method: str, asked: Sequence[str]) -> Non
         raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which has no points: leave that out.")
 
 
-def chosen_estimator(estimator: object) -> Literal["controlled", "plain"]:
+def choose_estimator(estimator: object) -> Literal["controlled", "plain"]:
     """The estimator asked for; "auto" controls whatever can be."""
     chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
     return "controlled" if chosen == "auto" else chosen
 
 
-def projections_for(
+def fit_named(
+    data: Sequence[LabelledData],
+    label_names: object,
+    projections: Projections | None,
+    settings: Mapping[str, Any],
+    estimator: str,
+) -> tuple[NamedClasses | None, Projections, list[LabelledData]]:
+    """Fit projections to datasets that carry names of classes where these count; None for no names.
+
+    With "auto" the numbers behind bins count, unless projections are given: they do not know them.
+    """
+    chosen: NamesInDistance = check_choice(label_names, "label_names", get_args(NamesInDistance))
+    targets = projections is None and all(part.origin.target is not None for part in data)
+    if chosen == "ignore" or (chosen == "auto" and not targets):
+        return None, *fit_projections(data, projections, settings, estimator)
+    named = NamedClasses.of(data, settings, projections)
+    return named, *fit_projections(named.datasets, None, named.settings, estimator)
+
+
+def fit_projections(
     data: Sequence[LabelledData],
     projections: Projections | None,
     settings: Mapping[str, Any],
@@ -319,7 +331,7 @@ def projections_for(
         drawing = drawing.but(settings)
         if estimator == "plain":
             return drawing.fit(data), list(data)
-        from sotdd.engines.cpu.workers import Workers
+        from sotdd.compute.cpu.workers import Workers
 
         with Workers(1):  # BLAS is held to one thread, so that the tilt has the same bits for any number of them
             return drawing.fit(data, tilt=True), list(data)
@@ -331,7 +343,7 @@ def projections_for(
         raise SotddError(
             f"projections are given together with {', '.join(settings)}: they are drawn already, so leave that out."
         )
-    return projections, [projections.aligned(part) for part in data]
+    return projections, [projections.align(part) for part in data]
 
 
 def _measure_by_peer(
@@ -346,16 +358,16 @@ def _measure_by_peer(
 ) -> dict[tuple[int, int], Distance]:
     """Measure by another method, which takes its own settings and none of those ``given`` to s-OTDD."""
     from sotdd.peers import METHODS
-    from sotdd.peers.call import settings_of
+    from sotdd.peers.points import find_settings
 
     if method not in METHODS:
-        raise SotddError(f"method is {described(method)}: expected one of sotdd, {', '.join(METHODS)}.")
+        raise SotddError(f"method is {describe(method)}: expected one of sotdd, {', '.join(METHODS)}.")
     if str(device) not in ("auto", "cpu"):
         raise SotddError(f"device is {device!r} but method {method!r} works on the processor only: leave it out.")
-    known, order = settings_of(METHODS[method]), check_order(p)
+    known, order = find_settings(METHODS[method]), check_order(p)
     asked = {**settings, "p": order} if order != ORDER or "p" in known else settings
     unknown = [*(name for name in asked if name not in known), *given]
     if unknown:
         raise SotddError(f"method {method!r} has no setting {', '.join(unknown)}: it takes {', '.join(known)}.")
-    with reporting(progress, f"Measuring by {method}") as report:
+    with report_progress(progress, f"Measuring by {method}") as report:
         return METHODS[method](data, pairs, report, **asked)

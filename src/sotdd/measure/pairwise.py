@@ -7,23 +7,23 @@ from itertools import combinations
 from os import PathLike, fspath
 from typing import Unpack
 
-from sotdd.basics.checks import described
+from sotdd.basics.checks import describe
+from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError
-from sotdd.basics.progress import Progress
-from sotdd.engines.protocol import Precision
-from sotdd.inputs import labelled, named
+from sotdd.compute.engine import Precision
+from sotdd.compute.estimators import Estimator
+from sotdd.compute.matrix import Asked, DistanceMatrix
+from sotdd.compute.ranking import Ranking, rank_distances
+from sotdd.inputs import name_sources, open_all
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, MethodSettings, measure_pairs
-from sotdd.projections.drawing import shows_drawing
+from sotdd.projections.drawing import show_drawing
 from sotdd.projections.recipe import Projections
-from sotdd.results.estimators import Estimator
-from sotdd.results.matrix import Asked, DistanceMatrix
-from sotdd.results.ranking import Ranking, ranked
-from sotdd.sketches.making import Comparable, read_sketch
 from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.sketching import Comparable
 
 
-@shows_drawing()
+@show_drawing()
 def pairwise(
     datasets: Mapping[str, Comparable] | Sequence[Comparable],
     *,
@@ -67,11 +67,11 @@ def pairwise(
     here   0                1.0422 ± 0.0055
     there  1.0422 ± 0.0055  0
     """
-    sources = named(datasets, Sketch)
+    sources = name_sources(datasets, Sketch)
     distances, recipe = measure_pairs(
-        [(name, read_sketch(source)) for name, source in sources],
+        sources,
         list(combinations(range(len(sources)), 2)),
-        lambda: labelled(dict(sources)),
+        lambda: open_all(dict(sources)),
         p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
         label_names=label_names, device=device, precision=precision, progress=progress, settings=settings,
     )  # fmt: skip
@@ -88,7 +88,7 @@ def pairwise(
     return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, asked))
 
 
-@shows_drawing()
+@show_drawing()
 def rank(
     target: Comparable,
     candidates: Mapping[str, Comparable] | Sequence[Comparable],
@@ -140,22 +140,22 @@ def rank(
     2     far        0.9744 ± 0.0037
     """
     if not isinstance(candidates, (Mapping, list, tuple)):
-        raise SotddError(f"candidates is {described(candidates)}: expected a list of datasets, or a dict by name.")
+        raise SotddError(f"candidates is {describe(candidates)}: expected a list of datasets, or a dict by name.")
     if not candidates:
         raise SotddError("there are no candidates: expected at least one.")
-    others = named(candidates, Sketch)
-    [(name, source)] = named([target], Sketch)
+    others = name_sources(candidates, Sketch)
+    [(name, source)] = name_sources([target], Sketch)
     if name == "0":  # it has no name of its own
         name = "target"
     while any(name == other for other, _ in others):
         name = f"{name} (target)"
     sources = [(name, source), *others]
     distances, _ = measure_pairs(
-        [(called, read_sketch(one)) for called, one in sources],
+        sources,
         [(0, number) for number in range(1, len(sources))],
-        lambda: labelled(dict(sources)),
+        lambda: open_all(dict(sources)),
         p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
         device=device, precision=precision, progress=progress, settings=settings,
     )  # fmt: skip
     by_name = {other: distances[0, number] for number, (other, _) in enumerate(others, 1)}
-    return Ranking(name, tuple(ranked(by_name)))
+    return Ranking(name, tuple(rank_distances(by_name)))

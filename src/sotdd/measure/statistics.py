@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.engines.splits import Splits
-from sotdd.results.noise import rooted_means
-from sotdd.results.two_sample import Statistic
+from sotdd.compute.noise_floor import find_distances
+from sotdd.compute.resampling import Plan
 
 Doubles = NDArray[np.float64]
 LabelNames: TypeAlias = Literal["ignore", "match"]
 Aspect: TypeAlias = Literal["labels", "features"]
+Statistic: TypeAlias = Literal["combined", "balanced", "distance"]
 
 # Statistics that vary by less than this share of themselves differ by rounding.
 _ALIKE = 1e-9
@@ -41,7 +41,7 @@ _CLASS_RIDGE = 0.1
 # Directions with less than this share of the largest variance are rounding.
 _ROUNDING = 1e-8
 
-# Splits that are dealt out at a time.
+# Splits that are looked at together.
 _BATCH = 64
 
 
@@ -67,20 +67,15 @@ class Scope:
             return cls(("features",), names=False)
         return cls(("labels", "features"), names=label_names == "match")
 
-    def pools(self, pool: Any, n_classes: int) -> dict[Aspect, Any]:  # noqa: ANN401  # an engine's own
-        """The pool in every aspect; far points are brought near already."""
-        shown: dict[Aspect, Any] = {"labels": pool, "features": pool.shifted(np.zeros((len(pool.rows), n_classes)))}
-        return {aspect: shown[aspect] for aspect in self.aspects}
-
-    def means(self, rows: NDArray[np.float32], splits: Splits) -> dict[str, Doubles]:
+    def measure_gaps(self, rows: NDArray[np.float32], plan: Plan) -> dict[str, Doubles]:
         """Statistics (S,) of how means differ, from the projections (L, N) of all points."""
-        statistics = {"means": gap_of_means(rows, splits)}
+        statistics = {"means": measure_means(rows, plan)}
         if self.names:
-            statistics |= {"classes by name": gap_of_class_means(rows, splits), "class shares": gap_of_shares(splits)}
+            statistics |= {"classes by name": measure_class_means(rows, plan), "class shares": measure_shares(plan)}
         return statistics
 
 
-def balanced(costs: Doubles) -> Doubles:
+def balance_costs(costs: Doubles) -> Doubles:
     """The mean (S,) over projections of W_p^p (L, S), each divided by the root of what is usual under it.
 
     Few projections of high order have costs many times those of the others. Divided by the root of
@@ -93,23 +88,23 @@ def balanced(costs: Doubles) -> Doubles:
     return np.asarray(np.mean(costs[told] / usual[told, None], axis=0) / np.mean(usual[told]))
 
 
-def judged(distances: Doubles, costs: Mapping[Aspect, Doubles], p: float, by: Statistic) -> dict[str, Doubles]:
+def find_statistics(distances: Doubles, costs: Mapping[Aspect, Doubles], p: float, by: Statistic) -> dict[str, Doubles]:
     """The statistics (S,) that are judged, by name.
 
     ``distances`` are W_p^p (L, S) as the distance is defined, ``costs`` (L, S, orders) of every aspect.
     """
     if by == "distance":
-        return {"distance": rooted_means(distances, p)}
+        return {"distance": find_distances(distances, p)}
     if by == "balanced":
-        return {"balanced": balanced(distances)}
+        return {"balanced": balance_costs(distances)}
     return {
-        f"{aspect}, order {order:g}": balanced(of_aspect[:, :, column])
+        f"{aspect}, order {order:g}": balance_costs(of_aspect[:, :, column])
         for aspect, of_aspect in costs.items()
         for column, order in enumerate(ORDERS)
     }
 
 
-def combined(statistics: Mapping[str, Doubles]) -> Doubles:
+def combine_statistics(statistics: Mapping[str, Doubles]) -> Doubles:
     """One statistic (S,) of several: the one that stands out most, in its own standard deviations.
 
     The data are one of the S splits like the others, and every split is judged by whatever stands out most in
@@ -117,42 +112,42 @@ def combined(statistics: Mapping[str, Doubles]) -> Doubles:
     """
     if len(statistics) == 1:
         return next(iter(statistics.values()))
-    scores = [score for score in map(_standardised, statistics.values()) if score is not None]
+    scores = [score for score in map(_standardise, statistics.values()) if score is not None]
     if not scores:
         return np.zeros(len(next(iter(statistics.values()))))
     return np.asarray(np.max(scores, axis=0))
 
 
-def _standardised(statistic: Doubles) -> Doubles | None:
+def _standardise(statistic: Doubles) -> Doubles | None:
     """Cube roots less their mean over their deviation; None where all splits are alike."""
     roots = np.cbrt(statistic)
     deviation = float(np.std(roots))
     return None if deviation <= _ALIKE * float(np.mean(roots)) else np.asarray((roots - roots.mean()) / deviation)
 
 
-def gap_of_means(rows: NDArray[np.float32], splits: Splits) -> Doubles:
+def measure_means(rows: NDArray[np.float32], plan: Plan) -> Doubles:
     """The squared gap (S,) between the means of the two sides of every split, in units of the spread of all points.
 
     rows (L, N) are the projections of the pooled points, in their own order.
     """
-    centred = _centred(rows, None)
-    points = _whitened(centred, centred, _RIDGE)
-    n, m = splits.sizes
-    return _over_splits(splits, lambda left: np.sum(((left / n - (1 - left) / m) @ points.T) ** 2, axis=1))
+    centred = _centre_rows(rows, None)
+    points = _whiten(centred, centred, _RIDGE)
+    n, m = plan.sizes
+    return _go_over(plan, lambda left: np.sum(((left / n - (1 - left) / m) @ points.T) ** 2, axis=1))
 
 
-def gap_of_class_means(rows: NDArray[np.float32], splits: Splits) -> Doubles:
+def measure_class_means(rows: NDArray[np.float32], plan: Plan) -> Doubles:
     """The same (S,) class by class, averaged over the classes that both sides have, in units of their own errors.
 
     Classes are matched by name; the unit is the spread of points within their classes. An average, since datasets
-    that were made to have every class would have more classes on both sides than their shuffles do.
+    that were made to have every class would have more classes on both sides than their permutations do.
     """
-    codes = splits.codes
-    points = _whitened(_centred(rows, None), _centred(rows, codes), _CLASS_RIDGE)
+    codes = plan.codes
+    points = _whiten(_centre_rows(rows, None), _centre_rows(rows, codes), _CLASS_RIDGE)
 
     def gaps(left: Doubles) -> Doubles:
         total, compared = np.zeros(len(left)), np.zeros(len(left))
-        for label in range(splits.n_classes):
+        for label in range(plan.n_classes):
             members = np.flatnonzero(codes == label)
             here = left[:, members]
             n = here.sum(axis=1)
@@ -163,32 +158,30 @@ def gap_of_class_means(rows: NDArray[np.float32], splits: Splits) -> Doubles:
             compared += both
         return total / np.maximum(compared, 1.0)
 
-    return _over_splits(splits, gaps)
+    return _go_over(plan, gaps)
 
 
-def gap_of_shares(splits: Splits) -> Doubles:
+def measure_shares(plan: Plan) -> Doubles:
     """How far the shares of the classes, by name, are apart between the two sides of every split (S,): χ²."""
-    n, m = splits.sizes
-    member = np.eye(splits.n_classes)[splits.codes]  # (N, C)
+    n, m = plan.sizes
+    member = np.eye(plan.n_classes)[plan.codes]  # (N, C)
     shares = member.mean(axis=0)
-    return _over_splits(
-        splits, lambda left: np.sum((left @ member / n - (1 - left) @ member / m) ** 2 / shares, axis=1)
-    )
+    return _go_over(plan, lambda left: np.sum((left @ member / n - (1 - left) @ member / m) ** 2 / shares, axis=1))
 
 
-def _over_splits(splits: Splits, statistic: Callable[[Doubles], Doubles]) -> Doubles:
+def _go_over(plan: Plan, statistic: Callable[[Doubles], Doubles]) -> Doubles:
     """A statistic of who is on the left (B, N), of all splits."""
     statistics = []
-    for start in range(0, len(splits), _BATCH):
-        batch = splits.part(start, start + _BATCH)
-        left = np.zeros((len(batch), sum(splits.sizes)))
-        for number in range(len(batch)):
-            left[number, batch.draw(number)[0].index] = 1.0
+    for start in range(0, plan.count, _BATCH):
+        batch = range(start, min(start + _BATCH, plan.count))
+        left = np.zeros((len(batch), len(plan.codes)))
+        for at, number in enumerate(batch):
+            left[at, plan.draw(number)[0].index] = 1.0
         statistics.append(statistic(left))
     return np.concatenate(statistics)
 
 
-def _centred(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doubles:
+def _centre_rows(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doubles:
     """Rows (L, N) less their means, of all points or of each class."""
     wide = rows.astype(np.float64)
     if codes is None:
@@ -200,7 +193,7 @@ def _centred(rows: NDArray[np.float32], codes: NDArray[np.int64] | None) -> Doub
     return wide
 
 
-def _whitened(points: Doubles, reference: Doubles, ridge: float) -> Doubles:
+def _whiten(points: Doubles, reference: Doubles, ridge: float) -> Doubles:
     """Points (L, N) in coordinates (r, N) in which the reference (L, N) has about the same variance everywhere."""
     variances, turn = np.linalg.eigh(reference @ reference.T / reference.shape[1])
     variances = np.maximum(variances, 0.0)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sotdd.basics.checks import check_positive
+from sotdd.basics.display import Report
 from sotdd.basics.errors import SotddError
-from sotdd.basics.progress import Report
-from sotdd.engines.comparison import compare
-from sotdd.engines.cpu.workers import Workers
+from sotdd.basics.remarks import join_remarks
+from sotdd.compute.comparison import compare
+from sotdd.compute.cpu.workers import Workers
 from sotdd.inputs.data import LabelledData, same_features
-from sotdd.peers.call import Distances, Pairs, peer
-from sotdd.peers.points import Doubles, Loaded, Points, costs, remarks_on
+from sotdd.peers.points import (
+    Distances,
+    Doubles,
+    Measured,
+    Pairs,
+    Points,
+    PointSets,
+    peer,
+    point_costs,
+    remarks_on,
+)
 from sotdd.projections.drawing import Drawing
+from sotdd.projections.laws import Law
 from sotdd.projections.moments import Polynomials
-from sotdd.projections.scaler import Scale, Scaler, scaler_for
+from sotdd.projections.scaler import Scale, Scaler, find_scaler
 
 
 @peer
@@ -46,14 +57,11 @@ def frechet(
     >>> sotdd.peers.frechet([[0.0], [2.0]], [[3.0], [5.0]])
     3 (Fréchet, p=2)
     """
-    loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
+    loaded = PointSets.load(datasets, scale=scale, seed=seed, max_points=max_points)
     fitted = [Gaussian.fit(points.features) for points in loaded.points]
-    distances = {}
-    for done, (i, j) in enumerate(pairs, 1):
-        value = math.sqrt(fitted[i].squared_distance(fitted[j]))
-        distances[i, j] = loaded.distance((i, j), value, "Fréchet")
-        report(done, len(pairs))
-    return distances
+    return loaded.measure(
+        pairs, report, "Fréchet", lambda i, j: Measured(math.sqrt(fitted[i].squared_distance(fitted[j])))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +118,12 @@ def sliced_wasserstein(
     3.0
     """
     same_features(datasets)
-    scaler = scaler_for(scale, list(datasets))
+    scaler = find_scaler(scale, list(datasets))
     drawing = Drawing(n_projections=n_projections, scale=scaler, seed=seed)
-    return sliced(datasets, datasets, pairs, report, p, drawing, scaler, "sliced Wasserstein")
+    return slice_pairs(datasets, datasets, pairs, report, p, drawing, scaler, "sliced Wasserstein")
 
 
-def sliced(
+def slice_pairs(
     datasets: Sequence[LabelledData],
     projected: Sequence[LabelledData],
     pairs: Pairs,
@@ -137,17 +145,14 @@ def sliced(
             classes=(pair[0].classes, pair[1].classes),
             scaler=scaler,
             columns=pair[0].columns or pair[1].columns,
-            remarks=tuple(dict.fromkeys([*remarks, *distance.remarks])),
+            remarks=join_remarks(remarks, distance.remarks),
         )
     return distances
 
 
-class FeaturesOnly:
+@dataclass(frozen=True)
+class FeaturesOnly(Law, name="features only"):
     """A label law without labels: the distance is sliced Wasserstein on the features."""
-
-    def describe(self) -> Mapping[str, object]:
-        """Name the law."""
-        return {"law": "features only"}
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:  # nothing is random
         """Weight one for the feature, the zero polynomial for the label."""
@@ -183,21 +188,20 @@ def mmd(
     >>> sotdd.peers.mmd([[0.0]], [[1.0]], bandwidth=1.0)
     0.8871 (MMD, bandwidth 1, p=2)
     """
-    loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
+    loaded = PointSets.load(datasets, scale=scale, seed=seed, max_points=max_points)
     if bandwidth is None:
         width = _median_distance(loaded.points, seed)
     else:
         width = check_positive(bandwidth, "bandwidth", "a positive number, in units of the features")
     if not 1e-120 < width < 1e120:
-        raise SotddError(f"bandwidth is {width:.3g}, whose square leaves float64: scale the features.")
-    own = [_mean_kernel(points.features, points.features, width) for points in loaded.points]
-    distances = {}
-    for done, (i, j) in enumerate(pairs, 1):
-        across = _mean_kernel(loaded.points[i].features, loaded.points[j].features, width)
-        value = math.sqrt(max(0.0, own[i] + own[j] - 2 * across))
-        distances[i, j] = loaded.distance((i, j), value, f"MMD, bandwidth {width:.4g}")
-        report(done, len(pairs))
-    return distances
+        raise SotddError(f"is {width:.3g}, whose square leaves float64: scale the features.", setting="bandwidth")
+    features = [points.features for points in loaded.points]
+    own = [_mean_kernel(points, points, width) for points in features]
+
+    def between(i: int, j: int) -> Measured:
+        return Measured(math.sqrt(max(0.0, own[i] + own[j] - 2 * _mean_kernel(features[i], features[j], width))))
+
+    return loaded.measure(pairs, report, f"MMD, bandwidth {width:.4g}", between)
 
 
 def _median_distance(points: Sequence[Points], seed: int, most: int = 1000) -> float:
@@ -205,7 +209,7 @@ def _median_distance(points: Sequence[Points], seed: int, most: int = 1000) -> f
     share = -(-most // len(points))  # of each dataset, so that their order does not matter
     rows = [np.random.default_rng(seed).permutation(len(part))[:share] for part in points]
     sample = np.concatenate([part.features[chosen] for part, chosen in zip(points, rows, strict=True)])
-    distances = np.sqrt(costs(sample, sample, 2))
+    distances = np.sqrt(point_costs(sample, sample, 2))
     upper = distances[np.triu_indices(len(sample), 1)]
     return float(np.median(upper)) if upper.size and np.median(upper) > 0 else 1.0
 
@@ -214,5 +218,5 @@ def _mean_kernel(a: Doubles, b: Doubles, bandwidth: float, rows: int = 512) -> f
     """Mean of exp(−|x − x'|² / 2h²) over all pairs of points, a block of rows at a time."""
     blocks = [a[start : start + rows] for start in range(0, len(a), rows)]
     with Workers() as workers:
-        sums = workers.each(lambda part: float(np.sum(np.exp(costs(part, b, 2) / (-2 * bandwidth**2)))), blocks)
+        sums = workers.each(lambda part: float(np.sum(np.exp(point_costs(part, b, 2) / (-2 * bandwidth**2)))), blocks)
     return math.fsum(sums) / (len(a) * len(b))

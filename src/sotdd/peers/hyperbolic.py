@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count
+from sotdd.basics.display import Report
 from sotdd.basics.errors import OutOfRange
-from sotdd.basics.progress import Report
 from sotdd.inputs.data import LabelledData
-from sotdd.peers.call import Distances, Pairs, peer
-from sotdd.peers.features import sliced
-from sotdd.peers.label_distances import Inner, distinct_labels, label_distances
-from sotdd.peers.points import Doubles, Loaded
+from sotdd.peers.features import slice_pairs
+from sotdd.peers.label_distances import Inner, find_distinct, measure_labels
+from sotdd.peers.points import Distances, Doubles, Pairs, PointSets, peer
 from sotdd.projections.directions import PointMap, unit_rows
 from sotdd.projections.drawing import Drawing
 from sotdd.projections.scaler import Scale
@@ -63,31 +62,31 @@ def chsw(
     >>> sotdd.peers.chsw((x, y), (x, y)).value
     0.0
     """
-    loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
-    groups = [group for points in loaded.points for group in points.groups()]
-    distances = np.sqrt(label_distances(groups, groups, inner))
-    label_points, unit = hyperbolic_labels(distances, check_count(label_dimensions, "label_dimensions"), seed)
+    loaded = PointSets.load(datasets, scale=scale, seed=seed, max_points=max_points)
+    groups = [group for points in loaded.points for group in points.groups]
+    distances = np.sqrt(measure_labels(groups, groups, inner))
+    label_points, unit = embed_labels(distances, check_count(label_dimensions, "label_dimensions"), seed)
     first = np.cumsum([0, *(len(points.classes) for points in loaded.points[:-1])])
     coded = [  # a point is its features, and the number of its class among the classes of all datasets
-        LabelledData.of(_in_float32(np.column_stack([points.features, points.codes + start]), points.name), points.name)
+        LabelledData.of(_to_float32(np.column_stack([points.features, points.codes + start]), points.name), points.name)
         for points, start in zip(loaded.points, first, strict=True)
     ]
     horospheres = Horospheres(label_points, unit)
     drawing = Drawing(n_projections=n_projections, directions=horospheres, scale=None, seed=seed)
-    return sliced(datasets, coded, pairs, report, p, drawing, loaded.scaler, "CHSW")
+    return slice_pairs(datasets, coded, pairs, report, p, drawing, loaded.scaler, "CHSW")
 
 
-def _in_float32(values: Doubles, name: str) -> NDArray[np.float32]:
+def _to_float32(values: Doubles, name: str) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         result = values.astype(np.float32)
     if not np.isfinite(result).all():
-        raise OutOfRange(f"features of dataset {name!r} are too large for float32: use scale='pooled'.")
+        raise OutOfRange(f"features of dataset {name!r} are too large for float32", use={"scale": "pooled"})
     return result
 
 
-def hyperbolic_labels(distances: Doubles, dimensions: int, seed: int) -> tuple[Doubles, float]:
+def embed_labels(distances: Doubles, dimensions: int, seed: int) -> tuple[Doubles, float]:
     """Points (C, m + 1) of labels whose mean distance is one unit of curvature, and that unit."""
-    chosen, stands_for = distinct_labels(distances)
+    chosen, stands_for = find_distinct(distances)
     apart = distances[np.ix_(chosen, chosen)]
     if len(chosen) == 1:
         return np.eye(1, dimensions + 1).repeat(len(distances), axis=0), 1.0

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.multidimensional_scaling import classical_scaling, smacof
-from sotdd.engines.cpu.workers import Workers
+from sotdd.compute.cpu.workers import Workers
 from sotdd.peers.features import Gaussian
-from sotdd.peers.points import Doubles, costs, refuse_large_plans
+from sotdd.peers.points import Doubles, check_plan_fits, point_costs
 
 Inner: TypeAlias = Literal["exact", "gaussian"]
 
@@ -44,13 +44,13 @@ def refuse_unfinished(log: dict[str, object]) -> None:
         raise SotddError(f"exact transport did not finish: {log['warning']}; pass max_points.")
 
 
-def label_distances(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: float = 2) -> Doubles:
+def measure_labels(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: float = 2) -> Doubles:
     """W_p^p between every class of a and every class of b, (len(a), len(b)); each is computed once.
 
     ``inner="gaussian"`` gives W_2 of fitted Gaussians to the power p. Where ``a is b`` only one
     half is computed.
     """
-    between = _between(a, b, inner, p)
+    between = _choose_distance(a, b, inner, p)
     pairs = list(combinations_with_replacement(range(len(a)), 2) if a is b else product(range(len(a)), range(len(b))))
     pairs.sort(key=lambda pair: -len(a[pair[0]]) * len(b[pair[1]]))  # the longest work first
     with Workers() as workers:
@@ -63,18 +63,18 @@ def label_distances(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p:
     return distances
 
 
-def _between(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: float) -> Callable[[int, int], float]:
+def _choose_distance(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: float) -> Callable[[int, int], float]:
     """The distance of two classes by index, as ``inner`` says."""
     if check_choice(inner, "inner", ("exact", "gaussian")) == "exact":
-        refuse_large_plans(max(map(len, a)), max(map(len, b)), copies=6, what="exact label distance")
-        return lambda i, j: exact_transport(costs(a[i], b[j], p))
+        check_plan_fits(max(map(len, a)), max(map(len, b)), "exact label distance")
+        return lambda i, j: exact_transport(point_costs(a[i], b[j], p))
     with Workers() as workers:
         fitted_a = workers.each(Gaussian.fit, a)
         fitted_b = fitted_a if a is b else workers.each(Gaussian.fit, b)
     return lambda i, j: fitted_a[i].squared_distance(fitted_b[j]) ** (p / 2)
 
 
-def distinct_labels(distances: Doubles) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def find_distinct(distances: Doubles) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Which labels to give coordinates, and for every label which of those stands for it.
 
     Labels whose distance is zero up to rounding count as one label, so that a dataset and its copy
@@ -85,11 +85,11 @@ def distinct_labels(distances: Doubles) -> tuple[NDArray[np.intp], NDArray[np.in
     return np.unique(np.argmax(same, axis=1), return_inverse=True)
 
 
-def label_coordinates(distances: Doubles, dimensions: int) -> Doubles:
+def place_labels(distances: Doubles, dimensions: int) -> Doubles:
     """Coordinates of labels in R^m whose Euclidean distances are near the given ones (metric scaling).
 
     SMACOF starts from the classical solution, so nothing is random.
     """
-    chosen, stands_for = distinct_labels(distances)
+    chosen, stands_for = find_distinct(distances)
     apart = distances[np.ix_(chosen, chosen)]
     return smacof(apart, classical_scaling(apart, dimensions), _MOST_SCALING_STEPS)[stands_for]

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_count, check_order, check_positive, check_seed
+from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_count, check_order, check_positive
+from sotdd.basics.display import Report
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.progress import Report
-from sotdd.basics.streams import Stream, generator
-from sotdd.basics.text import counted
+from sotdd.basics.randomness import Stream, check_seed, generator
+from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.inputs.data import LabelledData
-from sotdd.peers.call import Distances, Pairs, peer
-from sotdd.peers.label_distances import Inner, exact_transport, label_distances
-from sotdd.peers.points import Doubles, Loaded, Points, costs, refuse_large_plans
+from sotdd.peers.label_distances import Inner, exact_transport, measure_labels
+from sotdd.peers.points import (
+    Distances,
+    Doubles,
+    Measured,
+    Pairs,
+    Points,
+    PointSets,
+    check_plan_fits,
+    peer,
+    point_costs,
+)
 from sotdd.projections.scaler import Scale
 
 Debias: TypeAlias = Literal["difference", "powers"]
@@ -110,105 +118,72 @@ def otdd(
 
     if debias is not None:
         check_choice(debias, "debias", ("difference", "powers"))
-        key, drawn = check_seed(seed), None if max_points is None else check_count(max_points, "max_points")
-        most = None if drawn is None else min(2 * drawn, LARGEST_COUNT)
-        loaded = Loaded.of(datasets, scale=scale, seed=key, max_points=most)
-        return _without_floors(loaded, pairs, report, solve, key, debias, p, method)
-    loaded = Loaded.of(datasets, scale=scale, seed=seed, max_points=max_points)
-    distances = {}
-    for done, (i, j) in enumerate(pairs, 1):
-        solution = solve(loaded.points[i], loaded.points[j])
-        distances[i, j] = loaded.distance(
-            (i, j),
-            solution.total ** (1 / p),
-            method,
-            p=p,
-            label_distances=solution.label_distances,
-            remarks=solution.remarks,
-        )
-        report(done, len(pairs))
-    return distances
+        method += f", debiased ({debias})"
+        if max_points is not None:  # of each half
+            max_points = min(2 * check_count(max_points, "max_points"), LARGEST_COUNT)
+    key = check_seed(seed)
+    loaded = PointSets.load(datasets, scale=scale, seed=key, max_points=max_points)
+
+    def between(i: int, j: int) -> Measured:
+        found = solve(loaded.points[i], loaded.points[j])
+        return Measured(found.total ** (1 / p), found.label_distances, found.remarks)
+
+    halves = None if debias is None else _Halves(loaded.points, key, solve, debias, p)
+    return loaded.measure(pairs, report, method, between if halves is None else halves.compare, p)
 
 
-@dataclass(frozen=True, eq=False)
-class DatasetTransport:
+class DatasetTransport(NamedTuple):
     """The solution of the transport problem between two datasets.
 
-    Attributes
-    ----------
-    total
-        The value of the transport problem: OTDD to the power p.
-    label_distances
-        (C, C') W_p^p between the classes of one and of the other.
-    remarks
-        What the user should know about the solution.
+    Its value, which is OTDD to the power p; W_p^p (C, C') between the classes of one and of the other; and what the
+    user should know about the solution.
     """
 
     total: float
     label_distances: Doubles
-    remarks: tuple[str, ...] = ()
+    remarks: Remarks = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Halves:
-    """Two samples of one dataset, of one size and without a point in common, and the transport between them."""
+class _Halves:
+    """Halves of datasets, compared across two of them and within each, whose distance is its sampling floor."""
 
-    first: Points
-    second: Points
-    floor: DatasetTransport
+    def __init__(self, points: Sequence[Points], seed: int, solve: Solve, debias: Debias, p: float) -> None:
+        self._points, self._seed, self._solve, self._debias, self._p = points, seed, solve, debias, p
+        self._known: dict[tuple[int, int], tuple[Points, Points, DatasetTransport]] = {}
 
-    @classmethod
-    def of(cls, points: Points, size: int, seed: int, solve: Solve) -> Halves:
-        """Split points at random into two sides of this size; datasets of one size are split alike."""
-        rows = generator(seed, Stream.DEBIASING_HALVES, 0).permutation(len(points))
-        first, second = points.rows(np.sort(rows[:size])), points.rows(np.sort(rows[size : 2 * size]))
-        return cls(first, second, solve(first, second))
-
-
-def _without_floors(
-    loaded: Loaded, pairs: Pairs, report: Report, solve: Solve, seed: int, debias: Debias, p: float, method: str
-) -> Distances:
-    """Every pair without its sampling floor; the halves of a dataset are compared once for all of its pairs."""
-    known: dict[tuple[int, int], Halves] = {}
-    distances = {}
-    for done, (i, j) in enumerate(pairs, 1):
-        size = _common_size(loaded.points[i], loaded.points[j])
-        for place in (i, j):
-            if (place, size) not in known:
-                known[place, size] = Halves.of(loaded.points[place], size, seed, solve)
-        a, b = known[i, size], known[j, size]
+    def compare(self, i: int, j: int) -> Measured:
+        """How far apart two datasets are without their sampling floor, which depends on the size of the halves."""
+        sides = self._points[i], self._points[j]
+        size = min(map(len, sides)) // 2
+        if size == 0:
+            name = min(sides, key=len).name
+            raise SotddError(f"debias needs two points of each dataset and {name!r} has one: pass debias=None.")
+        (a, other_a, floor_a), (b, other_b, floor_b) = self._split(i, size), self._split(j, size)
         # Each half is compared with the other half of the other dataset: a dataset and its copy, or rows that belong
         # together, would otherwise meet themselves, which is nearer than any floor.
-        across = solve(a.first, b.second), solve(a.second, b.first)
-        value = _debiased_value(across, (a.floor, b.floor), debias, p)
-        remarks = [f"halves of {counted(size, 'point')} were compared"]
-        if value < 0:
-            remarks.append(f"{-value:.4g} below the sampling floor, which counts as 0")
-        remarks += dict.fromkeys(said for solution in (a.floor, b.floor, *across) for said in solution.remarks)
-        named = f"{method}, debiased ({debias})"
-        distances[i, j] = loaded.distance((i, j), max(0.0, value), named, p=p, remarks=tuple(remarks))
-        report(done, len(pairs))
-    return distances
+        across, floors = (self._solve(a, other_b), self._solve(other_a, b)), (floor_a, floor_b)
+        value = self._subtract([found.total for found in across], [found.total for found in floors])
+        below = (Remark("below floor", by=-value),) if value < 0 else ()
+        compared = (Remark("halves compared", size=size), *below)
+        remarks = join_remarks(compared, *(found.remarks for found in (*floors, *across)))
+        return Measured(max(0.0, value), None, remarks)
 
+    def _split(self, number: int, size: int) -> tuple[Points, Points, DatasetTransport]:
+        """Two random sides of this size, and the transport between them; datasets of one size are split alike."""
+        if (number, size) not in self._known:
+            points = self._points[number]
+            rows = generator(self._seed, Stream.DEBIASING_HALVES, 0).permutation(len(points))
+            first, second = points.take(np.sort(rows[:size])), points.take(np.sort(rows[size : 2 * size]))
+            self._known[number, size] = first, second, self._solve(first, second)
+        return self._known[number, size]
 
-def _common_size(a: Points, b: Points) -> int:
-    """How many points a half has: as many for both datasets, since the floor depends on the size."""
-    size = min(len(a), len(b)) // 2
-    if size == 0:
-        alone = a if len(a) < 2 else b
-        raise SotddError(f"debias needs two points of each dataset and {alone.name!r} has one: pass debias=None.")
-    return size
-
-
-def _debiased_value(
-    across: Sequence[DatasetTransport], floors: Sequence[DatasetTransport], how: Debias, p: float
-) -> float:
-    """What is left of the distance between two datasets less their sampling floors; it may be negative."""
-    between, within = (np.array([solution.total for solution in side]) for side in (across, floors))
-    if how == "powers":
-        left = float(between.mean() - within.mean())
-        return math.copysign(float(abs(left) ** (1 / p)), left)
-    return float(np.mean(between ** (1 / p)) - np.mean(within ** (1 / p)))
+    def _subtract(self, across: Sequence[float], floors: Sequence[float]) -> float:
+        """What is left of the distance less the floors; it may be negative."""
+        between, within, root = np.array(across), np.array(floors), 1 / self._p
+        if self._debias == "powers":
+            left = float(between.mean() - within.mean())
+            return math.copysign(float(abs(left) ** root), left)
+        return float(np.mean(between**root) - np.mean(within**root))
 
 
 def transport_datasets(
@@ -221,22 +196,22 @@ def transport_datasets(
     p: float,
 ) -> DatasetTransport:
     """Solve the transport problem with cost ‖x − x'‖^p + W_p^p(y, y')."""
-    refuse_large_plans(len(a), len(b), copies=6, what="OTDD")
-    labels = label_distances(a.groups(), b.groups(), inner, p)
+    check_plan_fits(len(a), len(b), "OTDD")
+    labels = measure_labels(a.groups, b.groups, inner, p)
     if outer == "exact":
         if regularisation is not None:
-            raise SotddError("regularisation is given with outer='exact': it belongs to outer='sinkhorn'.")
+            raise SotddError("is given with outer='exact': it belongs to outer='sinkhorn'.", setting="regularisation")
         return DatasetTransport(exact_transport(_joint_cost(a, b, labels, p)), labels)
-    return _debiased(a, b, labels, inner, regularisation, p)
+    return _solve_sinkhorn(a, b, labels, inner, regularisation, p)
 
 
 def _joint_cost(a: Points, b: Points, labels: Doubles, p: float) -> Doubles:
-    cost = costs(a.features, b.features, p)
+    cost = point_costs(a.features, b.features, p)
     cost += labels[a.codes[:, None], b.codes[None, :]]
     return cost
 
 
-def _debiased(
+def _solve_sinkhorn(
     a: Points, b: Points, labels: Doubles, inner: Inner, regularisation: float | None, p: float
 ) -> DatasetTransport:
     """Sinkhorn's divergence: the entropic cost between a and b, minus half the cost of each to itself."""
@@ -248,17 +223,13 @@ def _debiased(
     del across  # n × m numbers that are not needed again
     errors = [error]
     for side in (a, b):
-        groups = side.groups()
-        own = _joint_cost(side, side, label_distances(groups, groups, inner, p), p)
+        groups = side.groups
+        own = _joint_cost(side, side, measure_labels(groups, groups, inner, p), p)
         itself, error = _entropic(own, strength)
         value -= itself / 2
         errors.append(error)
-    remarks: tuple[str, ...] = ()
-    if max(errors) > _TOLERANCE:
-        remarks = (
-            f"Sinkhorn did not converge in {_MOST_ITERATIONS:,} iterations (marginals off by {max(errors):.1e}): "
-            "use a larger regularisation or outer='exact'",
-        )
+    off = max(errors)
+    remarks = (Remark("not converged", iterations=_MOST_ITERATIONS, off=off),) if off > _TOLERANCE else ()
     return DatasetTransport(max(0.0, value), labels, remarks)
 
 

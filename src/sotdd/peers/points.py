@@ -1,30 +1,75 @@
-"""Datasets as the peers need them: in memory, in float64, or a random sample; and the distances between them."""
+"""What the peers share: a call on two datasets, the datasets in memory, and the distances between them."""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_seed
+from sotdd.basics.checks import check_count
+from sotdd.basics.display import Report
 from sotdd.basics.errors import SotddError
-from sotdd.basics.memory import available_bytes
-from sotdd.inputs.column_names import by_position
-from sotdd.inputs.data import LabelledData, same_features
-from sotdd.inputs.origin import remarks_of_sides
-from sotdd.projections.scaler import Scale, Scaler, scaler_for
-from sotdd.results.distance import Distance
+from sotdd.basics.memory import check_fits
+from sotdd.basics.randomness import check_seed
+from sotdd.basics.remarks import Remark, Remarks, join_remarks
+from sotdd.compute.distance import Distance
+from sotdd.inputs import open_pair
+from sotdd.inputs.agreement import gather_side_remarks, remark_positions
+from sotdd.inputs.data import Dataset, LabelledData, same_features
+from sotdd.projections.scaler import Scale, Scaler, find_scaler
 
 Doubles = NDArray[np.float64]
+Pairs: TypeAlias = Sequence[tuple[int, int]]
+Distances: TypeAlias = dict[tuple[int, int], Distance]
+Settings = ParamSpec("Settings")
 
-# The share of free memory that a method may take.
-_SHARE = 0.8
+# Costs, plan and what solvers keep beside them: this many arrays of n × m numbers.
+_ARRAYS = 6
 
 # Features must lie between this and its inverse, so that their squares and sums stay in float64.
 _SMALLEST = 1e-120
+
+
+class Peer(Protocol[Settings]):
+    """A call on two datasets; ``of_pairs`` measures pairs among several that are open already."""
+
+    of_pairs: Callable[Concatenate[Sequence[LabelledData], Pairs, Report, Settings], Distances]
+
+    def __call__(self, a: Dataset, b: Dataset, *none: Settings.args, **settings: Settings.kwargs) -> Distance:
+        """Open two datasets and measure how far apart they are."""
+
+
+def peer(
+    method: Callable[Concatenate[Sequence[LabelledData], Pairs, Report, Settings], Distances],
+) -> Peer[Settings]:
+    """Make a call ``(a, b, *, settings)`` of a method ``(datasets, pairs, report, *, settings)``.
+
+    The docstring of the method describes the call. The datasets are opened here, and nowhere below.
+    """
+
+    @wraps(method, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def call(a: Dataset, b: Dataset, **settings: Any) -> Distance:  # noqa: ANN401  # as the method says
+        return method(open_pair(a, b), [(0, 1)], lambda done, total: None, **settings)[0, 1]  # type: ignore[call-arg]
+
+    own, known = inspect.signature(call, follow_wrapped=False), find_settings(method)
+    data = [own.parameters[name] for name in ("a", "b")]
+    parameters = [inspect.signature(method).parameters[name] for name in known]
+    call.__signature__ = own.replace(parameters=[*data, *parameters])  # type: ignore[attr-defined]  # what help() shows
+    shown = cast("Peer[Settings]", call)
+    shown.of_pairs = method
+    return shown
+
+
+def find_settings(method: Callable[..., object]) -> list[str]:
+    """The names of what a method takes by keyword only."""
+    parameters = inspect.signature(method).parameters.values()
+    return [part.name for part in parameters if part.kind is inspect.Parameter.KEYWORD_ONLY]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,24 +86,16 @@ class Points:
         """Read a dataset, or a random sample of at most ``max_points`` of its points.
 
         With one seed, datasets of the same size are sampled at the same rows, so that a dataset stays
-        at distance zero from itself. Classes without a point in the sample are dropped.
+        at distance zero from itself.
         """
         if max_points is None or max_points >= data.n_points:
             features = np.concatenate([data.rows(block).astype(np.float64) for block in data.blocks()])
             return cls(data.name, features, data.codes, data.classes)
         rows = np.sort(np.random.default_rng(seed).choice(data.n_points, max_points, replace=False))
         features = np.asarray(data.features[rows]).reshape(len(rows), -1).astype(np.float64)
-        present, codes = np.unique(data.codes[rows], return_inverse=True)
-        return cls(data.name, features, codes, tuple(data.classes[code] for code in present))
+        return cls(data.name, features, data.codes[rows], data.classes).take(slice(None))
 
-    def scaled(self, scaler: Scaler | None) -> Points:
-        """The same points, centred and scaled."""
-        if scaler is None:
-            return self
-        features = (self.features - scaler.centre) / scaler.scale
-        return Points(self.name, features, self.codes, self.classes)
-
-    def rows(self, rows: NDArray[np.integer]) -> Points:
+    def take(self, rows: NDArray[np.integer] | slice) -> Points:
         """Some of the points, and the classes that have one among them."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         return Points(self.name, self.features[rows], codes, tuple(self.classes[code] for code in present))
@@ -67,6 +104,7 @@ class Points:
         """How many points there are."""
         return len(self.features)
 
+    @property
     def groups(self) -> list[Doubles]:
         """The features of each class."""
         order = np.argsort(self.codes, kind="stable")
@@ -74,8 +112,16 @@ class Points:
         return np.split(self.features[order], edges)
 
 
+class Measured(NamedTuple):
+    """What a method says of two datasets; ``label_distances`` (C, C') are W_p^p between their classes."""
+
+    value: float
+    label_distances: Doubles | None = None
+    remarks: Remarks = ()
+
+
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class PointSets:
     """Datasets in memory.
 
     Attributes
@@ -93,62 +139,65 @@ class Loaded:
     scaler: Scaler | None
 
     @classmethod
-    def of(cls, datasets: Sequence[LabelledData], *, scale: Scale, seed: int, max_points: int | None) -> Loaded:
+    def load(cls, datasets: Sequence[LabelledData], *, scale: Scale, seed: int, max_points: int | None) -> PointSets:
         """Read datasets, or a random sample of at most ``max_points`` points of each."""
         same_features(datasets)
         if max_points is not None:
             check_count(max_points, "max_points")
         key = check_seed(seed)
-        n_values = sum(min(data.n_points, max_points or data.n_points) * data.n_features for data in datasets)
-        refuse_beyond_memory(8 * n_values, "holding the datasets in float64", None)
-        scaler = scaler_for(scale, list(datasets))
-        points = [Points.of(data, max_points, key).scaled(scaler) for data in datasets]
+        sizes = [min(data.n_points, max_points or data.n_points) for data in datasets]
+        check_fits(8 * sum(sizes) * datasets[0].n_features, "the datasets in float64", "max_points", max(sizes))
+        scaler = find_scaler(scale, list(datasets))
+        points = [Points.of(data, max_points, key) for data in datasets]
+        if scaler is not None:
+            points = [replace(part, features=(part.features - scaler.centre) / scaler.scale) for part in points]
         largest = max(float(np.max(np.abs(part.features))) for part in points)
         if not (largest == 0 or _SMALLEST < largest < 1 / _SMALLEST):
-            raise SotddError(f"features as large as {largest:.3g} cannot be squared in float64: use scale='pooled'.")
+            raise SotddError(
+                f"features as large as {largest:.3g} cannot be squared in float64", use={"scale": "pooled"}
+            )
         return cls(datasets, points, scaler)
 
-    def distance(
-        self,
-        pair: tuple[int, int],
-        value: float,
-        method: str,
-        *,
-        p: float = 2.0,
-        label_distances: Doubles | None = None,
-        remarks: tuple[str, ...] = (),
-    ) -> Distance:
-        """The result for one pair: a distance without projections, in units of the features."""
-        i, j = pair
-        sizes = len(self.points[i]), len(self.points[j])
-        return Distance(
-            value=value,
-            stderr=math.nan,
-            p=p,
-            n_points=sizes,
-            classes=(self.points[i].classes, self.points[j].classes),
-            method=method,
-            scaler=self.scaler,
-            label_distances=label_distances,
-            columns=self.datasets[i].columns or self.datasets[j].columns,
-            remarks=(*remarks_on((self.datasets[i], self.datasets[j]), sizes, self.scaler), *remarks),
-        )
+    def measure(
+        self, pairs: Pairs, report: Report, method: str, between: Callable[[int, int], Measured], p: float = 2.0
+    ) -> Distances:
+        """Distances without projections, in units of the features: what ``between`` says of each pair."""
+        distances = {}
+        for done, (i, j) in enumerate(pairs, 1):
+            found, sizes = between(i, j), (len(self.points[i]), len(self.points[j]))
+            pair = self.datasets[i], self.datasets[j]
+            distances[i, j] = Distance(
+                value=found.value,
+                stderr=math.nan,
+                p=p,
+                n_points=sizes,
+                classes=(self.points[i].classes, self.points[j].classes),
+                method=method,
+                scaler=self.scaler,
+                label_distances=found.label_distances,
+                columns=pair[0].columns or pair[1].columns,
+                remarks=join_remarks(remarks_on(pair, sizes, self.scaler), found.remarks),
+            )
+            report(done, len(pairs))
+        return distances
 
 
-def remarks_on(
-    pair: tuple[LabelledData, LabelledData], sizes: tuple[int, int], scaler: Scaler | None
-) -> tuple[str, ...]:
+def remarks_on(pair: tuple[LabelledData, LabelledData], sizes: tuple[int, int], scaler: Scaler | None) -> Remarks:
     """Which of two datasets were sampled, down to these sizes, and remarks on their scale and their columns."""
     sampled = [
-        f"{size:,} of the {data.n_points:,} points of {data.name!r} were sampled"
+        Remark("sampled", taken=size, n_points=data.n_points, name=data.name)
         for data, size in zip(pair, sizes, strict=True)
         if size < data.n_points
     ]
-    on_scale = () if scaler is None else scaler.remarks
-    return (*sampled, *on_scale, *by_position(pair, None), *remarks_of_sides(pair))
+    return (
+        *sampled,
+        *(() if scaler is None else scaler.remarks),
+        *remark_positions(pair, None),
+        *gather_side_remarks(pair),
+    )
 
 
-def costs(a: Doubles, b: Doubles, p: float) -> Doubles:
+def point_costs(a: Doubles, b: Doubles, p: float) -> Doubles:
     """‖x − x'‖^p between every row of a and every row of b, through a matrix product."""
     centre = a.mean(axis=0)  # distances do not change, and digits are kept on data far from zero
     a, b = a - centre, b - centre
@@ -162,18 +211,6 @@ def costs(a: Doubles, b: Doubles, p: float) -> Doubles:
     return powered
 
 
-def refuse_large_plans(n: int, m: int, copies: int, what: str) -> None:
-    """Refuse to allocate this many copies of n × m numbers if they do not fit."""
-    fitting = math.isqrt(int(_SHARE * available_bytes()) // (8 * copies))
-    refuse_beyond_memory(8 * copies * n * m, f"{what} between {n:,} and {m:,} points", fitting)
-
-
-def refuse_beyond_memory(needed: int, what: str, fitting: int | None) -> None:
-    """Refuse work that needs more bytes than are free, and say how many points of each dataset would fit."""
-    free = available_bytes()
-    if needed > _SHARE * free:
-        sample = "max_points" if fitting is None else f"max_points={fitting:,}"
-        raise SotddError(
-            f"{what} needs about {needed / 1e9:,.1f} GB of memory and {free / 1e9:,.1f} GB are free: pass {sample}, or "
-            "use method 'sotdd', whose memory does not grow this way."
-        )
+def check_plan_fits(n: int, m: int, what: str) -> None:
+    """Refuse a transport plan between n and m points whose arrays do not fit in memory."""
+    check_fits(8 * _ARRAYS * n * m, f"{what} between {n:,} and {m:,} points", "max_points", math.sqrt(n * m), power=2)

@@ -12,16 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import as_array, check_count
+from sotdd.basics.display import Report
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.progress import Report
-from sotdd.engines.cpu.workers import Workers
-from sotdd.inputs import labelled
+from sotdd.compute.cpu.workers import Workers
+from sotdd.compute.matrix import DistanceMatrix
+from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.peers.call import Distances, Pairs
-from sotdd.peers.label_distances import Inner, cost_unit, label_coordinates, label_distances, refuse_unfinished
-from sotdd.peers.points import Doubles, Loaded, Points, costs, refuse_large_plans
+from sotdd.peers.label_distances import Inner, cost_unit, measure_labels, place_labels, refuse_unfinished
+from sotdd.peers.points import Distances, Doubles, Measured, Pairs, Points, PointSets, check_plan_fits, point_costs
 from sotdd.projections.scaler import Scale
-from sotdd.results.matrix import DistanceMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,22 +87,24 @@ def wte(
     >>> apart.value == embedded.matrix["here", "there"].value
     True
     """
-    opened = labelled(datasets)
-    loaded = Loaded.of(opened, scale=scale, seed=seed, max_points=max_points)
+    opened = open_all(datasets)
+    loaded = PointSets.load(opened, scale=scale, seed=seed, max_points=max_points)
     check_count(label_dimensions, "label_dimensions")
     check_count(n_reference, "n_reference")
     clouds = join_label_coordinates(loaded.points, inner, label_dimensions)
     if reference is None:
-        origin = gaussian_reference(clouds, n_reference, seed)
+        origin = draw_reference(clouds, n_reference, seed)
     else:
-        origin = _checked_reference(reference, clouds[0].shape[1])
-    refuse_large_plans(len(origin), max(map(len, clouds)), copies=6, what="WTE")
+        origin = _check_reference(reference, clouds[0].shape[1])
+    check_plan_fits(len(origin), max(map(len, clouds)), "WTE")
     with Workers() as workers:
         vectors = np.stack(workers.each(lambda cloud: embed(cloud, origin), clouds))  # (N, M, D)
-    distances = {
-        (i, j): loaded.distance((i, j), float(np.linalg.norm(vectors[i] - vectors[j])), "WTE")
-        for i, j in combinations(range(len(opened)), 2)
-    }
+    distances = loaded.measure(
+        list(combinations(range(len(opened)), 2)),
+        lambda done, total: None,
+        "WTE",
+        lambda i, j: Measured(float(np.linalg.norm(vectors[i] - vectors[j]))),
+    )
     matrix = DistanceMatrix(tuple(data.name for data in opened), distances)
     return TaskEmbeddings(vectors.reshape(len(opened), -1), origin, matrix)
 
@@ -123,7 +124,7 @@ def embed(points: Doubles, reference: Doubles) -> Doubles:
     """
     transport = require("ot", "exact transport", "'sotdd[peers]'")
     size = len(reference)
-    cost = costs(reference, points, 2)
+    cost = point_costs(reference, points, 2)
     plan, log = transport.emd([], [], cost / cost_unit(cost), numItermax=50_000_000, log=True)
     refuse_unfinished(log)
     displacement: Doubles = (size * plan @ points - reference) / np.sqrt(size)
@@ -132,8 +133,8 @@ def embed(points: Doubles, reference: Doubles) -> Doubles:
 
 def join_label_coordinates(datasets: Sequence[Points], inner: Inner, dimensions: int) -> list[Doubles]:
     """Points (n, d + m) of each dataset: their features, then the coordinates of their label."""
-    groups = [group for points in datasets for group in points.groups()]
-    of_all = label_coordinates(np.sqrt(label_distances(groups, groups, inner)), dimensions)  # (ΣC, m)
+    groups = [group for points in datasets for group in points.groups]
+    of_all = place_labels(np.sqrt(measure_labels(groups, groups, inner)), dimensions)  # (ΣC, m)
     edges = np.cumsum([len(points.classes) for points in datasets])[:-1]
     return [
         np.concatenate([points.features, coordinates[points.codes]], axis=1)
@@ -141,7 +142,7 @@ def join_label_coordinates(datasets: Sequence[Points], inner: Inner, dimensions:
     ]
 
 
-def gaussian_reference(clouds: Sequence[Doubles], size: int, seed: int) -> Doubles:
+def draw_reference(clouds: Sequence[Doubles], size: int, seed: int) -> Doubles:
     """Points from a Gaussian with the mean and the standard deviation of all clouds in every coordinate."""
     pooled = np.concatenate(clouds)
     noise = np.random.default_rng(seed).standard_normal((size, pooled.shape[1]))
@@ -149,12 +150,13 @@ def gaussian_reference(clouds: Sequence[Doubles], size: int, seed: int) -> Doubl
     return reference
 
 
-def _checked_reference(reference: object, n_coordinates: int) -> Doubles:
+def _check_reference(reference: object, n_coordinates: int) -> Doubles:
     points = as_array(reference, "reference")
     fits = points.dtype.kind in "iuf" and points.ndim == 2 and len(points) and points.shape[1] == n_coordinates
     if not fits or not np.isfinite(points).all():
         raise SotddError(
-            f"reference has shape {points.shape}: expected finite numbers of shape (M, {n_coordinates}), features and "
-            "then label coordinates."
+            f"has shape {points.shape}: expected finite numbers of shape (M, {n_coordinates}), features and then label "
+            "coordinates.",
+            setting="reference",
         )
     return points.astype(np.float64)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_draw, check_positive, described
+from sotdd.basics.checks import check_choice, check_count, check_limit, describe
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.text import say_count
 from sotdd.projections.directions import Directions
+from sotdd.projections.laws import Law
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -61,7 +62,7 @@ def _halve(size: int) -> tuple[int, int, int]:
 
 
 @dataclass(frozen=True)
-class Convolution:
+class Convolution(Law, name="convolution"):
     """Directions composed from random convolution stacks, for images.
 
     Every kernel is Gaussian, brought to length one per projection; the first layer mixes the
@@ -107,12 +108,12 @@ class Convolution:
             shape = ()
         if len(shape) not in (2, 3):
             raise SotddError(
-                f"image_shape is {described(self.image_shape)}: expected (height, width) or (channels, height, width)."
+                f"is {describe(self.image_shape)}: expected (height, width) or (channels, height, width).",
+                setting="image_shape",
             )
         object.__setattr__(self, "image_shape", shape)
         check_choice(self.channels, "channels", ("first", "last"))
-        if self.clamp is not None:
-            object.__setattr__(self, "clamp", check_positive(self.clamp, "clamp", "a positive number or None"))
+        object.__setattr__(self, "clamp", check_limit(self.clamp, "clamp"))
         _sizes(self._planes[1:], self.layers)
 
     @property
@@ -128,13 +129,14 @@ class Convolution:
         """The stack, layer by layer."""
         size = self._planes[1:]
         if not isinstance(self.kernels, str):
-            return _given_layers(self.kernels)
+            return _check_layers(self.kernels)
         paper = {(28, 28): PAPER_28, (32, 32): PAPER_32}
         if self.kernels == "stride" or (self.kernels == "auto" and size not in paper):
             return stride_stack(*size)
         if self.kernels not in ("auto", "paper"):
             raise SotddError(
-                f"kernels is {described(self.kernels)}: expected 'auto', 'paper', 'stride' or (kernel, stride) pairs."
+                f"is {describe(self.kernels)}: expected 'auto', 'paper', 'stride' or (kernel, stride) pairs.",
+                setting="kernels",
             )
         if size not in paper:
             raise SotddError(
@@ -143,14 +145,16 @@ class Convolution:
         return paper[size]
 
     def describe(self) -> Mapping[str, object]:
-        """Name the law and its stack."""
-        return {
-            "law": "convolution",
-            "image_shape": list(self.image_shape),
-            "channels": self.channels,
-            "layers": [[*layer.kernel, *layer.stride] for layer in self.layers],
-            "clamp": self.clamp,
-        }
+        """Name the law and its stack, however that was asked for."""
+        said = {name: value for name, value in super().describe().items() if name != "kernels"}
+        layers = [[*layer.kernel, *layer.stride] for layer in self.layers]
+        return {**said, "image_shape": list(self.image_shape), "layers": layers}
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The same stack, layer by layer."""
+        kernels = [((high, wide), (down, right)) for high, wide, down, right in settings["layers"]]
+        return super().of({**settings, "kernels": kernels})
 
     def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
         """Refuse data whose points are not images of this shape; flat ones of the right length pass."""
@@ -164,11 +168,10 @@ class Convolution:
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Draw kernels layer by layer and compose each stack into a direction."""
-        check_draw(rng, n_projections, n_features)
         channels, *size = self._planes
         if n_features != channels * size[0] * size[1]:
             raise SotddError(
-                f"data have {counted(n_features, 'feature')} but images of shape {self.image_shape} have "
+                f"data have {say_count(n_features, 'feature')} but images of shape {self.image_shape} have "
                 f"{channels * size[0] * size[1]:,}: pass image_shape as the data have it."
             )
         kernels = []
@@ -193,7 +196,7 @@ def compose(kernels: Sequence[NDArray[np.floating]], strides: Sequence[Pair], si
     layers = [
         Layer((kernel.shape[2], kernel.shape[3]), stride) for kernel, stride in zip(kernels, strides, strict=True)
     ]
-    from sotdd.kernels.directions import send_back
+    from sotdd.projections.kernels import send_back
 
     sizes = _sizes(size, layers)
     reach = np.ones((len(kernels[0]), 1, 1, 1))  # (B, 1, 1, 1): the one output pixel
@@ -223,7 +226,7 @@ def _sizes(size: Pair, layers: Sequence[Layer]) -> list[Pair]:
     return sizes
 
 
-def _given_layers(kernels: Sequence[tuple[int | Pair, int | Pair]]) -> tuple[Layer, ...]:
+def _check_layers(kernels: Sequence[tuple[int | Pair, int | Pair]]) -> tuple[Layer, ...]:
     """Layers given by hand."""
     try:
         layers = tuple(Layer(_pair(kernel), _pair(stride)) for kernel, stride in kernels)

@@ -6,17 +6,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, check_draw, check_positive
+from sotdd.basics.checks import as_array, check_limit
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.text import say_count
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
-from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, drawn_turn
+from sotdd.projections.laws import Law
+from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, draw_turn
 
 if TYPE_CHECKING:
     from sotdd.projections.scaler import Scaler
@@ -50,26 +51,6 @@ class Directions:
     theta: NDArray[np.floating]  # (B, d)
     clamp: float | None = None
     importance: NDArray[np.float64] | None = None  # (B,) what each counts by, where they are not drawn alike
-
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        theta = as_array(self.theta, "theta")
-        if theta.ndim != 2 or theta.dtype.kind not in "iuf":
-            raise SotddError(
-                f"directions have shape {theta.shape} and dtype {theta.dtype}: expected a matrix of numbers, one row "
-                "per projection."
-            )
-        object.__setattr__(self, "theta", theta)
-        if self.clamp is not None:
-            object.__setattr__(self, "clamp", check_positive(self.clamp, "clamp", "a positive number or None"))
-        if self.importance is not None:
-            importance = as_array(self.importance, "importance")
-            if importance.shape != (len(theta),) or importance.dtype.kind not in "iuf":
-                raise SotddError(
-                    f"directions have importance of shape {importance.shape} and dtype {importance.dtype}: expected "
-                    f"one number for each of {len(theta)}."
-                )
-            object.__setattr__(self, "importance", importance)
 
     def part(self, rows: slice) -> Directions:
         """Some consecutive projections."""
@@ -120,7 +101,7 @@ class DirectionLaw(Protocol):
 
 
 @dataclass(frozen=True)
-class Sphere:
+class Sphere(Law, name="sphere"):
     """Directions uniform on the unit sphere: the Radon projection of the paper.
 
     Examples
@@ -131,18 +112,13 @@ class Sphere:
     True
     """
 
-    def describe(self) -> Mapping[str, object]:
-        """Name the law."""
-        return {"law": "sphere"}
-
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Draw Gaussian vectors and bring them to length one."""
-        check_draw(rng, n_projections, n_features)
         return Directions(unit_rows(rng.standard_normal((n_projections, n_features))))
 
 
 @dataclass(frozen=True)
-class Hadamard:
+class Hadamard(Law, name="hadamard"):
     """Directions that stand in for those uniform on the sphere, projected along by fast Hadamard transforms.
 
     A turn of D ≥ d dimensions, a power of two, is a product of three Hadamard transforms and three rows of random
@@ -161,24 +137,19 @@ class Hadamard:
     True
     """
 
-    def describe(self) -> Mapping[str, object]:
-        """Name the law."""
-        return {"law": "hadamard"}
-
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> TurnedDirections | Directions:
         """Draw as many turns as it takes."""
-        check_draw(rng, n_projections, n_features)
         if n_features < FEWEST_FEATURES:
             return Sphere().draw(rng, n_projections, n_features)
-        return TurnedDirections.drawn(lambda: self.turn(rng, n_features), n_projections, n_features)
+        return TurnedDirections.draw(lambda: self.turn(rng, n_features), n_projections, n_features)
 
     def turn(self, rng: np.random.Generator, n_features: int) -> Turn:
         """Draw one turn."""
-        return drawn_turn(rng, n_features)
+        return draw_turn(rng, n_features)
 
 
 @dataclass(frozen=True)
-class Orthogonal:
+class Orthogonal(Law, name="orthogonal"):
     """Directions uniform on the sphere that are orthogonal to their neighbours.
 
     Every draw is cut into blocks of at most ``n_features`` rows, each the first rows of a
@@ -193,13 +164,8 @@ class Orthogonal:
     True
     """
 
-    def describe(self) -> Mapping[str, object]:
-        """Name the law."""
-        return {"law": "orthogonal"}
-
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions:
         """Orthonormalise Gaussian blocks; the signs of R make the factor Haar (Mezzadri 2007)."""
-        check_draw(rng, n_projections, n_features)
         blocks = []
         for start in range(0, n_projections, n_features):
             rows = min(n_features, n_projections - start)
@@ -266,7 +232,7 @@ class Tilted:
         """Learn the principal directions of the pooled data; ``law`` is the uniform one they stand in for."""
         n_features, structured = datasets[0].n_features, isinstance(law, Hadamard)
         with np.errstate(over="ignore", invalid="ignore"):
-            samples = [_sampled(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets]
+            samples = [_sample_points(data, scaler, -(-_SAMPLE // len(datasets))) for data in datasets]
             samples.sort(key=lambda points: (len(points), float(points.sum())))  # whatever order they are given in
         points = np.concatenate(samples)
         if not np.isfinite(points).all():  # nothing can be learnt from them; the engine says what is wrong
@@ -290,10 +256,9 @@ class Tilted:
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Directions | TurnedDirections:
         """Stretch Gaussian vectors, or rows of turns, and bring them to length one."""
-        check_draw(rng, n_projections, n_features)
         self._check_features(n_features)
         if self.structured and n_features >= FEWEST_FEATURES:
-            return TurnedDirections.drawn(lambda: self.turn(rng, n_features), n_projections, n_features)
+            return TurnedDirections.draw(lambda: self.turn(rng, n_features), n_projections, n_features)
         theta = rng.standard_normal((n_projections, n_features))
         squares = np.einsum("ij,ij->i", theta, theta)
         along = theta @ self.basis.T
@@ -306,12 +271,12 @@ class Tilted:
     def turn(self, rng: np.random.Generator, n_features: int) -> Turn:
         """Draw one turn, tilted."""
         self._check_features(n_features)
-        return drawn_turn(rng, n_features, self.basis, self.stretch)
+        return draw_turn(rng, n_features, self.basis, self.stretch)
 
     def _check_features(self, n_features: int) -> None:
         if self.basis.shape[1] != n_features:
             raise SotddError(
-                f"the tilt is for {counted(self.basis.shape[1], 'feature')} but the data have {n_features:,}."
+                f"the tilt is for {say_count(self.basis.shape[1], 'feature')} but the data have {n_features:,}."
             )
 
 
@@ -321,25 +286,32 @@ def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return vectors
 
 
-def checked_draw(drawn: object, law: DirectionLaw, n_projections: int, n_features: int) -> Drawn:
-    """Hold a law, perhaps a user's own, to what it promised."""
+def check_directions(drawn: object, law: DirectionLaw, n_projections: int, n_features: int) -> Drawn:
+    """Hold a law, perhaps a user's own, to what it promised; directions come back in float32, as products take them."""
     if isinstance(drawn, TurnedDirections):
         return drawn
     name = f"the direction law {type(law).__name__}"
     if isinstance(drawn, Directions):
-        expected = (n_projections, n_features)
-        if drawn.theta.shape != expected:
-            raise SotddError(
-                f"{name} drew directions of shape {drawn.theta.shape}: expected {expected}, one row per projection."
-            )
-        if not np.isfinite(drawn.theta).all():
-            raise SotddError(f"{name} drew directions that are not finite: check its draw method.")
-        return drawn
+        theta = _check_numbers(drawn.theta, "directions", name, (n_projections, n_features))
+        weights = drawn.importance
+        importance = None if weights is None else _check_numbers(weights, "importance", name, (n_projections,))
+        return Directions(theta.astype(np.float32), check_limit(drawn.clamp, "clamp"), importance)
     if callable(drawn):
         return _CheckedMap(drawn, name, n_projections)
     raise SotddError(
         f"{name} drew a {type(drawn).__name__}: expected Directions, or a callable that maps points to values."
     )
+
+
+def _check_numbers(values: object, what: str, law: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an array of real and finite numbers of this shape, or refuse."""
+    numbers = as_array(values, what)
+    if numbers.shape != shape or numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
+        raise SotddError(
+            f"{law} gave {what} of shape {numbers.shape} and dtype {numbers.dtype}: expected finite numbers of shape "
+            f"{shape}, one row per projection."
+        )
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,7 +329,7 @@ class _CheckedMap:
         expected = (self.n_projections, len(points))
         if values.shape != expected or values.dtype.kind not in "iuf":
             raise SotddError(
-                f"{self.law} mapped {counted(len(points), 'point')} to {values.dtype} of shape {values.shape}: "
+                f"{self.law} mapped {say_count(len(points), 'point')} to {values.dtype} of shape {values.shape}: "
                 f"expected real numbers of shape {expected}, one row per projection."
             )
         return values
@@ -366,7 +338,7 @@ class _CheckedMap:
 # ------------------------------------------------------------------ the principal directions of data
 
 
-def _sampled(data: LabelledData, scaler: Scaler | None, count: int) -> NDArray[np.float64]:
+def _sample_points(data: LabelledData, scaler: Scaler | None, count: int) -> NDArray[np.float64]:
     """Points at even steps, scaled; at most ``count``, and of wide sparse points fewer, since these are dense."""
     if isinstance(data.features, SparseRows):
         count = max(_FEWEST, min(count, _SPARSE_VALUES // data.n_features))

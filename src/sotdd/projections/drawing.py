@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from sotdd.basics.checks import check_count, check_flag, check_law, check_seed, described
+from sotdd.basics.checks import check_count, check_flag, check_law, describe
 from sotdd.basics.errors import SotddError, UnknownSetting
+from sotdd.basics.randomness import check_seed
 from sotdd.inputs.data import LabelledData, same_features
 from sotdd.projections.directions import DirectionLaw, Hadamard, Sphere, Tilted
 from sotdd.projections.draws import Laws
 from sotdd.projections.labels import ClassQuantiles, LabelLaw
 from sotdd.projections.moments import CUT, MomentLaw, Moments, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
-from sotdd.projections.scaler import Scale, scaler_for
+from sotdd.projections.scaler import Scale, find_scaler
 from sotdd.projections.turns import FEWEST_FEATURES
 
 if TYPE_CHECKING:
@@ -41,40 +42,43 @@ class DrawingSettings(TypedDict, total=False):
     seed: int | np.random.Generator
 
 
+def _say(help: str, *choices: str) -> dict[str, object]:  # noqa: A002  # as options call it
+    return {"help": help, "choices": choices}
+
+
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """The settings that projections are drawn by.
+    """The settings that projections are drawn by; `Projections.fit` says more of each.
 
-    Attributes
-    ----------
-    n_projections
-        How many projections, L. The error falls with its square root.
-    n_moments
-        How many moments of a class enter, k; None for 5, or for as many as ``moments`` has rates.
-    moments
-        The law of their orders: `ZeroTruncatedPoisson`, `UniformOrders`, or plain rates. None for
-        zero-truncated Poisson with rates 1, …, k.
-    label_law
-        How a class enters: "moments", the paper's, cut at five spreads where features are scaled, which is also what
-        None stands for; "paper", without the cut; "quantiles" for `ClassQuantiles`; or a label law.
-    directions
-        The law of directions; None for `Hadamard`, or `Sphere` with fewer than 128 features.
-    shared_directions
-        Whether one direction serves features and labels, or labels get one of their own.
-    scale
-        How features are brought to one scale; see `Scaler.fit`.
-    seed
-        An integer, or a NumPy Generator from which one is drawn.
+    The metadata of a field are its ``help``, a sentence, and ``choices``, the words that it may be; none for others.
     """
 
-    n_projections: int = 1000
-    n_moments: int | None = None
-    moments: MomentLaw | Sequence[float] | None = None
-    label_law: LabelChoice | None = None
-    directions: DirectionLaw | None = None
-    shared_directions: bool = True
-    scale: Scale = "auto"
-    seed: int | np.random.Generator = 0
+    n_projections: int = field(default=1000, metadata=_say("How many projections; more give a smaller error."))
+    n_moments: int | None = field(default=None, metadata=_say("How many moments of a class enter."))
+    moments: MomentLaw | Sequence[float] | None = field(
+        default=None, metadata=_say("The law of the orders of moments, or the rates of a Poisson law.")
+    )
+    label_law: LabelChoice | None = field(
+        default=None,
+        metadata=_say(
+            "How classes are summarised: moments, quantiles, or paper, which is moments without a cut.", *_LABEL_LAWS
+        ),
+    )
+    directions: DirectionLaw | None = field(
+        default=None, metadata=_say("The law of directions; structured ones from 128 features on.")
+    )
+    shared_directions: bool = field(
+        default=True, metadata=_say("Whether features and labels are projected along the same directions.")
+    )
+    scale: Scale = field(
+        default="auto",
+        metadata=_say(
+            "How features are scaled: features (each by its own spread), pooled (all by one), auto (features for "
+            "columns with names, pooled for others), or none.",
+            *("auto", "features", "pooled", "none"),
+        ),
+    )
+    seed: int | np.random.Generator = field(default=0, metadata=_say("The seed of the projections."))
 
     def but(self, settings: Mapping[str, Any]) -> Drawing:
         """These settings, but for those that a caller gave."""
@@ -96,15 +100,17 @@ class Drawing:
             "directions must be Sphere(), Hadamard(), Orthogonal(), Convolution(...) or an object with their methods",
         )
         shared = check_flag(self.shared_directions, "shared_directions")
-        scaler = scaler_for(self.scale, data)
+        scaler = find_scaler(self.scale, data)
         if check_flag(tilt, "tilt") and shared and isinstance(law, (Sphere, Hadamard)):
             law = Tilted.fit(data, scaler, law)
         label_law = self._label_law(scaled=scaler is not None)
         laws = Laws(n_features, law, label_law, shared, check_seed(self.seed))
-        for part in data:
-            laws.check_points(part.point_shape, part.name)
         columns = next((part.columns for part in data if part.columns is not None), None)
-        return Projections(n_features, check_count(self.n_projections, "n_projections"), laws, scaler, columns)
+        count = check_count(self.n_projections, "n_projections")
+        projections = Projections(n_features, count, laws, scaler, columns)
+        for part in data:
+            projections.check(part)
+        return projections
 
     def _label_law(self, *, scaled: bool) -> LabelLaw:
         """The law by its name or as given; moments unless another is asked for.
@@ -115,7 +121,7 @@ class Drawing:
         law = self.label_law
         if isinstance(law, str) and law not in _LABEL_LAWS:
             names = ", ".join(map(repr, _LABEL_LAWS))
-            raise SotddError(f"label_law is {described(law)}: expected {names} or a label law.")
+            raise SotddError(f"is {describe(law)}: expected {names} or a label law.", setting="label_law")
         if law is None or (isinstance(law, str) and law in ("moments", "paper")):
             return self._moments(CUT if scaled and law != "paper" else None)
         if self.n_moments is not None or self.moments is not None:
@@ -143,7 +149,7 @@ class Drawing:
 DRAWING = Drawing()
 
 
-def shows_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) -> Callable[[_Call], _Call]:
+def show_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) -> Callable[[_Call], _Call]:
     """Show the settings of a drawing, with their defaults, in the signature of a call that takes them as keywords.
 
     They stand after ``p``, or first among what is given by name. ``**drawing`` stands for these settings and nothing
@@ -152,20 +158,22 @@ def shows_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) ->
 
     def decorate(call: _Call) -> _Call:
         shown = inspect.signature(call)
-        own = [part for part in shown.parameters.values() if part.kind is not inspect.Parameter.VAR_KEYWORD]
-        rest = [part for part in shown.parameters.values() if part.kind is inspect.Parameter.VAR_KEYWORD]
-        types = {field.name: field.type for field in fields(Drawing)}
+        own = [part for part in shown.parameters.values() if part.name != "drawing"]
         settings = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(drawing, name), annotation=kind)
-            for name, kind in types.items()
-            if name not in without
+            inspect.Parameter(
+                setting.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=getattr(drawing, setting.name),
+                annotation=setting.type,
+            )
+            for setting in fields(Drawing)
+            if setting.name not in without
         ]
         names = [part.name for part in own]
-        positional = sum(part.kind is not inspect.Parameter.KEYWORD_ONLY for part in own)
-        position = names.index("p") + 1 if "p" in names else positional
-        extra = [part for part in rest if part.name != "drawing"]  # others take more than what draws
+        by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+        position = names.index("p") + 1 if "p" in names else sum(part.kind not in by_name for part in own)
         call.__signature__ = shown.replace(  # type: ignore[attr-defined]  # as `inspect` looks it up
-            parameters=[*own[:position], *settings, *own[position:], *extra]
+            parameters=[*own[:position], *settings, *own[position:]]
         )
         return call
 
@@ -173,4 +181,4 @@ def shows_drawing(drawing: Drawing = DRAWING, *, without: Sequence[str] = ()) ->
 
 
 # Their settings show in the signature of `Projections.fit` too, which lies below them.
-shows_drawing()(Projections.fit.__func__)  # type: ignore[attr-defined]  # the function behind the class method
+show_drawing()(Projections.fit.__func__)  # type: ignore[attr-defined]  # the function behind the class method

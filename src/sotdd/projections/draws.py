@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.kept import kept_property
-from sotdd.basics.streams import Stream, generator
-from sotdd.projections.directions import DirectionLaw, Directions, Drawn, Hadamard, PointMap, Tilted, checked_draw
-from sotdd.projections.labels import LabelLaw, LabelTerms, join_terms
-from sotdd.projections.moments import Moments, drawn_from_each, moment_terms
+from sotdd.basics.memory import kept_property
+from sotdd.basics.randomness import Stream, generator
+from sotdd.projections.directions import DirectionLaw, Directions, Drawn, Hadamard, PointMap, Tilted, check_directions
+from sotdd.projections.labels import LabelLaw, LabelTerms
+from sotdd.projections.moments import DrawnTerms, Moments, draw_from_each, moment_terms
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
@@ -98,15 +96,10 @@ class Laws:
     def _terms(self, stream: Stream, numbers: Sequence[int], count: int) -> LabelTerms:
         generators = [generator(self.seed, stream, number) for number in numbers]
         if type(self.label) is Moments:  # a law of a user's own may draw otherwise
-            return drawn_from_each(self.label, generators, count)
-        parts = [self.label.draw(rng, count) for rng in generators]
-        for terms in parts:
-            if not isinstance(terms, LabelTerms) or len(terms.weights) != count:
-                raise SotddError(
-                    f"the label law {type(self.label).__name__} must draw Polynomials, Quantiles or Summaries, one row "
-                    f"for each of the {count} projections asked for: check its draw method."
-                )
-        return join_terms(parts)
+            return draw_from_each(self.label, generators, count)
+        name = type(self.label).__name__
+        drawn = [DrawnTerms.check(self.label.draw(rng, count), name, count) for rng in generators]
+        return cast("LabelTerms", DrawnTerms.join(drawn))
 
     def describe(self) -> Mapping[str, object]:
         """The laws and the seed."""
@@ -120,12 +113,6 @@ class Laws:
             "seed": self.seed,
             **({"first_block": self.first_block} if self.first_block else {}),
         }
-
-    def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
-        """Ask the law of directions, if it minds the shape of a point."""
-        check = getattr(self.directions, "check_points", None)
-        if check is not None:
-            check(point_shape, name)
 
     @property
     def turn_size(self) -> int | None:
@@ -143,45 +130,28 @@ class Laws:
         law = self._structured
         if law is not None:
             number, place = divmod(index * BLOCK, turn_size(self.n_features))
-            turn = self._turns.get(
-                stream, number, lambda: law.turn(generator(self.seed, stream, number), self.n_features)
-            )
-            return TurnedDirections(((turn, place, place + BLOCK),), self.n_features)
+            return TurnedDirections(((self._turn(law, stream, number), place, place + BLOCK),), self.n_features)
         drawn = self.directions.draw(generator(self.seed, stream, index), BLOCK, self.n_features)
-        checked = checked_draw(drawn, self.directions, BLOCK, self.n_features)
-        if isinstance(checked, Directions):  # what products are made in, on every engine
-            return Directions(checked.theta.astype(np.float32), checked.clamp, checked.importance)
-        return checked
+        return check_directions(drawn, self.directions, BLOCK, self.n_features)
+
+    def _turn(self, law: Hadamard | Tilted, stream: Stream, number: int) -> Turn:
+        """A turn, which the blocks in it share; where threads draw one at the same time, they all take the first."""
+        kept = self._turns
+        turn = kept.get((stream, number))
+        if turn is None:
+            drawn = law.turn(generator(self.seed, stream, number), self.n_features)
+            turn = kept.setdefault((stream, number), drawn)
+            for old in list(kept)[:-_KEPT_TURNS]:
+                kept.pop(old, None)
+        return turn
 
     @kept_property
-    def _turns(self) -> _KeptTurns:
-        return _KeptTurns()
+    def _turns(self) -> dict[tuple[Stream, int], Turn]:
+        return {}
 
     def __getstate__(self) -> dict[str, object]:
         """What is drawn again rather than copied stays behind."""
         return {name: value for name, value in self.__dict__.items() if name != "_turns"}
-
-
-class _KeptTurns:
-    """The turns that were drawn last: blocks of projections in one turn, drawn by several threads, share it."""
-
-    def __init__(self) -> None:
-        self._begin_anew()
-        self._kept: dict[tuple[Stream, int], Turn] = {}
-
-    def _begin_anew(self) -> None:
-        self._process, self._lock = os.getpid(), Lock()
-
-    def get(self, stream: Stream, number: int, draw: Callable[[], Turn]) -> Turn:
-        """The turn of this number, drawn where it is not kept."""
-        if self._process != os.getpid():  # a child that was forked while a thread of its parent held the lock
-            self._begin_anew()
-        with self._lock:
-            if (stream, number) not in self._kept:
-                while len(self._kept) >= _KEPT_TURNS:
-                    del self._kept[next(iter(self._kept))]
-                self._kept[stream, number] = draw()
-            return self._kept[stream, number]
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,9 +180,6 @@ class Arrays:
             "shared_directions": self.phi is None,
         }
 
-    def check_points(self, point_shape: tuple[int, ...], name: str) -> None:
-        """Given directions take points of any shape."""
-
 
 Source: TypeAlias = Laws | Arrays
 
@@ -225,7 +192,7 @@ def join_blocks(blocks: list[Block]) -> Block:
     return Block(
         _join([block.features for block in blocks]),
         _join(second) if second else None,
-        join_terms([block.terms for block in blocks]),
+        cast("LabelTerms", DrawnTerms.join([block.terms for block in blocks])),
     )
 
 
@@ -241,7 +208,7 @@ def _join(parts: list[Drawn]) -> Drawn:
         return parts[0]
     turned = [part for part in parts if isinstance(part, TurnedDirections)]
     if len(turned) == len(parts):
-        return TurnedDirections.joined(turned)
+        return TurnedDirections.join(turned)
     linear = [part for part in parts if isinstance(part, Directions)]
     maps = [part for part in parts if not isinstance(part, Directions)]
     if not linear:

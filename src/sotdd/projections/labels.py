@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_number, check_count, check_draw, described
+from sotdd.basics.checks import as_number, check_count, describe
 from sotdd.basics.errors import SotddError
 from sotdd.projections.directions import unit_rows
-from sotdd.projections.moments import Polynomials, check_draws
+from sotdd.projections.laws import Law
+from sotdd.projections.moments import DrawnTerms, Polynomials
 
 
 @dataclass(frozen=True, eq=False)
-class Quantiles:
+class Quantiles(DrawnTerms):
     """A class's term is a linear functional of its quantile function, seen through K equal bins.
 
     With q_k the mean of the class's projected points over the k-th of K bins of equal probability, the
@@ -35,25 +36,10 @@ class Quantiles:
     weights: NDArray[np.float64]
     coefficients: NDArray[np.float64]
 
-    def __post_init__(self) -> None:
-        """Check the shapes and the numbers."""
-        check_draws(self, "weights", "coefficients")
-
-    @property
-    def numbers(self) -> NDArray[np.float64]:
-        """What was drawn beside the weights."""
-        return self.coefficients
-
     @property
     def levels(self) -> int:
         """How many bins, K."""
         return int(self.coefficients.shape[1])
-
-    limit: ClassVar[float] = math.inf
-
-    def part(self, rows: slice) -> Quantiles:
-        """Some consecutive projections."""
-        return Quantiles(self.weights[rows], self.coefficients[rows])
 
 
 class ClassSummary(Protocol):
@@ -64,7 +50,7 @@ class ClassSummary(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Summaries:
+class Summaries(DrawnTerms):
     """A class's term is any function of its projected points: the general case, called class by class.
 
     Attributes
@@ -81,22 +67,10 @@ class Summaries:
     parameters: NDArray[np.float64]
     summary: ClassSummary
 
-    def __post_init__(self) -> None:
-        """Check the shapes and the numbers."""
-        check_draws(self, "weights", "parameters")
+    def check_shared(self) -> None:
+        """Check the function."""
         if not callable(self.summary):
             raise SotddError(f"the summary of a label law is a {type(self.summary).__name__}: expected a function.")
-
-    @property
-    def numbers(self) -> NDArray[np.float64]:
-        """What was drawn beside the weights."""
-        return self.parameters
-
-    limit: ClassVar[float] = math.inf
-
-    def part(self, rows: slice) -> Summaries:
-        """Some consecutive projections."""
-        return Summaries(self.weights[rows], self.parameters[rows], self.summary)
 
 
 def summarise_class(terms: Summaries, values: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -147,29 +121,8 @@ class LabelLaw(Protocol):
         """Draw the terms of that many projections, from ``rng`` alone."""
 
 
-def join_terms(parts: Sequence[LabelTerms]) -> LabelTerms:
-    """Put the terms of consecutive blocks together, which must be of one kind."""
-    if len(parts) == 1:
-        return parts[0]
-    polynomials = [part for part in parts if isinstance(part, Polynomials)]
-    if len(polynomials) == len(parts) and len({part.cut for part in polynomials}) == 1:
-        return Polynomials.joined(polynomials)
-    quantiles = [part for part in parts if isinstance(part, Quantiles)]
-    summaries = [part for part in parts if isinstance(part, Summaries)]
-    same_summary = len(summaries) == len(parts) and all(part.summary == summaries[0].summary for part in summaries)
-    same_kind = same_summary or len(quantiles) == len(parts)
-    if not same_kind or len({part.numbers.shape[1] for part in parts}) != 1:
-        raise SotddError(
-            "a label law must draw the same kind of terms, with the same cut or summary function, every time: put what "
-            "is random into the parameters."
-        )
-    weights = np.concatenate([part.weights for part in parts])
-    numbers = np.concatenate([part.numbers for part in parts])
-    return Quantiles(weights, numbers) if quantiles else Summaries(weights, numbers, summaries[0].summary)
-
-
 @dataclass(frozen=True)
-class ClassQuantiles:
+class ClassQuantiles(Law, name="class quantiles"):
     """A class enters by its quantile function, so that labels count as optimal transport has them.
 
     A point of class y projects to t + w Σ_k c_k q_k(y). Here q_k(y) is the mean of the class's projected
@@ -207,17 +160,13 @@ class ClassQuantiles:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_count(self.levels, "levels")
         weight = as_number(self.weight)
         if weight is None or not 0 <= weight < math.inf:
-            raise SotddError(f"weight is {described(self.weight)}: expected a number of at least 0.")
-
-    def describe(self) -> Mapping[str, object]:
-        """Name the law and its settings."""
-        return {"law": "class quantiles", "levels": int(self.levels), "weight": float(self.weight)}
+            raise SotddError(f"is {describe(self.weight)}: expected a number of at least 0.", setting="weight")
+        object.__setattr__(self, "levels", check_count(self.levels, "levels"))
+        object.__setattr__(self, "weight", weight)
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Quantiles:
         """Draw c uniform on the sphere; the feature has weight one."""
-        check_draw(rng, n_projections)
         functionals = unit_rows(rng.standard_normal((n_projections, self.levels)))
         return Quantiles(np.ones(n_projections), self.weight * functionals)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, check_count, check_draw, check_law, check_positive, described
+from sotdd.basics.checks import as_array, check_count, check_law, check_limit, describe
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.text import say_count
 from sotdd.projections.directions import unit_rows
+from sotdd.projections.laws import Law
 
 # Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials
 # beyond float64.
@@ -37,7 +38,7 @@ class MomentLaw(Protocol):
 
 
 @dataclass(frozen=True)
-class ZeroTruncatedPoisson:
+class ZeroTruncatedPoisson(Law, name="zero-truncated Poisson"):
     """Poisson orders that are at least 1, one rate per moment: the paper's law.
 
     Parameters
@@ -65,40 +66,44 @@ class ZeroTruncatedPoisson:
     def __post_init__(self) -> None:
         """Check the rates and the highest order."""
         if self.max_order is not None:
-            check_count(self.max_order, "max_order", HIGHEST_ORDER)
+            object.__setattr__(self, "max_order", check_count(self.max_order, "max_order", HIGHEST_ORDER))
         if self.rates is None:
             return
         try:
             rates = tuple(float(rate) for rate in self.rates)
         except (TypeError, ValueError, OverflowError) as error:
-            raise SotddError(f"rates is {described(self.rates)}: expected a sequence of positive numbers.") from error
+            raise SotddError(
+                f"is {describe(self.rates)}: expected a sequence of positive numbers.", setting="rates"
+            ) from error
         if not rates or not all(0 < rate <= _HIGHEST_RATE for rate in rates):
             raise SotddError(f"rates are {rates}: expected positive numbers up to {_HIGHEST_RATE:g}, one per moment.")
         object.__setattr__(self, "rates", rates)
 
-    def describe(self, n_moments: int) -> Mapping[str, object]:
+    def describe(self, n_moments: int) -> Mapping[str, object]:  # type: ignore[override]  # rates follow from k
         """Name the law, its rates, and its highest order where there is one."""
-        check_count(n_moments, "n_moments")
-        highest = {} if self.max_order is None else {"max_order": int(self.max_order)}
-        return {"law": "zero-truncated Poisson", "rates": list(self._rates(n_moments)), **highest}
+        said = {**super().describe(), "rates": list(self._rates(check_count(n_moments, "n_moments")))}
+        return {name: value for name, value in said.items() if value is not None}
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Invert the cumulative probabilities, one rate per column."""
-        numbers = _checked_uniforms(uniforms)
-        rates = self._rates(numbers.shape[1])
+        rates = self._rates(uniforms.shape[1])
         cumulative = [cumulative_poisson(rate, self.max_order) for rate in rates]
-        reached = [np.searchsorted(known, column, "right") for known, column in zip(cumulative, numbers.T, strict=True)]
+        reached = [
+            np.searchsorted(known, column, "right") for known, column in zip(cumulative, uniforms.T, strict=True)
+        ]
         orders: NDArray[np.int64] = np.stack(reached, axis=1) + 1
         return np.minimum(orders, self.max_order or HIGHEST_ORDER)
 
     def _rates(self, n_moments: int) -> Sequence[float]:
         if self.rates is None:
             if n_moments > _HIGHEST_RATE:
-                raise SotddError(f"n_moments is {n_moments}: expected at most {_HIGHEST_RATE:g}, or give the rates.")
+                raise SotddError(
+                    f"is {n_moments}: expected at most {_HIGHEST_RATE:g}, or give rates.", setting="n_moments"
+                )
             return [float(rate) for rate in range(1, n_moments + 1)]
         if len(self.rates) != n_moments:
-            rates = counted(len(self.rates), "rate")
-            raise SotddError(f"{rates} for {counted(n_moments, 'moment')}: give one rate per moment.")
+            rates = say_count(len(self.rates), "rate")
+            raise SotddError(f"{rates} for {say_count(n_moments, 'moment')}: give one rate per moment.")
         return self.rates
 
 
@@ -112,7 +117,7 @@ def cumulative_poisson(rate: float, max_order: int | None = None) -> NDArray[np.
 
 
 @dataclass(frozen=True)
-class UniformOrders:
+class UniformOrders(Law, name="uniform orders"):
     """Orders uniform on 1, …, max_order: the paper's law when the set of moments is finite.
 
     Examples
@@ -126,27 +131,15 @@ class UniformOrders:
 
     def __post_init__(self) -> None:
         """Check the highest order."""
-        check_count(self.max_order, "max_order", HIGHEST_ORDER)
+        object.__setattr__(self, "max_order", check_count(self.max_order, "max_order", HIGHEST_ORDER))
 
-    def describe(self, n_moments: int) -> Mapping[str, object]:
+    def describe(self, n_moments: int) -> Mapping[str, object]:  # type: ignore[override]  # as above
         """Name the law, its highest order, and how many are drawn."""
-        count = check_count(n_moments, "n_moments")
-        return {"law": "uniform orders", "max_order": int(self.max_order), "n_moments": count}
+        return {**super().describe(), "n_moments": check_count(n_moments, "n_moments")}
 
     def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Cut the unit interval into equal parts."""
-        return (_checked_uniforms(uniforms) * int(self.max_order)).astype(np.int64) + 1
-
-
-def _checked_uniforms(uniforms: object) -> NDArray[np.float64]:
-    numbers = as_array(uniforms, "uniforms")
-    matrix = numbers.ndim == 2 and numbers.size > 0 and numbers.dtype.kind in "iuf"
-    if not matrix or not ((numbers >= 0) & (numbers < 1)).all():
-        raise SotddError(
-            f"uniforms have shape {numbers.shape} and dtype {numbers.dtype}: expected a matrix of numbers from 0 to "
-            "below 1, one column per moment."
-        )
-    return numbers.astype(np.float64)
+        return (uniforms * self.max_order).astype(np.int64) + 1
 
 
 # ------------------------------------------------------------------ what they make
@@ -155,8 +148,79 @@ def _checked_uniforms(uniforms: object) -> NDArray[np.float64]:
 CUT = 5.0
 
 
+class DrawnTerms:
+    """How labels enter, drawn: a dataclass of weights (B,), numbers (B, q), and what all projections share."""
+
+    weights: NDArray[np.float64]
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """What was drawn beside the weights."""
+        drawn: NDArray[np.float64] = getattr(self, self._fields[1])
+        return drawn
+
+    @property
+    def limit(self) -> float:
+        """Where the values that classes are summarised by are cut: infinite where they are not."""
+        return math.inf
+
+    def part(self, rows: slice) -> Self:
+        """Some consecutive projections."""
+        return self._with(self.weights[rows], self.numbers[rows])
+
+    @classmethod
+    def check(cls, terms: object, law: str, n_projections: int) -> Self:
+        """Hold what a label law drew, perhaps a user's own, to finite float64 of the right shapes."""
+        if not isinstance(terms, cls) or np.shape(terms.weights)[:1] != (n_projections,):
+            raise SotddError(
+                f"the label law {law} must draw Polynomials, Quantiles or Summaries, one row for each of the "
+                f"{n_projections} projections asked for: check its draw method."
+            )
+        arrays = [as_array(terms.weights, "weights"), as_array(terms.numbers, terms._fields[1])]
+        shapes = arrays[0].ndim == 1 and arrays[1].ndim == 2 and len(arrays[1]) == n_projections and arrays[1].size > 0
+        if not shapes or any(array.dtype.kind not in "iuf" or not np.isfinite(array).all() for array in arrays):
+            raise SotddError(
+                f"the label law {law} drew weights of shape {arrays[0].shape} and {terms._fields[1]} of shape "
+                f"{arrays[1].shape}: expected finite numbers, one weight and one row per projection."
+            )
+        terms.check_shared()
+        return terms._with(*(np.ascontiguousarray(array, np.float64) for array in arrays))
+
+    def check_shared(self) -> None:
+        """Refuse what all projections share, where it cannot be used."""
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Those of consecutive blocks together, which must be of one kind; polynomials are padded with zeros."""
+        first, widths = parts[0], {part.numbers.shape[1] for part in parts}
+        if len(parts) == 1:
+            return first
+        alike = all(type(part) is type(first) and part._shared == first._shared for part in parts)
+        if not alike or (len(widths) > 1 and not isinstance(first, Polynomials)):
+            raise SotddError(
+                "a label law must draw the same kind of terms, with the same cut or summary function, every time: put "
+                "what is random into the parameters."
+            )
+        numbers, done = np.zeros((sum(len(part.weights) for part in parts), max(widths))), 0
+        for part in parts:
+            numbers[done : done + len(part.weights), : part.numbers.shape[1]] = part.numbers
+            done += len(part.weights)
+        return first._with(np.concatenate([part.weights for part in parts]), numbers)
+
+    def _with(self, weights: NDArray[np.float64], numbers: NDArray[np.float64]) -> Self:
+        return replace(self, **{"weights": weights, self._fields[1]: numbers})  # type: ignore[type-var]  # a dataclass
+
+    @property
+    def _fields(self) -> list[str]:
+        return [field.name for field in fields(self)]  # type: ignore[arg-type]  # a dataclass
+
+    @property
+    def _shared(self) -> list[object]:
+        return [getattr(self, name) for name in self._fields[2:]]
+
+
 @dataclass(frozen=True, eq=False)
-class Polynomials:
+class Polynomials(DrawnTerms):
     """A class's term is the mean of a polynomial over its projected points.
 
     A data point's projection is ``weight * t + term of its class``. The sums of the polynomial
@@ -177,16 +241,9 @@ class Polynomials:
     coefficients: NDArray[np.float64]
     cut: float | None = None
 
-    def __post_init__(self) -> None:
-        """Check the shapes and the numbers."""
-        check_draws(self, "weights", "coefficients")
-        if self.cut is not None:
-            object.__setattr__(self, "cut", check_positive(self.cut, "cut", "a positive number or None"))
-
-    @property
-    def numbers(self) -> NDArray[np.float64]:
-        """What was drawn beside the weights."""
-        return self.coefficients
+    def check_shared(self) -> None:
+        """Check the cut."""
+        check_limit(self.cut, "cut")
 
     @property
     def limit(self) -> float:
@@ -200,33 +257,9 @@ class Polynomials:
         last = used.shape[1] - 1 - np.argmax(used[:, ::-1], axis=1)
         return np.where(used.any(axis=1), last, 0)
 
-    def part(self, rows: slice) -> Polynomials:
-        """Some consecutive projections."""
-        if rows.indices(len(self.weights)) == (0, len(self.weights), 1):
-            return self
-        return _checked_before(self.weights[rows], self.coefficients[rows], self.cut)
-
-    @staticmethod
-    def joined(parts: Sequence[Polynomials]) -> Polynomials:
-        """Those of consecutive blocks together; shorter polynomials are padded with zeros."""
-        columns = max(part.coefficients.shape[1] for part in parts)
-        coefficients, done = np.zeros((sum(len(part.weights) for part in parts), columns)), 0
-        for part in parts:
-            coefficients[done : done + len(part.weights), : part.coefficients.shape[1]] = part.coefficients
-            done += len(part.weights)
-        return _checked_before(np.concatenate([part.weights for part in parts]), coefficients, parts[0].cut)
-
-
-def _checked_before(weights: NDArray[np.float64], coefficients: NDArray[np.float64], cut: float | None) -> Polynomials:
-    """Polynomials of numbers that were checked already: looking at all of them again would take longer than the cut."""
-    polynomials = object.__new__(Polynomials)
-    for name, value in (("weights", weights), ("coefficients", coefficients), ("cut", cut)):
-        object.__setattr__(polynomials, name, value)
-    return polynomials
-
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Law, name="moments"):
     """The paper's label projection: k scaled moments of a class, weighted together with the feature.
 
     With ψ uniform on the sphere of R^(k+1) and orders λ_1, …, λ_k, a point of class y projects to
@@ -260,9 +293,8 @@ class Moments:
 
     def __post_init__(self) -> None:
         """Check the number of moments and that the law can serve it."""
-        check_count(self.n_moments, "n_moments")
-        if self.cut is not None:
-            object.__setattr__(self, "cut", check_positive(self.cut, "cut", "a positive number or None"))
+        object.__setattr__(self, "n_moments", check_count(self.n_moments, "n_moments"))
+        object.__setattr__(self, "cut", check_limit(self.cut, "cut"))
         check_law(
             self.orders,
             {"describe": 1, "orders": 1},
@@ -272,20 +304,19 @@ class Moments:
 
     def describe(self) -> Mapping[str, object]:
         """Name the law, and the law of its orders."""
-        return {
-            "law": "moments",
-            "n_moments": int(self.n_moments),
-            "orders": dict(self.orders.describe(self.n_moments)),
-            "cut": self.cut,
-        }
+        return {**super().describe(), "orders": dict(self.orders.describe(self.n_moments))}
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The law of the orders is a law too."""
+        return super().of({**settings, "orders": Law.restore(settings["orders"])})
 
     def draw(self, rng: np.random.Generator, n_projections: int) -> Polynomials:
         """Draw ψ uniform on the sphere and the orders λ."""
-        check_draw(rng, n_projections)
-        return drawn_from_each(self, [rng], n_projections)
+        return draw_from_each(self, [rng], n_projections)
 
 
-def drawn_from_each(law: Moments, generators: Sequence[np.random.Generator], n_projections: int) -> Polynomials:
+def draw_from_each(law: Moments, generators: Sequence[np.random.Generator], n_projections: int) -> Polynomials:
     """As many from each generator, one after another: what `Moments.draw` gives, without many small steps."""
     rows = len(generators) * n_projections
     psi, uniforms = np.empty((rows, law.n_moments + 1)), np.empty((rows, law.n_moments))
@@ -318,24 +349,10 @@ def _inverse_factorials() -> NDArray[np.float64]:
 
 def moment_terms(psi: NDArray[np.float64], orders: NDArray[np.int64], cut: float | None = None) -> Polynomials:
     """Collect ψ (B, k+1) and orders (B, k) into polynomials: coefficient of t^λ is Σ ψ_i / λ!."""
-    from sotdd.kernels.moments import add_moments
+    from sotdd.projections.kernels import add_moments
 
     degree = int(orders.max())
     inverse_factorial = _inverse_factorials()
     coefficients = np.zeros((len(psi), degree + 1))
     add_moments(psi, orders, inverse_factorial, coefficients)
     return Polynomials(psi[:, 0].copy(), coefficients, cut)
-
-
-def check_draws(terms: object, *names: str) -> None:
-    """Hold drawn arrays to finite float64: weights (B,), the other (B, q) with q of at least one."""
-    arrays = [as_array(getattr(terms, name), name) for name in names]
-    weights, drawn = arrays
-    shapes = weights.ndim == 1 and drawn.ndim == 2 and len(weights) == len(drawn) and drawn.shape[1] > 0
-    if not shapes or any(array.dtype.kind not in "iuf" or not np.isfinite(array).all() for array in arrays):
-        raise SotddError(
-            f"a label law drew {names[0]} of shape {weights.shape} and {names[1]} of shape {drawn.shape}: expected "
-            "finite numbers, one weight and one row per projection."
-        )
-    for name, array in zip(names, arrays, strict=True):
-        object.__setattr__(terms, name, np.ascontiguousarray(array, np.float64))

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import as_array, check_positive, described
+from sotdd.basics.checks import as_array, check_limit, describe
 from sotdd.basics.errors import SotddError
-from sotdd.basics.kept import kept_property
-from sotdd.basics.text import counted
-from sotdd.inputs import labelled
-from sotdd.inputs.column_names import Names, in_order
+from sotdd.basics.memory import kept_property
+from sotdd.basics.text import say_count
+from sotdd.inputs import open_all
+from sotdd.inputs.agreement import order_columns
 from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.origin import Names
 from sotdd.projections.directions import Directions, Drawn, Hadamard, Sphere, Tilted
 from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source
+from sotdd.projections.laws import Law
 from sotdd.projections.moments import check_orders
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
@@ -119,7 +121,7 @@ class Projections:
         """
         from sotdd.projections.drawing import DRAWING
 
-        return DRAWING.but(drawing).fit(labelled(datasets), tilt=tilt)
+        return DRAWING.but(drawing).fit(open_all(datasets), tilt=tilt)
 
     @classmethod
     def from_arrays(
@@ -167,17 +169,42 @@ class Projections:
         second = None if phi is None else _matrix(phi, "phi")
         if second is not None and second.shape != directions.shape:
             raise SotddError(f"phi has shape {second.shape} but theta has {directions.shape}: expected the same.")
-        limit = None if clamp is None else check_positive(clamp, "clamp", "a positive number or None")
-        of_moments = None if cut is None else check_positive(cut, "cut", "a positive number or None")
-        source = Arrays(directions, second, weights, powers, limit, of_moments)
+        source = Arrays(directions, second, weights, powers, check_limit(clamp, "clamp"), check_limit(cut, "cut"))
         return cls(directions.shape[1], len(directions), source, None)
+
+    @classmethod
+    def restore(
+        cls, recipe: Mapping[str, Any], scaler: Scaler | None, fingerprint: str, tilt: Tilted | None = None
+    ) -> Projections:
+        """The projections that a recipe and a fingerprint belong to, or an error that says why they cannot be had.
+
+        Laws of a user's own and arrays that were given are known by name or by hash only; a ``tilt`` that was learnt
+        from data comes beside the recipe.
+
+        Examples
+        --------
+        >>> import numpy as np, sotdd
+        >>> original = sotdd.Projections.fit([np.eye(3)], n_projections=64, seed=5)
+        >>> again = sotdd.Projections.restore(original.recipe(), original.scaler, original.fingerprint, original.tilt)
+        >>> again.fingerprint == original.fingerprint
+        True
+        """
+        tilted = tilt is not None and dict(tilt.describe()) == dict(recipe["directions"])
+        settings = {field.name: recipe[field.name] for field in fields(Laws) if field.name in recipe}
+        settings["directions"] = tilt if tilted else Law.restore(recipe["directions"])
+        settings["label"] = Law.restore(recipe["label"])
+        columns = tuple(recipe["columns"]) if "columns" in recipe else None
+        restored = cls(recipe["n_features"], recipe["n_projections"], Laws(**settings), scaler, columns)
+        if restored.fingerprint != fingerprint:
+            raise SotddError("its projections come out differently when drawn with the libraries installed here")
+        return restored
 
     def __repr__(self) -> str:
         """Sizes, law and seed, for people."""
         settings = cast("dict[str, Any]", self.recipe())
         seed = f", seed {settings['seed']}" if "seed" in settings else ""
         law = settings["directions"].get("law", "own law")
-        return f"Projections({self.n_projections:,} of {counted(self.n_features, 'feature')}, {law}{seed})"
+        return f"Projections({self.n_projections:,} of {say_count(self.n_features, 'feature')}, {law}{seed})"
 
     def draw(self, start: int, stop: int) -> Block:
         """Draw projections start, …, stop - 1; ``start`` is a multiple of 64.
@@ -187,12 +214,18 @@ class Projections:
         whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in (start, stop))
         if not whole or start % BLOCK or not 0 <= start < min(stop, self.n_projections):
             raise SotddError(
-                f"start is {described(start)} and stop {described(stop)}: expected a multiple of {BLOCK}, and more "
-                f"than that, of {counted(self.n_projections, 'projection')}."
+                f"start is {describe(start)} and stop {describe(stop)}: expected a multiple of {BLOCK}, and more "
+                f"than that, of {say_count(self.n_projections, 'projection')}."
             )
         start, stop = int(start), min(int(stop), self.n_projections)
         first, last = start // BLOCK, -(-stop // BLOCK)
         return self._blocks(first, last).part(slice(stop - start))
+
+    def blocks(self) -> Iterator[tuple[slice, Block]]:
+        """Draw block after block, without any data; which projections each has, and the draws."""
+        for start in range(0, self.n_projections, BLOCK):
+            block = self.draw(start, start + BLOCK)
+            yield slice(start, start + len(block)), block
 
     def _blocks(self, first: int, last: int) -> Block:
         """Whole blocks; kept for the next comparison where all blocks together are small."""
@@ -285,7 +318,7 @@ class Projections:
         block = self._blocks(0, 1)
         drawn = [block.features] if block.label_features is None else [block.features, block.label_features]
         probe = np.linspace(-1, 1, self.n_features, dtype=np.float32)[None, :]
-        values = [_sampled(part, probe) for part in drawn]
+        values = [_sample_draw(part, probe) for part in drawn]
         terms = block.terms
         return [
             np.round(np.asarray(part, np.float64), 5) + 0.0  # + 0.0: there is one zero
@@ -296,19 +329,25 @@ class Projections:
         """Refuse a dataset that these projections are not for."""
         if data.n_features != self.n_features:
             raise SotddError(
-                f"dataset {data.name!r} has {counted(data.n_features, 'feature')} but the projections are for "
+                f"dataset {data.name!r} has {say_count(data.n_features, 'feature')} but the projections are for "
                 f"{self.n_features:,}: fit projections on the datasets that are compared."
             )
-        self.source.check_points(data.point_shape, data.name)
+        self.check_shape(data.point_shape, data.name)
 
-    def aligned(self, data: LabelledData) -> LabelledData:
+    def check_shape(self, point_shape: tuple[int, ...], name: str) -> None:
+        """Refuse points of a shape that the law of directions is not for, where it minds that."""
+        check = getattr(getattr(self.source, "directions", None), "check_points", None)
+        if check is not None:
+            check(point_shape, name)
+
+    def align(self, data: LabelledData) -> LabelledData:
         """A dataset with its columns in the order of these projections, or an error where it is not for them."""
-        ordered = in_order(data, self.columns, "the dataset that the projections were fitted on")
+        ordered = order_columns(data, self.columns, "the dataset that the projections were fitted on")
         self.check(ordered)
         return ordered
 
 
-def _sampled(drawn: Drawn, probe: NDArray[np.float32]) -> NDArray[Any]:
+def _sample_draw(drawn: Drawn, probe: NDArray[np.float32]) -> NDArray[Any]:
     """Some of the numbers that were drawn."""
     if isinstance(drawn, Directions):
         return drawn.theta[0, :_SAMPLE]

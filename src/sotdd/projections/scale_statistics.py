@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import refuse_beyond_float64
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.text import say_count
 from sotdd.inputs import open_dataset
-from sotdd.inputs.column_names import in_order, places_of
+from sotdd.inputs.agreement import find_places, order_columns
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.sparse import SparseRows
 from sotdd.inputs.tensors import DeviceFeatures
@@ -82,12 +82,12 @@ class FeatureMoments:
             with ThreadPoolExecutor(os.cpu_count()) as threads:  # the loops do not hold Python's lock
                 parts = list(threads.map(lambda block: cls._of_block(data, block, pivot), blocks))
         while len(parts) > 1:  # as many together as are worth a call, and the same for any number of threads
-            parts = [cls.pooled(parts[start : start + _POOLED]) for start in range(0, len(parts), _POOLED)]
+            parts = [cls.pool(parts[start : start + _POOLED]) for start in range(0, len(parts), _POOLED)]
         return parts[0]
 
     @classmethod
     def _of_block(cls, data: LabelledData, block: slice, pivot: Doubles) -> FeatureMoments:
-        from sotdd.kernels import moments as kernels
+        from sotdd.projections import kernels
 
         rows = data.rows(block)
         reach, mean, squares = np.ones(len(pivot)), np.empty(len(pivot)), np.empty(len(pivot))
@@ -101,7 +101,7 @@ class FeatureMoments:
         return cls(len(rows), pivot, reach, mean, squares, farthest, _row_name(block.start + row, data))
 
     @classmethod
-    def pooled(cls, parts: Sequence[FeatureMoments]) -> FeatureMoments:
+    def pool(cls, parts: Sequence[FeatureMoments]) -> FeatureMoments:
         """Those of all points together, the same for parts in any order (Chan, Golub and LeVeque)."""
         if len(parts) == 1:
             return parts[0]
@@ -149,7 +149,7 @@ class FeatureMoments:
             deviation = ((point - self.pivot) / self.reach - self.mean) * (self.reach / self._unit)
             return float(deviation @ deviation) / (float(self._lengths.sum()) or 1.0)
 
-    def reordered(self, order: list[int]) -> FeatureMoments:
+    def reorder(self, order: list[int]) -> FeatureMoments:
         """The same with features in another order."""
         names = ("pivot", "reach", "mean", "squares", "farthest")
         return replace(self, **{name: getattr(self, name)[order] for name in names})
@@ -223,14 +223,14 @@ class RowSample:
         rng = np.random.default_rng([data.n_points, _digest(rows)])
         return cls(data.n_points, rows, rng.random(len(rows)) * (len(rows) / data.n_points))
 
-    def merged(self, other: RowSample) -> RowSample:
+    def merge(self, other: RowSample) -> RowSample:
         """A sample of both."""
         keys = np.concatenate([self.keys, other.keys])
         kept = np.argsort(keys, kind="stable")[: _most_rows(self.rows.shape[1])]
         rows = np.concatenate([self.rows, other.rows])[kept]
         return RowSample(self.n_points + other.n_points, rows, keys[kept])
 
-    def reordered(self, order: list[int]) -> RowSample:
+    def reorder(self, order: list[int]) -> RowSample:
         """The same with features in another order."""
         return RowSample(self.n_points, self.rows[:, order], self.keys)
 
@@ -240,7 +240,7 @@ class RowSample:
         return self.n_points / len(self.rows)
 
 
-def spreads(samples: Sequence[RowSample], means: Doubles, deviations: Doubles) -> tuple[Doubles, Doubles]:
+def find_spreads(samples: Sequence[RowSample], means: Doubles, deviations: Doubles) -> tuple[Doubles, Doubles]:
     """Centre and robust spread (d,) of every feature; 0 for constant ones.
 
     Mean and standard deviation of features whose tails are brought in to the pooled 5 % and 95 % quantiles. The
@@ -275,15 +275,8 @@ def _of_columns(samples: Sequence[RowSample], columns: slice) -> tuple[Doubles, 
 
 def _ends(parts: Sequence[Doubles], weights: Sequence[float]) -> tuple[Doubles, Doubles]:
     """The quantiles (d,) of all rows together, each row counting by the weight of its part."""
-    values = np.concatenate(parts)
-    if len(set(weights)) == 1:
-        low, high = np.quantile(values, [_LOW, _HIGH], axis=0, method="inverted_cdf")
-        return low, high
-    order = np.argsort(values, axis=0, kind="stable")
-    counted = np.cumsum(np.repeat(weights, [len(part) for part in parts])[order], axis=0)
-    reached = [(counted < level * counted[-1]).sum(axis=0) for level in (_LOW, _HIGH)]
-    rows = [np.take_along_axis(order, np.minimum(rank, len(order) - 1)[None], axis=0) for rank in reached]
-    low, high = (np.take_along_axis(values, row, axis=0)[0] for row in rows)
+    counts = None if len(set(weights)) == 1 else np.repeat(weights, [len(part) for part in parts])
+    low, high = np.quantile(np.concatenate(parts), [_LOW, _HIGH], axis=0, method="inverted_cdf", weights=counts)
     return low, high
 
 
@@ -350,12 +343,12 @@ class ScaleStatistics:
     def __repr__(self) -> str:
         """Sizes, for people."""
         features = 0 if self.moments is None else self.moments.mean.size
-        return f"ScaleStatistics({counted(self.n_points, 'point')}, {counted(features, 'feature')})"
+        return f"ScaleStatistics({say_count(self.n_points, 'point')}, {say_count(features, 'feature')})"
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; labels are ignored."""
         batch = open_dataset(features if labels is None else (features, labels), name=self.name)
-        return self.merge(ScaleStatistics.of(in_order(batch, self.columns, "what was added before")))
+        return self.merge(ScaleStatistics.of(order_columns(batch, self.columns, "what was added before")))
 
     def merge(self, other: ScaleStatistics) -> Self:
         """Add what another has gathered."""
@@ -369,12 +362,12 @@ class ScaleStatistics:
             return self
         if self.moments.mean.size != other.moments.mean.size:
             raise SotddError(
-                f"the other statistics have {counted(other.moments.mean.size, 'feature')} but those so far have "
+                f"the other statistics have {say_count(other.moments.mean.size, 'feature')} but those so far have "
                 f"{self.moments.mean.size:,}: expected the same."
             )
-        self.moments = FeatureMoments.pooled([self.moments, other.moments])
+        self.moments = FeatureMoments.pool([self.moments, other.moments])
         both = self.sample is not None and other.sample is not None
-        self.sample = self.sample.merged(other.sample) if both else None  # type: ignore[union-attr,arg-type]
+        self.sample = self.sample.merge(other.sample) if both else None  # type: ignore[union-attr,arg-type]
         return self
 
     def __add__(self, other: ScaleStatistics) -> ScaleStatistics:
@@ -391,8 +384,8 @@ class ScaleStatistics:
         """The same with columns in this order, where both have names."""
         if columns is None or self.columns is None or self.columns == columns or self.moments is None:
             return self
-        order = places_of(columns, self.columns, f"dataset {self.name!r}", owner)
+        order = find_places(columns, self.columns, f"dataset {self.name!r}", owner)
         reordered = ScaleStatistics(self.name)
-        reordered.moments, reordered.columns = self.moments.reordered(order), columns
-        reordered.sample = None if self.sample is None else self.sample.reordered(order)
+        reordered.moments, reordered.columns = self.moments.reorder(order), columns
+        reordered.sample = None if self.sample is None else self.sample.reorder(order)
         return reordered

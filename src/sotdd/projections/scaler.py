@@ -6,19 +6,21 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, Union
+from typing import Literal, TypeAlias, Union, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, described
+from sotdd.basics.checks import as_array, describe, refuse_beyond_float64
 from sotdd.basics.errors import SotddError
-from sotdd.basics.kept import kept_property
-from sotdd.basics.text import counted
-from sotdd.inputs import labelled, named
-from sotdd.inputs.column_names import Names, places_of
+from sotdd.basics.memory import kept_property
+from sotdd.basics.remarks import Remark, Remarks
+from sotdd.basics.text import say_count
+from sotdd.inputs import name_sources, open_all
+from sotdd.inputs.agreement import find_places
 from sotdd.inputs.data import Dataset, LabelledData, same_features
-from sotdd.projections.scale_statistics import Doubles, FeatureMoments, ScaleStatistics, spreads
+from sotdd.inputs.origin import Names
+from sotdd.projections.scale_statistics import Doubles, FeatureMoments, ScaleStatistics, find_spreads
 
 Kind: TypeAlias = Literal["auto", "features", "pooled"]
 # What calls take as ``scale``.
@@ -66,7 +68,7 @@ class Scaler:
     centre: NDArray[np.float64]
     scale: float | NDArray[np.float64]
     columns: Names | None = None
-    remarks: tuple[str, ...] = ()
+    remarks: Remarks = ()
 
     def __post_init__(self) -> None:
         """Check and freeze the numbers."""
@@ -79,7 +81,7 @@ class Scaler:
         centre = centre.astype(np.float64)
         centre.flags.writeable = False
         object.__setattr__(self, "centre", centre)
-        object.__setattr__(self, "scale", _checked_scale(self.scale, len(centre)))
+        object.__setattr__(self, "scale", _check_scale(self.scale, len(centre)))
 
     @classmethod
     def fit(
@@ -101,11 +103,14 @@ class Scaler:
             nearly always the same, such as rare flags. Constant features, and constant data, get scale 1.
             "auto": "features" where a dataset has columns with names, "pooled" otherwise.
         """
-        kind = _checked_kind(scale)
         sources = list(datasets.values()) if isinstance(datasets, Mapping) else datasets
-        if isinstance(sources, list) and sources and all(isinstance(part, ScaleStatistics) for part in sources):
-            return _fitted(*_of_statistics(datasets, kind))
-        return _fitted(*_of_data(labelled(datasets), kind))  # type: ignore[arg-type]  # refuses what is no dataset
+        if not isinstance(sources, list) or not all(isinstance(part, ScaleStatistics) for part in sources or [None]):
+            return _fit(open_all(datasets), scale)  # type: ignore[arg-type]  # refuses what is no dataset
+        parts = [ScaleStatistics(name).merge(part) for name, part in name_sources(datasets, ScaleStatistics)]
+        if any(part.moments is None for part in parts):
+            raise SotddError("some of the statistics have no points: add some first.")
+        columns = _names(parts)
+        return _fit([part.in_order(columns, "the first dataset") for part in parts], scale)
 
     @property
     def kind(self) -> Literal["features", "pooled"]:
@@ -126,7 +131,7 @@ class Scaler:
         """Size and scale, for people."""
         each = f"each by its own scale, {self.scales.min():.3g} to {self.scales.max():.3g}"
         said = f"scale {self.scale:.6g}" if isinstance(self.scale, float) else each
-        return f"Scaler({counted(self.centre.size, 'feature')}, {said})"
+        return f"Scaler({say_count(self.centre.size, 'feature')}, {said})"
 
     def fingerprint(self) -> str:
         """A short name for these numbers, to a millionth of the scale: last bits may differ between machines."""
@@ -146,71 +151,54 @@ class Scaler:
         """The same for data whose columns are in this order, where both have names."""
         if columns is None or self.columns is None or self.columns == columns:
             return self
-        order = places_of(columns, self.columns, "the scaler", "the dataset")
+        order = find_places(columns, self.columns, "the scaler", "the dataset")
         scale = self.scale if isinstance(self.scale, float) else self.scale[order]
         return replace(self, centre=self.centre[order], scale=scale, columns=columns)
 
 
-def scaler_for(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
+def find_scaler(scale: object, data: Sequence[LabelledData]) -> Scaler | None:
     """The scaler that a ``scale`` argument asks for."""
     if scale is None:
         return None
     if isinstance(scale, Scaler):
         if scale.centre.size != data[0].n_features:
             raise SotddError(
-                f"the scaler is for {counted(scale.centre.size, 'feature')} but the data have {data[0].n_features:,}: "
-                "fit one on these data."
+                f"the scaler is for {say_count(scale.centre.size, 'feature')} but the data have "
+                f"{data[0].n_features:,}: fit one on these data."
             )
         return scale.in_order(_names(data))
-    return _fitted(*_of_data(data, _checked_kind(scale)))
+    return _fit(data, scale)
 
 
-def _of_data(data: Sequence[LabelledData], scale: str) -> tuple[list[ScaleStatistics], bool]:
-    """What the scale of these datasets is made of, and whether each feature has its own."""
-    same_features(data)
-    by_feature = _is_by_feature(scale, _names(data))
-    return [ScaleStatistics.of(part, sampled=by_feature) for part in data], by_feature
+def _fit(data: Sequence[LabelledData] | Sequence[ScaleStatistics], scale: object) -> Scaler:
+    """Learn a scaler from datasets, or from statistics of them that were gathered before."""
+    if not isinstance(scale, str) or scale not in get_args(Kind):
+        raise SotddError(
+            f"is {describe(scale)}: expected 'auto', 'features', 'pooled', None or a Scaler.", setting="scale"
+        )
+    by_feature = scale == "features" or (scale == "auto" and _names(data) is not None)
+    parts = [part for part in data if isinstance(part, ScaleStatistics)]
+    if not parts:
+        opened = [part for part in data if isinstance(part, LabelledData)]
+        same_features(opened)
+        parts = [ScaleStatistics.of(part, sampled=by_feature) for part in opened]
+    whole, centre, spread = _pool(parts, by_feature)
+    scales = np.where(spread > 0, spread, 1.0)
+    refuse_beyond_float64(scales, inverse=True)
+    remarks = [
+        *(() if by_feature else (*_one_feature(whole, _names(parts)), *_one_point(whole))),
+        *_one_dataset(parts, whole, np.broadcast_to(scales, centre.shape), by_feature),
+    ]
+    return Scaler(centre, scales if by_feature else float(scales), _names(parts), tuple(remarks))
 
 
-def _of_statistics(statistics: object, scale: str) -> tuple[list[ScaleStatistics], bool]:
-    """The same of statistics that were gathered before."""
-    parts = [ScaleStatistics(name).merge(part) for name, part in named(statistics, ScaleStatistics)]
-    if any(part.moments is None for part in parts):
-        raise SotddError("some of the statistics have no points: add some first.")
-    columns = _names(parts)
-    return [part.in_order(columns, "the first dataset") for part in parts], _is_by_feature(scale, columns)
-
-
-def _checked_kind(scale: object) -> str:
-    if not isinstance(scale, str) or scale not in ("auto", "features", "pooled"):
-        raise SotddError(f"scale is {described(scale)}: expected 'auto', 'features', 'pooled', None or a Scaler.")
-    return scale
-
-
-def _is_by_feature(scale: str, columns: Names | None) -> bool:
-    return scale == "features" or (scale == "auto" and columns is not None)
-
-
-def _learnt(parts: Sequence[ScaleStatistics], by_feature: bool) -> tuple[FeatureMoments, Doubles, float | Doubles]:
+def _pool(parts: Sequence[ScaleStatistics], by_feature: bool) -> tuple[FeatureMoments, Doubles, float | Doubles]:
     """The moments of all points, their centre and their spread: one number, or one per feature; 0 for constant ones."""
-    whole = FeatureMoments.pooled([part.moments for part in parts if part.moments is not None])
+    whole = FeatureMoments.pool([part.moments for part in parts if part.moments is not None])
     if not by_feature:
         return whole, whole.centre, whole.spread
     samples = [part.sample for part in parts if part.sample is not None]
-    return whole, *spreads(samples, whole.centre, whole.deviations)
-
-
-def _fitted(parts: Sequence[ScaleStatistics], by_feature: bool) -> Scaler:
-    whole, centre, spread = _learnt(parts, by_feature)
-    scale = (spread or 1.0) if isinstance(spread, float) else np.where(spread > 0, spread, 1.0)
-    scales = np.broadcast_to(np.float64(scale), centre.shape)
-    with np.errstate(over="ignore"):
-        if not np.isfinite(1 / scales).all():
-            raise SotddError(
-                f"features that differ by {scales.min():.3g} cannot be scaled in float64: bring them to a usual range "
-                "first."
-            )
-    return Scaler(centre, scale, _names(parts), remarks_on(parts, whole, scales, by_feature))
+    return whole, *find_spreads(samples, whole.centre, whole.deviations)
 
 
 def _names(parts: Sequence[LabelledData | ScaleStatistics]) -> Names | None:
@@ -218,15 +206,15 @@ def _names(parts: Sequence[LabelledData | ScaleStatistics]) -> Names | None:
     return next((part.columns for part in parts if part.columns is not None), None)
 
 
-def _checked_scale(scale: object, n_features: int) -> float | NDArray[np.float64]:
+def _check_scale(scale: object, n_features: int) -> float | NDArray[np.float64]:
     """One positive number, or one per feature."""
     each = as_array(scale, "a Scaler's scale")
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         usable = each.dtype.kind in "iuf" and bool((np.isfinite(1 / each) & np.isfinite(each) & (each > 0)).all())
     if each.shape not in ((), (n_features,)) or not usable:
         raise SotddError(
-            f"a Scaler's scale is {described(scale)} of shape {each.shape}: expected one positive number that can be "
-            f"divided by, or one for each of {counted(n_features, 'feature')}."
+            f"a Scaler's scale is {describe(scale)} of shape {each.shape}: expected one positive number that can be "
+            f"divided by, or one for each of {say_count(n_features, 'feature')}."
         )
     if each.ndim == 0:
         return float(each)
@@ -238,34 +226,23 @@ def _checked_scale(scale: object, n_features: int) -> float | NDArray[np.float64
 # ------------------------------------------------------------------ what a reader should know of a scale
 
 
-def remarks_on(
-    parts: Sequence[ScaleStatistics], whole: FeatureMoments, scale: Doubles, by_feature: bool
-) -> tuple[str, ...]:
-    """Remarks on a scale (d,) that was made of these statistics."""
-    alone = () if by_feature else (*_one_feature(whole, parts[0].columns), *_one_point(whole))
-    return (*alone, *_one_dataset(parts, whole, scale, by_feature))
-
-
-def _one_feature(whole: FeatureMoments, columns: tuple[str, ...] | None) -> Iterator[str]:
+def _one_feature(whole: FeatureMoments, columns: Names | None) -> Iterator[Remark]:
     shares = whole.shares
     largest = int(np.argmax(shares))
-    if len(shares) < 3 or shares[largest] <= _MOST:
-        return
-    which = f"feature {largest:,}" if columns is None else f"column {columns[largest]!r}"
-    yield f"{which} carries {_percent(shares[largest])} of the spread: scale='features' weighs all alike"
+    if len(shares) >= 3 and shares[largest] > _MOST:
+        which = f"feature {largest:,}" if columns is None else f"column {columns[largest]!r}"
+        yield Remark("one feature", feature=which, share=float(shares[largest]))
 
 
-def _one_point(whole: FeatureMoments) -> Iterator[str]:
+def _one_point(whole: FeatureMoments) -> Iterator[Remark]:
     share = whole.share_of(whole.farthest)
-    if share <= max(_MUCH, _TIMES / whole.n_points):
-        return
-    what = "makes the scale" if share > _MOST else "stands out"
-    yield f"one point {what}: {whole.name_of_farthest} carries {_percent(share)} of the spread"
+    if share > max(_MUCH, _TIMES / whole.n_points):
+        yield Remark("one point", point=whole.name_of_farthest, share=share, makes_the_scale=share > _MOST)
 
 
 def _one_dataset(
     parts: Sequence[ScaleStatistics], whole: FeatureMoments, scale: Doubles, by_feature: bool
-) -> Iterator[str]:
+) -> Iterator[Remark]:
     """With two datasets there are no others that could lie farther apart."""
     if len(parts) < 3:
         return
@@ -273,14 +250,11 @@ def _one_dataset(
     largest = int(np.argmax(shares))
     if shares[largest] <= _MOST * sum(shares):  # the scale would not halve without it
         return
-    others = [part for number, part in enumerate(parts) if number != largest]
-    _, _, without = _learnt(others, by_feature)
+    _, _, without = _pool([part for number, part in enumerate(parts) if number != largest], by_feature)
     # How much shorter differences become that are as large as the spread of each feature.
     shrunk = math.sqrt(float(np.mean((without / scale) ** 2)))
     if 0 < shrunk < 1 / _FARTHER:
-        farther = 1 / shrunk
-        name, times = parts[largest].name, f"about {farther:,.2g} ×" if farther < 100 else f"about {farther:,.0f} ×"
-        yield f"dataset {name!r} makes the scale: without it the others would be {times} farther apart"
+        yield Remark("one dataset", name=parts[largest].name, farther=1 / shrunk)
 
 
 def _share(part: FeatureMoments, whole: FeatureMoments, scale: Doubles) -> float:
@@ -288,7 +262,3 @@ def _share(part: FeatureMoments, whole: FeatureMoments, scale: Doubles) -> float
     with np.errstate(over="ignore"):
         gap = (part.pivot - whole.pivot) + (part.mean * part.reach - whole.mean * whole.reach)
         return float(part.n_points * np.sum((part.deviations / scale) ** 2 + (gap / scale) ** 2))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share < 0.995 else "nearly all"

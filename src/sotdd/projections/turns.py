@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.kept import kept_property
+from sotdd.basics.memory import kept_property
 
 if TYPE_CHECKING:
-    from sotdd.kernels.compiling import Floats
+    from sotdd.projections.compiling import Floats
 
 # With fewer features a product is as fast. Rows of a turn, seen in a few coordinates, may also be so short that little
 # of them is more than rounding.
@@ -61,7 +61,7 @@ class Turn:
 
     def write(self, points: Floats, first: int, out: Floats) -> None:
         """Write the projections (B, m) of points (m, d) by B directions from ``first`` on."""
-        from sotdd.kernels.directions import project_rows
+        from sotdd.projections.kernels import project_rows
 
         last, whole = first + len(out), 1
         while first // whole != (last - 1) // whole:
@@ -73,7 +73,7 @@ class Turn:
 
     def write_directions(self, first: int, out: Floats) -> None:
         """Write B directions from ``first`` on as the columns of ``out`` (d, B)."""
-        from sotdd.kernels.directions import write_directions
+        from sotdd.projections.kernels import write_directions
 
         rows = slice(first, first + out.shape[1])
         write_directions(self.signs, self.basis, self.lean[rows], self.scales[rows], first, out)
@@ -103,7 +103,7 @@ class TurnedDirections:
     clamp: ClassVar[None] = None
 
     @classmethod
-    def drawn(cls, turn: Callable[[], Turn], n_projections: int, n_features: int) -> TurnedDirections:
+    def draw(cls, turn: Callable[[], Turn], n_projections: int, n_features: int) -> TurnedDirections:
         """That many directions, of as many turns as it takes."""
         size = turn_size(n_features)
         starts = range(0, n_projections, size)
@@ -161,7 +161,7 @@ class TurnedDirections:
         return TurnedDirections(tuple(kept), self.n_features)
 
     @staticmethod
-    def joined(parts: Sequence[TurnedDirections]) -> TurnedDirections:
+    def join(parts: Sequence[TurnedDirections]) -> TurnedDirections:
         """Those of consecutive blocks together; neighbours in one turn become one part."""
         together: list[tuple[Turn, int, int]] = []
         for turn, first, stop in (part for drawn in parts for part in drawn.parts):
@@ -177,7 +177,7 @@ def turn_size(n_features: int) -> int:
     return max(_FEWEST_DIMENSIONS, 1 << (n_features - 1).bit_length())
 
 
-def drawn_turn(
+def draw_turn(
     rng: np.random.Generator,
     n_features: int,
     basis: NDArray[np.float64] | None = None,

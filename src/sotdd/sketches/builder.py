@@ -2,63 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from os import PathLike
+from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import described
+from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import read_whole, write_whole
-from sotdd.basics.streams import Stream, generator
-from sotdd.basics.text import counted
-from sotdd.engines.chance import apart_by_halves, seed_of
-from sotdd.inputs.column_names import taken_by_position
+from sotdd.basics.remarks import Remark, Remarks
+from sotdd.basics.text import quote, say_count
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.projections.draws import BLOCK
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.draws import Block
 from sotdd.projections.recipe import Projections
-from sotdd.results.noise import HALVING_PROJECTIONS
-from sotdd.sketches.controls import weights_of
-from sotdd.sketches.counting import (
-    BINS,
+from sotdd.sketches.controls import draw_weights
+from sotdd.sketches.histograms import (
     Histograms,
     Portion,
+    Sums,
+    check_classes,
     count_classes,
-    for_each_portion,
-    quantiles_of,
+    find_quantiles,
     refuse_not_finite,
 )
-from sotdd.sketches.levels import QUANTILES, Levels, checked_levels
+from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
+from sotdd.sketches.recipe import Recipe
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.statistics import ClassStatistics, counts_of, opened_batch, refuse_beyond_memory, refuse_unlike
-from sotdd.sketches.uncertainty import HALVING_ORDERS, Halves
-
-Doubles = NDArray[np.float64]
-
-# What the second pass counts all points under, whatever their class.
-_ALL = "all"
-
-GROUPS = 8
-
-# Halves differ by little everywhere, not by much somewhere, and that shows in a quarter of the usual bins.
-GROUP_BINS = BINS // 4
-
-# How much memory the counts of all classes and groups may take together. With more classes nothing is kept.
-_GROUP_BYTES = 128 << 20
-
-assert HALVING_PROJECTIONS == BLOCK  # portions of the first block have all that is counted
+from sotdd.sketches.statistics import ClassStatistics, Stored, open_batch, refuse_unlike
+from sotdd.sketches.uncertainty import GroupCounts
 
 
 def check_name(name: object) -> None:
     """Refuse a name that no file could keep."""
     if not isinstance(name, str):
-        raise SotddError(f"name is {described(name)}: expected text.")
+        raise SotddError(f"is {describe(name)}: expected text.", setting="name")
 
 
-class SketchBuilder:
+class SketchBuilder(Stored):
     """Makes a sketch from batches, keeping counts of projected values in place of the values.
 
     A point's projection includes the label term of its class, which is known only when all points have
@@ -93,32 +74,27 @@ class SketchBuilder:
     def __init__(
         self, projections: Projections, statistics: ClassStatistics | None = None, *, n_quantiles: int = QUANTILES
     ) -> None:
-        self.levels: Levels = checked_levels(n_quantiles)
+        self.n_quantiles: int = check_quantiles(n_quantiles).count
         self.statistics: ClassStatistics = ClassStatistics(projections)
+        self.projections = projections
         self.first_pass = statistics
-        # The label law may keep the very histograms that one pass needs.
-        self.shares_histograms: bool = statistics is None and self.statistics.counts_features
-        self.histograms: dict[Hashable, Histograms] = self.statistics.histograms if self.shares_histograms else {}
         self.groups: GroupCounts = GroupCounts(projections)
-        self._half_counted = False  # whether an error interrupted a batch
-        if statistics is not None:
-            self.statistics.powers.drop()  # the first pass has them
-            self.groups.drop()  # values come with label terms, which halves would have other ones of
-            refuse_unlike(self.statistics, statistics)
-            if not statistics.counts:
-                raise SotddError("the statistics of the first pass are empty: add the data to them first.")
-            self._class_index = {label: index for index, label in enumerate(statistics.classes)}
-            self._terms = statistics.terms()  # (L, C)
-
-    @property
-    def projections(self) -> Projections:
-        """What the data are projected by."""
-        return self.statistics.projections
-
-    @property
-    def n_quantiles(self) -> int:
-        """How many numbers the sketch will keep of each projection."""
-        return self.levels.count
+        sums, values = self.statistics.sums, {"values": partial(Histograms.empty, projections.n_projections)}
+        if statistics is None:
+            # The label law may keep the very histograms that one pass needs.
+            self._counts_values = not self.statistics.counts_features
+            sums |= {"counted": Sums(values, required=True)} if self._counts_values else {}
+            sums["groups"] = self.groups.sums
+            return
+        refuse_unlike(self.statistics, statistics)
+        if not statistics.counts:
+            raise SotddError("the statistics of the first pass are empty: add the data to them first.")
+        for first in sums.values():  # which the first pass has
+            first.drop()
+        self._counts_values = True
+        sums["counted"] = Sums({}, values)
+        self._class_index = {label: index for index, label in enumerate(statistics.classes)}
+        self._terms = statistics.terms()  # (L, C)
 
     @property
     def passes(self) -> int:
@@ -132,52 +108,46 @@ class SketchBuilder:
 
     def __repr__(self) -> str:
         """Sizes, for people."""
-        points, projections = counted(self.n_points, "point"), counted(self.projections.n_projections, "projection")
+        points, projections = say_count(self.n_points, "point"), say_count(self.projections.n_projections, "projection")
         return f"SketchBuilder({points}, {projections}, {'one pass' if self.passes == 1 else 'second pass'})"
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
-        batch = opened_batch(features, labels, self.projections)
+        batch = open_batch(features, labels, self.projections)
         if batch is not None:
             self.add_opened(batch)
         return self
 
     def add_opened(self, batch: LabelledData) -> None:
         """Add a batch whose columns are in the order of the projections."""
-        self._expect(counts_of(batch))
-        self.statistics.note_columns(batch)
-        self.statistics.powers.add_points(batch)
-        for_each_portion(batch, self.projections, self._count_classes if self.passes == 1 else self._count_shifted)
-        self._half_counted = False
+        if self.passes == 2:
+            unknown = [label for label in batch.classes if label not in self._class_index]
+            if unknown:
+                raise SotddError(f"class {unknown[0]!r} was not there in the first pass: go over the same data.")
+        self.statistics.add_opened(batch, self._count_classes if self.passes == 1 else self._count_shifted)
 
     def merge(self, other: SketchBuilder) -> Self:
         """Add the counts of another builder, through the same projections and in the same pass."""
         refuse_unlike(self, other)
-        other.refuse_half_counted()
         if self.passes != other.passes or self._other_first_pass(other):
             raise SotddError(
                 "these builders are not of the same pass, or have other statistics: pass all of them the same "
                 "statistics."
             )
-        self._expect(other.statistics.counts)
-        self.statistics.merge_expected(other.statistics)
-        if not self.shares_histograms:
-            for label, histograms in other.histograms.items():
-                self.histograms[label].merge(histograms)
-        self.groups.merge(other.groups)
-        self._half_counted = False
+        self.statistics.merge(other.statistics)
+        self.groups.n_dealt += other.groups.n_dealt
         return self
 
     def finish(self, name: str = "data") -> Sketch:
         """The sketch of all points added."""
         check_name(name)
-        self.refuse_half_counted()
+        self.statistics.refuse_half_added()
         if not self.n_points:
             raise SotddError("there are no points to sketch: add some first.")
         whole = self.statistics if self.first_pass is None else self.first_pass
         if whole.counts != self.statistics.counts:
             raise SotddError(
-                f"the second pass saw {counted(self.n_points, 'point')} but the first {whole.n_points:,}, or other "
+                f"the second pass saw {say_count(self.n_points, 'point')} but the first {whole.n_points:,}, or other "
                 "classes: both must go over the same data."
             )
         terms = whole.terms()
@@ -187,109 +157,56 @@ class SketchBuilder:
         projections = self.projections
         return Sketch(
             name,
+            Recipe.of(projections),
             quantiles,
             False,
             whole.classes,
             counts,
             terms.astype(np.float32),
-            projections.recipe(),
-            projections.fingerprint,
-            projections.scaler,
-            projections,
             lost,
-            (taken_by_position(name, projections.columns is not None),) if self.statistics.by_position else (),
+            remark_on_position(name, projections) if self.statistics.by_position else (),
             halves=self.groups.halves(),
-            weights=weights_of(projections),
-            tilt=projections.tilt,
-            controls=whole.powers.carried({label: whole.counts[label] for label in whole.classes}),
+            weights=draw_weights(projections),
+            controls=whole.powers.collect({label: whole.counts[label] for label in whole.classes}),
         )
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a file for another machine or party to merge; it holds counts, not data points."""
-        from sotdd.sketches.file import builder_to_bytes
-
-        write_whole(path, builder_to_bytes(self))
-
-    @classmethod
-    def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> SketchBuilder:
-        """Read a file that `save` wrote; pass projections only if they use laws of your own."""
-        from sotdd.sketches.file import builder_from_bytes
-
-        return builder_from_bytes(read_whole(path, "a file of a builder"), path, projections)
-
-    def is_consistent(self) -> bool:
-        """Whether every group of counted values has the points that the statistics know of."""
-        if not self.statistics.counts:
-            return not any(group.n_points for group in self.histograms.values())
-        counts = self.statistics.counts if self.passes == 1 else {_ALL: self.statistics.n_points}
-        known = self.first_pass is None or set(self.statistics.counts) <= set(self.first_pass.counts)
-        return known and {label: group.n_points for label, group in self.histograms.items()} == counts
-
-    def refuse_half_counted(self) -> None:
-        """Refuse to go on after an error left a batch half counted."""
-        if self._half_counted:
-            raise SotddError("an error interrupted a batch while it was added: start again with a new builder.")
 
     def _quantiles(self, terms: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Quantile functions (L, Q) of the counted values, and what is lost by them (L, 3).
 
         In one pass the counted values lack the label terms (L, C), which are added here.
         """
-        from sotdd.engines.cpu.workers import Workers
+        from sotdd.compute.cpu.workers import Workers
 
-        groups = [self.histograms[label] for label in (self.statistics.classes if self.passes == 1 else (_ALL,))]
-        count = self.projections.n_projections
+        sums = self.statistics.sums["counted" if self._counts_values else "terms"]
+        classes = self.statistics.classes
+        levels = Levels(self.n_quantiles)
+        groups = [sums.by_class[label]["values"] for label in classes] if self.passes == 1 else [sums.whole["values"]]
 
-        def quantiles(start: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-            part = slice(start, min(start + BLOCK, count))
+        def find(drawn: tuple[slice, Block]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+            part, block = drawn
             if self.passes == 2:
-                size = part.stop - part.start
-                return quantiles_of(groups, part, np.ones(size), np.zeros((size, 1)), self.levels)
-            weights = self.projections.draw(start, part.stop).terms.weights
-            return quantiles_of(groups, part, weights, terms[part], self.levels)
+                return find_quantiles(groups, part, np.ones(len(block)), np.zeros((len(block), 1)), levels)
+            return find_quantiles(groups, part, block.terms.weights, terms[part], levels)
 
         with Workers() as workers:
-            rows, lost = zip(*workers.each(quantiles, range(0, count, BLOCK)), strict=True)
+            rows, lost = zip(*workers.each(find, self.projections.blocks()), strict=True)
         return np.concatenate(rows), np.concatenate(lost)
-
-    def _expect(self, counts: Mapping[Hashable, int]) -> None:
-        """Make room for this many more points of each class, or refuse before anything is changed."""
-        self.refuse_half_counted()
-        if self.passes == 2:
-            unknown = [label for label in counts if label not in self._class_index]
-            if unknown:
-                raise SotddError(f"class {unknown[0]!r} was not there in the first pass: go over the same data.")
-        else:
-            refuse_beyond_memory(len({*self.statistics.counts, *counts}), self.projections.n_projections)
-        self._half_counted = True  # until all is counted, for which there may be no memory
-        try:
-            self.statistics.expect(counts)
-        except SotddError:  # it refuses before it changes anything
-            self._half_counted = False
-            raise
-        self.groups.expect(counts)
-        if self.shares_histograms:
-            return
-        for label, count in (counts if self.passes == 1 else {_ALL: sum(counts.values())}).items():
-            if label not in self.histograms:
-                self.histograms[label] = Histograms.empty(self.projections.n_projections)
-            self.histograms[label].expect(count)
 
     def _count_classes(self, portion: Portion) -> None:
         """One pass: gather the statistics of each class, and count its values."""
         self.statistics.gather(portion)
         self.groups.gather(portion)
-        if not self.shares_histograms:
-            count_classes(self.histograms, portion, portion.rows)
+        if self._counts_values:
+            count_classes(self.statistics.sums["counted"], portion, portion.rows)
 
     def _count_shifted(self, portion: Portion) -> None:
         """Second pass: add the label terms to the projected features, then count."""
-        from sotdd.kernels.rows import shift_rows
+        from sotdd.compute.kernels.rows import shift_rows
 
         columns = [self._class_index[label] for label in portion.classes]
         shift_rows(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
-        n_points = portion.rows.shape[1]
-        refuse_not_finite(portion, self.histograms[_ALL].count(portion.part, portion.rows, 0, n_points))
+        values: Histograms = self.statistics.sums["counted"].whole["values"]
+        refuse_not_finite(portion, values.count(portion.part, portion.rows, 0, portion.rows.shape[1]))
 
     def _other_first_pass(self, other: SketchBuilder) -> bool:
         """Whether the statistics of the first pass differ."""
@@ -299,144 +216,90 @@ class SketchBuilder:
         return mine.counts != theirs.counts or not np.allclose(self._terms, other._terms, rtol=1e-9)
 
 
-class GroupCounts:
-    """Points of a stream dealt to a few groups, so that its sketch knows how far apart halves of the points are.
+def remark_on_position(name: str, projections: Projections) -> Remarks:
+    """What a reader should know of a dataset whose columns were matched by position."""
+    return (Remark("matched by position", name=name, projections_have_names=projections.columns is not None),)
 
-    Every point goes to one of eight groups at random. What the first projections make of it is counted by class and
-    group, and half of the groups against the other half is a halving. There are seven ways to choose half of eight
-    groups so that any two of them share just half of theirs, as rows of a Hadamard matrix do.
 
-    Which group a point is dealt to depends on the projections and on how many points came before it in the same
-    builder. So the halves of a sketch depend on how rows were batched, as no other number in it does.
+class SketchWindow(Stored):
+    """Parts of a dataset by name, each counted on its own, and the sketch of all of them together.
 
-    Attributes
+    A part that is taken out leaves nothing behind: the sketch is that of the parts that are left, to the last bit,
+    but for its halves, which are random. A window is a file as a sketch is, and whatever takes a sketch file
+    (`sotdd.distance`, ``sotdd check``) takes a file of a window as the sketch of its parts.
+
+    Parameters
     ----------
-    histograms
-        Of each class, one for each group.
-    sums
-        (G, B) of each class, the sums of its label polynomial.
-    kept
-        Whether label terms are sums over the same projections, and the classes fit.
+    projections
+        What the data are projected by.
+    n_quantiles
+        How many numbers the sketch keeps of each projection.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> days = {day: (rng.normal(size=(500, 3)), rng.integers(2, size=500)) for day in ("mon", "tue", "wed")}
+    >>> projections = sotdd.Projections.fit([days["mon"]], n_projections=64)
+    >>> window = sotdd.SketchWindow(projections)
+    >>> for day, rows in days.items():
+    ...     _ = window.add(day, *rows)
+    >>> window.forget("mon")
+    SketchWindow(2 parts: 'tue', 'wed'; 1,000 points, 64 projections)
+    >>> window.finish("two days")
+    Sketch('two days': 1,000 points, 2 classes, 64 projections × 384 quantiles)
     """
 
-    def __init__(self, projections: Projections) -> None:
+    def __init__(self, projections: Projections, *, n_quantiles: int = QUANTILES) -> None:
+        self.n_quantiles: int = check_quantiles(n_quantiles).count
+        SketchBuilder(projections)  # refuses what cannot be merged
         self.projections = projections
-        first = projections.draw(0, BLOCK)
-        self.n_rows: int = len(first)
-        self.kept: bool = isinstance(first.terms, Polynomials) and first.label_features is None
-        self.histograms: dict[Hashable, list[Histograms]] = {}
-        self.sums: dict[Hashable, Doubles] = {}
-        self.n_dealt: int = 0
+        self.parts: dict[str, SketchBuilder] = {}
 
-    def drop(self) -> None:
-        """Keep nothing from here on."""
-        self.kept, self.histograms, self.sums = False, {}, {}
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parts, oldest first."""
+        return tuple(self.parts)
 
-    def expect(self, classes: Iterable[Hashable]) -> None:
-        """Make room for these classes, before any of their points are counted."""
-        new = [label for label in classes if label not in self.histograms] if self.kept else []
-        for label in new:
-            self.histograms[label] = [Histograms.empty(self.n_rows, GROUP_BINS) for _ in range(GROUPS)]
-            self.sums[label] = np.zeros((GROUPS, self.n_rows))
-            if sum(group[0].counts.nbytes for group in self.histograms.values()) * GROUPS > _GROUP_BYTES:
-                self.drop()
-                return
+    @property
+    def n_points(self) -> int:
+        """How many points all parts have together."""
+        return sum(part.n_points for part in self.parts.values())
 
-    def gather(self, portion: Portion) -> None:
-        """Deal some points out, and count them; only the first projections matter."""
-        if not self.kept or portion.part.start:
-            return
-        rng = generator(seed_of(self.projections), Stream.STREAM_GROUPS, self.n_dealt)
-        n_points = portion.rows.shape[1]
-        self.n_dealt += n_points
-        drawn = np.asarray(rng.integers(GROUPS, size=n_points))
-        for number, label in enumerate(portion.classes):
-            begin, end = portion.offsets[number : number + 2].tolist()
-            order = begin + np.argsort(drawn[begin:end], kind="stable")
-            sizes: NDArray[np.int64] = np.bincount(drawn[begin:end], minlength=GROUPS).astype(np.int64)
-            edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-            self._count(label, np.take(portion.rows, order, axis=1), edges, portion)
+    def __repr__(self) -> str:
+        """Parts and sizes, for people."""
+        named = ", ".join(quote(name) for name in self.names[:3]) + (", …" if len(self.parts) > 3 else "")
+        parts = say_count(len(self.parts), "part") + (f": {named}" if named else "")
+        points, projections = say_count(self.n_points, "point"), say_count(self.projections.n_projections, "projection")
+        return f"SketchWindow({parts}; {points}, {projections})"
 
-    def _count(self, label: Hashable, rows: NDArray[np.float32], edges: NDArray[np.int64], portion: Portion) -> None:
-        """Count the points of one class, which lie group after group."""
-        from sotdd.engines.cpu.verbs import class_sums
+    def add(self, part: str, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
+        """Add rows to a part, which is begun where there is none of this name; features alone are one class."""
+        check_name(part)
+        batch = open_batch(features, labels, self.projections)
+        if batch is None:
+            return self
+        known = {label for each in self.parts.values() for label in each.statistics.counts}
+        check_classes(len(known | set(batch.classes)), self.projections.n_projections)
+        builder = self.parts.get(part)
+        if builder is None:
+            builder = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
+        builder.add_opened(batch)
+        self.parts[part] = builder
+        return self
 
-        assert isinstance(portion.terms, Polynomials)
-        for group, histograms in enumerate(self.histograms[label]):
-            first, last = int(edges[group]), int(edges[group + 1])
-            if first < last:
-                histograms.expect(last - first)
-                histograms.count(slice(0, self.n_rows), rows, first, last)
-                members = np.ascontiguousarray(rows[:, first:last])
-                self.sums[label][group] += class_sums(members, np.array([0, last - first]), portion.terms)[:, 0]
+    def forget(self, part: str) -> Self:
+        """Take a part out."""
+        check_name(part)
+        if part not in self.parts:
+            there = ", ".join(quote(name) for name in self.names[:6]) or "no part at all"
+            raise SotddError(f"there is no part {describe(part)} to forget: there is {there}.")
+        del self.parts[part]
+        return self
 
-    def merge(self, other: GroupCounts) -> None:
-        """Add the counts of another; call `expect` with its classes first."""
-        if not (self.kept and other.kept):
-            self.drop()
-            return
-        self.n_dealt += other.n_dealt
-        for label, groups in other.histograms.items():
-            self.sums[label] += other.sums[label]
-            for mine, theirs in zip(self.histograms[label], groups, strict=True):
-                mine.expect(theirs.n_points)
-                mine.merge(theirs)
-
-    def is_consistent(self, counts: Mapping[Hashable, int]) -> bool:
-        """Whether the groups of each class have its points."""
-        found = {label: sum(group.n_points for group in groups) for label, groups in self.histograms.items()}
-        return not self.kept or (found == dict(counts) and set(self.sums) == set(found))
-
-    def halves(self) -> Halves | None:
-        """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""
-        from sotdd.engines.cpu.workers import Workers
-
-        if not self.kept:
-            return None
-        with Workers() as workers:
-            parts = workers.each(self._halving, _ways())
-        if any(part is None for part in parts):
-            return None
-        costs = np.stack([part for part in parts if part is not None], axis=1)  # (B, S, orders)
-        if not np.isfinite(costs).all():  # the sketch itself is good, and its distances say what overflows
-            return None
-        weights = self.projections.draw(0, BLOCK).importance
-        return np.array([apart_by_halves(costs[:, :, at], weights, p) for at, p in enumerate(HALVING_ORDERS)])
-
-    def _halving(self, signs: NDArray[np.int64]) -> Doubles | None:
-        """W_p^p (B, orders) between those groups and the others; None where one half has no points."""
-        from sotdd.kernels.quantiles import compare_functions
-
-        levels = Levels(QUANTILES)
-        one, other = (self._functions(np.flatnonzero(signs == side), levels) for side in (1, -1))
-        if one is None or other is None:
-            return None
-        costs, within = np.empty((len(HALVING_ORDERS), self.n_rows)), np.empty(self.n_rows)
-        for out, p in zip(costs, HALVING_ORDERS, strict=True):
-            compare_functions(one, other, levels.edges, levels.smooth, float(p), out, within)
-        return costs.T
-
-    def _functions(self, groups: NDArray[np.intp], levels: Levels) -> NDArray[np.float32] | None:
-        """Quantile functions (B, Q) of some groups together, with label terms of their own; None for no points."""
-        classes: list[Histograms] = []
-        terms: list[Doubles] = []
-        for label, histograms in self.histograms.items():
-            whole = Histograms.empty(self.n_rows, GROUP_BINS)
-            for group in groups:
-                whole.expect(histograms[group].n_points)
-                whole.merge(histograms[group])
-            if whole.n_points:
-                classes.append(whole)
-                terms.append(self.sums[label][groups].sum(axis=0) / whole.n_points)
-        if not classes:
-            return None
-        weights = self.projections.draw(0, BLOCK).terms.weights
-        return quantiles_of(classes, slice(0, self.n_rows), weights, np.stack(terms, axis=1), levels)[0]
-
-
-def _ways() -> NDArray[np.int64]:
-    """(7, 8) signs: rows of a Hadamard matrix but the first, which does not halve."""
-    signs = np.ones((1, 1), np.int64)
-    while len(signs) < GROUPS:
-        signs = np.block([[signs, signs], [signs, -signs]])
-    return signs[1:]
+    def finish(self, name: str = "window") -> Sketch:
+        """The sketch of all parts together."""
+        whole = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
+        for part in self.parts.values():
+            whole.merge(part)
+        return whole.finish(name)

@@ -1,161 +1,142 @@
-"""What a sketch carries so that its distances are controlled as those of data are (`sotdd.engines.controls`).
-
-*Labels.* Of each projection, the mean and the standard deviation of the projected points under the label terms that
-were drawn, and under further draws of the label law. All sketches through the same projections have the same draws, so
-the Gaussian cost of a pair and its mean over the label law follow from these numbers alone.
-
-*Directions.* Of each projection, a few moments of the projected points and of their classes; and of the points, what
-the means of these moments over directions follow from: mean lengths, and the mean of all points.
-"""
+"""Sums over streams that the controls of a sketch are made of (`sotdd.compute.controls`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.engines.controls import Controls, Lengths, controlled_by, pair_columns
-from sotdd.engines.protocol import Engine, View
+from sotdd.compute.controls import CollectControls, ControlValues, Lengths, find_controls
+from sotdd.compute.engine import ClassMoments, PointSums, Sorted
+from sotdd.compute.run import run
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
-from sotdd.results.estimators import FEWEST_FITTED
+from sotdd.sketches.histograms import Portion, Sums
 
-# Half a unit in the last place of float32; and what rounding may add to the squared gaps between places.
-_ROUNDING = 2.0**-24
-_TOLERATED = 0.01
+if TYPE_CHECKING:
+    from sotdd.compute.cpu.engine import CpuEngine
 
+Doubles = NDArray[np.float64]
 
-@dataclass(frozen=True, eq=False)
-class Carried:
-    """What the controls of one sketch are made of.
-
-    Attributes
-    ----------
-    places
-        (L, 1 + J, 2) mean and standard deviation of the projected points under the label terms drawn, and under J
-        further draws; None where the label law is not controlled.
-    values
-        (L, 5) the mean of the projected features, the mean square of their class means, and three even moments; None
-        where directions are not controlled.
-    lengths
-        What the means of the values over directions follow from; None with them.
-    """
-
-    places: NDArray[np.float32] | None
-    values: NDArray[np.float64] | None
-    lengths: Lengths | None
-
-    def __post_init__(self) -> None:
-        """Make the arrays read-only."""
-        for array in (self.places, self.values, None if self.lengths is None else self.lengths.mean):
-            if array is not None:
-                array.flags.writeable = False
-
-    @classmethod
-    def of(cls, places: NDArray[Any] | None, values: NDArray[np.float64] | None, lengths: Lengths | None) -> Carried:
-        """Only what is finite: a control that overflows controls nothing."""
-        with np.errstate(over="ignore"):
-            narrow = None if places is None else places.astype(np.float32)
-        if narrow is not None and not np.isfinite(narrow).all():
-            narrow = None
-        if values is None or lengths is None or not (np.isfinite(values).all() and lengths.is_finite):
-            values = lengths = None
-        if lengths is not None:  # as a file keeps it, so that a sketch from one gives the same numbers
-            lengths = replace(lengths, mean=lengths.mean.astype(np.float32).astype(np.float64))
-        return cls(narrow, values, lengths)
+# How much memory sums of powers may take. With more classes nothing is carried.
+_POWER_BYTES = 256 << 20
+# What turns sums of t^2, t^4 and t^6 into sums of t^k / k!.
+_FACTORIALS = np.array([2.0, 24.0, 720.0])
 
 
-def weights_of(projections: Projections) -> NDArray[np.float64] | None:
+def draw_weights(projections: Projections) -> NDArray[np.float64] | None:
     """(L,) what each projection counts by in a mean; None where all count the same."""
     if not projections.weighted:
         return None
-    starts = range(0, projections.n_projections, BLOCK)
-    weights = np.concatenate([projections.draw(start, start + BLOCK).importance for start in starts])
+    weights = np.concatenate([block.importance for _, block in projections.blocks()])
     return None if (weights == 1).all() else weights
 
 
-class Carrying:
-    """Gathers what a dataset's sketch carries while its projections go by."""
+def narrow_controls(found: Sequence[ControlValues]) -> ControlValues | None:
+    """What a sketch keeps of the controls of its dataset; None where nothing can be controlled."""
+    return found[0].narrow() if found else None
 
-    def __init__(self, data: LabelledData, projections: Projections, engine: Engine) -> None:
-        self._controls, self._engine = Controls.of(projections, [data], engine), engine
-        self._places: list[Any] = []
-        self._values: list[Any] = []
 
-    @property
-    def degree(self) -> int:
-        """Orders of class moments that views should have."""
-        return self._controls.degree
+class PowerSums:
+    """Sums over the points of each class: of powers of their projections, and of the points themselves.
 
-    def seen(self, view: View) -> None:
-        """Take what one view says."""
-        if self.degree:
-            places, values = self._controls.seen_alone(view, self._engine)
-            self._places += places
-            self._values += values
+    The sketch of a stream gets its controls from them (`sotdd.sketches.controls`). Of each class, ``powers``
+    (L, D + 1) are the sum of t, and the sums of t^k / k! for k = 1, …, D with t cut as label terms cut it; ``totals``
+    (d,) is the sum of its scaled points, or nothing where directions are not controlled. Of all points, ``even``
+    (L, 3) are the sums of t^2, t^4 and t^6, and ``lengths`` (3,) those of |x|^2, |x|^4 and |x|^6.
+    """
 
-    def carried(self) -> Carried | None:
-        """What was gathered; None where nothing can be controlled."""
+    def __init__(self, projections: Projections) -> None:
+        self.projections = projections
+        self.degree, _, self.dimensions = find_controls(projections)
+        count, width = projections.n_projections, self.degree + 1
+        n_totals = 0 if self.dimensions is None else projections.n_features
+        self.sums: Sums = Sums(
+            {"powers": partial(np.zeros, (count, width)), "totals": partial(np.zeros, n_totals)},
+            {"even": partial(np.zeros, (count, 3)), "lengths": partial(np.zeros, 3)},
+            _POWER_BYTES,
+        )
         if not self.degree:
+            self.sums.drop()
+
+    def add_points(self, batch: LabelledData) -> None:
+        """Add the points of a batch, once for all projections."""
+        from sotdd.compute.cpu.rows import scale_rows
+        from sotdd.compute.kernels.moments import norm_sums
+
+        if not self.sums.kept or self.dimensions is None:
+            return
+        lengths = np.zeros(3)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
+            for part in batch.feature_parts():
+                by_class = np.zeros((len(batch.classes), part.stop - part.start))
+                for block in batch.blocks():
+                    points = scale_rows(batch.rows(block), self.projections.scaler, batch.name)
+                    norm_sums(
+                        points, batch.codes[block], lengths if part.start == 0 else lengths[:0], part.start, by_class
+                    )
+                for label, total in zip(batch.classes, by_class, strict=True):
+                    self.sums.by_class[label]["totals"][part] += total
+            self.sums.whole["lengths"] += lengths
+
+    def gather(self, portion: Portion) -> None:
+        """Add the projections of some points."""
+        from sotdd.compute.kernels.moments import power_sums
+
+        if not self.sums.kept:
+            return
+        sums = np.empty((len(portion.rows), len(portion.classes), self.degree + 1))
+        even = np.empty((len(portion.rows), 3))
+        with np.errstate(over="ignore", invalid="ignore"):
+            power_sums(portion.rows, portion.offsets, portion.terms.limit, sums, even)
+            self.sums.whole["even"][portion.part] += even
+            for number, label in enumerate(portion.classes):
+                self.sums.by_class[label]["powers"][portion.part] += sums[:, number]
+
+    def collect(self, counts: Mapping[Hashable, int]) -> ControlValues | None:
+        """What a sketch of all points carries; None where nothing was kept."""
+        from sotdd.compute.cpu.engine import CpuEngine
+
+        if not self.sums.kept:
             return None
-        places, values = (self._engine.collect(parts) if parts else None for parts in (self._places, self._values))
-        lengths = self._controls.lengths
-        return Carried.of(places, values, None if lengths is None else lengths[0])
+        labels = list(counts)
+        sizes = np.array([counts[label] for label in labels], np.float64)
+        with np.errstate(over="ignore", invalid="ignore"), CpuEngine() as engine:
+            controls = _SummedControls(self, labels, sizes, engine)
+            run([], self.projections, engine, [controls])
+            return narrow_controls(controls.collect())
+
+    def find_lengths(self, labels: list[Hashable], sizes: Doubles) -> list[Lengths]:
+        """What the means over directions follow from; nothing where directions are not controlled."""
+        if self.dimensions is None:
+            return []
+        totals = [self.sums.by_class[label]["totals"] for label in labels]
+        between = sum(float(total @ total) / size for total, size in zip(totals, sizes, strict=True))
+        sums = PointSums(self.sums.whole["lengths"], np.sum(totals, axis=0), between)
+        return [Lengths.of(sums, int(sizes.sum()), self.dimensions)]
+
+    def find_moments(self, labels: list[Hashable], sizes: Doubles, part: slice) -> ClassMoments:
+        """Mean and covariance, over points, of what is known of their class."""
+        shares = sizes / sizes.sum()
+        powers = [self.sums.by_class[label]["powers"][part] for label in labels]
+        means = np.stack(powers, axis=1) / sizes[:, None]  # (B, C, D + 1)
+        centre = np.einsum("c,bcd->bd", shares, means)
+        weighted = means * shares[:, None]
+        covariance = np.matmul(weighted.transpose(0, 2, 1), means) - centre[:, :, None] * centre[:, None, :]
+        return ClassMoments(centre, covariance, self.sums.whole["even"][part] / (_FACTORIALS * sizes.sum()))
 
 
-@dataclass(frozen=True, eq=False)
-class Controlling:
-    """The controls of a pair of sketches.
+class _SummedControls(CollectControls):
+    """Controls whose class moments follow from sums, not from points."""
 
-    Attributes
-    ----------
-    columns
-        (L, q) controls of mean zero.
-    estimator
-        The name of the estimator.
-    fitted
-        Whether their coefficients are fitted.
-    """
+    def __init__(self, sums: PowerSums, labels: list[Hashable], sizes: Doubles, engine: CpuEngine) -> None:
+        super().__init__(sums.projections, engine)
+        self._sums, self._labels, self._sizes = sums, labels, sizes
+        self.lengths = sums.find_lengths(labels, sizes)
 
-    columns: NDArray[np.float64]
-    estimator: str
-    fitted: bool
-
-    @classmethod
-    def of(cls, a: Carried | None, b: Carried | None, weights: NDArray[np.float64], p: float) -> Controlling | None:
-        """What both sketches allow; None where they allow nothing."""
-        if a is None or b is None:
-            return None
-        label = sides = None
-        if a.places is not None and b.places is not None and a.places.shape == b.places.shape:
-            label = _label_columns(a.places, b.places, p)
-        if a.lengths is not None and b.lengths is not None:
-            sides = [
-                (one.lengths, one.values, one.lengths.columns(one.values, weights))
-                for one in (a, b)
-                if one.lengths is not None and one.values is not None
-            ]
-        if label is None and (sides is None or len(weights) < FEWEST_FITTED):
-            return None  # directions are controlled by coefficients, which few projections cannot tell
-        fitted = sides is not None
-        return cls(pair_columns(label, sides, weights), controlled_by(label is not None, fitted), fitted)
-
-
-def _label_columns(a: NDArray[np.float32], b: NDArray[np.float32], p: float) -> NDArray[np.float64] | None:
-    """Label controls (3, L) of two sketches; None where float32 leaves too little of them.
-
-    Under wild draws of the label law places are large, and the gap between two that are nearly the same is rounding.
-    """
-    from sotdd.kernels.moments import gaussian_gaps
-
-    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-    gaps, rounding = np.abs(wide_a - wide_b), _ROUNDING * np.maximum(np.abs(wide_a), np.abs(wide_b))
-    with np.errstate(over="ignore"):
-        if float(np.mean((gaps + rounding) ** 2)) > (1 + _TOLERATED) * float(np.mean(gaps**2)):
-            return None
-        columns = np.empty((len(a), 3))
-        gaussian_gaps(wide_a, wide_b, p, columns)
-    return np.ascontiguousarray(columns.T)
+    def after_sorting(self, chunk: Sorted) -> None:
+        """Take what the sums say under one chunk."""
+        self.add(chunk, [self._sums.find_moments(self._labels, self._sizes, chunk.part)])

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_number, check_positive, described
+from sotdd.basics.checks import as_number, check_positive, describe
 from sotdd.basics.errors import SotddError, require
-from sotdd.sketches.levels import Levels
+from sotdd.sketches.quantiles import Levels
 
 Doubles = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -49,12 +49,13 @@ class Noise:
         self.epsilon: float = check_positive(epsilon, "epsilon", "a positive number, such as 1")
         if not _SMALLEST_EPSILON <= self.epsilon <= _LARGEST_EPSILON:
             limits = f"{_SMALLEST_EPSILON:g} to {_LARGEST_EPSILON:g}"
-            raise SotddError(f"epsilon is {described(epsilon)}: expected a number from {limits}.")
+            raise SotddError(f"is {describe(epsilon)}: expected a number from {limits}.", setting="epsilon")
         number = as_number(delta)
         if number is None or not (number == 0 or _SMALLEST_DELTA <= number <= 0.1):
             raise SotddError(
-                f"delta is {described(delta)}: expected 0 for Laplace's noise, or from {_SMALLEST_DELTA:g} to 0.1 "
-                "and far below one in as many points as there are, such as 1e-6."
+                f"is {describe(delta)}: expected 0 for Laplace's noise, or from {_SMALLEST_DELTA:g} to 0.1 and far "
+                "below one in as many points as there are, such as 1e-6.",
+                setting="delta",
             )
         self.delta: float = number
 
@@ -99,7 +100,7 @@ def load_opendp() -> ModuleType:
     return dp
 
 
-def masses_of(noisy: NDArray[np.integer], variance: float, total: float) -> Doubles:
+def estimate_masses(noisy: NDArray[np.integer], variance: float, total: float) -> Doubles:
     """Masses (L, H) that sum to ``total`` in every row, from counts (L, H) with noise of this variance.
 
     Noise in empty bins would be mass far from all points, which transport pays for by its distance. So the bins before
@@ -108,15 +109,15 @@ def masses_of(noisy: NDArray[np.integer], variance: float, total: float) -> Doub
     """
     masses = np.zeros(noisy.shape)
     for row, out in zip(noisy.astype(np.float64), masses, strict=True):
-        first = _first_filled(row, variance)
-        last = len(row) - _first_filled(row[::-1], variance)
+        first = _find_first_filled(row, variance)
+        last = len(row) - _find_first_filled(row[::-1], variance)
         if first >= last:  # nothing stands out
             first, last = 0, len(row)
-        out[first:last] = _onto_simplex(row[first:last], total)
+        out[first:last] = _project_onto_simplex(row[first:last], total)
     return masses
 
 
-def quantiles_of_masses(masses: Doubles, edges: Doubles, levels: Levels) -> NDArray[np.float32]:
+def find_mass_quantiles(masses: Doubles, edges: Doubles, levels: Levels) -> NDArray[np.float32]:
     """Means (L, Q) over parts of probability, of masses (L, H) that lie evenly between edges (L, H + 1)."""
     out = np.empty((len(masses), levels.count), np.float32)
     for row, places, means in zip(masses, edges, out, strict=True):
@@ -132,19 +133,19 @@ def quantiles_of_masses(masses: Doubles, edges: Doubles, levels: Levels) -> NDAr
     return out
 
 
-def moved_by_noise(masses: Doubles, variance: float, edges: Doubles, levels: Levels, weights: Doubles) -> float:
+def estimate_shift(masses: Doubles, variance: float, edges: Doubles, levels: Levels, weights: Doubles) -> float:
     """How far noise of this variance carries masses from themselves, in W_2 over projections that count by weights.
 
     They are noised once more and compared, which says about how far they are from what they were before their noise.
     """
     total = float(masses[0].sum())
     again = np.rint(masses + np.sqrt(variance) * np.random.default_rng(0).standard_normal(masses.shape))
-    here = quantiles_of_masses(masses, edges, levels)
-    there = quantiles_of_masses(masses_of(again.astype(np.int64), variance, total), edges, levels)
+    here = find_mass_quantiles(masses, edges, levels)
+    there = find_mass_quantiles(estimate_masses(again.astype(np.int64), variance, total), edges, levels)
     return float(np.sqrt(np.mean(weights * ((there - here) ** 2.0 @ levels.shares))))
 
 
-def _first_filled(row: Doubles, variance: float) -> int:
+def _find_first_filled(row: Doubles, variance: float) -> int:
     """Where points begin: the first bin at which the running sum is farther above its lowest than noise carries it."""
     sums = np.cumsum(row)
     risen = sums - np.minimum.accumulate(np.concatenate([[0.0], sums[:-1]]))
@@ -152,7 +153,7 @@ def _first_filled(row: Doubles, variance: float) -> int:
     return int(found[0]) if found.size else 0
 
 
-def _onto_simplex(row: Doubles, total: float) -> Doubles:
+def _project_onto_simplex(row: Doubles, total: float) -> Doubles:
     """The nearest numbers that are not negative and have this sum: all are lowered alike, and cut at zero."""
     falling = np.sort(row)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, len(row) + 1)

@@ -17,33 +17,36 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_count, check_positive, described
+from sotdd.basics.checks import check_count, check_positive, describe
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import counted
+from sotdd.basics.memory import check_fits
+from sotdd.basics.remarks import Remark
+from sotdd.basics.text import say_count
+from sotdd.compute.cpu.rows import scale_rows
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.moments import CUT, Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import check_name
-from sotdd.sketches.controls import weights_of
-from sotdd.sketches.counting import Portion, for_each_portion
-from sotdd.sketches.levels import QUANTILES, checked_levels
-from sotdd.sketches.noise import Noise, Reach, load_opendp, masses_of, moved_by_noise, quantiles_of_masses
-from sotdd.sketches.sketch import Sketch, check_projections
-from sotdd.sketches.statistics import opened_batch
+from sotdd.sketches.controls import draw_weights
+from sotdd.sketches.histograms import Portion, for_each_portion
+from sotdd.sketches.noise import Noise, Reach, estimate_masses, estimate_shift, find_mass_quantiles, load_opendp
+from sotdd.sketches.quantiles import QUANTILES, check_quantiles
+from sotdd.sketches.recipe import Recipe, check_projections
+from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.statistics import open_batch
 
 Doubles = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 # Bins of each class and projection, from -reach to reach, which are put together before they are released.
 FINE = 1024
-# How much memory their counts may take.
-_MOST_BYTES = 512 << 20
 # Sums of label polynomials are counted in steps of this share of their spread.
 STEP = 2.0**-16
 # Lengths are held to this much less than the bound, so that rounding of float64 never carries them beyond it.
@@ -113,13 +116,13 @@ class PrivateBuilder:
 
     def __repr__(self) -> str:
         """Settings, for people; how many points there are is not said."""
-        classes = counted(len(self.classes), "class", "classes")
+        classes = say_count(len(self.classes), "class", "classes")
         return f"PrivateBuilder({classes}, {'released' if self._counts is None else 'counting'})"
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; its labels must be among the classes, and features alone are one class."""
         counts = self._exact()
-        batch = opened_batch(features, labels, self.projections)
+        batch = open_batch(features, labels, self.projections)
         if batch is None:
             return self
         unknown = [label for label in batch.classes if label not in self.classes]
@@ -135,7 +138,7 @@ class PrivateBuilder:
     def merge(self, other: PrivateBuilder) -> Self:
         """Take over the counts of another builder, of other rows; it cannot release any more."""
         if not isinstance(other, PrivateBuilder):
-            raise SotddError(f"other is {described(other)}: expected a PrivateBuilder.")
+            raise SotddError(f"is {describe(other)}: expected a PrivateBuilder.", setting="other")
         mine, theirs = self._exact(), other._exact()
         if other is self or mine.settings != theirs.settings:
             raise SotddError("these builders have other projections, classes or bounds, or are one: use the same.")
@@ -158,36 +161,29 @@ class PrivateBuilder:
             As in `SketchBuilder`.
         """
         check_name(name)
-        levels, noise, counts = checked_levels(n_quantiles), Noise(epsilon, delta), self._exact()
+        levels, noise, counts = check_quantiles(n_quantiles), Noise(epsilon, delta), self._exact()
         counts.refuse_own_projections()
         self._counts = None
-        sizes, terms, variances = noisy_terms(counts, noise)
+        sizes, terms, variances = release_terms(counts, noise)
         edges = counts.edges(terms, self._n_bins)
-        noisy, variance = noise.add("bins", counts.placed(terms, edges), counts.reaches()["bins"])
-        shares, sizes = _shares(sizes), np.maximum(sizes, 0)
+        noisy, variance = noise.add("bins", counts.place(terms, edges), counts.reaches()["bins"])
+        shares, sizes = _estimate_shares(sizes), np.maximum(sizes, 0)
         sizes[0] += 0 if sizes.any() else 1
-        masses = masses_of(noisy, variance, float(sizes.sum()))
-        projections, weights = self.projections, weights_of(self.projections)
+        masses = estimate_masses(noisy, variance, float(sizes.sum()))
+        weights = draw_weights(self.projections)
         counts_by = np.ones(len(masses)) if weights is None else weights
-        by_bins = moved_by_noise(masses, variance, edges, levels, counts_by)
+        by_bins = estimate_shift(masses, variance, edges, levels, counts_by)
         off = math.hypot(by_bins, math.sqrt(np.mean(counts_by * (variances @ shares))))
         return Sketch(
             name,
-            quantiles_of_masses(masses, edges, levels),
+            Recipe.of(self.projections),
+            find_mass_quantiles(masses, edges, levels),
             False,
             self.classes,
             sizes,
             terms.astype(np.float32),
-            projections.recipe(),
-            projections.fingerprint,
-            projections.scaler,
-            projections,
-            remarks=(
-                f"{name!r} was noised for privacy (ε = {noise.epsilon:g}, δ = {noise.delta:g}): that moves its "
-                f"distances by up to about {off:.2g}",
-            ),
+            remarks=(Remark("private", name=name, epsilon=noise.epsilon, delta=noise.delta, off=off),),
             weights=weights,
-            tilt=projections.tilt,
         )
 
     def _exact(self) -> ExactCounts:
@@ -202,7 +198,9 @@ def _check_classes(classes: object) -> tuple[Hashable, ...]:
     if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) and 0 < len(values) <= _MOST_CLASSES:
         with suppress(TypeError):  # what cannot be a label
             return tuple(dict.fromkeys(values))
-    raise SotddError(f"classes is {described(classes)}: expected a list of all labels, at most {_MOST_CLASSES:,}.")
+    raise SotddError(
+        f"is {describe(classes)}: expected a list of all labels, at most {_MOST_CLASSES:,}.", setting="classes"
+    )
 
 
 class ExactCounts:
@@ -234,17 +232,14 @@ class ExactCounts:
         self.reach: float = _positive(reach, "reach", CUT, 1e30)
         self.max_label: float = _positive(max_label, "max_label", _LABELS, _LONGEST_LABELS)
         shape = len(self.classes), projections.n_projections
-        if 8 * FINE * shape[0] * shape[1] > _MOST_BYTES:
-            raise SotddError(
-                f"counts of {counted(shape[0], 'class', 'classes')} × {counted(shape[1], 'projection')} take more than "
-                f"{_MOST_BYTES >> 20} MB: use fewer projections, which noise needs anyway."
-            )
-        self.spreads: Doubles = _spreads(projections, self.reach)
+        what = f"counts of {say_count(shape[0], 'class', 'classes')} × {say_count(shape[1], 'projection')}"
+        check_fits(8 * FINE * shape[0] * shape[1], what, "n_projections", shape[1])
+        self.spreads: Doubles = _measure_spreads(projections, self.reach)
         self.sizes: Whole = np.zeros(shape[0], np.int64)
         self.sums: Whole = np.zeros(shape, np.int64)
         self.fine: Whole = np.zeros((*shape, FINE), np.int64)
         self._total, self._squares = np.zeros(projections.n_features), 0.0
-        self._weights: Doubles = np.concatenate([terms.weights for terms in _polynomials(projections)])
+        self._weights: Doubles = np.concatenate([terms.weights for terms in _draw_polynomials(projections)])
         self._number = {label: number for number, label in enumerate(self.classes)}
 
     @property
@@ -265,7 +260,10 @@ class ExactCounts:
         """Count a batch whose classes are all known."""
         for label, count in zip(batch.classes, batch.counts.tolist(), strict=True):
             self.sizes[self._number[label]] += count
-        for_each_portion(batch, self.projections, self._count, self._hold)
+        through = replace(self.projections, scaler=None)  # points are scaled here, and none is too long
+        for block in batch.blocks():
+            points = self._hold(scale_rows(batch.rows(block), self.projections.scaler, batch.name))
+            for_each_portion(replace(batch, features=points, codes=batch.codes[block]), through, self._count)
 
     def merge(self, other: ExactCounts) -> None:
         """Add the counts of other rows."""
@@ -295,7 +293,7 @@ class ExactCounts:
         edges: Doubles = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, n_bins + 1)
         return edges
 
-    def placed(self, terms: Doubles, edges: Doubles) -> Whole:
+    def place(self, terms: Doubles, edges: Doubles) -> Whole:
         """Counts (L, H) of all points in bins with edges (L, H + 1), where classes have these label terms (L, C).
 
         Every point counts once under each projection, where the middle of its fine bin lies, and points beyond the
@@ -325,7 +323,7 @@ class ExactCounts:
     def _count(self, portion: Portion) -> None:
         assert isinstance(portion.terms, Polynomials)
         part, reach = portion.part, self.reach
-        values = _values(portion.terms, portion.label_rows, reach) / self.spreads[part][:, None]
+        values = _evaluate(portion.terms, portion.label_rows, reach) / self.spreads[part][:, None]
         most = _WITHIN * self.max_label * math.sqrt(len(values))
         values *= np.minimum(1.0, most / np.maximum(np.sqrt(np.einsum("bm,bm->m", values, values)), 1e-300))
         steps = np.trunc(values / STEP).astype(np.int64)
@@ -341,17 +339,16 @@ class ExactCounts:
 def _positive(value: object, name: str, usual: float, most: float) -> float:
     number = usual if value is None else check_positive(value, name, "a positive number or None")
     if not 1e-30 < number <= most:
-        raise SotddError(f"{name} is {described(value)}: expected a number up to {most:g}.")
+        raise SotddError(f"is {describe(value)}: expected a number up to {most:g}.", setting=name)
     return number
 
 
-def _polynomials(projections: Projections) -> list[Polynomials]:
+def _draw_polynomials(projections: Projections) -> list[Polynomials]:
     """The label polynomials of every block."""
-    found = [projections.draw(start, start + BLOCK).terms for start in range(0, projections.n_projections, BLOCK)]
-    return [terms for terms in found if isinstance(terms, Polynomials)]
+    return [block.terms for _, block in projections.blocks() if isinstance(block.terms, Polynomials)]
 
 
-def _spreads(projections: Projections, reach: float) -> Doubles:
+def _measure_spreads(projections: Projections, reach: float) -> Doubles:
     """(L,) the root mean square of each label polynomial over a normal law: what its sums are counted in units of.
 
     The law has the spread of scaled data, a fifth of the usual reach; no data are seen.
@@ -360,16 +357,16 @@ def _spreads(projections: Projections, reach: float) -> Doubles:
     density = np.exp(-(places**2) / 2)
     blocks = []
     with np.errstate(over="ignore", invalid="ignore"):
-        for terms in _polynomials(projections):
-            values = _values(terms, np.broadcast_to(places * reach / CUT, (len(terms.weights), places.size)), reach)
+        for terms in _draw_polynomials(projections):
+            values = _evaluate(terms, np.broadcast_to(places * reach / CUT, (len(terms.weights), places.size)), reach)
             blocks.append(np.sqrt(values**2 @ density / density.sum()))
     whole = np.concatenate(blocks)
     if not (np.isfinite(whole) & (whole < 1e100)).all():
-        raise SotddError(f"reach is {reach:g}: label terms overflow there; use a smaller one, or a cut.")
+        raise SotddError(f"is {reach:g}: label terms overflow there; use a smaller one, or a cut.", setting="reach")
     return np.where(whole > 0, whole, 1.0)
 
 
-def _values(terms: Polynomials, rows: NDArray[np.floating], reach: float) -> Doubles:
+def _evaluate(terms: Polynomials, rows: NDArray[np.floating], reach: float) -> Doubles:
     """The label polynomials (B, m) of projected values (B, m), which are cut first."""
     limit = min(terms.limit, reach)
     cut = np.clip(np.nan_to_num(rows.astype(np.float64)), -limit, limit)
@@ -380,7 +377,7 @@ def _values(terms: Polynomials, rows: NDArray[np.floating], reach: float) -> Dou
     return values
 
 
-def noisy_terms(counts: ExactCounts, noise: Noise) -> tuple[Whole, Doubles, Doubles]:
+def release_terms(counts: ExactCounts, noise: Noise) -> tuple[Whole, Doubles, Doubles]:
     """Noisy sizes of classes (C,), label terms (L, C) made of noisy sums, and the mean square errors of these (L, C).
 
     Terms are drawn towards that of all points as far as they may be noise. That is empirical Bayes: classes vary, and
@@ -390,25 +387,25 @@ def noisy_terms(counts: ExactCounts, noise: Noise) -> tuple[Whole, Doubles, Doub
     found, size_variance = noise.add("sizes", counts.sizes, reaches["sizes"])
     steps, step_variance = noise.add("sums", counts.sums, reaches["sums"])
     sums, sizes = steps * unit, np.maximum(found, 1.0)
-    low, high = (ends[:, None] for ends in _ranges(counts.projections, counts.reach))  # (L, 1)
+    low, high = (ends[:, None] for ends in _find_ranges(counts.projections, counts.reach))  # (L, 1)
     raw = (sums / sizes[:, None]).T  # (L, C)
     centre = np.clip(sums.sum(axis=0)[:, None] / max(1, np.maximum(found, 0).sum()), low, high)
     variances = ((step_variance * unit**2)[:, None] + centre**2 * size_variance) / sizes**2
-    between = np.maximum(((raw - centre) ** 2 - variances) @ _shares(found), 0.0)[:, None]
+    between = np.maximum(((raw - centre) ** 2 - variances) @ _estimate_shares(found), 0.0)[:, None]
     drawn = np.divide(between, between + variances, out=np.zeros(variances.shape), where=between + variances > 0)
     return found, np.clip(centre + drawn * (raw - centre), low, high), drawn * variances
 
 
-def _shares(sizes: Whole) -> Doubles:
+def _estimate_shares(sizes: Whole) -> Doubles:
     """(C,) the share of points that each class has, about."""
     held = np.maximum(sizes, 0)
     return held / held.sum() if held.any() else np.full(len(sizes), 1 / len(sizes))
 
 
-def _ranges(projections: Projections, reach: float) -> tuple[Doubles, Doubles]:
+def _find_ranges(projections: Projections, reach: float) -> tuple[Doubles, Doubles]:
     """(L,) the lowest and the highest mean that a label polynomial can have."""
     places = np.linspace(-1, 1, 257)
-    blocks = [_values(terms, np.tile(places * min(terms.limit, reach), (len(terms.weights), 1)), reach)
-              for terms in _polynomials(projections)]  # fmt: skip
+    blocks = [_evaluate(terms, np.tile(places * min(terms.limit, reach), (len(terms.weights), 1)), reach)
+              for terms in _draw_polynomials(projections)]  # fmt: skip
     values = np.concatenate(blocks)
     return values.min(axis=1), values.max(axis=1)

@@ -10,24 +10,26 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, check_seed, described
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, describe
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.files import write_whole
-from sotdd.basics.text import counted, json_label, quoted, shown
-from sotdd.projections.directions import Tilted
+from sotdd.basics.randomness import check_seed
+from sotdd.basics.remarks import Remarks, join_remarks
+from sotdd.basics.text import json_label, quote, say_count
+from sotdd.compute.controls import ControlSide, ControlValues, PairControls
+from sotdd.compute.distance import Distance
+from sotdd.compute.estimators import Estimator, estimate_distance
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.results.distance import Distance
-from sotdd.results.estimators import Estimator, estimated_distance
-from sotdd.sketches.controls import Carried, Controlling
-from sotdd.sketches.levels import QUANTILES, Levels, checked_levels, places_of_points
+from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, place_points
+from sotdd.sketches.recipe import Recipe
 from sotdd.sketches.uncertainty import (
     Halves,
     Lost,
-    error_bound,
-    error_remark,
-    floor_of_sketches,
-    lost_by_means,
+    bound_error,
+    find_floor,
+    measure_loss,
+    remark_on_error,
 )
 
 
@@ -42,6 +44,8 @@ class Sketch:
     ----------
     name
         What messages call it.
+    through
+        Which projections were used, as a file keeps them.
     quantiles
         (L, Q): under each projection, the means of the sorted values over Q parts of probability; every value where
         ``exact``.
@@ -52,11 +56,6 @@ class Sketch:
     class_terms
         (L, C): the label term of each class under each projection. For moments, the mean of the label
         polynomial over the class.
-    recipe, fingerprint, scaler
-        Which projections were used: their settings, their fingerprint, and how features were scaled first.
-    projections
-        The projections themselves, to sketch other data through. None where a sketch from a file was made
-        with laws of the user's own, or with libraries that draw other numbers than those installed here.
     lost
         (L, 3) what was lost of each projection, see `sotdd.sketches.uncertainty`; from it distances know how
         far off they may be. None in private sketches.
@@ -64,8 +63,6 @@ class Sketch:
         What a reader should know, such as that columns were matched by position.
     weights
         (L,) what each projection counts by in a mean; None where all count the same.
-    tilt
-        The law of directions where it was learnt from data, which the recipe cannot describe; None for others.
     controls
         What distances are controlled by; None where nothing can be.
     halves
@@ -86,27 +83,47 @@ class Sketch:
     """
 
     name: str
+    through: Recipe
     quantiles: NDArray[np.float32]
     exact: bool
     classes: tuple[Hashable, ...]
     counts: NDArray[np.int64]
     class_terms: NDArray[np.float32]
-    recipe: Mapping[str, Any]
-    fingerprint: str
-    scaler: Scaler | None
-    projections: Projections | None = None
     lost: Lost | None = None
-    remarks: tuple[str, ...] = ()
+    remarks: Remarks = ()
     halves: Halves | None = None
     weights: NDArray[np.float64] | None = None
-    tilt: Tilted | None = None
-    controls: Carried | None = None
+    controls: ControlValues | None = None
 
     def __post_init__(self) -> None:
         """Make the arrays read-only."""
         for array in (self.quantiles, self.counts, self.class_terms, self.lost, self.halves, self.weights):
             if array is not None:
                 array.flags.writeable = False
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """The settings of the projections."""
+        return self.through.settings
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the projections: only sketches with the same one can be compared."""
+        return self.through.fingerprint
+
+    @property
+    def scaler(self) -> Scaler | None:
+        """How features were scaled before they were projected."""
+        return self.through.scaler
+
+    @property
+    def projections(self) -> Projections | None:
+        """The projections themselves, to sketch other data through.
+
+        None where a sketch from a file was made with laws of the user's own, or with libraries that draw other numbers
+        than those installed here.
+        """
+        return self.through.projections
 
     @property
     def n_points(self) -> int:
@@ -140,11 +157,10 @@ class Sketch:
 
     def __repr__(self) -> str:
         """Name and sizes, for people."""
-        kept = "all values" if self.exact else counted(self.n_quantiles, "quantile")
-        return (
-            f"Sketch({quoted(self.name)}: {counted(self.n_points, 'point')}, "
-            f"{counted(len(self.classes), 'class', 'classes')}, {counted(self.n_projections, 'projection')} × {kept})"
-        )
+        kept = "all values" if self.exact else say_count(self.n_quantiles, "quantile")
+        points, classes = say_count(self.n_points, "point"), say_count(len(self.classes), "class", "classes")
+        through = say_count(self.n_projections, "projection")
+        return f"Sketch({quote(self.name)}: {points}, {classes}, {through} × {kept})"
 
     def distance(self, other: Sketch, p: float = 2, *, estimator: Estimator = "auto") -> Distance:
         """How far apart two datasets are, from their sketches alone.
@@ -164,19 +180,55 @@ class Sketch:
             As in `sotdd.distance`: "auto" and "controlled" use what both sketches carry; through fixed projections
             "plain" is a metric.
         """
-        return distance_between(self, other, p, estimator)
+        order = check_order(p)
+        plain = check_choice(estimator, "estimator", get_args(Estimator)) == "plain"
+        if not isinstance(other, Sketch):
+            raise SotddError(f"is {describe(other)}: expected a Sketch; sotdd.distance takes data.", setting="other")
+        self.through.refuse_other(other.through, f"sketches {self.name!r} and {other.name!r}")
+        alike_a, alike_b = _cut_alike(self, other)
+        per_projection, within = _measure_costs(alike_a, alike_b, order)
+        if not np.isfinite(per_projection).all():
+            raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
+        scale_remarks: Any = () if self.scaler is None else self.scaler.remarks
+        said: Any = join_remarks(scale_remarks, self.remarks, other.remarks)
+        controlled = None
+        if not plain and self.controls is not None and other.controls is not None:
+            a, b = (ControlSide(one, self.importance) for one in (self.controls, other.controls))
+            controlled = PairControls.of(a, b, order)
+        result = estimate_distance(
+            self,
+            other,
+            per_projection,
+            order,
+            fingerprint=self.fingerprint,
+            scaler=self.scaler,
+            columns=self.columns,
+            remarks=said,
+            weights=self.weights,
+            controls=None if controlled is None else controlled.columns,
+            estimator="plain" if controlled is None else controlled.name,
+            fitted=controlled is not None and controlled.directions,
+        )
+        sized_halves = [(one.n_points, one.halves) for one in (self, other)]
+        floor = find_floor(sized_halves, order, result.n_points, result.value)
+        result = replace(result, noise=floor, sampling=floor)
+        bound = bound_error(alike_a.lost, alike_b.lost, result.value, within, order, self.importance)
+        if bound is None:
+            return result
+        said = (*result.remarks, *remark_on_error(*bound, result.value))
+        return replace(result, sketch_error=bound[0], remarks=said)
 
     def cut(self, levels: Levels) -> Sketch:
         """The same sketch at other levels, which must be among its own unless all values are kept."""
         if not self.exact and levels == self.levels:
             return self
-        places = places_of_points(self.n_quantiles) if self.exact else self.levels.edges
+        places = place_points(self.n_quantiles) if self.exact else self.levels.edges
         means = levels.means(self.quantiles, places)
         lost = self.lost
         if lost is not None:
-            now = lost_by_means(self.quantiles, places, means, levels)
+            now = measure_loss(self.quantiles, places, means, levels)
             if not self.exact:  # what was there was a function, of which only the means are compared here
-                now = now + lost_by_means(self.quantiles, places, self.quantiles, self.levels)
+                now = now + measure_loss(self.quantiles, places, self.quantiles, self.levels)
             lost = np.column_stack([lost[:, :2] + now, lost[:, 2]])
         return replace(self, quantiles=means, exact=False, lost=lost)
 
@@ -209,10 +261,7 @@ class Sketch:
         >>> 0.999 < gap / a.distance(b, estimator="plain").value <= 1
         True
         """
-        return self.vector_at(checked_levels(n_quantiles), dim, seed)
-
-    def vector_at(self, levels: Levels, dim: int | None, seed: int = 0) -> NDArray[np.float32]:
-        """The vector of means over the parts of these levels, or a random projection of it."""
+        levels = check_quantiles(n_quantiles)
         grid = self.quantiles
         if self.exact or levels != self.levels:
             grid = levels.means(grid, None if self.exact else self.levels.edges)
@@ -223,7 +272,7 @@ class Sketch:
             return whole
         n_sums = check_count(dim, "dim")
         if n_sums > whole.size:
-            raise SotddError(f"dim is {n_sums:,}: expected at most {whole.size:,}, the numbers that there are.")
+            raise SotddError(f"is {n_sums:,}: expected at most {whole.size:,}, all there are.", setting="dim")
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(check_seed(seed))))
         target = rng.integers(n_sums, size=whole.size)
         signed = np.where(rng.random(whole.size, np.float32) < 0.5, -whole, whole)
@@ -235,16 +284,16 @@ class Sketch:
         With ``half`` every value is rounded to one of 65,536 steps between the smallest and the
         largest of its projection, and the file is half as large.
         """
-        from sotdd.sketches.file import to_bytes
+        from sotdd.sketches.file import pack_sketch
 
-        write_whole(path, to_bytes(self, check_flag(half, "half")))
+        write_whole(path, pack_sketch(self, check_flag(half, "half")))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:
         """Read a file that `save` wrote; anything else, or a damaged one, is refused."""
-        from sotdd.sketches.file import read
+        from sotdd.sketches.file import read_file
 
-        return read(path)
+        return read_file(path)
 
     def to_dict(self) -> dict[str, Any]:
         """Names, sizes and recipe as JSON values; the quantiles themselves are in the file."""
@@ -261,83 +310,10 @@ class Sketch:
         }
 
 
-def distance_between(a: Sketch, b: Sketch, p: float, estimator: Estimator = "auto") -> Distance:
-    """The distance of two sketches, with its error bound and its noise floor where they are known."""
-    order = check_order(p)
-    plain = check_choice(estimator, "estimator", get_args(Estimator)) == "plain"
-    if not isinstance(b, Sketch):
-        raise SotddError(f"other is {described(b)}: expected a Sketch; sotdd.distance compares one with data.")
-    refuse_other_projections(a, b)
-    alike_a, alike_b = _cut_alike(a, b)
-    per_projection, within = _costs(alike_a, alike_b, order)
-    if not np.isfinite(per_projection).all():
-        raise OutOfRange(f"transport to the power p={order:g} overflows: use a smaller p.")
-    scale_remarks = () if a.scaler is None else a.scaler.remarks
-    controlling = None if plain else Controlling.of(a.controls, b.controls, a.importance, order)
-    result = estimated_distance(
-        a,
-        b,
-        per_projection,
-        order,
-        fingerprint=a.fingerprint,
-        scaler=a.scaler,
-        columns=a.columns,
-        remarks=tuple(dict.fromkeys([*scale_remarks, *a.remarks, *b.remarks])),
-        weights=a.weights,
-        controls=None if controlling is None else controlling.columns,
-        estimator="plain" if controlling is None else controlling.estimator,
-        fitted=controlling is not None and controlling.fitted,
-    )
-    sized_halves = [(one.n_points, one.halves) for one in (a, b)]
-    floor = floor_of_sketches(sized_halves, order, result.n_points, result.value)
-    result = replace(result, noise=floor, sampling=floor)
-    bound = error_bound(alike_a.lost, alike_b.lost, result.value, within, order, a.importance)
-    if bound is None:
-        return result
-    return replace(result, sketch_error=bound[0], remarks=(*result.remarks, *error_remark(*bound, result.value)))
-
-
-def check_projections(projections: object) -> Projections:
-    """Return projections, or refuse anything else."""
-    if not isinstance(projections, Projections):
-        raise SotddError(f"projections is {described(projections)}: expected Projections.fit(...) or from_arrays(...).")
-    return projections
-
-
-def refuse_other_projections(a: Sketch, b: Sketch) -> None:
-    """Refuse two sketches that were made through different projections, and say how these differ."""
-    refuse_other_recipes(a.recipe, a.fingerprint, b.recipe, b.fingerprint, f"sketches {a.name!r} and {b.name!r}")
-
-
-def refuse_other_recipes(
-    recipe_a: Mapping[str, Any], fingerprint_a: str, recipe_b: Mapping[str, Any], fingerprint_b: str, what: str
-) -> None:
-    """Refuse recipes whose fingerprints differ, and name the settings that do."""
-    if fingerprint_a == fingerprint_b:
-        return
-    reason = (
-        "; ".join(_differences(recipe_a, recipe_b)[:3])
-        or "the settings are the same, but other versions of libraries drew other numbers from them"
-    )
-    raise SotddError(f"{what} are through different projections: {reason}. Use the same for both.")
-
-
-def _differences(a: Mapping[str, Any], b: Mapping[str, Any], inside: str = "") -> list[str]:
-    """Settings that differ, by name, with both values."""
-    found = []
-    for name in [*a, *(name for name in b if name not in a)]:
-        left, right = a.get(name), b.get(name)
-        if isinstance(left, Mapping) and isinstance(right, Mapping):
-            found += _differences(left, right, f"{name} ")
-        elif left != right:
-            found.append(f"{inside}{name} is {shown(repr(left), 60)} and {shown(repr(right), 60)}")
-    return found
-
-
-def _costs(a: Sketch, b: Sketch, p: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _measure_costs(a: Sketch, b: Sketch, p: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """W_p^p (L,) of two sketches that keep all values, or are cut alike; and what of it is within parts, for p = 2."""
-    from sotdd.kernels.quantiles import compare_functions
-    from sotdd.kernels.rows import Overlaps, transport_rows
+    from sotdd.compute.kernels.quantiles import compare_functions
+    from sotdd.compute.kernels.rows import Overlaps, transport_rows
 
     costs, within = np.empty(a.n_projections), np.zeros(a.n_projections)
     if a.exact and b.exact:

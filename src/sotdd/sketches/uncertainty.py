@@ -1,7 +1,7 @@
 """How far off distances of sketches may be: by what the sketches lost, and by chance.
 
 **What is lost.** Of each projection a sketch keeps three numbers, the columns of ``lost`` (L, 3). With F the quantile
-function of the projected points and f the one put together from its means (`sotdd.kernels.quantiles`), they are
+function of the projected points and f the one put together from its means (`sotdd.compute.kernels.quantiles`), they are
 
 1. at least the mean of |F − f|,
 2. at least the root of the mean of |F − f|²,
@@ -21,23 +21,26 @@ only, by plain means, and brought from the sizes of halves to those of the datas
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.engines.chance import Chance, Pool, apart_by_halves, floor_of_halves, seed_of
+from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.remarks import Remark, Remarks
+from sotdd.compute.noise_floor import NoiseFloor, find_distances
+from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resample, make_seed
 from sotdd.inputs.data import LabelledData
+from sotdd.projections.draws import BLOCK
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.results.noise import NoiseFloor
-from sotdd.sketches.levels import Levels
-
-if TYPE_CHECKING:
-    from sotdd.engines.protocol import Engine, Projected
+from sotdd.sketches.histograms import BINS, Histograms, Portion, Sums, find_quantiles
+from sotdd.sketches.quantiles import QUANTILES, Levels
 
 Lost = NDArray[np.float64]  # (L, 3)
+Doubles = NDArray[np.float64]
 Halves = NDArray[np.float64]  # (2, S) distances of S halvings, for p = 1 and for p = 2
 
 HALVING_ORDERS = (1, 2)
@@ -46,19 +49,29 @@ _HALVINGS = 12
 # A bound beyond this share of the value gets a remark.
 _TOLERATED = 0.05
 
+GROUPS = 8
 
-def lost_by_means(
+# Halves differ by little everywhere, not by much somewhere, and that shows in a quarter of the usual bins.
+GROUP_BINS = BINS // 4
+
+# How much memory the counts of all classes and groups may take together. With more classes nothing is kept.
+_GROUP_BYTES = 128 << 20
+
+assert HALVING_PROJECTIONS == BLOCK  # portions of the first block have all that is counted
+
+
+def measure_loss(
     rows: NDArray[np.float32], places: NDArray[np.float64], means: NDArray[np.float32], levels: Levels
 ) -> NDArray[np.float64]:
     """What is lost once rows (L, n) are reduced to their means over these levels: the first two columns."""
-    from sotdd.kernels.quantiles import row_losses
+    from sotdd.compute.kernels.quantiles import row_losses
 
     now = np.empty((len(rows), 2))
     row_losses(rows, places, means, levels.edges, levels.smooth, now)
     return now
 
 
-def error_bound(
+def bound_error(
     a: Lost | None,
     b: Lost | None,
     value: float,
@@ -75,8 +88,8 @@ def error_bound(
         return None
     share = 2 / p - 1  # 1/p = share / 1 + (1 - share) / 2
     in_a, in_b = (part[:, 0] ** share * part[:, 1] ** (1 - share) for part in (a, b))
-    by_means = _mean_norm(in_a + in_b, p, weights)
-    by_bins = _mean_norm(a[:, 2] + b[:, 2], p, weights)
+    by_means = _average_norm(in_a + in_b, p, weights)
+    by_bins = _average_norm(a[:, 2] + b[:, 2], p, weights)
     if p == 2:
         crossed = 2 * math.sqrt(float(np.mean(within * weights))) * by_means
         above = math.sqrt(value**2 + crossed + by_means**2) - value
@@ -85,45 +98,37 @@ def error_bound(
     return by_means + by_bins, by_bins
 
 
-def error_remark(error: float, by_bins: float, value: float) -> tuple[str, ...]:
+def remark_on_error(error: float, by_bins: float, value: float) -> Remarks:
     """Say when the bound is no longer small beside the value, and what to do about it."""
     if error <= _TOLERATED * value:
         return ()
-    cause, advice = (
-        ("the bins that values were counted in", "sketch the data whole, not as a stream or in a half-size file")
-        if 2 * by_bins > error
-        else ("the quantiles kept", "sketch with more n_quantiles")
-    )
-    return (f"{cause} are coarse for a difference this small: the value may be off by up to {error:.2g}; {advice}",)
+    return (Remark("coarse sketch", error=error, by_bins=2 * by_bins > error),)
 
 
-class Halving:
-    """Halves a dataset a few times while its first projections go by; ``seen`` is called with every chunk."""
-
-    def __init__(self, data: LabelledData, projections: Projections, engine: Engine) -> None:
-        pool = Pool.of_halves([data], 0, seed_of(projections), _HALVINGS)
-        self._chance = None if pool is None else Chance([pool], engine, HALVING_ORDERS)
-
-    def seen(self, projected: Projected) -> None:
-        """Compare the halves under these projections."""
-        if self._chance is not None:
-            self._chance.seen(projected)
-
-    def halves(self, weights: NDArray[np.float64]) -> Halves | None:
-        """The distances of halves, where projections count by weights (L,).
-
-        None for a single point, or where costs overflow float64.
-        """
-        if self._chance is None:
-            return None
-        try:
-            (costs,) = self._chance.costs()
-        except SotddError:  # the sketch itself is good, and its distances say what overflows
-            return None
-        return np.array([apart_by_halves(costs[:, :, at], weights, p) for at, p in enumerate(HALVING_ORDERS)])
+def plan_halves(data: LabelledData, projections: Projections) -> list[Plan]:
+    """Ways to halve a dataset; nothing for a single point."""
+    return Plan.of_halves([data], 0, _HALVINGS, make_seed(projections), HALVING_ORDERS)
 
 
-def floor_of_sketches(
+def find_halves(resample: Resample, weights: NDArray[np.float64]) -> Halves | None:
+    """The distances of halves, where projections count by weights (L,).
+
+    None for a single point, or where costs overflow float64.
+    """
+    try:
+        costs = resample.costs()
+    except SotddError:  # the sketch itself is good, and its distances say what overflows
+        return None
+    return root_costs(costs[0], weights) if costs else None
+
+
+def root_costs(costs: Doubles, weights: NDArray[np.float64]) -> Halves:
+    """Distances (2, S) from W_p^p (B, S, orders) under the first projections."""
+    weighted = costs * weights[: len(costs), None, None]
+    return np.array([find_distances(weighted[:, :, at], p) for at, p in enumerate(HALVING_ORDERS)])
+
+
+def find_floor(
     sized_halves: Sequence[tuple[int, Halves | None]], p: float, sizes: tuple[int, int], distance: float
 ) -> NoiseFloor | None:
     """What samples of these sizes give by chance, from the number of points and the halves of each sketch.
@@ -134,10 +139,119 @@ def floor_of_sketches(
         return None
     row = HALVING_ORDERS.index(int(p))
     known = [(n, halves[row]) for n, halves in sized_halves if halves is not None]
-    return floor_of_halves(known, sizes, p, distance)
+    return NoiseFloor.of_halves(known, sizes, p, distance)
 
 
-def _mean_norm(numbers: NDArray[np.float64], p: float, weights: NDArray[np.float64]) -> float:
+def _average_norm(numbers: NDArray[np.float64], p: float, weights: NDArray[np.float64]) -> float:
     """The p-norm of numbers over projections, which count by weights."""
     largest = float(np.max(numbers)) or 1.0
     return float(largest * np.mean(weights * (numbers / largest) ** p) ** (1 / p))
+
+
+class GroupCounts:
+    """Points of a stream dealt to a few groups, so that its sketch knows how far apart halves of the points are.
+
+    Every point goes to one of eight groups at random. What the first projections make of it is counted by class and
+    group, and half of the groups against the other half is a halving. There are seven ways to choose half of eight
+    groups so that any two of them share just half of theirs, as rows of a Hadamard matrix do.
+
+    Which group a point is dealt to depends on the projections and on how many points came before it in the same
+    builder. So the halves of a sketch depend on how rows were batched, as no other number in it does.
+
+    Of each class, ``values`` are one histogram for each group and projection, and ``terms`` (G, B) the sums of its
+    label polynomial. Nothing is kept where label terms are no sums over the same projections, or the classes do not
+    fit.
+    """
+
+    def __init__(self, projections: Projections) -> None:
+        self.projections = projections
+        first = projections.draw(0, BLOCK)
+        self.n_rows: int = len(first)
+        self.n_dealt: int = 0
+        self.sums: Sums = Sums(
+            {
+                "values": partial(Histograms.empty, self.n_rows, GROUP_BINS, GROUPS),
+                "terms": partial(np.zeros, (GROUPS, self.n_rows)),
+            },
+            most_bytes=_GROUP_BYTES,
+        )
+        if not isinstance(first.terms, Polynomials) or first.label_features is not None:
+            self.sums.drop()
+
+    def gather(self, portion: Portion) -> None:
+        """Deal some points out, and count them; only the first projections matter."""
+        if not self.sums.kept or portion.part.start:
+            return
+        rng = generator(make_seed(self.projections), Stream.STREAM_GROUPS, self.n_dealt)
+        n_points = portion.rows.shape[1]
+        self.n_dealt += n_points
+        drawn = np.asarray(rng.integers(GROUPS, size=n_points))
+        for number, label in enumerate(portion.classes):
+            begin, end = portion.offsets[number : number + 2].tolist()
+            order = begin + np.argsort(drawn[begin:end], kind="stable")
+            sizes: NDArray[np.int64] = np.bincount(drawn[begin:end], minlength=GROUPS).astype(np.int64)
+            edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+            self._count(label, np.take(portion.rows, order, axis=1), edges, portion)
+
+    def _count(self, label: Hashable, rows: NDArray[np.float32], edges: NDArray[np.int64], portion: Portion) -> None:
+        """Count the points of one class, which lie group after group."""
+        from sotdd.compute.cpu.rows import sum_classes
+
+        assert isinstance(portion.terms, Polynomials)
+        totals = self.sums.by_class[label]
+        for group in range(GROUPS):
+            first, last = int(edges[group]), int(edges[group + 1])
+            if first < last:
+                totals["values"].count(slice(group * self.n_rows, (group + 1) * self.n_rows), rows, first, last)
+                members = np.ascontiguousarray(rows[:, first:last])
+                totals["terms"][group] += sum_classes(members, np.array([0, last - first]), portion.terms)[:, 0]
+
+    def halves(self) -> Halves | None:
+        """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""
+        from scipy.linalg import hadamard
+
+        from sotdd.compute.cpu.workers import Workers
+
+        if not self.sums.kept:
+            return None
+        # Rows of a Hadamard matrix but the first, which does not halve.
+        with Workers() as workers:
+            parts = workers.each(self._halving, hadamard(GROUPS)[1:])
+        if any(part is None for part in parts):
+            return None
+        costs = np.stack([part for part in parts if part is not None], axis=1)  # (B, S, orders)
+        if not np.isfinite(costs).all():  # the sketch itself is good, and its distances say what overflows
+            return None
+        weights = self.projections.draw(0, BLOCK).importance
+        return root_costs(costs, weights)
+
+    def _halving(self, signs: NDArray[np.int64]) -> Doubles | None:
+        """W_p^p (B, orders) between those groups and the others; None where one half has no points."""
+        from sotdd.compute.kernels.quantiles import compare_functions
+
+        levels = Levels(QUANTILES)
+        one, other = (self._functions(np.flatnonzero(signs == side), levels) for side in (1, -1))
+        if one is None or other is None:
+            return None
+        costs, within = np.empty((len(HALVING_ORDERS), self.n_rows)), np.empty(self.n_rows)
+        for out, p in zip(costs, HALVING_ORDERS, strict=True):
+            compare_functions(one, other, levels.edges, levels.smooth, float(p), out, within)
+        return costs.T
+
+    def _functions(self, groups: NDArray[np.intp], levels: Levels) -> NDArray[np.float32] | None:
+        """Quantile functions (B, Q) of some groups together, with label terms of their own; None for no points."""
+        classes: list[Histograms] = []
+        terms: list[Doubles] = []
+        for totals in self.sums.by_class.values():
+            whole = Histograms.empty(self.n_rows, GROUP_BINS)
+            for group in groups:
+                part = totals["values"].group(group)
+                whole.expect(part.n_points)
+                whole += part
+            if whole.n_points:
+                classes.append(whole)
+                terms.append(totals["terms"][groups].sum(axis=0) / whole.n_points)
+        if not classes:
+            return None
+        weights = self.projections.draw(0, BLOCK).terms.weights
+        return find_quantiles(classes, slice(0, self.n_rows), weights, np.stack(terms, axis=1), levels)[0]

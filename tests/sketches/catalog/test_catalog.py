@@ -95,7 +95,7 @@ def test_metadata_that_are_refused(catalog, sketches, metadata, said):
 
 
 def test_a_taken_name_is_refused_or_overwritten(catalog, sketches):
-    with pytest.raises(sotdd.SotddError, match=r"there is an entry 'set 1' in the catalog .* already"):
+    with pytest.raises(sotdd.SotddError, match=r"there is an entry 'set 1' in the catalog .*: choose another name"):
         catalog.add("set 1", sketches["set 2"], place=77)
     with pytest.raises(sotdd.SotddError, match="there is an entry 'set 2'"):
         catalog.add_many({"free": sketches["set 1"], "set 2": sketches["set 1"]})
@@ -183,11 +183,8 @@ def test_finer_and_whole_sketches_fit_coarser_ones_do_not(catalog, rng, projecti
         catalog.add(name, sotdd.sketch(data, projections, n_quantiles=count))
     assert catalog.get("finer").n_quantiles == 64
     assert catalog.get("whole").exact
-    assert set(catalog.nearest(sotdd.sketch(data, projections, n_quantiles=32), k=3).names) == {
-        "finer",
-        "whole",
-        "small",
-    }
+    nearest = catalog.nearest(sotdd.sketch(data, projections, n_quantiles=32), k=3)
+    assert set(nearest.names) == {"finer", "whole", "small"}
     with pytest.raises(sotdd.SotddError, match=r"'coarse' has 48 quantiles but the catalog .* keeps 32"):
         catalog.add("x", sotdd.sketch(data, projections, n_quantiles=48, name="coarse"))
 
@@ -216,11 +213,8 @@ def test_projections_of_ones_own_are_compared_but_not_drawn(tmp_path, rng):
     catalog.add("first", sotdd.sketch(labelled(rng), own, **SMALL))
     again = sotdd.Catalog(catalog.path)
     assert again.nearest(sotdd.sketch(labelled(rng), own, **SMALL)).names == ("first",)
-    for call in (
-        lambda: again.projections,
-        lambda: again.nearest(labelled(rng)),
-        lambda: again.add("x", labelled(rng)),
-    ):
+    data = labelled(rng)
+    for call in (lambda: again.projections, lambda: again.nearest(data), lambda: again.add("x", data)):
         with pytest.raises(sotdd.SotddError, match="cannot be drawn again"):
             call()
 
@@ -244,9 +238,7 @@ def test_places_without_a_catalog(tmp_path, rng, sketches):
 
 
 def test_a_newer_catalog_is_refused(tmp_path, sketches, monkeypatch):
-    from sotdd.sketches.catalog import store
-
-    monkeypatch.setattr(store, "_VERSION", 2)
+    monkeypatch.setattr("sotdd.sketches.codec.VERSION", 2)
     sotdd.Catalog(tmp_path / "new").add("x", sketches["set 1"])
     monkeypatch.undo()
     with pytest.raises(sotdd.SotddError, match=r"version 2 .* update sotdd"):

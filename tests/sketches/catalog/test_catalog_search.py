@@ -8,7 +8,7 @@ import pytest
 import sotdd
 from sketches.cases import two_passes
 from sketches.catalog.cases import SMALL, labelled
-from sotdd.sketches.catalog.recipe import CatalogRecipe
+from sotdd.sketches.catalog.search import CatalogRecipe
 
 pytest.importorskip("lancedb")
 
@@ -131,13 +131,13 @@ def test_conditions(catalog, rng, where, expected):
     ("where", "said"),
     [
         ("colour = 'red'", "No field named"),
-        ("place >", "expected an SQL condition on name, n_points, n_classes, added, place, even"),
+        ("place >", "cannot find 'place >' in the catalog .*sql parser error"),
         ("place = 'three'", "could not convert"),
         ("place", "boolean"),
         ("", "parser error"),
         ("name = '" + "x" * 2000, "parser|Unterminated"),
-        ("name = '\ud800'", "where is"),
-        ("n_points / 0 = 1", "Divide by zero.*expected an SQL condition on name"),
+        ("name = '\ud800'", "cannot find"),
+        ("n_points / 0 = 1", "Divide by zero"),
         (3, "where is 3: expected SQL"),
     ],
 )

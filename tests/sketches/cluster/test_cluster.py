@@ -9,24 +9,18 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-import sotdd
+import sotdd.sketches.cluster
 from sketches.cluster.cases import D, batch, frame, same, table
 from sotdd.inputs import ParquetBatches
-from sotdd.inputs.loaders import parquet_batches
+from sotdd.inputs.loaders import parquet as parquet_batches
 
 # ------------------------------------------------------------------ sources
 
 
 def test_parquet_files_in_any_form(folder, threads, projections, streamed):
     paths = sorted(folder.rglob("[!_]*.parquet"))
-    for source in (
-        folder,
-        str(folder),
-        f"{folder}/**/[!_]*.parquet",
-        paths,
-        folder.as_uri(),
-        [path.as_uri() for path in paths],
-    ):
+    urls = [folder.as_uri(), [path.as_uri() for path in paths]]
+    for source in (folder, str(folder), f"{folder}/**/[!_]*.parquet", paths, *urls):
         made = sotdd.sketches.cluster.sketch(source, projections, threads, name="files")
         same(made, streamed)
         assert (made.name, made.fingerprint, made.projections) == ("files", projections.fingerprint, projections)

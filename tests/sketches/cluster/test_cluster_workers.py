@@ -14,9 +14,9 @@ from distributed import Client, Future
 import sotdd
 from sketches.cases import two_passes
 from sketches.cluster.cases import batch, same
-from sotdd.inputs.loaders import parquet_batches
-from sotdd.inputs.loaders.parquet_batches import ParquetBatches
-from sotdd.sketches.cluster import sketching, tasks
+from sotdd.inputs.loaders import parquet
+from sotdd.inputs.loaders.parquet import ParquetBatches
+from sotdd.sketches import cluster, cluster_tasks
 
 # ------------------------------------------------------------------ passes, progress, clients
 
@@ -25,7 +25,7 @@ def test_many_classes_take_two_passes_and_say_so(folder, threads, projections, b
     reports = []
     with caplog.at_level(logging.INFO, "sotdd"):
         sotdd.sketches.cluster.sketch(folder, projections, threads, name="few")
-        monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 2 * 70 * 4096)
+        monkeypatch.setattr(cluster, "ONE_PASS_BYTES", 2 * 70 * 4096)
         made = sotdd.sketches.cluster.sketch(
             folder, projections, threads, progress=lambda *state: reports.append(state)
         )
@@ -38,7 +38,7 @@ def test_many_classes_take_two_passes_and_say_so(folder, threads, projections, b
 
 
 def test_classes_that_fit_each_partition_but_not_all(threads, projections, monkeypatch):
-    monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 5 * 70 * 4096)
+    monkeypatch.setattr(cluster, "ONE_PASS_BYTES", 5 * 70 * 4096)
     parts = [(batch(place)[0], batch(place)[1] + 3 * place) for place in range(5)]
     made = sotdd.sketches.cluster.sketch([dask.delayed(part) for part in parts], projections, threads)
     assert made.classes == tuple(range(15))
@@ -82,14 +82,14 @@ def test_only_the_sketch_comes_to_the_client(folder, processes, projections, str
     came = []
     result = Future.result
     monkeypatch.setattr(Future, "result", lambda future, *args: came.append(result(future, *args)) or came[-1])
-    monkeypatch.setattr(parquet_batches.ParquetPiece, "__iter__", None)  # here, not in the workers
+    monkeypatch.setattr(parquet.ParquetPiece, "__iter__", None)  # here, not in the workers
     same(sotdd.sketches.cluster.sketch(folder, projections, processes), streamed)
     assert [type(thing) for thing in came] == [ParquetBatches, sotdd.Sketch]
 
 
 def test_a_worker_with_one_thread_uses_one_core(processes):
     def threads():
-        from sotdd.engines.cpu.workers import Workers
+        from sotdd.compute.cpu.workers import Workers
 
         with Workers() as workers:
             return workers.count
@@ -103,7 +103,7 @@ def test_a_worker_that_is_killed_costs_a_retry(
     processes, projections, batches, streamed, passes, tmp_path, monkeypatch
 ):
     if passes == 2:
-        monkeypatch.setattr(sketching, "ONE_PASS_BYTES", 0)
+        monkeypatch.setattr(cluster, "ONE_PASS_BYTES", 0)
         reference = two_passes(batches, projections)
     else:
         reference = streamed
@@ -152,9 +152,6 @@ def test_a_partition_that_kills_every_worker_is_given_up(processes, projections)
         scheduler.allowed_failures = before
 
 
-# ------------------------------------------------------------------ tasks
-
-
 def test_an_error_of_a_batch_itself_is_told_and_the_rest_cancelled(batches, threads, projections, tmp_path):
     def broken():
         raise RuntimeError("the disk is\non fire")
@@ -178,10 +175,10 @@ def test_an_error_of_a_batch_itself_is_told_and_the_rest_cancelled(batches, thre
 
 
 def test_merging_leaves_what_is_merged_as_it_was(batches, projections):
-    begin = tasks.Pass(projections, 512, 1 << 30)
-    parts = [tasks.collect(begin, part, str(place), None) for place, part in enumerate(batches[:3])]
-    once, again = (tasks.finish(tasks.merge(begin, parts), "data") for _ in range(2))
+    begin = cluster_tasks.Pass(projections, 512, 1 << 30)
+    parts = [cluster_tasks.collect(begin, part, str(place), None) for place, part in enumerate(batches[:3])]
+    once, again = (cluster_tasks.finish(cluster_tasks.merge(begin, parts), "data") for _ in range(2))
     np.testing.assert_array_equal(once.quantiles, again.quantiles)
     assert once.counts.tolist() == again.counts.tolist()
     error = sotdd.SotddError("no")
-    assert tasks.merge(begin, [parts[0], error]) is error
+    assert cluster_tasks.merge(begin, [parts[0], error]) is error

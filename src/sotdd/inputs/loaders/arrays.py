@@ -9,38 +9,41 @@ from typing import Any
 import numpy as np
 
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.data import LabelledData, checked_features, features_and_labels
+from sotdd.inputs.data import LabelledData, check_features, features_and_labels
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.loaded import ListItems, Loaded
-from sotdd.inputs.loaders.frames import is_frame, open_frame
 from sotdd.inputs.loaders.images import is_image
-from sotdd.inputs.loaders.parquet_batches import TableBatch
-from sotdd.inputs.settings import OF_FOLDERS, OF_TABLES, Settings
+from sotdd.inputs.loaders.parquet import TableBatch
+from sotdd.inputs.loaders.tables import is_frame, open_frame
+from sotdd.inputs.origin import Origin
+from sotdd.inputs.preparation import Items, Loaded
+from sotdd.inputs.reading import Reading
 
 
-def open_arrays(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # anything
+def open_arrays(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # anything
     """Open ``(features, labels)``, features alone, or a dataset that is open already."""
     if isinstance(source, LabelledData):
-        settings.refuse("a dataset that is open", "features", "label", "missing", *OF_FOLDERS, *OF_TABLES)
-        return Loaded(source.features, Labels(source.classes, source.codes), columns=source.columns)
-    settings.refuse("arrays", *OF_FOLDERS, *(["label"] if settings.label_column is not None else []))
+        reading.refuse("a dataset that is open")
+        return Loaded(source.features, Labels(source.classes, source.codes), source.columns, source.origin)
+    if reading.label_column is not None:
+        reading.refuse("arrays", "label")
     features, labels = features_and_labels(source, name)
-    if settings.unlabelled:
+    if reading.unlabelled:
         labels = None
     if is_frame(features):  # beside its labels
-        return _beside(features, labels, name, settings)
-    settings.refuse("arrays", "features", *OF_TABLES)
+        return _open_beside(features, labels, name, reading)
+    reading.refuse("arrays")
     items = _items(features)
-    gaps = settings.missing != "error" and isinstance(features, np.ndarray) and features.dtype.kind == "f"
-    points: Any = items if items is not None else features if gaps else checked_features(features, name)
-    names, one_hot = (source.columns, source.one_hot) if isinstance(source, TableBatch) else (None, ())
+    gaps = reading.missing != "error" and isinstance(features, np.ndarray) and features.dtype.kind == "f"
+    points: Any = items if items is not None else features if gaps else check_features(features, name)
     numbered = None if labels is None else Labels.of(labels, len(points), name)
-    return Loaded(points, numbered, columns=names, one_hot=one_hot, gaps=gaps)
+    if isinstance(source, TableBatch):
+        return Loaded(points, numbered, source.columns, Origin(one_hot=source.one_hot), gaps=gaps)
+    return Loaded(points, numbered, gaps=gaps)
 
 
-def _beside(frame: Any, labels: object, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # of any library
+def _open_beside(frame: Any, labels: object, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # of any library
     """A frame whose labels are somewhere else: the same rules as for one that holds them."""
-    loaded = open_frame(frame, name, replace(settings, label=None))
+    loaded = open_frame(frame, name, replace(reading, label=None))
     return loaded if labels is None else replace(loaded, labels=Labels.of(labels, len(loaded.features), name))
 
 
@@ -49,9 +52,9 @@ def is_bunch(source: object) -> bool:
     return isinstance(source, Mapping) and hasattr(source, "data") and hasattr(source, "target")
 
 
-def open_bunch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: ANN401  # scikit-learn is optional
+def open_bunch(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # scikit-learn is optional
     """Open the data and target of a scikit-learn Bunch; integer targets go by their names."""
-    loaded = open_arrays((source.data, source.target), name, settings)
+    loaded = open_arrays((source.data, source.target), name, reading)
     names = getattr(source, "target_names", None)
     if loaded.labels is None or names is None or isinstance(names, str):
         return loaded
@@ -63,17 +66,17 @@ def open_bunch(source: Any, name: str, settings: Settings) -> Loaded:  # noqa: A
     return loaded
 
 
-def _items(features: object) -> ListItems | None:
+def _items(features: object) -> Items | None:
     """Texts or images in a list, or texts in an array; None for anything else."""
     if type(features).__name__ == "Series" and hasattr(features, "to_list"):
         values = features.to_list()
-        return ListItems(values) if _all_texts(values) else None
+        return Items.of(values) if _all_texts(values) else None
     if isinstance(features, np.ndarray) and features.ndim == 1 and features.dtype.kind in "UTO" and features.size:
         values = features.tolist()
-        return ListItems(values) if _all_texts(values) else None
+        return Items.of(values) if _all_texts(values) else None
     if isinstance(features, (list, tuple)) and features:
         if _all_texts(features) or all(is_image(item) for item in features):
-            return ListItems(features)
+            return Items.of(features)
         if any(is_image(item) for item in features):
             raise SotddError("some of the features are images and some are not: expected all of one kind.")
     return None

@@ -1,28 +1,28 @@
-"""Columns of Arrow tables turned into blocks of numbers, labels and texts: for Parquet, Arrow, CSV and Hugging Face.
-
-And Arrow files themselves (IPC, Feather), mapped into memory and read one record batch at a time.
-"""
+"""Columns of Arrow tables turned into blocks of numbers, labels and texts: for all kinds of tables."""
 
 from __future__ import annotations
 
-import os
-import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.text import counted
-from sotdd.inputs.files import reading
-from sotdd.inputs.grouped import GroupedRows
+from sotdd.basics.remarks import Remark
+from sotdd.basics.text import say_count
+from sotdd.inputs.data import Features
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.loaded import Items, Loaded
 from sotdd.inputs.loaders.columns import Columns, Kind
-from sotdd.inputs.settings import OF_CSV, OF_FOLDERS, Settings
-from sotdd.inputs.spool import stored_dtype
+from sotdd.inputs.preparation import Items, Loaded
+from sotdd.inputs.reading import Reading
+from sotdd.inputs.row_groups import GroupedRows
+from sotdd.inputs.streamed import narrow_dtype
+
+# Columns of integers with this many rows or more, all different, may be ids.
+_FEWEST_IDS = 20
 
 # Arrow's own types are not checked, since it is optional.
 Schema = Any
@@ -36,17 +36,17 @@ def arrow() -> Any:  # noqa: ANN401  # a module
     return require("pyarrow", "reading Parquet, Arrow and CSV files", "'sotdd[inputs]'")
 
 
-def kinds_of(schema: Schema, name: str) -> dict[str, Kind]:
+def find_kinds(schema: Schema, name: str) -> dict[str, Kind]:
     """What each column of a schema holds; two columns of one name are refused."""
     kinds: dict[str, Kind] = {}
     for field in schema:
         if field.name in kinds:
             raise SotddError(f"{name} has two columns named {field.name!r}: rename one.")
-        kinds[field.name] = "empty" if arrow().types.is_null(plain_type(field.type)) else kind_of(field.type)
+        kinds[field.name] = "empty" if arrow().types.is_null(plain_type(field.type)) else find_kind(field.type)
     return kinds
 
 
-def kind_of(kind: Type) -> Kind:
+def find_kind(kind: Type) -> Kind:
     """What a column of that type holds."""
     types = arrow().types
     kind = plain_type(kind)
@@ -64,7 +64,7 @@ def kind_of(kind: Type) -> Kind:
     return "other"
 
 
-def dtype_of(schema: Schema, columns: Columns, *, gaps: bool = False) -> np.dtype[Any]:
+def find_dtype(schema: Schema, columns: Columns, *, gaps: bool = False) -> np.dtype[Any]:
     """The dtype in which the features are read; with ``gaps``, one that can say that a value is missing."""
     types = arrow().types
     categories = {column for column, _ in columns.categories}
@@ -79,10 +79,10 @@ def dtype_of(schema: Schema, columns: Columns, *, gaps: bool = False) -> np.dtyp
             dtypes.append(np.dtype(np.float64))
         else:
             dtypes.append(np.dtype(leaf.to_pandas_dtype()))
-    return stored_dtype(*dtypes, *([np.dtype(np.float32)] if gaps else []))
+    return narrow_dtype(*dtypes, *([np.dtype(np.float32)] if gaps else []))
 
 
-def block_of(
+def make_block(
     table: Table, columns: Columns, dtype: np.dtype[Any], name: str, point_shape: tuple[int, ...] | None = None
 ) -> NDArray[Any]:
     """The features of a table as an array (n, ...), NaN where a number is missing.
@@ -90,11 +90,9 @@ def block_of(
     Lists of another shape than ``point_shape`` are refused.
     """
     if columns.kind == "list":
-        lists = _nested(table.column(columns.features[0]), name, columns.features[0]).astype(dtype, copy=False)
+        lists = _make_nested(table.column(columns.features[0]), name, columns.features[0]).astype(dtype, copy=False)
         if point_shape is not None and lists.shape[1:] != point_shape:
-            raise SotddError(
-                f"lists in {name} have shape {lists.shape[1:]} but {point_shape} before: expected one length."
-            )
+            raise SotddError(f"lists in {name} have shape {lists.shape[1:]} and {point_shape}: expected one length.")
         return lists
     names = columns.names
     assert names is not None  # only lists have none
@@ -135,38 +133,28 @@ def distinct_texts(parts: Iterable[Column], most: int) -> tuple[str, ...] | None
     return tuple(sorted(found))
 
 
-def labels_of(parts: Sequence[Column], name: str) -> Labels:
+def make_labels(parts: Sequence[Column], name: str) -> Labels:
     """The labels of one column, which may come in parts."""
     library = arrow()
+    if not any(map(len, parts)):
+        raise SotddError(f"{name} has no rows: expected at least one.")
     kind = plain_type(parts[0].type)
     if library.types.is_nested(kind):
         raise SotddError(f"labels of {name} are {kind}: expected one plain value per row.")
-    chunks = [chunk.cast(kind) for part in parts for chunk in (part.chunks if hasattr(part, "chunks") else [part])]
+    chunks = [chunk.cast(kind) for part in parts for chunk in _chunks(part)]
     coded = library.chunked_array(chunks, type=kind).dictionary_encode().unify_dictionaries()
-    if not len(coded):
-        raise SotddError(f"{name} has no rows: expected at least one.")
     codes = np.concatenate([np.asarray(chunk.indices.fill_null(-1)) for chunk in coded.chunks])
     filled = next((chunk for chunk in coded.chunks if len(chunk)), None)
     return Labels.in_natural_order([] if filled is None else filled.dictionary.to_pylist(), codes)
 
 
-class ArrowTexts(Items):
+def make_texts(column: Column, name: str) -> Items:
     """A column of texts."""
-
-    def __init__(self, column: Column, name: str) -> None:
-        if column.null_count:
-            missing = counted(column.null_count, "missing text", "missing texts")
-            raise SotddError(f"{name} has {missing}: drop those rows or fill them first.")
-        self._column = column.cast(plain_type(column.type))
-
-    def __len__(self) -> int:
-        """How many texts there are."""
-        return len(self._column)
-
-    def read(self, rows: NDArray[np.integer]) -> list[Any]:
-        """The texts of some rows."""
-        texts: list[Any] = self._column.take(arrow().array(rows)).to_pylist()
-        return texts
+    if column.null_count:
+        missing = say_count(column.null_count, "missing text", "missing texts")
+        raise SotddError(f"{name} has {missing}: drop those rows or fill them first.")
+    plain = column.cast(plain_type(column.type))
+    return Items(len(plain), lambda rows: plain.take(arrow().array(rows)).to_pylist())
 
 
 def _numbers(column: Column) -> NDArray[Any]:
@@ -195,7 +183,7 @@ def _texts(column: Column) -> Column:
     return texts.combine_chunks() if isinstance(texts, arrow().ChunkedArray) else texts
 
 
-def _nested(column: Column, name: str, label: str) -> NDArray[Any]:
+def _make_nested(column: Column, name: str, label: str) -> NDArray[Any]:
     """Lists of one length as an array (n, length, ...)."""
     library = arrow()
     if isinstance(column, library.ChunkedArray):
@@ -205,16 +193,16 @@ def _nested(column: Column, name: str, label: str) -> NDArray[Any]:
     if isinstance(column, library.ExtensionArray):
         column = column.storage
     if column.null_count:
-        missing = counted(column.null_count, "missing value", "missing values")
+        missing = say_count(column.null_count, "missing value", "missing values")
         raise SotddError(f"lists in column {label!r} of {name} have {missing}: drop or impute those rows first.")
     if not _is_list(column.type):
         return _numbers(column)
     lengths = np.unique(np.asarray(library.compute.list_value_length(column)))
     if len(lengths) > 1:
         raise SotddError(
-            f"lists in column {label!r} of {name} have {lengths[0]} to {lengths[-1]} entries: expected one length."
+            f"lists in {label!r} of {name} have {lengths[0]} to {lengths[-1]} entries: expected one length."
         )
-    values = _nested(column.flatten(), name, label)
+    values = _make_nested(column.flatten(), name, label)
     return values.reshape(len(column), int(lengths[0]) if len(lengths) else 0, *values.shape[1:])
 
 
@@ -238,70 +226,86 @@ def _is_list(kind: Type) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def open_arrow(path: Path, name: str, settings: Settings) -> Loaded:
-    """Open a file or a stream of record batches; numbers stay in the file until they are read."""
-    settings.refuse("an Arrow file", *OF_FOLDERS, *OF_CSV)
-    with reading(path, "an Arrow file"):
-        batches = _Batches(path)
+class Groups(ABC):
+    """Rows of a table in groups, each of which is read by itself.
+
+    Attributes
+    ----------
+    schema
+        The types of its columns.
+    sizes
+        How many rows each group has.
+    """
+
+    schema: Schema
+    sizes: list[int]
+
+    @abstractmethod
+    def read(self, number: int, columns: Sequence[str]) -> Table:
+        """Some columns of one group."""
+
+    def column(self, column: str) -> Iterator[Column]:
+        """One column, a group at a time."""
+        return (self.read(number, [column]).column(column) for number in range(len(self.sizes)))
+
+    def has_gaps(self, columns: Sequence[str]) -> bool | None:
+        """Whether values of these columns are missing; None where only reading them tells."""
+        return any(part.null_count for column in columns for part in self.column(column))
+
+    def dtype(self, columns: Columns, gaps: bool) -> np.dtype[Any]:
+        """The dtype in which features are read."""
+        return find_dtype(self.schema, columns, gaps=gaps)
+
+    def choose(self, reading: Reading, name: str, kinds: dict[str, Kind] | None = None) -> Columns:
+        """Which columns are features, and which one holds the labels."""
 
         def values(column: str, most: int) -> tuple[str, ...] | None:
-            return distinct_texts(batches.column(column), most)
+            return distinct_texts(self.column(column), most)
 
-        columns = Columns.choose(kinds_of(batches.schema, name), settings, name, values)
-        if not sum(batches.sizes):
+        return Columns.choose(kinds or find_kinds(self.schema, name), reading, name, values)
+
+    def labels(self, columns: Columns, name: str) -> Labels | None:
+        """The labels of all rows, where there are any."""
+        return None if columns.label is None else make_labels(list(self.column(columns.label)), name)
+
+    def load(self, columns: Columns, labels: Labels | None, name: str) -> Loaded:
+        """The dataset; numbers stay where they are until they are read."""
+        if not sum(self.sizes):
             raise SotddError(f"{name} has no rows: expected at least one.")
-        labels = None if columns.label is None else labels_of(list(batches.column(columns.label)), name)
         if columns.kind == "text":
-            texts = arrow().chunked_array(list(batches.column(columns.features[0])))
-            return Loaded(ArrowTexts(texts, name), labels, table=columns)
-        gaps = columns.kind == "numbers" and any(
-            part.null_count for column in columns.features for part in batches.column(column)
-        )
-        dtype = dtype_of(batches.schema, columns, gaps=gaps)
-        first = next(number for number, size in enumerate(batches.sizes) if size)
-        shape = block_of(batches.get(first).slice(0, 1), columns, dtype, name).shape[1:]
+            parts = [part for column in self.column(columns.features[0]) for part in _chunks(column)]
+            return Loaded(make_texts(arrow().chunked_array(parts), name), labels, origin=columns.origin)
+        gaps = columns.kind == "numbers" and self.has_gaps(columns.features)
+        features = self.features(columns, self.dtype(columns, gaps is not False), name)
+        return Loaded(features, labels, columns.names, columns.origin, gaps=bool(gaps))
 
-    def decode(number: int) -> NDArray[Any]:
-        with reading(path, "an Arrow file"):
-            return block_of(batches.get(number), columns, dtype, name, shape)
+    def features(self, columns: Columns, dtype: np.dtype[Any], name: str) -> Features:
+        """Numbers that are decoded a group at a time."""
+        first = next(number for number, size in enumerate(self.sizes) if size)
+        shape: tuple[int, ...] = (len(columns.names or ()),)
+        if columns.names is None:
+            shape = make_block(self.read(first, columns.features).slice(0, 1), columns, dtype, name).shape[1:]
 
-    rows = GroupedRows(name, batches.sizes, shape, dtype, decode)
-    return Loaded(rows, labels, columns=columns.names, table=columns, gaps=gaps)
+        def decode(number: int) -> NDArray[Any]:
+            return make_block(self.read(number, columns.features), columns, dtype, name, shape)
+
+        return GroupedRows(name, self.sizes, shape, dtype, decode)
 
 
-class _Batches:
-    """The record batches of a file, by number."""
+def remark_ids(loaded: Loaded, reading: Reading) -> Loaded:
+    """The same with a remark on columns in memory that may be ids; whether they are is for the user to say."""
+    features, found = loaded.features, []
+    if reading.features is not None or not isinstance(features, np.ndarray) or len(features) < _FEWEST_IDS:
+        return loaded
+    for name, values in zip(loaded.columns or (), features.T, strict=False):
+        few = values[:_FEWEST_IDS]  # which tell measurements at once
+        if np.array_equal(few, np.floor(few)) and len(np.unique(values)) == len(values):
+            found += [name] if np.array_equal(values, np.floor(values)) else []
+    remarks = [Remark("may be ids", columns=tuple(found))] if found else []
+    return replace(loaded, origin=loaded.origin.also(*remarks))
 
-    def __init__(self, path: Path) -> None:
-        ipc = require("pyarrow.ipc", "reading Arrow files", "'sotdd[inputs]'")
-        self._path, self._size = path, path.stat().st_size
-        source = arrow().memory_map(str(path))
-        self._locks: dict[int, threading.Lock] = {}  # by process: a forked child cannot wait for a thread of its parent
-        try:
-            reader = ipc.open_file(source)
-        except arrow().ArrowInvalid:  # not a file of batches with a footer, so a stream of them
-            source.seek(0)
-            self._held = list(ipc.open_stream(source))  # views of the map where nothing is compressed
-            if not self._held:
-                raise SotddError(f"{path} has no rows: expected at least one.") from None
-            self._reader = None
-            self.schema = self._held[0].schema
-            self.sizes = [batch.num_rows for batch in self._held]
-            return
-        self._reader = reader
-        self.schema = reader.schema
-        self.sizes = [self.get(number).num_rows for number in range(reader.num_record_batches)]
 
-    def get(self, number: int) -> Any:  # noqa: ANN401  # Arrow is optional
-        if self._path.stat().st_size < self._size:  # reading a map beyond the end of its file ends the process
-            raise SotddError(
-                f"{self._path} has become shorter since it was opened: open it again, and leave it as it is meanwhile."
-            )
-        if self._reader is None:
-            return self._held[number]
-        with self._locks.setdefault(os.getpid(), threading.Lock()):
-            return self._reader.get_batch(number)
-
-    def column(self, column: str) -> Iterator[Any]:
-        """One column, a batch at a time."""
-        return (self.get(number).column(column) for number in range(len(self.sizes)))
+def _chunks(column: Column) -> Sequence[Column]:
+    """The parts of a column, which may be in one."""
+    chunks: Sequence[Column] = column.chunks if hasattr(column, "chunks") else [column]
+    return chunks

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal
 
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.origin import TOO_MANY
-from sotdd.inputs.settings import Settings
+from sotdd.basics.remarks import say_why
+from sotdd.inputs.origin import Origin, Why
+from sotdd.inputs.reading import Reading
 
 Kind = Literal["numbers", "list", "text", "image", "date", "empty", "other"]
 
@@ -43,7 +44,7 @@ class Columns:
     kind
         What they hold; dates and categories become "numbers" as they are read.
     left_out
-        The other columns and what they hold.
+        The other columns, and why each is none of the features.
     dates
         Those of the features that are dates: days since the beginning of 1970, in UTC.
     categories
@@ -52,9 +53,9 @@ class Columns:
     Examples
     --------
     >>> from sotdd.inputs.loaders.columns import Columns
-    >>> from sotdd.inputs.settings import Settings
+    >>> from sotdd.inputs.reading import Reading
     >>> kinds = {"x": "numbers", "z": "numbers", "note": "text", "class": "text"}
-    >>> columns = Columns.choose(kinds, Settings(), "flowers.csv")
+    >>> columns = Columns.choose(kinds, Reading(), "flowers.csv")
     >>> columns.label, columns.names, columns.left_out
     ('class', ('x', 'z'), (('note', 'text'),))
     """
@@ -62,29 +63,30 @@ class Columns:
     label: str | None
     features: tuple[str, ...]
     kind: Kind
-    left_out: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[tuple[str, Why], ...] = ()
     dates: tuple[str, ...] = ()
     categories: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
-    def choose(cls, kinds: Mapping[str, Kind], settings: Settings, name: str, values: Values | None = None) -> Columns:
+    def choose(cls, kinds: Mapping[str, Kind], reading: Reading, name: str, values: Values | None = None) -> Columns:
         """Choose the columns that were named; without names, all numbers and what was asked for beside them.
 
         What is chosen depends on the names of the columns and on what they hold, never on single values, so that
         tables of one kind get the same features. ``values`` is asked only for categories.
         """
         kinds = {column: kind for column, kind in kinds.items() if not is_index(column)}
-        label = _label(kinds, settings, name)
-        wanted = _wanted(kinds, label, settings, name)
-        alone = _alone(kinds, wanted, settings, name)
+        label = _find_label(kinds, reading, name)
+        wanted = _list_wanted(kinds, label, reading, name)
+        alone = _find_alone(kinds, wanted, reading, name)
         if alone is not None:
             left = tuple((column, kinds[column]) for column in wanted if column != alone)
             return cls(label, (alone,), kinds[alone], left)
-        left_out, categories = {}, {}
+        left_out: dict[str, Why] = {}
+        categories: dict[str, tuple[str, ...]] = {}
         for column, asked in wanted.items():
-            is_category = settings.one_hot and kinds[column] == "text"
-            texts = values(column, settings.one_hot) if values is not None and is_category else None
-            why = _why_not(column, kinds[column], asked, texts, settings, name)
+            is_category = reading.one_hot and kinds[column] == "text"
+            texts = values(column, reading.one_hot) if values is not None and is_category else None
+            why = _judge_column(column, kinds[column], asked, texts, reading, name)
             if why is not None:
                 left_out[column] = why
             elif texts is not None:
@@ -94,10 +96,7 @@ class Columns:
             features = [column for column, why in left_out.items() if why == "id"]
             left_out = {column: why for column, why in left_out.items() if why != "id"}
         if not features:
-            raise SotddError(
-                f"{name} has no column of numbers for features, only {_listed(left_out)}: expected columns of "
-                "numbers, or pass one_hot=20 for categories, dates=True for dates, or encoder= for a text."
-            )
+            raise SotddError(f"{name} has no column of numbers, only {_list_kinds(left_out)}", use={"one_hot": 20})
         dates = tuple(column for column in features if kinds[column] == "date")
         return cls(label, tuple(features), "numbers", tuple(left_out.items()), dates, tuple(categories.items()))
 
@@ -106,19 +105,17 @@ class Columns:
         """The names of the features, which are those of their columns; the entries of one list have none."""
         if self.kind != "numbers":
             return None
-        values = dict(self.categories)
-        return tuple(
-            feature
-            for column in self.features
-            for feature in ([f"{column}={value}" for value in values[column]] if column in values else [column])
-        )
+        return tuple(name for column in self.features for name in self.one_hot.get(column, (column,)))
 
-    def titles(self, n_features: int) -> tuple[str, ...]:
-        """What messages call each feature: its column, which one-hot features share."""
-        if self.kind != "numbers":
-            return (self.features[0],) * n_features
-        widths = {column: len(values) for column, values in self.categories}
-        return tuple(column for column in self.features for _ in range(widths.get(column, 1)))
+    @property
+    def one_hot(self) -> dict[str, tuple[str, ...]]:
+        """The columns that become one feature per value, and the names of these."""
+        return {column: tuple(f"{column}={value}" for value in values) for column, values in self.categories}
+
+    @property
+    def origin(self) -> Origin:
+        """What was decided about the columns."""
+        return Origin(left_out=dict(self.left_out), one_hot=self.one_hot)
 
     @property
     def all(self) -> list[str]:
@@ -126,60 +123,60 @@ class Columns:
         return [*self.features, *([] if self.label is None else [self.label])]
 
 
-def _why_not(
-    column: str, kind: Kind, asked: bool, texts: tuple[str, ...] | None, settings: Settings, name: str
-) -> str | None:
+def _judge_column(
+    column: str, kind: Kind, asked: bool, texts: tuple[str, ...] | None, reading: Reading, name: str
+) -> Why | None:
     """Why a column is left out; None for a feature. Columns asked for by name are features or refused."""
     if kind in ("numbers", "empty"):
         return None if asked else "empty" if kind == "empty" else "id" if _CALLED_ID.fullmatch(column) else None
-    if kind == "date" and (asked or settings.dates):
+    if kind == "date" and (asked or reading.dates):
         return None
-    if kind == "text" and settings.one_hot:
+    if kind == "text" and reading.one_hot:
         if texts is None and asked:
-            raise SotddError(
-                f"column {column!r} of {name} holds more than {settings.one_hot:,} different texts: pass a larger "
-                "one_hot=, or leave it out."
-            )
-        return f"{TOO_MANY} {settings.one_hot:,} values" if texts is None else None if texts else "empty"
+            values = f"more than {reading.one_hot:,} different texts"
+            raise SotddError(f"column {column!r} of {name} holds {values}: leave it out, or pass a larger one_hot=.")
+        return reading.one_hot if texts is None else None if texts else "empty"
     if asked:
         how = "pass one_hot=20 for categories, or name it alone with encoder=" if kind == "text" else "leave it out"
         raise SotddError(f"column {column!r} of {name} holds {kind}: expected numbers; {how}.")
-    return kind if kind != "other" else "neither number, date nor text"
+    return kind
 
 
-def _wanted(kinds: Mapping[str, Kind], label: str | None, settings: Settings, name: str) -> dict[str, bool]:
+def _list_wanted(kinds: Mapping[str, Kind], label: str | None, reading: Reading, name: str) -> dict[str, bool]:
     """The columns that may be features, and whether each was asked for by its own name."""
     excluded = {
-        column for pattern in settings.exclude for column in _matches(pattern, kinds, f"exclude={pattern}", name)
+        column for pattern in reading.exclude for column in _find_matches(pattern, kinds, f"exclude={pattern}", name)
     }
     rest = [column for column in kinds if column != label and column not in excluded]
-    if settings.features is None:
+    if reading.features is None:
         if not rest:
             raise SotddError(f"{name} has no column besides the labels: expected features.")
         return dict.fromkeys(rest, False)
     wanted: dict[str, bool] = {}
-    for pattern in map(str, settings.features):
+    for pattern in map(str, reading.features):
         if pattern in kinds:
             wanted[pattern] = True
             continue
-        found = [column for column in _matches(pattern, kinds, f"features={pattern}", name) if column in rest]
+        found = [column for column in _find_matches(pattern, kinds, f"features={pattern}", name) if column in rest]
         if not found:
-            raise SotddError(f"{name} has no column that matches {pattern!r}, only {_listed(kinds)}: check the name.")
+            raise SotddError(
+                f"{name} has no column that matches {pattern!r}, only {_list_kinds(kinds)}: check the name."
+            )
         for column in found:
             wanted.setdefault(column, False)
     return wanted
 
 
-def _matches(pattern: str, kinds: Mapping[str, Kind], option: str, name: str) -> list[str]:
+def _find_matches(pattern: str, kinds: Mapping[str, Kind], option: str, name: str) -> list[str]:
     """The columns that a name or a pattern means; a name that is none of them is refused."""
     if pattern in kinds:
         return [pattern]
     if not any(letter in pattern for letter in "*?["):
-        raise SotddError(f"{name} has no column {pattern!r}, only {_listed(kinds)}: check {option}.")
+        raise SotddError(f"{name} has no column {pattern!r}, only {_list_kinds(kinds)}: check {option}.")
     return [column for column in kinds if fnmatchcase(column, pattern)]
 
 
-def _alone(kinds: Mapping[str, Kind], wanted: Mapping[str, bool], settings: Settings, name: str) -> str | None:
+def _find_alone(kinds: Mapping[str, Kind], wanted: Mapping[str, bool], reading: Reading, name: str) -> str | None:
     """The one column of lists, images or texts to encode that is the features; None where numbers are."""
     vectors = [column for column in wanted if kinds[column] in ("list", "image")]
     texts = [column for column in wanted if kinds[column] == "text"]
@@ -188,37 +185,30 @@ def _alone(kinds: Mapping[str, Kind], wanted: Mapping[str, bool], settings: Sett
         rest = [column for column in wanted if column not in vectors]
         free = [column for column in rest if kinds[column] == "numbers" and not _CALLED_ID.fullmatch(column)]
         if len(vectors) > 1 or free or any(wanted[column] for column in rest):
-            raise SotddError(
-                f"features of {name} may be the columns {_listed({column: kinds[column] for column in wanted})}: "
-                "expected columns of numbers, or one of lists or images; name the features with features=."
-            )
+            held = _list_kinds({column: kinds[column] for column in wanted})
+            raise SotddError(f"{name} has {held}: name columns of numbers, or one of lists or images, with features=.")
         return vectors[0]
-    if settings.encoder is not None and len(texts) == 1 and (only is not None or settings.features is None):
+    if reading.encoder is not None and len(texts) == 1 and (only is not None or reading.features is None):
         return texts[0]
-    if only is not None and kinds[only] == "text" and not settings.one_hot:
-        raise SotddError(
-            f"column {only!r} of {name} holds text: pass encoder=, a function of a list of texts or the name of a "
-            "sentence-transformers model, one_hot=20 for categories, or name other columns with features=."
-        )
+    if only is not None and kinds[only] == "text" and not reading.one_hot:
+        raise SotddError(f"column {only!r} of {name} holds text: pass encoder=, or one_hot=20 for categories.")
     return None
 
 
-def _label(kinds: Mapping[str, Kind], settings: Settings, name: str) -> str | None:
-    if settings.unlabelled:
+def _find_label(kinds: Mapping[str, Kind], reading: Reading, name: str) -> str | None:
+    if reading.unlabelled:
         return None
-    if settings.label_column is not None:
-        column = str(settings.label_column)
+    if reading.label_column is not None:
+        column = str(reading.label_column)
         if column not in kinds:
-            raise SotddError(f"{name} has no column {column!r}, only {_listed(kinds)}: check the name.")
+            raise SotddError(f"{name} has no column {column!r}, only {_list_kinds(kinds)}: check the name.")
         return column
     usual = [column for column in kinds if column.lower() in LABEL_NAMES]
     if len(usual) == 1:
         return usual[0]
     which = "none is" if not usual else f"{' and '.join(map(repr, usual))} are"
-    raise SotddError(
-        f"{name} has the columns {_listed(kinds)}, of which {which} named {', '.join(LABEL_NAMES)}: name the labels "
-        "with label=COLUMN, or pass label=None (label= in a source text) for one class."
-    )
+    named = f"{which} named {', '.join(LABEL_NAMES)}"
+    raise SotddError(f"{name} has {_list_kinds(kinds)}, of which {named}: name the labels, or pass label=None.")
 
 
 def is_index(column: str) -> bool:
@@ -226,7 +216,7 @@ def is_index(column: str) -> bool:
     return column.startswith(_INDEX)
 
 
-def _listed(kinds: Mapping[str, str]) -> str:
-    shown = [f"{column!r} ({kind})" for column, kind in list(kinds.items())[:_SHOWN]]
+def _list_kinds(kinds: Mapping[str, Any]) -> str:
+    shown = [f"{column!r} ({say_why(kind)})" for column, kind in list(kinds.items())[:_SHOWN]]
     more = len(kinds) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "") or "none"

@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 
 from sotdd.basics.errors import require
-from sotdd.inputs.files import reading
-from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.loaders.arrow import ArrowTexts, arrow, block_of, distinct_texts, kinds_of, labels_of
+from sotdd.inputs.loaders.arrow import (
+    arrow,
+    distinct_texts,
+    find_kinds,
+    make_block,
+    make_labels,
+    make_texts,
+    remark_ids,
+)
 from sotdd.inputs.loaders.columns import Columns
-from sotdd.inputs.settings import OF_FOLDERS, Settings
-from sotdd.inputs.spool import Spool
+from sotdd.inputs.preparation import Loaded
+from sotdd.inputs.reading import Reading
+from sotdd.inputs.sources import reading_file
+from sotdd.inputs.streamed import Spool
 
 _EXPECTED = "a CSV file with a header and the same columns in every line, in UTF-8 or as encoding= says"
 
@@ -27,27 +35,27 @@ _HEAD = 1 << 16
 _SEPARATORS = ",;\t|"
 
 
-def open_csv(path: Path, name: str, settings: Settings) -> Loaded:
+def open_csv(path: Path, name: str, reading: Reading) -> Loaded:
     """Read the columns that are wanted; beyond a size, numbers go to a temporary file."""
-    settings.refuse("a CSV file", *OF_FOLDERS)
+    reading.refuse("a CSV file")
     require("pyarrow.csv", "reading CSV files", "'sotdd[inputs]'")
-    with reading(path, _EXPECTED):
-        file = _File.of(path, settings)
+    with reading_file(path, _EXPECTED):
+        file = _File.of(path, reading)
         with file.reader({}) as reader:
             schema = reader.schema  # judging by the first rows
-        columns = Columns.choose(kinds_of(schema, str(path)), settings, name, file.values)
+        columns = Columns.choose(find_kinds(schema, str(path)), reading, name, file.values)
         spool, texts, labels = Spool(name, gaps=True), [], []
         for batch in file.batches(schema, columns):
             if columns.kind == "text":
                 texts.append(batch.column(columns.features[0]))
             else:
-                spool.add(block_of(batch, columns, np.dtype(np.float64), name))
+                spool.add(make_block(batch, columns, np.dtype(np.float64), name))
             if columns.label is not None:
                 labels.append(batch.column(columns.label))
-        numbered = labels_of(labels, name).as_numbers(file.decimal) if labels else None
+        numbered = make_labels(labels, name).as_numbers(file.decimal) if labels else None
         if columns.kind == "text" and texts:
-            return Loaded(ArrowTexts(arrow().chunked_array(texts), name), numbered, table=columns)
-        return Loaded(spool.features(), numbered, columns=columns.names, table=columns, gaps=True)
+            return Loaded(make_texts(arrow().chunked_array(texts), name), numbered, origin=columns.origin)
+        return remark_ids(Loaded(spool.features(), numbered, columns.names, columns.origin, gaps=True), reading)
 
 
 @dataclass(frozen=True)
@@ -60,15 +68,15 @@ class _File:
     encoding: str
 
     @classmethod
-    def of(cls, path: Path, settings: Settings) -> _File:
+    def of(cls, path: Path, reading: Reading) -> _File:
         with arrow().input_stream(str(path)) as stream:
             head: bytes = stream.read(_HEAD)
-        encoding = settings.encoding or ("utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8")
+        encoding = reading.encoding or ("utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8")
         whole = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
         header = re.sub(r'"[^"]*"', "", whole.decode(encoding).partition("\n")[0])
         usual = "\t" if ".tsv" in path.name.lower() else ","
         most = max(_SEPARATORS, key=lambda separator: (header.count(separator), separator == usual))
-        return cls(path, settings.separator or most, settings.decimal or ".", encoding)
+        return cls(path, reading.separator or most, reading.decimal or ".", encoding)
 
     def reader(self, convert: dict[str, Any]) -> Any:  # noqa: ANN401  # Arrow is optional
         """Arrow's reader of the file in UTF-8, decompressed."""

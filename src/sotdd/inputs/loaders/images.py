@@ -51,7 +51,7 @@ class Uniform:
     def images(self, batch: Sequence[Any]) -> list[Any]:
         """Pillow images in one mode, for an encoder that takes them in any size."""
         self._mode = self._mode or "RGB"
-        return [_converted(image, self._mode) for image in batch]
+        return [_convert(image, self._mode) for image in batch]
 
     def array(self, batch: Sequence[Any]) -> NDArray[np.uint8]:
         """Pillow images as bytes (B, height, width) or (B, height, width, 3)."""
@@ -62,100 +62,86 @@ class Uniform:
         assert self._mode is not None
         if self._mode == "L" and not self._mode_given and not is_grey(image.mode):
             raise SotddError(
-                f"images of dataset {self._name!r} are grey at first and later in colour: pass image_mode='RGB' or 'L'."
+                f"images of dataset {self._name!r} are grey and later in colour", use={"image_mode": "RGB"}
             )
         size = (image.height, image.width)
         self._size = self._size or size
         if self._resize is None and size != self._size:
-            raise other_sizes(self._name, self._size, size)
-        return np.asarray(fitted(image, self._size, self._mode), np.uint8)
+            raise sizes_error(self._name, self._size, size)
+        return np.asarray(fit_image(image, self._size, self._mode), np.uint8)
 
 
-def fitted(image: Any, size: tuple[int, int], mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
+def fit_image(image: Any, size: tuple[int, int], mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
     """An image in that mode, at (height, width)."""
-    converted = _converted(image, mode)
+    converted = _convert(image, mode)
     return converted if (image.height, image.width) == size else converted.resize(size[::-1], _bilinear())
 
 
-def other_sizes(name: str, first: tuple[int, int], other: tuple[int, int]) -> SotddError:
+def sizes_error(name: str, first: tuple[int, int], other: tuple[int, int]) -> SotddError:
     """The error for images that differ in size."""
     (h, w), (height, width) = first, other
     return SotddError(
-        f"images of dataset {name!r} are {h} × {w} and {height} × {width} pixels: pass image_size=({h}, {w}) to bring "
-        "them to one size."
+        f"images of dataset {name!r} are {h} × {w} and {height} × {width} pixels", use={"image_size": first}
     )
 
 
-def resized(batch: NDArray[Any], size: tuple[int, int], name: str) -> NDArray[Any]:
-    """Arrays of images (B, H, W), (B, H, W, C) or (B, C, H, W) at another size, in the layout they came in."""
-    first = _channels_first(batch)
-    if batch.ndim not in (3, 4) or (batch.ndim == 4 and not first and batch.shape[-1] not in (1, 2, 3, 4)):
-        raise SotddError(
-            f"image_size is given but points of dataset {name!r} have shape {batch.shape[1:]}: expected images of "
-            "shape (height, width), (height, width, channels) or (channels, height, width)."
-        )
-    planes = batch if batch.ndim == 3 or first else np.moveaxis(batch, 3, 1)
-    if planes.shape[-2:] == size:
-        return batch
-    flat = planes.reshape(-1, *planes.shape[-2:])
-    dtype = np.uint8 if batch.dtype == np.uint8 else np.float32
-    pillow = require("PIL.Image", "resizing images", "'sotdd[inputs]'")
-    scaled = np.stack(
-        [np.asarray(pillow.fromarray(plane.astype(dtype)).resize(size[::-1], _bilinear())) for plane in flat]
-    )
-    shaped = scaled.reshape(*planes.shape[:-2], *size)
-    return shaped if batch.ndim == 3 or first else np.moveaxis(shaped, 1, 3)
-
-
-def recoloured(batch: NDArray[Any], mode: str, name: str) -> NDArray[Any]:
-    """Arrays of images (B, H, W), (B, H, W, C) or (B, C, H, W) in grey or in colour, in the layout they came in.
+def fit_arrays(batch: NDArray[Any], size: tuple[int, int] | None, mode: str | None, name: str) -> NDArray[Any]:
+    """Arrays of images (B, H, W), (B, H, W, C) or (B, C, H, W) at another size or mode, in the layout they came in.
 
     Grey is 0.299 red + 0.587 green + 0.114 blue, as Pillow has it; a fourth channel, of transparency, is left out.
     """
-    if batch.ndim == 3:
-        return batch if mode == "L" else np.stack([batch] * 3, axis=-1)
-    first = _channels_first(batch)
-    channels = batch.shape[1 if first else -1] if batch.ndim == 4 else 0
-    if channels not in (1, 3, 4):
-        raise SotddError(
-            f"image_mode is given but points of dataset {name!r} have shape {batch.shape[1:]}: expected images of "
-            "shape (height, width), or with one, three or four channels."
-        )
-    planes = np.moveaxis(batch, 1, -1) if first else batch
-    if channels == 1:
-        grey: NDArray[Any] = planes[..., 0]
-        return grey if mode == "L" else np.stack([grey] * 3, axis=1 if first else -1)
+    if size is None and mode is None:
+        return batch
+    first = batch.ndim == 4 and batch.shape[1] in (1, 3, 4) and batch.shape[-1] not in (1, 3, 4)
+    channels = 1 if batch.ndim == 3 else batch.shape[1 if first else -1] if batch.ndim == 4 else 0
+    if channels not in ((1, 2, 3, 4) if mode is None else (1, 3, 4)):
+        setting, expected = "image_mode" if size is None else "image_size", "expected images"
+        raise SotddError(f"is given but points of {name!r} have shape {batch.shape[1:]}: {expected}.", setting=setting)
+    pixels = batch[..., None] if batch.ndim == 3 else np.moveaxis(batch, 1, -1) if first else batch  # (B, H, W, C)
+    if size is not None and pixels.shape[1:3] != size:
+        pixels = np.stack([_resize(plane, size) for plane in np.moveaxis(pixels, -1, 0)], axis=-1)
+    if mode == "L":
+        return _make_grey(pixels)
     if mode == "RGB":
-        colours = planes[..., :3]
-        return np.moveaxis(colours, -1, 1) if first else colours
-    grey = planes[..., :3] @ np.array([0.299, 0.587, 0.114])
-    if batch.dtype == np.uint8:
+        pixels = np.repeat(pixels, 3, axis=-1) if channels == 1 else pixels[..., :3]
+    elif batch.ndim == 3:
+        return pixels[..., 0]
+    return np.moveaxis(pixels, -1, 1) if first else pixels
+
+
+def _resize(planes: NDArray[Any], size: tuple[int, int]) -> NDArray[Any]:
+    """Planes (B, H, W) at another size, as bytes if they are bytes, or else as float32."""
+    pillow = require("PIL.Image", "resizing images", "'sotdd[inputs]'")
+    dtype = np.uint8 if planes.dtype == np.uint8 else np.float32
+    images = (pillow.fromarray(np.ascontiguousarray(plane, dtype)) for plane in planes)
+    return np.stack([np.asarray(image.resize(size[::-1], _bilinear())) for image in images])
+
+
+def _make_grey(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Pixels (B, H, W, C) in grey (B, H, W)."""
+    if pixels.shape[-1] == 1:
+        return pixels[..., 0]
+    grey: NDArray[Any] = pixels[..., :3] @ np.array([0.299, 0.587, 0.114])
+    if pixels.dtype == np.uint8:
         return np.floor(grey + 0.5).astype(np.uint8)
-    return grey.astype(batch.dtype) if batch.dtype.kind == "f" else grey
+    return grey.astype(pixels.dtype) if pixels.dtype.kind == "f" else grey
 
 
-def _channels_first(batch: NDArray[Any]) -> bool:
-    return batch.ndim == 4 and batch.shape[1] in (1, 3, 4) and batch.shape[-1] not in (1, 3, 4)
-
-
-def _converted(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
+def _convert(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
     """An image in another mode; of 16 bits of grey the upper 8 are kept, where Pillow would clip."""
     if image.mode == "F":
         raise SotddError("an image holds floats, whose range is not known: read it into an array yourself.")
     if image.mode in _DEEP:
-        image = _upper_bits(image)
+        image = _keep_upper_bits(image)
     return image if image.mode == mode else image.convert(mode)
 
 
-def _upper_bits(image: Any) -> Any:  # noqa: ANN401
+def _keep_upper_bits(image: Any) -> Any:  # noqa: ANN401
     """Grey of 16 bits as grey of 8, by one rule for all images: a dark one must not become a bright one."""
     values = np.asarray(image)
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if low < 0 or high > 65535:
-        raise SotddError(
-            f"an image holds integers from {low:,} to {high:,}, whose range is not known: expected 16 bits, or read it "
-            "into an array yourself."
-        )
+        raise SotddError(f"an image holds integers from {low:,} to {high:,}: expected 16 bits, or an array.")
     return require("PIL.Image", "reading images", "'sotdd[inputs]'").fromarray((values >> 8).astype(np.uint8))
 
 

@@ -2,57 +2,45 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.data import checked_features
-from sotdd.inputs.files import exists, reading
+from sotdd.basics.remarks import Remark
+from sotdd.inputs.data import check_features
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.loaded import Loaded
-from sotdd.inputs.settings import OF_FOLDERS, OF_TABLES, Settings
-from sotdd.inputs.streamed import ColumnsInFile, RowsInFile
-
-_log = logging.getLogger("sotdd.inputs")
+from sotdd.inputs.origin import PLAIN
+from sotdd.inputs.preparation import Loaded
+from sotdd.inputs.reading import Reading
+from sotdd.inputs.sources import exists, reading_file
+from sotdd.inputs.streamed import RowsInFile
 
 # Arrays beyond this many bytes that compress by more than this factor are taken for a zip bomb: data never do.
 _LARGE = 1 << 30
 _SQUEEZED = 100
 
-# The arrays that tell a sparse matrix, as `scipy.sparse.save_npz` writes it, and those that make up one of each format.
+# The arrays that tell a sparse matrix, as `scipy.sparse.save_npz` writes it.
 _SPARSE = {"format.npy", "shape.npy", "data.npy"}
-_PARTS = {
-    "csr": ("data", "indices", "indptr"),
-    "csc": ("data", "indices", "indptr"),
-    "bsr": ("data", "indices", "indptr"),
-    "coo": ("data", "row", "col"),
-}
 
 
-def open_npy(path: Path, name: str, settings: Settings, labels: Path | None = None) -> Loaded:
+def open_npy(path: Path, name: str, reading: Reading, labels: Path | None = None) -> Loaded:
     """Open features without reading them, and read labels from the file that ``label`` names."""
-    settings.refuse("an .npy file", "features", *OF_FOLDERS, *OF_TABLES)
-    if labels is None and settings.label_column is not None:
-        labels = _labels_beside(path, str(settings.label_column))
-    if labels is None and not settings.unlabelled:
-        raise SotddError(
-            f"{path} holds features only: name the file with the labels, {path}::label=LABELS.npy, or pass label=None "
-            "(label= in a source text) for one class."
-        )
-    with reading(path, "an .npy file of numbers, as numpy.save writes it"):
+    reading.refuse("an .npy file")
+    if labels is None and reading.label_column is not None:
+        labels = _labels_beside(path, str(reading.label_column))
+    if labels is None and not reading.unlabelled:
+        raise SotddError(f"{path} holds features only: name the labels, {path}::label=LABELS.npy, or pass label=None.")
+    with reading_file(path, "an .npy file of numbers, as numpy.save writes it"):
         features = _in_file(path, name)
     return Loaded(features, None if labels is None else Labels.of(_read_labels(labels), len(features), name))
 
 
-def _in_file(path: Path, name: str) -> RowsInFile | ColumnsInFile:
+def _in_file(path: Path, name: str) -> RowsInFile:
     file = path.open("rb")
     try:
         shape, fortran_order, dtype = _read_header(file, str(path))
@@ -60,8 +48,7 @@ def _in_file(path: Path, name: str) -> RowsInFile | ColumnsInFile:
         _refuse_other_size(path.stat().st_size - offset, shape, dtype, str(path))
         if not shape:
             raise SotddError(f"{path} holds a single number: expected features of shape (n, ...).")
-        kind = ColumnsInFile if fortran_order and len(shape) > 1 else RowsInFile
-        return kind(name, file, offset, shape, dtype)
+        return RowsInFile(name, file, offset, shape, dtype, by_column=fortran_order and len(shape) > 1)
     except BaseException:
         file.close()
         raise
@@ -75,7 +62,7 @@ def _labels_beside(path: Path, label: str) -> Path:
 
 def _read_labels(path: Path) -> NDArray[Any]:
     """The labels in an .npy file."""
-    with reading(path, "an .npy file with one label per row"), path.open("rb") as file:
+    with reading_file(path, "an .npy file with one label per row"), path.open("rb") as file:
         shape, _, dtype = _read_header(file, str(path))
         _refuse_other_size(path.stat().st_size - file.tell(), shape, dtype, str(path))
         file.seek(0)
@@ -101,45 +88,46 @@ def _refuse_other_size(actual: int, shape: tuple[int, ...], dtype: np.dtype[Any]
     """Refuse a file whose header declares another size than it has: one was cut short, or the other made up."""
     declared = math.prod(map(int, shape), start=dtype.itemsize)  # of Python: no header makes that overflow
     if actual != declared:
-        raise SotddError(
-            f"cannot read {name}: its header declares {declared:,} bytes, shape {shape} of {dtype}, but there are "
-            f"{actual:,}."
-        )
+        raise SotddError(f"cannot read {name}: its header declares {declared:,} bytes, but there are {actual:,}.")
 
 
-def open_npz(path: Path, name: str, settings: Settings) -> Loaded:
+def open_npz(path: Path, name: str, reading: Reading) -> Loaded:
     """Read the features X and the labels y, or arrays of other names; or what `scipy.sparse.save_npz` wrote."""
-    settings.refuse("an .npz file", *OF_FOLDERS, *OF_TABLES)
-    if settings.features is not None and len(settings.features) > 1:
-        raise SotddError(f"features of {path} are {len(settings.features)} names: expected one array.")
-    wanted = "X" if settings.features is None else str(settings.features[0])
-    label = "y" if settings.label_column is None else str(settings.label_column)
-    with reading(path, "an .npz file of number and text arrays"), path.open("rb") as file:
+    reading.refuse("an .npz file")
+    if reading.features is not None and len(reading.features) > 1:
+        raise SotddError(f"features of {path} are {len(reading.features)} names: expected one array.")
+    wanted = "X" if reading.features is None else str(reading.features[0])
+    label = "y" if reading.label_column is None else str(reading.label_column)
+    origin = PLAIN
+    with reading_file(path, "an .npz file of number and text arrays"), path.open("rb") as file:
         if file.read(6) == b"\x93NUMPY":
             raise SotddError(f"{path} holds a single array: save X and y with numpy.savez.")
         with zipfile.ZipFile(file) as archive:
             members = set(archive.namelist())
-            sparse = settings.features is None and members >= _SPARSE and "X.npy" not in members
-            features = (
-                _read_sparse(lambda member: _array(archive, member, path), path)
-                if sparse
-                else _array(archive, wanted, path)
-            )
-            if settings.unlabelled:
+            sparse = reading.features is None and members >= _SPARSE and "X.npy" not in members
+            features = _read_sparse(archive, path) if sparse else _array(archive, wanted, path)
+            if reading.unlabelled:
                 labels = None
             elif sparse and label.endswith(".npy"):
                 labels = _read_labels(_labels_beside(path, label))
-            elif settings.label_is_auto and f"{label}.npy" not in members:
-                _log.info("%s has no array %r: all its points count as one class.", path, label)
-                labels = None
+            elif reading.label_is_auto and f"{label}.npy" not in members:
+                labels, origin = None, origin.also(Remark("no labels", array=label))
             else:
                 labels = _array(archive, label, path)
-    checked = checked_features(features, name)
-    return Loaded(checked, None if labels is None else Labels.of(labels, len(checked), name))
+    checked = check_features(features, name)
+    return Loaded(checked, None if labels is None else Labels.of(labels, len(checked), name), origin=origin)
 
 
 def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
     """One array, whose size is checked before it is read."""
+    _check_array(archive, name, path)
+    with archive.open(f"{name}.npy") as file:
+        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+        return array
+
+
+def _check_array(archive: zipfile.ZipFile, name: str, path: Path) -> np.dtype[Any]:
+    """The dtype of an array; one that is not there, has another size than it declares, or is a bomb is refused."""
     if f"{name}.npy" not in archive.namelist():
         names = [member.removesuffix(".npy") for member in archive.namelist()]
         raise SotddError(f"{path} has no array {name!r}, only {', '.join(names) or 'none'}: check the name.")
@@ -148,32 +136,18 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[Any]:
     with archive.open(member) as file:
         shape, _, dtype = _read_header(file, what)
         _refuse_other_size(member.file_size - file.tell(), shape, dtype, what)
-        if member.file_size > _LARGE and member.file_size > _SQUEEZED * member.compress_size:
-            raise SotddError(
-                f"{what} takes {member.compress_size / 1e6:,.1f} MB and would become {member.file_size / 1e9:,.1f} GB, "
-                "as a zip bomb does: if that is right, save it with numpy.savez, which does not compress."
-            )
-    with archive.open(member) as file:
-        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-        return array
+    if member.file_size > _LARGE and member.file_size > _SQUEEZED * member.compress_size:
+        sizes = f"{member.compress_size / 1e6:,.1f} MB and would become {member.file_size / 1e9:,.1f} GB"
+        raise SotddError(f"{what} takes {sizes}, as a zip bomb does: save it with numpy.savez.")
+    return dtype
 
 
-def _read_sparse(array: Callable[[str], NDArray[Any]], path: Path) -> Any:  # noqa: ANN401  # one of SciPy's
-    """The matrix whose parts ``array`` reads by name; whether they belong together is checked where it is opened."""
+def _read_sparse(archive: zipfile.ZipFile, path: Path) -> Any:  # noqa: ANN401  # one of SciPy's
+    """The matrix whose parts an archive holds; whether they belong together is checked where it is opened."""
     from scipy import sparse
 
-    kind = array("format").item() if array("format").size == 1 else None
-    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else kind
-    if not isinstance(kind, str) or kind not in _PARTS:
-        raise SotddError(f"{path} holds a sparse matrix of format {kind!r}: save it as CSR, scipy.sparse.csr_array(x).")
-    shape, parts = array("shape"), [array(name) for name in _PARTS[kind]]
-    whole = [part.ndim == 1 and part.dtype.kind in "iu" for part in (shape, *parts[1:])]
-    if not all(whole) or shape.size != 2 or not (shape >= 0).all():
-        raise SotddError(f"{path} holds a sparse matrix with odd indices or of shape {shape.tolist()}: save it again.")
-    sizes = tuple(int(length) for length in shape)
-    try:
-        if kind == "coo":
-            return sparse.coo_array((parts[0], (parts[1], parts[2])), shape=sizes)
-        return getattr(sparse, f"{kind}_array")(tuple(parts), shape=sizes)
-    except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise SotddError(f"{path} holds a sparse matrix whose parts do not fit ({first_line(error)}).") from error
+    with reading_file(path, "a sparse matrix, as scipy.sparse.save_npz writes it"):
+        for name in [member.removesuffix(".npy") for member in archive.namelist()]:
+            if _check_array(archive, name, path).kind not in "iu" and name not in ("data", "format"):
+                raise ValueError(f"its {name!r} are no integers")
+        return sparse.load_npz(path)

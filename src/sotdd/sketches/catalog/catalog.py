@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal, get_args
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, described
+import numpy as np
+
+from sotdd.basics.checks import check_choice, check_count, check_flag, describe
+from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.files import checked_path, shown
-from sotdd.basics.progress import Progress
-from sotdd.basics.text import counted, listed
+from sotdd.basics.files import check_path, show_path
+from sotdd.basics.text import join_names, say_count
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.catalog.entries import Entry, Row, checked_metadata, checked_name, quoted
-from sotdd.sketches.catalog.recipe import CatalogRecipe
-from sotdd.sketches.catalog.search import Hits, RankBy, nearest
-from sotdd.sketches.catalog.store import Store
-from sotdd.sketches.file import from_bytes
-from sotdd.sketches.levels import Levels
-from sotdd.sketches.making import Comparable, projections_of, sketch_opened
+from sotdd.sketches.catalog.search import CatalogRecipe, Hits, RankBy, nearest
+from sotdd.sketches.catalog.store import ENTRY_COLUMNS, OWN_COLUMNS, Entry, Row, Store, Value, make_row, quote_text
+from sotdd.sketches.file import pack_sketch, unpack_sketch
+from sotdd.sketches.quantiles import Levels
 from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.sketching import Comparable, sketch_opened
+
+# Numbers are filtered as float64, which holds whole numbers up to here.
+_LARGEST = 2**53
+_METADATA_KEY = re.compile(r"[a-z][a-z0-9_]{0,99}")
+_LONGEST_NAME = 1000
 
 
 class Catalog:
@@ -57,9 +64,12 @@ class Catalog:
     """
 
     def __init__(self, path: str | PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> None:
-        location = checked_path(path, expected="a folder or the URL of one")
-        if storage_options is not None and not _are_texts(storage_options):
-            raise SotddError(f"storage_options is {described(storage_options)}: expected texts by name.")
+        location = check_path(path, expected="a folder or the URL of one")
+        options = {} if storage_options is None else storage_options
+        if not isinstance(options, Mapping) or not all(
+            isinstance(part, str) for pair in options.items() for part in pair
+        ):
+            raise SotddError(f"is {describe(storage_options)}: expected texts by name.", setting="storage_options")
         require("lancedb", "a catalog", "'sotdd[catalog]'")
         # A URL stays as it was written: a path would lose one of its slashes.
         self._store = Store(path if isinstance(path, str) else str(location), storage_options)
@@ -85,7 +95,7 @@ class Catalog:
             What `nearest` and `entries` can filter by: text, numbers, True, False or None, each under a
             lower-case name.
         """
-        self.add_many({checked_name(name): sketch}, {name: metadata}, overwrite=overwrite)
+        self.add_many({check_name(name): sketch}, {name: metadata}, overwrite=overwrite)
 
     def add_many(
         self,
@@ -107,30 +117,41 @@ class Catalog:
         """
         if not isinstance(sketches, Mapping):
             raise SotddError(
-                f"sketches is {described(sketches)}: expected sketches or data by name, such as {{'a': x}}."
+                f"is {describe(sketches)}: expected sketches or data by name, such as {{'a': x}}.", setting="sketches"
             )
         if not isinstance(metadata, (Mapping, type(None))):
             raise SotddError(
-                f"metadata is {described(metadata)}: expected metadata by name, such as {{'a': {{'n': 1}}}}."
+                f"is {describe(metadata)}: expected metadata by name, such as {{'a': {{'n': 1}}}}.", setting="metadata"
             )
         check_flag(overwrite, "overwrite")
-        checked = {name: checked_metadata(values) for name, values in (metadata or {}).items()}
+        checked = {name: check_metadata(values) for name, values in (metadata or {}).items()}
         for name in checked:
             if name not in sketches:
                 raise SotddError(f"there is metadata of {name!r} but no sketch of that name: check the name.")
-        made = {checked_name(name): self._as_sketch(source, name) for name, source in sketches.items()}
+        made = {check_name(name): self._as_sketch(source, name) for name, source in sketches.items()}
         if not made:
             return
-        recipe = self._store.settle_recipe(next(iter(made.values())))
+        first = CatalogRecipe.of(next(iter(made.values())), self.path)
+        recipe = CatalogRecipe.unpack(self._store.settle_recipe(first.pack()), self.path)
         for one in made.values():
             recipe.check(one)
-        taken = set() if overwrite else self._store.names_of("name", list(made))
+        taken = set() if overwrite else self._names_of("name", list(made))
         if taken:
             raise self._taken(min(taken))
-        rows = [Row.of(name, one, checked.get(name, {}), recipe) for name, one in made.items()]
-        if self._store.put(rows, recipe, overwrite=overwrite) < len(rows):  # another process was first
-            added = self._store.names_of("token", [row.token for row in rows])
-            raise self._taken(next((name for name in made if name not in added), rows[0].entry.name))
+        rows = [
+            make_row(
+                name,
+                checked.get(name, {}),
+                n_points=one.n_points,
+                n_classes=len(one.classes),
+                vector=recipe.entry_vector(one),
+                sketch=pack_sketch(one),
+            )
+            for name, one in made.items()
+        ]
+        if self._store.put(rows, overwrite=overwrite) < len(rows):  # another process was first
+            added = self._names_of("token", [row["token"] for row in rows])
+            raise self._taken(next((name for name in made if name not in added), rows[0]["name"]))
 
     def nearest(
         self,
@@ -162,7 +183,7 @@ class Catalog:
             "excess", or "distance" for the order of the distances themselves.
         """
         check_choice(rank_by, "rank_by", get_args(RankBy))
-        recipe = self._settled()
+        recipe = self._get_recipe()
         count = min(check_count(k, "k"), max(1, len(self)))  # LanceDB counts in 64 bits
         query = self._as_sketch(source, None)
         recipe.check(query)
@@ -170,16 +191,17 @@ class Catalog:
 
     def get(self, name: str) -> Sketch:
         """The sketch of this name."""
-        row = self._row(name)
-        return replace(from_bytes(row.content, name, self._settled().sketch.projections), name=name)
+        content = self._row(name)["sketch"]
+        return replace(unpack_sketch(content, name, self._get_recipe().through.projections), name=name)
 
     def entry(self, name: str) -> Entry:
         """The entry of this name: sizes, when it was added, metadata."""
-        return self._row(name).entry
+        return Entry.from_table(self._row(name))
 
     def entries(self, where: str | None = None) -> tuple[Entry, ...]:
         """All entries in the order of their names, or those that meet an SQL condition."""
-        return tuple(sorted(self._store.entries(where), key=lambda entry: entry.name))
+        rows = self._store.select(ENTRY_COLUMNS, where)
+        return tuple(sorted(map(Entry.from_table, rows), key=lambda entry: entry.name))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -188,46 +210,44 @@ class Catalog:
 
     def remove(self, name: str) -> None:
         """Remove the entry of this name."""
-        if len(self) == 0 or not self._store.delete(f"name = {quoted(checked_name(name))}"):
+        if len(self) == 0 or not self._store.delete(f"name = {quote_text(check_name(name))}"):
             raise self._missing(name)
 
     def rename(self, old: str, new: str) -> None:
         """Give an entry another name, which must be free; readers see one name or the other."""
         row = self._row(old)
-        if checked_name(new) in self:
+        if check_name(new) in self:
             raise self._taken(new, "remove it first")
-        renamed = replace(row, entry=replace(row.entry, name=new))
-        inserted, removed = self._store.replace(row, renamed)
+        inserted, removed = self._store.replace(row, {**row, "name": new})
         if inserted and removed:
             return
         # Since we looked, another process took the new name or changed the old entry: undo our half.
         if inserted:
-            self._store.delete(f"name = {quoted(new)} AND token = {quoted(row.token)}")
+            self._store.delete(f"name = {quote_text(new)} AND token = {quote_text(row['token'])}")
             raise SotddError(f"entry {old!r} was changed by another process meanwhile: try again.")
         if removed:
-            self._store.put([row], self._settled(), overwrite=False)
+            self._store.put([row], overwrite=False)
         raise self._taken(new, "remove it first")
 
     @property
     def recipe(self) -> Mapping[str, Any] | None:
         """The settings of its projections; None where nothing was added yet."""
-        recipe = self._store.recipe()
-        return None if recipe is None else recipe.sketch.recipe
+        return None if self._store.recipe() is None else self._get_recipe().through.settings
 
     @property
     def n_quantiles(self) -> int:
         """How many numbers its sketches keep of each projection; single sketches may keep a multiple of it."""
-        return self._settled().n_quantiles
+        return self._get_recipe().n_quantiles
 
     @property
     def levels(self) -> Levels:
         """Where the quantile functions of its sketches are cut into parts."""
-        return self._settled().levels
+        return self._get_recipe().levels
 
     @property
     def projections(self) -> Projections:
         """The projections of every sketch in the catalog."""
-        return projections_of(self._settled().sketch)
+        return self._get_recipe().through.require_projections(f"catalog {show_path(self.path)}")
 
     def sketch(
         self,
@@ -239,10 +259,7 @@ class Catalog:
         progress: Progress = None,
     ) -> Sketch:
         """Sketch data through the projections of the catalog, with as many quantiles as its other sketches."""
-        settled = self._settled()
-        return sketch_opened(
-            open_dataset(data, name=name), projections_of(settled.sketch), settled.levels, device, precision, progress
-        )
+        return sketch_opened(open_dataset(data, name=name), self.projections, self.levels, device, precision, progress)
 
     def tidy(self) -> None:
         """Join the small parts that single additions leave, and free the space of removed entries.
@@ -258,7 +275,7 @@ class Catalog:
 
     def __contains__(self, name: object) -> bool:
         """Whether there is an entry of this name."""
-        return isinstance(name, str) and name.isprintable() and bool(self._store.names_of("name", [name]))
+        return isinstance(name, str) and name.isprintable() and bool(self._names_of("name", [name]))
 
     def __iter__(self) -> Iterator[str]:
         """The names, in order."""
@@ -266,16 +283,21 @@ class Catalog:
 
     def __repr__(self) -> str:
         """Path and size, for people."""
-        return f"Catalog({shown(self.path)}: {counted(len(self), 'entry', 'entries')})"
+        return f"Catalog({show_path(self.path)}: {say_count(len(self), 'entry', 'entries')})"
 
-    def _settled(self) -> CatalogRecipe:
-        recipe = self._store.recipe()
-        if recipe is None:
+    def _get_recipe(self) -> CatalogRecipe:
+        content = self._store.recipe()
+        if content is None:
             raise self._store.absent()
-        return recipe
+        return CatalogRecipe.unpack(content, self.path)
+
+    def _names_of(self, column: str, values: Sequence[str]) -> set[str]:
+        """The names of the entries with one of these values in a column of texts."""
+        rows = self._store.select(["name"], f"{column} IN ({', '.join(map(quote_text, values))})")
+        return {row["name"] for row in rows}
 
     def _row(self, name: str) -> Row:
-        row = self._store.row(checked_name(name))
+        row = self._store.row(check_name(name))
         if row is None:
             raise self._missing(name)
         return row
@@ -284,16 +306,56 @@ class Catalog:
         return source if isinstance(source, Sketch) else self.sketch(source, name=name)
 
     def _missing(self, name: str) -> SotddError:
-        there = listed(self.names) or "none"
+        there = join_names(self.names) or "none"
         return SotddError(
-            f"there is no entry {name!r} in the catalog {shown(self.path)}, only {there}: check the name."
+            f"there is no entry {name!r} in the catalog {show_path(self.path)}, only {there}: check the name."
         )
 
     def _taken(self, name: str, instead: str = "pass overwrite=True") -> SotddError:
         return SotddError(
-            f"there is an entry {name!r} in the catalog {shown(self.path)} already: choose another name, or {instead}."
+            f"there is an entry {name!r} in the catalog {show_path(self.path)}: choose another name, or {instead}."
         )
 
 
-def _are_texts(options: object) -> bool:
-    return isinstance(options, Mapping) and all(isinstance(part, str) for pair in options.items() for part in pair)
+def check_name(name: object) -> str:
+    """Return the name of an entry, or refuse."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise SotddError(f"the name of an entry is {describe(name)}: expected text that can be printed.")
+    if len(name) > _LONGEST_NAME:
+        raise SotddError(
+            f"the name of an entry has {len(name):,} characters: expected at most {_LONGEST_NAME:,}; keep more in its "
+            "metadata."
+        )
+    return name
+
+
+def check_metadata(metadata: object) -> dict[str, Value]:
+    """Return metadata as plain values, or refuse.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sotdd.sketches.catalog.catalog import check_metadata
+    >>> check_metadata({"source": "web", "year": np.int64(2024), "clean": True})
+    {'source': 'web', 'year': 2024, 'clean': True}
+    """
+    if not isinstance(metadata, Mapping):
+        raise SotddError(f"the metadata of an entry is {describe(metadata)}: expected values by name.")
+    values: dict[str, Value] = {}
+    for key, value in metadata.items():
+        if not isinstance(key, str) or not _METADATA_KEY.fullmatch(key) or key in OWN_COLUMNS:
+            taken = ", which every entry has" if key in OWN_COLUMNS else ""
+            raise SotddError(
+                f"metadata cannot be called {describe(key)}{taken}: expected lower-case letters, digits and _, "
+                "at most 100 of them."
+            )
+        plain = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(plain, (str, int, float, bool, type(None))):
+            raise SotddError(f"metadata {key!r} is {describe(value)}: expected text, a number, True, False or None.")
+        if isinstance(plain, str) and plain.encode(errors="replace").decode() != plain:  # half of a surrogate pair
+            raise SotddError(f"metadata {key!r} is {describe(value)}: expected text that can be written as UTF-8.")
+        too_large = isinstance(plain, int) and abs(plain) > _LARGEST
+        if too_large or (isinstance(plain, float) and not math.isfinite(plain)):
+            raise SotddError(f"metadata {key!r} is {describe(value)}: expected a finite number up to 2^53.")
+        values[key] = plain
+    return values

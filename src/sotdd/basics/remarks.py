@@ -1,0 +1,255 @@
+"""What a reader should know beside a number, as facts; and the one place where they become sentences.
+
+A remark has a kind and the names and numbers it is about. Programs look at those; people read `str(remark)`. Sentences
+name settings through a `Naming`, so that the command line says ``--scale pooled`` where Python says ``scale='pooled'``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Protocol
+
+from sotdd.basics.text import join_names, one_line, say_count, show
+
+# Remarks list this many columns.
+_SHOWN = 8
+
+
+class Naming(Protocol):
+    """How a reader writes a setting, alone or with a value."""
+
+    def __call__(self, setting: str, value: object = ..., /) -> str:
+        """The setting in words."""
+
+
+def in_python(setting: str, value: object = ...) -> str:
+    """A setting as a keyword of a call.
+
+    Examples
+    --------
+    >>> in_python("scale", "pooled"), in_python("n_projections")
+    ("scale='pooled'", 'n_projections')
+    """
+    return setting if value is ... else f"{setting}={value!r}"
+
+
+class Remark:
+    """One thing that a reader should know.
+
+    Parameters
+    ----------
+    kind
+        What it is: one of `SENTENCES`.
+    about
+        The dataset that it is about, where others are beside it; empty for all.
+    facts
+        The names and numbers of the sentence: texts, numbers, or tuples and dicts of them.
+
+    Examples
+    --------
+    >>> Remark("sampled", taken=500, n_points=9000, name="train")
+    Remark: 500 of the 9,000 points of 'train' were sampled
+    """
+
+    __slots__ = ("about", "facts", "kind")
+
+    def __init__(self, kind: str, about: str = "", **facts: Any) -> None:  # noqa: ANN401  # JSON values
+        self.kind: str = kind
+        self.about: str = about
+        self.facts: dict[str, Any] = facts
+
+    def of(self, name: str) -> Remark:
+        """The same, about one dataset."""
+        return Remark(self.kind, name, **self.facts)
+
+    def say(self, naming: Naming = in_python) -> str:
+        """The sentence, without a full stop."""
+        sentence = SENTENCES[self.kind](naming, **self.facts)
+        return one_line(f"{self.about}: {sentence}" if self.about else sentence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The kind, the sentence and the facts, as JSON values."""
+        about = {"about": self.about} if self.about else {}
+        return {"kind": self.kind, "text": str(self), **about, **self.facts}
+
+    def __str__(self) -> str:
+        return self.say()
+
+    def __repr__(self) -> str:
+        return f"Remark: {self}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Remark) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.about))
+
+    @property
+    def _key(self) -> tuple[str, str, dict[str, Any]]:
+        return self.kind, self.about, self.facts
+
+
+Remarks = tuple[Remark, ...]
+
+
+def join_remarks(*groups: Iterable[Remark]) -> Remarks:
+    """Remarks of several sources, each once, in order."""
+    return tuple(dict.fromkeys(remark for group in groups for remark in group))
+
+
+def say_remarks(remarks: Collection[Remark], naming: Naming = in_python) -> list[str]:
+    """Remarks as sentences, each once."""
+    return list(dict.fromkeys(remark.say(naming) for remark in remarks))
+
+
+# ------------------------------------------------------------------ the sentences
+
+
+def say_why(why: str | int) -> str:
+    """Why a column is left out: what it holds, or how many categories it has more than."""
+    if isinstance(why, int):
+        return f"text, more than {why:,} values"
+    return "neither number, date nor text" if why == "other" else why
+
+
+def _left_out(naming: Naming, columns: Mapping[str, str | int]) -> str:
+    named = [
+        f"{column or 'a column without a name'} ({say_why(why)})" for column, why in list(columns.items())[:_SHOWN]
+    ]
+    more = len(columns) - len(named)
+    return f"left out: {', '.join(named)}" + (f" and {say_count(more, 'more column')}" if more > 0 else "")
+
+
+def say_gaps(rows: int, n_points: int, columns: Mapping[str, int]) -> str:
+    """How many rows lack a value, and in which columns."""
+    most_first = sorted(columns.items(), key=lambda item: -item[1])
+    named = ", ".join(f"{show(title)} ({count:,})" for title, count in most_first[:_SHOWN])
+    more = f" and {say_count(len(columns) - _SHOWN, 'more column')}" if len(columns) > _SHOWN else ""
+    return f"{rows:,} of {say_count(n_points, 'row')}, {named}{more}"
+
+
+def _by_position(naming: Naming, name: str, projections_have_names: bool) -> str:
+    if projections_have_names:
+        return f"the columns of {name!r} have no names and are matched by position"
+    return f"the projections were fitted on columns without names, so those of {name!r} are matched by position"
+
+
+def _coarse(naming: Naming, error: float, by_bins: bool) -> str:
+    cause, advice = (
+        ("the bins that values were counted in", "sketch the data whole, not as a stream or in a half-size file")
+        if by_bins
+        else ("the quantiles kept", f"sketch with more {naming('n_quantiles')}")
+    )
+    return f"{cause} are coarse for a difference this small: the value may be off by up to {error:.2g}; {advice}"
+
+
+def _unknown_classes(naming: Naming, classes: Collection[str], more: int, points: int, n_points: int) -> str:
+    names = ", ".join(map(show, classes)) + (f" and {more:,} more" if more else "")
+    return f"classes that the reference does not have: {names} ({points:,} of {say_count(n_points, 'point')})"
+
+
+def _one_point(naming: Naming, point: str, share: float, makes_the_scale: bool) -> str:
+    what = "makes the scale" if makes_the_scale else "stands out"
+    return f"one point {what}: {point} carries {_percent(share)} of the spread"
+
+
+def _one_dataset(naming: Naming, name: str, farther: float) -> str:
+    times = f"about {farther:,.2g} ×" if farther < 100 else f"about {farther:,.0f} ×"
+    return f"dataset {name!r} makes the scale: without it the others would be {times} farther apart"
+
+
+def _tolerance(naming: Naming, max_projections: int, rel_tol: float, unreliable: bool) -> str:
+    missed = f"{max_projections:,} projections did not reach {naming('rel_tol', rel_tol)}"
+    return missed + (" with an error that can be relied on" if unreliable else "")
+
+
+def _few_projections(naming: Naming, count: int, needed: int) -> str:
+    return f"{say_count(count, 'projection')} are too few to judge the tail: use {needed} or more"
+
+
+def _heavy_tail(naming: Naming, index: float, needed: int, count: int) -> str:
+    return (
+        f"the costs of projections have a heavy tail (index {index:.1f}): a 95 % interval would need about "
+        f"{needed:,} projections to hold, there are {count:,}"
+    )
+
+
+def _rough(naming: Naming, rough: int, of: int) -> str:
+    of_all = "the error is" if of == 1 else f"{rough} of {of} errors are"
+    return f"{of_all} rough, since few projections carry most of the cost: use more projections"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share < 0.995 else "nearly all"
+
+
+SENTENCES: dict[str, Callable[..., str]] = {
+    # How data were read.
+    "columns left out": _left_out,
+    "columns not in reference": lambda naming, columns: (
+        f"left out, since the reference has none: {join_names(columns)}"
+    ),
+    "new values": lambda naming, owner, values: f"values that {owner} does not have: {join_names(values, 6)}",
+    "may be ids": lambda naming, columns: (
+        f"every value differs, as of an id: {join_names(columns)}; leave it out with {naming('exclude')} if so"
+    ),
+    "rows dropped": lambda naming, **gaps: f"rows with missing values left out: {say_gaps(**gaps)}",
+    "values filled": lambda naming, **gaps: f"missing values filled in by the mean of their column: {say_gaps(**gaps)}",
+    "labels missing": lambda naming, rows: f"{say_count(rows, 'row')} without a label left out",
+    "no labels": lambda naming, array: f"there is no array {array!r}, so all points are one class",
+    "fewer bins": lambda naming, bins, asked: f"labels repeat so often that there are {bins:,} bins, not {asked:,}",
+    "first rows": lambda naming, rows: f"the first {say_count(rows, 'row')} of a stream were taken",
+    "images skipped": lambda naming, images: f"{say_count(images, 'broken image')} skipped",
+    "row groups": lambda naming, groups, of, rows: f"{groups:,} of {of:,} row groups read, {say_count(rows, 'row')}",
+    "matched by position": _by_position,
+    "ranges differ": lambda naming, whole, fractions: (
+        f"values of {whole!r} go up to 255 and those of {fractions!r} up to 1: divide the former by 255 if both are "
+        "images"
+    ),
+    "sampled": lambda naming, taken, n_points, name: f"{taken:,} of the {n_points:,} points of {name!r} were sampled",
+    # How features were scaled.
+    "one feature": lambda naming, feature, share: (
+        f"{feature} carries {_percent(share)} of the spread: {naming('scale', 'features')} weighs all alike"
+    ),
+    "one point": _one_point,
+    "one dataset": _one_dataset,
+    # How exact a number is.
+    "far from zero": lambda naming: (
+        f"points are so far from zero that float32 does not tell them apart: use {naming('scale', 'pooled')}"
+    ),
+    "rounding": lambda naming, noise: (
+        f"projected values are so large that float32 rounding is up to {noise:.2g}: bring outliers in, scale the "
+        "features or take lower orders"
+    ),
+    "tolerance missed": _tolerance,
+    "uncontrolled": lambda naming, share: (
+        f"the controls disagree with the projections that they control (they take {share:.0%} of the mean cost), so "
+        "this is the plain mean"
+    ),
+    "one projection": lambda naming: "a single projection cannot tell its error",
+    "few projections": _few_projections,
+    "heavy tail": _heavy_tail,
+    "wild tail": lambda naming, index: (
+        f"the costs of projections have so heavy a tail (index {index:.1f}) that controls of it mislead"
+    ),
+    "rough errors": _rough,
+    "coarse sketch": _coarse,
+    "unequal sizes": lambda naming, least, most: (
+        f"sizes go from {least:,} to {most:,} points: small samples lie far from everything, so the order is by what "
+        "is beyond the noise of these sizes"
+    ),
+    "private": lambda naming, name, epsilon, delta, off: (
+        f"{name!r} was noised for privacy (ε = {epsilon:g}, δ = {delta:g}): that moves its distances by up to about "
+        f"{off:.2g}"
+    ),
+    # What was compared.
+    "names matched": lambda naming: "classes are matched by name",
+    "targets count": lambda naming: "targets count as numbers",
+    "unknown classes": _unknown_classes,
+    "halves compared": lambda naming, size: f"halves of {say_count(size, 'point')} were compared",
+    "below floor": lambda naming, by: f"{by:.4g} below the sampling floor, which counts as 0",
+    "not converged": lambda naming, iterations, off: (
+        f"Sinkhorn did not converge in {iterations:,} iterations (marginals off by {off:.1e}): use a larger "
+        f"{naming('regularisation')} or {naming('outer', 'exact')}"
+    ),
+}

@@ -1,0 +1,137 @@
+"""The program: all commands under one name, and what it prints when one fails.
+
+Nothing heavy is imported before a command runs, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, NoReturn, TextIO
+
+import typer
+
+from sotdd.basics import __version__
+from sotdd.cli import catalog, check, compare, sketch
+from sotdd.cli.terminal import complain
+
+_COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
+
+# The libraries that results depend on, listed by --version if they are installed.
+_LIBRARIES = ("numpy", "scipy", "numba", "safetensors", "torch", "POT", "pyarrow", "lancedb", "dask", "plotly")
+
+app: typer.Typer = typer.Typer(
+    name="sotdd",
+    help="How far apart are labelled datasets? The sliced optimal transport dataset distance.",
+    epilog="Start with: sotdd demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_versions(wanted: bool) -> None:
+    if not wanted:
+        return
+    typer.echo(f"sotdd {__version__}\npython {platform.python_version()}")
+    for name in _LIBRARIES:
+        try:
+            typer.echo(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the versions of sotdd and of the libraries it uses.",
+            callback=_show_versions,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("distance", epilog=compare.DISTANCE_EXAMPLES, rich_help_panel=_COMPARE)(compare.distance_command)
+app.command("matrix", epilog=compare.MATRIX_EXAMPLES, rich_help_panel=_COMPARE)(compare.matrix_command)
+app.command("rank", epilog=compare.RANK_EXAMPLES, rich_help_panel=_COMPARE)(compare.rank_command)
+app.command("explain", epilog=compare.EXPLAIN_EXAMPLES, rich_help_panel=_COMPARE)(compare.explain_command)
+app.command("test", epilog=compare.TEST_EXAMPLES, rich_help_panel=_DECIDE)(compare.test_command)
+app.command("reference", epilog=check.REFERENCE_EXAMPLES, rich_help_panel=_DECIDE)(check.reference_command)
+app.command("check", epilog=check.EXAMPLES, rich_help_panel=_DECIDE)(check.check_command)
+app.command("sketch", epilog=sketch.EXAMPLES, rich_help_panel=_KEEP)(sketch.sketch_command)
+app.command("update", epilog=sketch.UPDATE_EXAMPLES, rich_help_panel=_KEEP)(sketch.update_command)
+app.add_typer(catalog.app, rich_help_panel=_KEEP)
+app.command("demo", epilog=compare.DEMO_EXAMPLES, rich_help_panel=_SEE)(compare.demo_command)
+
+
+def main() -> None:
+    """Run the command line.
+
+    Exit codes: 0 for success; 1 if a check fails; 2 for input that cannot be used, with one line that says why; 70 for
+    a bug in this program, which must not be taken for drift; 130 if it was interrupted.
+    """
+    with _open_streams():
+        try:
+            with warnings.catch_warnings():
+                # Where in Python a warning was raised is of no use here.
+                warnings.showwarning = lambda message, *_, **__: complain(str(message))
+                app(prog_name="sotdd")
+        except MemoryError:
+            _give_up("out of memory: add ::max_points=10000 to the sources, or use fewer projections.")
+        except OSError as error:
+            _give_up(f"cannot write the result ({error}).")
+        except Exception:  # noqa: BLE001  # left alone, Python would exit with 1
+            traceback.print_exc()
+            raise SystemExit(70) from None
+
+
+def _give_up(why: str) -> NoReturn:
+    complain(why)
+    raise SystemExit(2) from None
+
+
+class _Output(io.FileIO):
+    """Output whose reader may leave, as in ``sotdd check a b | head``: the exit code stays that of the work."""
+
+    def write(self, content: object) -> int:  # bytes of any kind
+        try:
+            return super().write(content)  # type: ignore[arg-type]
+        except BrokenPipeError:
+            return len(content)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _open_streams() -> Iterator[None]:
+    """Standard output and error that lose their reader without a word, and write out letters that they lack."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = made = _make_robust(sys.stdout), _make_robust(sys.stderr)
+    try:
+        yield
+    finally:
+        for stream in made:
+            with suppress(OSError):  # a full disk, which is reported by now
+                stream.flush()
+        sys.stdout, sys.stderr = before
+
+
+def _make_robust(stream: TextIO | None) -> TextIO:
+    if stream is None:  # closed before the program began
+        return open(os.devnull, "w", encoding="utf-8")
+    if type(stream) is not io.TextIOWrapper:  # tests have their own
+        return stream
+    raw = io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering)

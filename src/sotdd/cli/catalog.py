@@ -1,0 +1,342 @@
+"""The commands ``sotdd catalog ...``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sotdd.basics.checks import check_choice
+from sotdd.basics.errors import SotddError
+from sotdd.basics.text import quote, say_count, show
+from sotdd.cli import options as o
+from sotdd.cli.sources import note_remarks, open_source, say_quantiles, say_sizes
+from sotdd.cli.terminal import complain, make_table, print_json, print_remarks, print_table, say, say_note
+from sotdd.inputs.reading import parse_option
+
+if TYPE_CHECKING:
+    from sotdd.sketches.catalog.catalog import Catalog
+    from sotdd.sketches.sketch import Sketch
+
+app: typer.Typer = typer.Typer(
+    name="catalog",
+    help="Keep named sketches in a folder, and search them for the datasets nearest to yours.",
+    epilog="Start with: sotdd catalog add my_catalog train train.npz",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Folder = Annotated[str, typer.Argument(metavar="CATALOG", help="The folder of the catalog, or its URL.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of an entry.")]
+Where = Annotated[
+    str | None,
+    typer.Option(help="Only entries that meet this SQL condition on name, n_points, n_classes, added or metadata."),
+]
+
+
+@app.command(
+    "add",
+    epilog=o.examples(
+        "sotdd catalog add shop march march.npz --meta year=2024 --meta source=web",
+        "sotdd catalog add shop april april.sotdd",
+    ),
+)
+@o.takes("reading", "drawing", "device")
+def add_command(
+    path: o.NewCatalog,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new entry.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)],
+    asked: o.Asked,
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Metadata to keep with the entry; can be given several times."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an entry of this name.")] = False,
+) -> None:
+    """Add a dataset to a catalog, as a sketch. The first one sets the projections of the whole catalog."""
+    catalog, is_new = _open_catalog(path, asked)
+    metadata = dict(_read_pair(text) for text in meta or [])
+    made = _sketch(catalog, source, asked)
+    catalog.add_many({name: made}, {name: metadata}, overwrite=overwrite)
+    if asked.json:
+        print_json({"catalog": path, **catalog.entry(name).to_dict()})
+        return
+    sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
+    say(f"added {quote(name)} to {show(path)}: {sizes}", "bold")
+    if is_new:
+        same = f"the same {say_count(made.n_projections, 'projection')} and the same scale"
+        say_note(f"New catalog: datasets added later use {same}.", asked.quiet)
+
+
+@app.command(
+    "add-hub",
+    epilog=o.examples(
+        "sotdd catalog add-hub digits ylecun/mnist zalando-datasets/fashion_mnist --features image --label label",
+        "sotdd catalog add-hub s3://bucket/digits OWNER/NAME:CONFIG --split test --limit 5000 --image-size 28",
+    ),
+)
+@o.takes("reading", "drawing", "device")
+def add_hub_command(
+    path: o.NewCatalog,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="Datasets on the Hub: OWNER/NAME or OWNER/NAME:CONFIG, with options as in NAME::label=LABEL.",
+        ),
+    ],
+    asked: o.Asked,
+    split: Annotated[str, typer.Option(help="Which split of each.")] = "train",
+    limit: Annotated[int, typer.Option(help="How many rows of each, at most; a sample by row groups.")] = 10_000,
+    image_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Bring images to this size, such as 28 or 28x32.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Read again what is there already.")] = False,
+) -> None:
+    """Add samples of datasets on the Hugging Face Hub, by name; only the rows that are read are fetched.
+
+    Entries that are there are left alone, so a command that was interrupted can be given again. What cannot be used is
+    skipped, and said: exit code 1 then, or 2 if that goes for all.
+    """
+    catalog, _ = _open_catalog(path, asked)
+    reading = {**asked.reading, "split": split, "max_points": limit}
+    if image_size is not None:
+        reading["image_size"] = parse_option("image_size", image_size)
+    asked = replace(asked, reading=reading, quiet=asked.quiet or asked.json)
+    added: list[str] = []
+    kept: list[str] = []
+    skipped: dict[str, str] = {}
+    for text in names:
+        entry = text
+        try:
+            entry, source, metadata = _find_on_hub(text, split)
+            if entry in catalog and not overwrite:
+                kept.append(entry)
+                say_note(f"{show(entry)} is there already", asked.quiet)
+                continue
+            made = _sketch(catalog, source, asked, entry)
+            catalog.add_many({entry: made}, {entry: metadata}, overwrite=overwrite)
+        except SotddError as error:
+            skipped[entry] = error.say(asked.naming)
+            complain(f"skipped {show(entry)}: {skipped[entry]}")
+            continue
+        added.append(entry)
+        if len(made.classes) == 1:
+            say_note(
+                f"{show(entry)}: all rows that were read are of one class; raise --limit if it has more.", asked.quiet
+            )
+        if not asked.json:
+            say(f"added {quote(entry)} to {show(path)}: {say_sizes(made)}", "bold")
+    if asked.json:
+        print_json({"catalog": path, "added": added, "there": kept, "skipped": skipped})
+    else:
+        counts = f"{len(added):,} added, {len(kept):,} there already, {len(skipped):,} skipped"
+        say_note(f"{counts}, of {say_count(len(names), 'dataset')}", asked.quiet)
+    if skipped:
+        raise typer.Exit(1 if added or kept else 2)
+
+
+@app.command(
+    "search",
+    epilog=o.examples(
+        "sotdd catalog search shop new.npz -k 5 --where \"year > 2020 AND source = 'web'\"",
+        "sotdd catalog search shop --entry march --rank-by distance",
+    ),
+)
+@o.takes("reading", "device")
+def search_command(
+    path: Folder,
+    asked: o.Asked,
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)] = None,
+    entry: Annotated[str | None, typer.Option(help="Search for the datasets nearest to this entry instead.")] = None,
+    k: Annotated[int, typer.Option("-k", help="How many datasets to show.")] = 10,
+    where: Where = None,
+    rank_by: Annotated[
+        str,
+        typer.Option(
+            metavar="ORDER",
+            help="excess: by what is beyond the noise of the sizes; or distance, which is larger for small samples.",
+        ),
+    ] = "excess",
+) -> None:
+    """Show the datasets of a catalog that are nearest to yours, and which are within noise."""
+    catalog, order = _find_catalog(path), check_choice(rank_by, "rank_by", ("excess", "distance"))
+    if (source is None) == (entry is None):
+        raise SotddError(
+            "name one thing to search for: a dataset or sketch after the catalog, or --entry NAME, not both."
+        )
+    if entry is not None:
+        query = catalog.get(entry)
+        others = f"name <> {quote(entry)}"
+        where = others if where is None else f"{others} AND ({where})"
+    else:
+        query = _sketch(catalog, str(source), asked)
+    hits = catalog.nearest(query, k, where=where, rank_by=order)
+    if asked.json:
+        print_json({"catalog": path, "source": source, "entry": entry, **hits.to_dict()})
+        return
+    if not hits:
+        say("No entry matches.")
+        return
+    say_note(f"Nearest to {show(entry or source)}, of {_say_count(len(catalog))} in {show(path)}:", asked.quiet)
+    rows = hits.rows()
+    metadata = range(rows[0].index("classes") + 1, len(rows[0]))
+    print_table(make_table(rows, left=(1, *metadata)))
+    print_remarks([hits.remark] if hits.remark else [], asked.naming, quiet=False)
+    say_note(f"{hits.compared:,} compared in full, {asked.seconds}", asked.quiet)
+
+
+@app.command("list", epilog=o.examples('sotdd catalog list shop --where "n_points > 1000" --json'))
+@o.takes()
+def list_command(path: Folder, asked: o.Asked, where: Where = None) -> None:
+    """List the entries of a catalog."""
+    catalog = _find_catalog(path)
+    entries = catalog.entries(where)
+    if asked.json:
+        print_json({"catalog": path, "entries": [entry.to_dict() for entry in entries]})
+        return
+    keys = list(dict.fromkeys(key for entry in entries for key in entry.metadata))
+    table = [["name", "points", "classes", "added (UTC)", *keys]]
+    for entry in entries:
+        values = ["" if entry.metadata.get(key) is None else str(entry.metadata[key]) for key in keys]
+        sizes = [f"{entry.n_points:,}", f"{entry.n_classes:,}"]
+        table.append([entry.name, *sizes, f"{entry.added:%Y-%m-%d %H:%M}", *values])
+    if entries:
+        print_table(make_table(table, left=(0, *range(3, len(table[0])))))
+    say_note(
+        f"{_say_count(len(entries))}{'' if where is None else f' of {len(catalog):,}'} in {show(path)}",
+        asked.quiet,
+    )
+
+
+@app.command("show", epilog=o.examples("sotdd catalog show shop march"))
+@o.takes()
+def show_command(path: Folder, name: Name, asked: o.Asked) -> None:
+    """Show what a catalog knows about one entry."""
+    catalog = _find_catalog(path)
+    entry, sketch = catalog.entry(name), catalog.get(name)
+    if asked.json:
+        print_json({"catalog": path, **sketch.to_dict(), **entry.to_dict()})
+        return
+    counts = sorted(zip(sketch.counts.tolist(), map(show, sketch.classes), strict=True), key=lambda pair: -pair[0])
+    largest = ", ".join(f"{label} ({count:,})" for count, label in counts[:10])
+    lines = {
+        "points": f"{entry.n_points:,}",
+        "classes": f"{entry.n_classes:,}: {largest}" + (" …" if len(counts) > 10 else ""),
+        "sketch": say_quantiles(sketch),
+        "features": f"{sketch.recipe['n_features']:,}",
+        "fingerprint": sketch.fingerprint,
+        "added": f"{entry.added:%Y-%m-%d %H:%M:%S} UTC",
+        **{key: "" if value is None else str(value) for key, value in entry.metadata.items()},
+    }
+    print_table(make_table([("name", name), *lines.items()], left=(0, 1)))
+
+
+@app.command("remove", epilog=o.examples("sotdd catalog remove shop march"))
+@o.takes()
+def remove_command(path: Folder, name: Name, asked: o.Asked) -> None:
+    """Remove one entry."""
+    catalog = _find_catalog(path)
+    catalog.remove(name)
+    if asked.json:
+        print_json({"catalog": path, "removed": name, "entries": len(catalog)})
+        return
+    if not asked.quiet:
+        say(f"removed {quote(name)} from {show(path)}; {_say_count(len(catalog))} left", "bold")
+
+
+@app.command("rename", epilog=o.examples("sotdd catalog rename shop march 2024-03"))
+@o.takes()
+def rename_command(
+    path: Folder,
+    name: Name,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
+    asked: o.Asked,
+) -> None:
+    """Give an entry another name."""
+    catalog = _find_catalog(path)
+    catalog.rename(name, new)
+    if asked.json:
+        print_json({"catalog": path, "renamed": name, **catalog.entry(new).to_dict()})
+        return
+    if not asked.quiet:
+        say(f"renamed {quote(name)} to {quote(new)}", "bold")
+
+
+@app.command("tidy", epilog=o.examples("sotdd catalog tidy shop"))
+@o.takes()
+def tidy_command(path: Folder, asked: o.Asked) -> None:
+    """Join the small parts that single additions leave, and free the space of removed entries."""
+    catalog = _find_catalog(path)
+    catalog.tidy()
+    if asked.json:
+        print_json({"catalog": path, "entries": len(catalog)})
+        return
+    if not asked.quiet:
+        say(f"tidied {show(path)}: {_say_count(len(catalog))}, {asked.seconds}", "bold")
+
+
+def _find_catalog(path: str) -> Catalog:
+    import sotdd
+
+    catalog = sotdd.Catalog(path)
+    if catalog.recipe is None:
+        raise SotddError(f"there is no catalog at {path!r}: check the path, or create one with sotdd catalog add.")
+    return catalog
+
+
+def _open_catalog(path: str, asked: o.Asked) -> tuple[Catalog, bool]:
+    """A catalog to add to, and whether it is new: only its first dataset can say how projections are drawn."""
+    import sotdd
+
+    catalog = sotdd.Catalog(path)
+    is_new = catalog.recipe is None
+    if not is_new:
+        asked.refuse_drawing("any more: the first dataset of a catalog sets the projections and scale of all others")
+    return catalog, is_new
+
+
+def _sketch(catalog: Catalog, source: str, asked: o.Asked, name: str | None = None) -> Sketch:
+    """A source as a sketch that fits the catalog; a new catalog gets projections of its own."""
+    import sotdd
+
+    data = open_source(source, asked)
+    note_remarks(name or source, data, asked)
+    if isinstance(data, sotdd.Sketch):
+        return data
+    device = asked.measuring.get("device", "auto")
+    if catalog.recipe is not None:
+        return catalog.sketch(data, name=name or source, device=device, progress=asked.bar)
+    projections = sotdd.Projections.fit([data], **asked.drawing)
+    return sotdd.sketch(data, projections, name=name or source, device=device, progress=asked.bar)
+
+
+def _find_on_hub(text: str, split: str) -> tuple[str, str, dict[str, Any]]:
+    """What a dataset is called in the catalog, with its split where that is not the usual one; its source; and more."""
+    from sotdd.inputs.loaders.huggingface import PREFIX, HubName
+    from sotdd.inputs.sources import SourceText
+
+    source = PREFIX + text.removeprefix(PREFIX)
+    parsed = SourceText.parse(source)
+    name, split = parsed.path.removeprefix(PREFIX), parsed.options.get("split", split)
+    hub = HubName.parse(name)
+    entry = name if split == "train" else f"{name}::split={split}"
+    return entry, source, {"hub": hub.dataset, "config": hub.config, "split": split}
+
+
+def _read_pair(text: str) -> tuple[str, Any]:
+    """Split KEY=VALUE; a value that is a JSON number, text, true, false or null is read as that, any other as text."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise SotddError(f"cannot read --meta {text!r}: expected KEY=VALUE, such as year=2024.")
+    try:
+        parsed = json.loads(value)
+    except ValueError:
+        return key, value
+    return key, value if isinstance(parsed, (list, dict)) else parsed
+
+
+def _say_count(number: int) -> str:
+    return say_count(number, "entry", "entries")

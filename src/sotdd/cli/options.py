@@ -1,0 +1,272 @@
+"""The options of commands: how data are read, how projections are drawn, what is measured, and what is printed.
+
+Those of reading and drawing are the fields of `Reading` and `Drawing`, with what is known of them there. A command says
+which it takes by `takes`, and gets what the user chose as `Asked`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, get_type_hints
+
+import typer
+
+from sotdd.basics.errors import SotddError
+from sotdd.basics.remarks import Naming, in_python
+from sotdd.cli.terminal import complain, wants_bar
+from sotdd.inputs.reading import DEFAULTS, Option, parse_option, reading_options, write_source
+from sotdd.projections.drawing import DRAWING
+
+_READING, _MEASURING, _OUTPUT = "Reading the data", "Measuring", "Output"
+
+# What sketches and drift references are called.
+SKETCH, REFERENCE = ".sotdd", ".ref"
+
+SOURCE_HELP = (
+    "A file (.npz, .npy, .csv, .parquet, .arrow) or its URL, a folder of images, or a folder saved by Hugging Face"
+    " datasets (hf:DIR). Add options as in FILE::features=NAME,label=NAME."
+)
+SKETCH_TOO = "A dataset, given as in sotdd distance, or a sketch of one (.sotdd)."
+
+A = Annotated[str, typer.Argument(metavar="A", help=SOURCE_HELP)]
+B = Annotated[str, typer.Argument(metavar="B", help="The other dataset, given the same way.")]
+NewCatalog = Annotated[
+    str, typer.Argument(metavar="CATALOG", help="The folder of the catalog, or its URL; created if there is none.")
+]
+
+# What is known of options, by name, and what they are by default.
+_Known: TypeAlias = Mapping[str, tuple[Option, object]]
+
+# How projections are drawn, as far as words and numbers say it; the word "none" stands for None.
+_DRAWING: _Known = {
+    one.name: (
+        Option(
+            one.metadata["help"],
+            parse=lambda text: None if text == "none" else text,
+            type=str if one.metadata["choices"] else int,
+            choices=one.metadata["choices"],
+        ),
+        one.default,
+    )
+    for one in fields(DRAWING)
+    if one.metadata["choices"] or type(one.default) is int
+}
+
+
+def _option(usual: object, help: str, *choices: str, **known: Any) -> tuple[Option, object]:  # noqa: A002, ANN401  # as `Option` has it
+    return Option(help, **{"type": type(usual), **known}, choices=choices), usual
+
+
+# Settings of calls that are neither of reading nor of drawing.
+MEASURING: _Known = {
+    "p": _option(2.0, "Order of transport, at least 1."),
+    "estimator": _option(
+        "controlled", "controlled (smaller error), or plain: the mean over projections.", "controlled", "plain"
+    ),
+    "rel_tol": _option(
+        None,
+        "Draw projections until the standard error is at most this share of the distance, such as 0.01.",
+        type=float,
+        metavar="SHARE",
+    ),
+    "noise_floor": _option(False, "Also measure how far apart two samples of the same data are."),
+    "label_names": _option(
+        "ignore",
+        "match: classes that swap names count as a difference; ignore: only how classes lie counts.",
+        *("ignore", "match"),
+    ),
+    "method": _option(
+        "sotdd",
+        "sotdd, or another method: otdd, otdd-gaussian, wte, chsw, frechet, sw, mmd.",
+        *("sotdd", "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw", "mmd"),
+    ),
+    "n_permutations": _option(999, "How many random permutations of the points."),
+    "statistic": _option(
+        "combined",
+        "combined, balanced or distance: what is compared with its value after permutations.",
+        *("combined", "balanced", "distance"),
+    ),
+    "max_points": _option(None, "Compare samples of at most this many points of each dataset.", type=int),
+    "device": _option("auto", "auto, cpu, or with torch cuda or cuda:1.", *("auto", "cpu", "cuda")),
+}
+
+
+def _output(kind: Any, *names: str, **settings: Any) -> Any:  # noqa: ANN401  # as typer's Option takes it
+    return Annotated[kind, typer.Option(*names, rich_help_panel=_OUTPUT, **settings)]
+
+
+# The types of options of output, and their defaults.
+_OUTPUTS: dict[str, tuple[Any, object]] = {
+    "report": (
+        _output(Path | None, metavar="FILE.html", help="Also write the result as a web page, which works offline."),
+        None,
+    ),
+    "title": (_output(str | None, help="The title of that page."), None),
+    "json": (_output(bool, "--json", help="Print one JSON object."), False),
+    "quiet": (_output(bool, "--quiet", "-q", help="Print the result only: no progress bar, no notes."), False),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asked for beside the sources.
+
+    Attributes
+    ----------
+    reading, drawing, measuring
+        The settings that were chosen, as the library takes them; it decides about all others.
+    report, title
+        The page to write, and its title.
+    json, quiet
+        Whether to print one JSON object, and whether to print the result only.
+    naming
+        How the running command calls a setting.
+    began
+        When it began, in seconds of the clock that measures time.
+    """
+
+    reading: dict[str, Any] = field(default_factory=dict)
+    drawing: dict[str, Any] = field(default_factory=dict)
+    measuring: dict[str, Any] = field(default_factory=dict)
+    report: Path | None = None
+    title: str | None = None
+    json: bool = False
+    quiet: bool = False
+    naming: Naming = in_python
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that a call of the library takes."""
+        return {**self.drawing, **self.measuring}
+
+    @property
+    def bar(self) -> bool:
+        """Whether to draw progress bars."""
+        return wants_bar(self.quiet)
+
+    @property
+    def seconds(self) -> str:
+        """How long the command took so far."""
+        return f"{time.perf_counter() - self.began:.1f} s"
+
+    @property
+    def written(self) -> dict[str, str]:
+        """The page that was written, as JSON has it."""
+        return {} if self.report is None else {"report": str(self.report)}
+
+    def write_source(self, source: str) -> str:
+        """A source with what was said about reading it, as Python takes it."""
+        return source if source.endswith(SKETCH) else write_source(source, **self.reading)
+
+    def refuse_drawing(self, why: str) -> None:
+        """Refuse settings of projections where there are some already."""
+        if self.drawing:
+            options = ", ".join(map(self.naming, self.drawing))
+            raise SotddError(f"{options} cannot be chosen {why}: leave that out.")
+
+
+def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command options, and what the user chose of them as its last argument, ``asked``.
+
+    Parameters
+    ----------
+    names
+        "reading" and "drawing" for all options of these, options of `MEASURING`, "report" and "title". Every command
+        also has --json and --quiet.
+    defaults
+        Defaults that help shows where they are not the usual ones.
+    """
+    groups: dict[str, _Known] = {"reading": {}, "drawing": {}, "measuring": {}}
+    if "reading" in names:
+        groups["reading"] = {name: (option, getattr(DEFAULTS, name)) for name, option in reading_options().items()}
+    if "drawing" in names:
+        groups["drawing"] = {name: (option, defaults.get(name, usual)) for name, (option, usual) in _DRAWING.items()}
+    groups["measuring"] = {
+        name: (option, defaults.get(name, usual)) for name, (option, usual) in MEASURING.items() if name in names
+    }
+    outputs = {name: known for name, known in _OUTPUTS.items() if name in (*names, "json", "quiet")}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command).parameters
+        hints = get_type_hints(command, include_extras=True)
+        parameters = [
+            _make_parameter("context", typer.Context, inspect.Parameter.empty),
+            *(_make_option_parameter(name, *known, _READING) for name, known in groups["reading"].items()),
+            *(_make_option_parameter(name, *known, _MEASURING) for part in ("drawing", "measuring")
+              for name, known in groups[part].items()),
+            *(_make_parameter(name, hints[name], one.default) for name, one in own.items() if name != "asked"),
+            *(_make_parameter(name, *known) for name, known in outputs.items()),
+        ]  # fmt: skip
+
+        @functools.wraps(command)
+        def run(context: typer.Context, **given: Any) -> None:  # noqa: ANN401  # what typer parsed
+            naming = name_options(context)
+            try:
+                settings: dict[str, Any] = {group: _read_chosen(known, given) for group, known in groups.items()}
+                asked = Asked(**settings, **{name: given[name] for name in outputs}, naming=naming)
+                command(**{name: given[name] for name in own if name != "asked"}, asked=asked)
+            except SotddError as error:
+                complain(error.say(naming))
+                raise typer.Exit(2) from None
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # where typer looks
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return decorate
+
+
+def name_options(context: typer.Context) -> Naming:
+    """How a command calls settings: by its options, and by their names in Python where it has none."""
+    options = {one.name: max(one.opts, key=len) for one in context.command.params if one.param_type_name == "option"}
+
+    def name(setting: str, value: object = ...) -> str:
+        if setting not in options:
+            return in_python(setting, value)
+        shown = "" if value is ... or value is True else f" {'none' if value is None else value}"
+        return f"{options[setting]}{shown}"
+
+    return name
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: commands to try, one per line."""
+    return "\n\n".join(["[bold]Examples[/bold]", *(line.replace("[", r"\[") for line in lines)])
+
+
+def _read_chosen(known: _Known, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a group that were given, as the library takes them."""
+    chosen = {name: given[name] for name in known if given[name] is not None and given[name] is not False}
+    for name, value in chosen.items():
+        option = known[name][0]
+        if isinstance(value, str) and option.parse is not None:
+            chosen[name] = parse_option(name, value) if name in reading_options() else option.parse(value)
+    return chosen
+
+
+def _make_option_parameter(name: str, option: Option, usual: object, panel: str) -> inspect.Parameter:
+    """A parameter that typer makes an option of."""
+    words = option.choices
+    if words and usual is None:
+        usual = words[0]
+    is_shown = bool(words) or (isinstance(usual, (int, float)) and not isinstance(usual, bool))
+    info = typer.Option(
+        f"--{name.replace('_', '-')}",
+        help=option.help,
+        metavar=option.metavar,
+        show_default=str(usual) if is_shown else False,
+        autocompletion=(lambda incomplete: [word for word in words if word.startswith(incomplete)]) if words else None,
+        rich_help_panel=panel,
+    )
+    kind: Any = bool if option.type is bool else option.type | None if option.type else str
+    return _make_parameter(name, Annotated[kind, info], False if option.type is bool else None)
+
+
+def _make_parameter(name: str, kind: object, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)

@@ -1,0 +1,132 @@
+"""Printing: for people at a terminal, and for programs that read a pipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from sotdd.basics.remarks import Naming, Remark
+from sotdd.basics.text import one_line, write_out
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+# The width of a pipe, where lines are never broken.
+_ENDLESS = 1_000_000
+
+
+def wants_bar(quiet: bool) -> bool:
+    """Whether to draw progress bars: only for a person at a terminal."""
+    return not quiet and sys.stderr.isatty()
+
+
+def console() -> Console:
+    """Standard output; rich leaves out colours in a pipe or if NO_COLOR is set."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _ENDLESS)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON object; what a terminal would obey is escaped, as JSON allows, and so reads the same."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    typer.echo(text if text.isprintable() else "".join(map(_escape, text)))
+
+
+def print_csv(text: str) -> None:
+    """Print a table as it is into a pipe, and with control codes written out at a terminal."""
+    typer.echo(write_out(text, keep="\n") if sys.stdout.isatty() else text, nl=False)
+
+
+def complain(text: str) -> None:
+    """Print one line to standard error."""
+    typer.echo(f"sotdd: {one_line(text)}", err=True)
+
+
+def say(text: str, style: str | None = None) -> None:
+    """Print text as it is, even if a name in it looks like markup; control codes are written out."""
+    console().print(write_out(text, keep="\n"), style=style, soft_wrap=True)
+
+
+def say_note(text: str, quiet: bool = False) -> None:
+    """Print a line that helps to read a result."""
+    if not quiet:
+        console().print(write_out(text, keep="\n"), style="dim")
+
+
+def print_remarks(remarks: Iterable[object], naming: Naming, quiet: bool) -> None:
+    """Print what a reader should know beside a result, each thing once."""
+    for line in dict.fromkeys(say_remark(one, naming) for one in remarks):
+        say_note(line, quiet)
+
+
+def say_remark(remark: object, naming: Naming) -> str:
+    """A remark in one line."""
+    return one_line(remark.say(naming) if isinstance(remark, Remark) else remark)
+
+
+def make_table(
+    rows: Sequence[Sequence[str | Text]], *, left: Sequence[int] = (0,), styles: Sequence[str] | None = None
+) -> Table:
+    """A table without rules: a header, then rows with styles; columns that are not ``left`` are aligned right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    header, *body = [[Text(one_line(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column, name in enumerate(header):
+        words = column in left
+        table.add_column(name, justify="left" if words else "right", overflow="fold", no_wrap=not words)
+    for row, style in zip(body, styles or [""] * len(body), strict=True):
+        table.add_row(*row, style=style)
+    return table
+
+
+def print_table(*layouts: Table) -> int:
+    """Print the first layout that fits the terminal, or the last one in lines that are too long.
+
+    Returns its index. Nothing is cut short.
+    """
+    from rich.measure import Measurement
+
+    output = console()
+    endless = output.options.update(width=_ENDLESS)
+    for index, table in enumerate(layouts):  # noqa: B007  # used after the loop
+        needed = Measurement.get(output, endless, table).maximum
+        if needed <= output.width:
+            break
+    output.width = max(needed, output.width)
+    with output.capture() as captured:
+        output.print(table)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())
+    return index
+
+
+@contextmanager
+def show_work(text: str, quiet: bool) -> Iterator[Console]:
+    """Show at a terminal what is being done; yields standard error, where notes go meanwhile."""
+    from rich.console import Console
+
+    errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    if not wants_bar(quiet):
+        yield errors
+        return
+    from rich.text import Text
+
+    with errors.status(Text(one_line(text))):
+        yield errors
+
+
+def _escape(letter: str) -> str:
+    """A letter of JSON text, escaped if a terminal would obey or hide it; the encoder has escaped those below space."""
+    if letter == "\n" or write_out(letter) == letter:
+        return letter
+    return json.dumps(letter).strip('"')

@@ -1,0 +1,395 @@
+"""Distances of pairs of datasets: what they cost under every projection, as many as there are or until exact enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import check_count, check_order, check_positive
+from sotdd.basics.display import Progress, Report, report_progress
+from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.memory import check_fits, kept_property
+from sotdd.basics.remarks import Remark, Remarks
+from sotdd.compute.controls import DRAWS, CollectControls, ControlSide, ControlValues, PairControls
+from sotdd.compute.distance import Distance
+from sotdd.compute.engine import Engine, Precision, Sorted
+from sotdd.compute.estimators import Estimate, Estimator, estimate_distance, estimates
+from sotdd.compute.noise_floor import NoiseFloor, find_distances
+from sotdd.compute.resampling import HALVINGS, Plan, Resample, make_seed
+from sotdd.compute.run import Collector, choose_engine, run
+from sotdd.inputs.agreement import FEWEST_PIXELS, gather_side_remarks, remark_on_ranges, remark_positions
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.origin import PLAIN
+from sotdd.projections.draws import BLOCK
+from sotdd.projections.recipe import Projections
+
+Doubles = NDArray[np.float64]
+Pairs = Sequence[tuple[int, int]]
+Distances = dict[tuple[int, int], Distance]
+
+# What the controls of a dataset are made of takes this many numbers under every projection.
+_CONTROL_VALUES = 2 * (1 + DRAWS) + 5
+
+# Pairs that are concluded together.
+_TOGETHER = 256
+
+# At most this many are drawn before the first look.
+FIRST = 512
+MOST = 100_000
+
+# A look at the error asks for what is still missing and a little more, and at most for four times what is there.
+_MARGIN = 1.1
+_GROWTH = 4
+
+# Half a unit in the last place of float32, in which projected points are sorted.
+_ROUNDING = 2.0**-24
+# Projected values beyond this are far from zero.
+_FAR = 1e4
+# Rounding beyond this share of the distance is remarked on.
+_TOLERATED = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class CostTable:
+    """What some projections cost in a comparison.
+
+    Attributes
+    ----------
+    pairs
+        The pairs of datasets, by their numbers.
+    p
+        The order of transport.
+    importance
+        (L,) what each projection counts by.
+    reach
+        (L, 2) of each dataset, the smallest and the largest projected value.
+    costs
+        (P, L) W_p^p of each pair.
+    controls
+        Of each dataset, what its controls are made of; none for the plain estimator.
+    """
+
+    pairs: Pairs
+    p: float
+    importance: Doubles
+    reach: list[Doubles]
+    costs: Doubles
+    controls: list[ControlValues]
+
+    @kept_property
+    def weights(self) -> Doubles | None:
+        """(L,) what each projection counts by; None where all count the same."""
+        return None if (self.importance == 1).all() else self.importance
+
+    @kept_property
+    def _sides(self) -> list[ControlSide]:
+        """Of each dataset, what it adds to the controls of its pairs."""
+        return [ControlSide(values, self.importance) for values in self.controls]
+
+    @kept_property
+    def _largest(self) -> list[Doubles]:
+        """(L,) of each dataset, the largest projected value."""
+        return [np.abs(ends).max(axis=1) for ends in self.reach]
+
+    @kept_property
+    def _flattened(self) -> list[bool]:
+        """Of each dataset, whether float32 left no difference between its points, so far are they from zero."""
+        return [
+            bool(np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING)
+            for ends, largest in zip(self.reach, self._largest, strict=True)
+        ]
+
+    def estimate(self, some: range, engine: Engine) -> list[tuple[Estimate, str]]:
+        """The mean costs of some pairs, each with the name of its estimator."""
+        for number in some:
+            self._refuse_lost_powers(number)
+        costs = self.costs[some.start : some.stop]
+        found = engine.workers.each(self._control, some) if self.controls else [None] * len(some)
+        columns = [None if one is None else one.columns for one in found]
+        fitted = any(one is not None and one.directions for one in found)
+        means = estimates(costs if self.weights is None else costs * self.weights, columns, fitted=fitted)
+        return [(mean, "plain" if one is None else one.name) for mean, one in zip(means, found, strict=True)]
+
+    def _control(self, number: int) -> PairControls | None:
+        i, j = self.pairs[number]
+        return PairControls.of(self._sides[i], self._sides[j], self.p)
+
+    def _refuse_lost_powers(self, number: int) -> None:
+        """Refuse powers that left float64, above or below."""
+        costs, (i, j) = self.costs[number], self.pairs[number]
+        if not np.isfinite(costs).all():
+            raise OutOfRange(
+                f"transport to the power p={self.p:g} overflows: take a smaller p or scale the features",
+                use={"scale": "pooled"},
+            )
+        if self.p > 2 and ((costs == 0) & (self.reach[i] != self.reach[j]).any(axis=1)).any():
+            raise SotddError(f"transport to the power p={self.p:g} underflows: use a smaller p.")
+
+    def remark_on_precision(self, number: int) -> Remarks:
+        """Say when float32 leaves few digits: values so large that the features beside them are rounded away."""
+        costs, (i, j) = self.costs[number], self.pairs[number]
+        rounding = _ROUNDING * np.maximum(self._largest[i], self._largest[j])
+        unit, most = float(rounding.max()), float(costs.max())
+        if unit > 0 and most > 0:
+            value = float(np.mean(costs / most)) ** (1 / self.p) * most ** (1 / self.p)
+            if unit > _TOLERATED * value:  # otherwise rounding is nowhere more
+                noise = unit * float(np.mean((rounding / unit) ** self.p)) ** (1 / self.p)
+                if noise > _TOLERATED * value:
+                    return (Remark("rounding", noise=noise),)
+        return (Remark("far from zero"),) if self._flattened[i] or self._flattened[j] else ()
+
+
+class PairCosts(Collector):
+    """Collects what pairs cost; more projections of the same laws may follow in a later run.
+
+    Parameters
+    ----------
+    pairs
+        The pairs of datasets, by their numbers.
+    p
+        The order of transport.
+    engine
+        The engine at work.
+    """
+
+    def __init__(self, pairs: Pairs, p: float, engine: Engine) -> None:
+        self._pairs, self._p, self._engine = pairs, p, engine
+        self._members = 1 + max(max(pair) for pair in pairs)
+        self._importance: list[Doubles] = []
+        self._ends: list[list[Any]] = [[] for _ in range(self._members)]
+        self._costs: list[Any] = []
+
+    def after_sorting(self, chunk: Sorted) -> None:
+        """Take the costs of all pairs."""
+        engine, rows = self._engine, chunk.rows[: self._members]
+        self._importance.append(chunk.block.importance)
+        for seen, kept in zip(rows, self._ends, strict=True):
+            kept.append(engine.ends(seen))
+        self._costs.append(engine.transports(rows, self._pairs, self._p))
+
+    def table(self, controls: list[ControlValues]) -> CostTable:
+        """What was collected so far."""
+        collect = self._engine.collect
+        return CostTable(
+            self._pairs,
+            self._p,
+            np.concatenate(self._importance),
+            [collect(parts) for parts in self._ends],
+            np.ascontiguousarray(collect(self._costs).T),
+            controls,
+        )
+
+
+class Comparison:
+    """Distances of pairs of datasets in the making: what to collect in a pass, and what follows from it.
+
+    Parameters
+    ----------
+    datasets, pairs
+        The datasets, and the pairs of them by their numbers.
+    projections, p
+        What they are seen through, and the order of transport.
+    engine
+        The engine at work.
+    estimator
+        "plain", or "controlled" for whatever can be controlled.
+    n_splits
+        How often the pooled points of each pair are split, for its noise floor; 0 for none.
+    halves
+        Whether each dataset is halved a few times, for a rough floor.
+    """
+
+    def __init__(
+        self,
+        datasets: Sequence[LabelledData],
+        pairs: Pairs,
+        projections: Projections,
+        p: float,
+        engine: Engine,
+        *,
+        estimator: Estimator = "plain",
+        n_splits: int = 0,
+        halves: bool = False,
+    ) -> None:
+        self._datasets, self._pairs, self._p, self._projections = datasets, pairs, p, projections
+        self._engine = engine
+        self._controls = [] if estimator == "plain" else [CollectControls(projections, engine).sum_points(datasets)]
+        self._costs = PairCosts(pairs, p, engine)
+        seed, orders = make_seed(projections) if n_splits or halves else 0, (p,)
+        self._of_pairs = [Plan.of_pair(datasets, pair, n_splits, seed, orders) for pair in pairs] if n_splits else []
+        halved = range(len(datasets)) if halves else ()
+        self._of_halves = [plan for one in halved for plan in Plan.of_halves(datasets, one, HALVINGS, seed, orders)]
+        plans = [*self._of_pairs, *self._of_halves]
+        self._resample = Resample(plans, engine, projections.n_projections) if plans else None
+
+    @property
+    def collectors(self) -> list[Collector]:
+        """What looks at the projections."""
+        return [self._costs, *self._controls, *([] if self._resample is None else [self._resample])]
+
+    def draw_more(self, projections: Projections, report: Report) -> None:
+        """Let further projections of the same laws follow; nothing is split through them."""
+        run(self._datasets, projections, self._engine, [self._costs, *self._controls], report)
+
+    def conclude(self, method: str = "s-OTDD", projections: Projections | None = None) -> Distances:
+        """The distances of all pairs, through these projections if more were drawn than there were at first."""
+        table = self._costs.table([found for controls in self._controls for found in controls.collect()])
+        splits, halves = self._split_points(table.importance)
+        recipe = projections or self._projections
+        found: Distances = {}
+        for start in range(0, len(self._pairs), _TOGETHER):
+            some = range(start, min(start + _TOGETHER, len(self._pairs)))
+            for number, (mean, estimator) in zip(some, table.estimate(some, self._engine), strict=True):
+                distance = self._conclude_pair(table, number, mean, estimator, recipe, method)
+                costs, importance = table.costs[number], table.importance
+                noise = NoiseFloor.of(splits[number], costs * importance, self._p, distance.value) if splits else None
+                known = [halves[side] for side in self._pairs[number] if side in halves]
+                sampling = NoiseFloor.of_halves(known, distance.n_points, self._p, distance.value) if known else None
+                found[self._pairs[number]] = replace(distance, noise=noise, sampling=sampling)
+        return found
+
+    def _split_points(self, importance: Doubles) -> tuple[list[Doubles], dict[int, tuple[int, Doubles]]]:
+        """Of each pair, what its splits cost (B, S); of each dataset, its size and how far its halves are apart."""
+        if self._resample is None:
+            return [], {}
+        costs = [found[:, :, 0] * importance[: len(found), None] for found in self._resample.costs()]
+        count = len(self._of_pairs)
+        halves = {
+            plan.members[0]: (sum(plan.sizes), find_distances(found, self._p))
+            for plan, found in zip(self._of_halves, costs[count:], strict=True)
+        }
+        return costs[:count], halves
+
+    def _conclude_pair(
+        self, table: CostTable, number: int, mean: Estimate, estimator: str, projections: Projections, method: str
+    ) -> Distance:
+        """The distance of one pair, whose costs are at ``number`` in the table."""
+        first, second = (self._datasets[side] for side in self._pairs[number])
+        return estimate_distance(
+            first,
+            second,
+            table.costs[number],
+            self._p,
+            method=method,
+            fingerprint=projections.fingerprint,
+            scaler=projections.scaler,
+            columns=projections.columns,
+            remarks=(*table.remark_on_precision(number), *remark_on_features([first, second], projections)),
+            weights=table.weights,
+            estimator=estimator,
+            known=mean,
+        )
+
+
+def compare(
+    datasets: Sequence[LabelledData],
+    pairs: Pairs,
+    projections: Projections,
+    p: float,
+    progress: Progress = None,
+    *,
+    method: str = "s-OTDD",
+    estimator: Estimator = "plain",
+    device: str = "auto",
+    precision: Precision = "float32",
+    engine: Engine | None = None,
+    n_splits: int = 0,
+    halves: bool = False,
+) -> Distances:
+    """Distances of some pairs; each dataset is projected and sorted once for all of them."""
+    p = check_order(p)
+    if not pairs:
+        return {}
+    check_memory(len(datasets), len(pairs), projections.n_projections, n_splits, estimator)
+    chosen = engine or choose_engine(device, datasets, projections.n_projections, precision)
+    with report_progress(progress, "Projecting") as report, chosen as active:
+        comparison = Comparison(
+            datasets, pairs, projections, p, active, estimator=estimator, n_splits=n_splits, halves=halves
+        )
+        run(datasets, projections, active, comparison.collectors, report)
+        return comparison.conclude(method)
+
+
+def check_memory(n_datasets: int, n_pairs: int, n_projections: int, n_splits: int, estimator: Estimator) -> None:
+    """Refuse a comparison whose results do not fit in memory."""
+    per_dataset = 2 if estimator == "plain" else 2 + _CONTROL_VALUES
+    what = f"the results of {n_projections:,} projections" + (f" with {n_splits:,} splits each" if n_splits else "")
+    check_fits(
+        8 * n_projections * (n_pairs * (1 + n_splits) + per_dataset * n_datasets), what, "n_projections", n_projections
+    )
+
+
+def remark_on_features(sides: Sequence[LabelledData], projections: Projections) -> Remarks:
+    """Remarks on which features there are, how they were scaled and how columns were matched."""
+    scaled = () if projections.scaler is None else projections.scaler.remarks
+    has_names = projections.columns is not None or any(side.columns is not None for side in sides)
+    remarks = (*scaled, *remark_positions(sides, projections.columns)) if has_names else scaled
+    if not has_names and projections.n_features >= FEWEST_PIXELS:
+        remarks = (*remarks, *remark_on_ranges(sides))
+    return remarks if all(side.origin is PLAIN for side in sides) else (*remarks, *gather_side_remarks(sides))
+
+
+# ------------------------------------------------------------------ until a wanted accuracy is reached
+
+
+def compare_to_tolerance(
+    datasets: Sequence[LabelledData],
+    projections: Projections,
+    p: float,
+    rel_tol: float,
+    max_projections: int,
+    progress: Progress = None,
+    *,
+    estimator: Estimator = "controlled",
+    device: str = "auto",
+    precision: Precision = "float32",
+    n_splits: int = 0,
+) -> Distance:
+    """Draw whole blocks until the standard error is at most ``rel_tol`` of the value and reliable, or none are left.
+
+    How many are drawn next follows from the error so far and nothing else, so the answer does not depend
+    on chunks or threads.
+    """
+    p, wanted = check_order(p), check_positive(rel_tol, "rel_tol")
+    most = check_count(max_projections, "max_projections")
+    total = _find_next_total(0, min(projections.n_projections, FIRST), most)
+    with report_progress(progress, "Projecting") as report, choose_engine(device, datasets, total, precision) as active:
+        drawn = projections.from_block(0, total)
+        comparison = Comparison(datasets, [(0, 1)], drawn, p, active, estimator=estimator, n_splits=n_splits)
+        run(datasets, drawn, active, comparison.collectors, report)
+        while True:
+            distance = comparison.conclude(projections=projections.from_block(0, total))[0, 1]
+            if total >= most or _is_settled(distance, wanted):
+                break
+            before, total = total, _find_next_total(total, _count_needed(distance, total, wanted), most)
+            comparison.draw_more(projections.from_block(before // BLOCK, total - before), report)
+    if _is_settled(distance, wanted):
+        return distance
+    unreliable = distance.stderr <= wanted * distance.value
+    missed = Remark("tolerance missed", max_projections=most, rel_tol=wanted, unreliable=unreliable)
+    return replace(distance, remarks=(*distance.remarks, missed))
+
+
+def _is_settled(distance: Distance, wanted: float) -> bool:
+    """Whether the error is small enough, and not only because the sample missed the tail."""
+    return distance.stderr <= wanted * distance.value and distance.reliable
+
+
+def _count_needed(distance: Distance, total: int, wanted: float) -> float:
+    """How many projections the error asks for; twice as many where it is small but cannot be relied on."""
+    error = distance.stderr / distance.value if distance.value > 0 else math.inf
+    needed = _MARGIN * total * (error / wanted) ** 2
+    return needed if distance.reliable else max(needed, 2.0 * total)
+
+
+def _find_next_total(before: int, needed: float, most: int) -> int:
+    """How many to have next: whole blocks, except for the last."""
+    if before:
+        needed = min(needed, _GROWTH * before)
+    blocks = max(math.ceil(needed / BLOCK), before // BLOCK + 1)
+    return min(most, BLOCK * blocks)

@@ -1,0 +1,342 @@
+"""The engine for processors: NumPy's matrix product, compiled loops, all cores.
+
+Work goes through a chunk of projections at a time. Within a chunk, blocks of points are
+projected side by side on all threads, then rows (one projection of one dataset each) are
+shifted by their class terms and sorted side by side. So nothing of size projections × points
+is ever held beyond one chunk, and any number of cores finds work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise as neighbours
+
+import numpy as np
+
+from sotdd.compute.cpu.pools import PooledRows, ProjectedRows, split_costs
+from sotdd.compute.cpu.rows import (
+    Doubles,
+    Layout,
+    Rows,
+    find_class_terms,
+    fit_chunk,
+    group_rows,
+    lay_out,
+    project,
+    scale_rows,
+    sort_classes,
+    sort_rows,
+)
+from sotdd.compute.cpu.sparse import point_sums, project_stored
+from sotdd.compute.cpu.workers import Draws, Workers
+from sotdd.compute.engine import (
+    LARGEST_TERM,
+    ClassMoments,
+    PointSums,
+    Projected,
+    ProjectedPoints,
+    Seen,
+    Sorted,
+    describe_bad_term,
+    describe_overflow,
+)
+from sotdd.compute.kernels import moments as moment_kernels
+from sotdd.compute.kernels import rows as kernels
+from sotdd.compute.kernels.quantiles import part_means, row_losses
+from sotdd.compute.resampling import Plan
+from sotdd.inputs.data import LabelledData
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.labels import LabelTerms
+from sotdd.projections.moments import Polynomials
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler
+
+# Shares that sums over the points of a dataset are made in.
+_SHARES = 16
+
+# Rows that a thread takes at a time: together about this many values, a second-level cache's worth.
+_ITEM_VALUES = 1 << 18
+
+
+class CpuEngine:
+    """Projects, shifts, sorts and transports on all cores, for the time of a ``with`` block.
+
+    Parameters
+    ----------
+    threads
+        How many; by default as many as BLAS may use.
+    chunk
+        About how many projections are in memory at a time, a multiple of 64; by default 512, or
+        fewer where that would take more than 256 MB. Results do not depend on either, bit for bit.
+    """
+
+    def __init__(self, threads: int | None = None, chunk: int | None = None) -> None:
+        self._chunk = chunk
+        self.workers: Workers = Workers(threads)
+
+    def __enter__(self) -> CpuEngine:
+        """Start the threads."""
+        self.workers.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop the threads and leave the process's thread settings as they were."""
+        self.workers.__exit__(*error)
+
+    def walk(
+        self,
+        datasets: Sequence[Seen],
+        projections: Projections,
+        *,
+        degree: int = 0,
+        draws: int = 0,
+        before_sorting: Callable[[Projected], None] | None = None,
+        sort: bool = True,
+    ) -> Iterator[Sorted]:
+        """See every dataset through one chunk of projections after another.
+
+        Class moments are taken up to ``degree``, a multiple of four; 0 for none. Before each chunk is handed out,
+        ``before_sorting`` is called with its feature projections. Without ``sort`` nothing else is made. Rows stay
+        valid until the next chunk, and feature projections until the call returns.
+        """
+        tile, chunk = fit_chunk(datasets, projections, self._chunk)
+        layouts = lay_out(datasets, chunk, degree, projections)
+        count = projections.n_projections
+        parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
+        drawn = Draws(self.workers, projections, draws, blocks=1)
+        for start, block, more_terms in drawn.follow(parts, ahead=2):  # the next beside this chunk's work
+            part = slice(start, start + len(block))
+            terms = self._project_and_sort(layouts, part, block, projections.scaler, tile, before_sorting, sort)
+            rows = [layout.rows[: len(block)] for layout in layouts]
+            by_dataset = [layout.moments for layout in layouts if layout.moments is not None]
+            moments = [ClassMoments(*(each[: len(block)] for each in parts)) for parts in by_dataset]
+            yield Sorted(part, rows, block, terms, moments, more_terms)
+
+    def expect(self, projections: Projections, draws: int) -> None:
+        """Do nothing yet: draws take little beside what this engine does."""
+
+    def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
+        """Sums over the scaled points of each dataset: all threads on a large one, one to each of the small ones."""
+        shares = [_share_blocks(data) for data in datasets]
+        small = [number for number, parts in enumerate(shares) if len(parts) == 1]
+        of_small = self.workers.each(lambda number: point_sums(datasets[number], scaler, shares[number], map), small)
+        sums = dict(zip(small, of_small, strict=True))
+        for number, data in enumerate(datasets):
+            if number not in sums:
+                sums[number] = point_sums(data, scaler, shares[number], self.workers.each)
+        return [sums[number] for number in range(len(datasets))]
+
+    def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> Doubles:
+        """W_p^p (B, P) of every pair of datasets: threads take a pair each, or some rows where there is one pair."""
+        count, sizes = len(rows[0]), [part.shape[1] for part in rows]
+        costs = np.empty((count, len(pairs)))
+
+        def align(number: int) -> kernels.Overlaps | None:
+            n, m = (sizes[side] for side in pairs[number])
+            return None if n == m else kernels.Overlaps.of(n, m)
+
+        def work(number: int, part: slice, overlaps: kernels.Overlaps | None) -> None:
+            i, j = pairs[number]
+            costs[part, number] = kernels.transport_rows(rows[i][part], rows[j][part], p, overlaps)
+
+        if len(pairs) > 1:
+            self.workers.each(lambda number: work(number, slice(None), align(number)), range(len(pairs)))
+        else:
+            steps, n_points = align(0), sum(sizes[side] for side in pairs[0])
+            self.workers.each(lambda part: work(0, part, steps), _cut_rows(count, n_points))
+        return costs
+
+    def label_places(
+        self, moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials]
+    ) -> list[Doubles]:
+        """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
+        draws = sum(len(terms.weights) for terms in more) // len(drawn.weights)
+        places = [np.empty((len(drawn.weights), 1 + draws, 2)) for _ in moments]
+
+        def work(number: int) -> None:
+            here, of_block = _place_block(moments, drawn, more, number)
+            for whole, part in zip(places, of_block, strict=True):
+                whole[here] = part
+
+        self.workers.each(work, range(len(more)))
+        return places
+
+    def direction_values(self, moments: ClassMoments) -> Doubles:
+        """The mean of t, the mean square of class means, and the even moments, (B, 5)."""
+        mean = moments.mean[:, 0]
+        return np.column_stack([mean, moments.covariance[:, 0, 0] + mean**2, moments.even])
+
+    def quantiles(self, rows: Rows, edges: Doubles) -> Rows:
+        """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,)."""
+        out = np.empty((len(rows), len(edges) - 1), np.float32)
+        places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _cut_rows(len(rows), rows.shape[1])
+        self.workers.each(lambda part: part_means(rows[part], places, edges, out[part]), parts)
+        return out
+
+    def losses(self, rows: Rows, means: Rows, edges: Doubles, smooth: bool) -> Doubles:
+        """How far each sorted row is from the function of such means: the mean and the root mean square, (B, 2)."""
+        out = np.empty((len(rows), 2))
+        places, parts = np.arange(rows.shape[1] + 1) / rows.shape[1], _cut_rows(len(rows), rows.shape[1])
+        self.workers.each(lambda part: row_losses(rows[part], places, means[part], edges, smooth, out[part]), parts)
+        return out
+
+    def split_costs(self, pool: PooledRows, plan: Plan, numbers: range) -> Doubles:
+        """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
+        return split_costs(pool, plan, numbers, self.workers)
+
+    def fetch_rows(self, rows: Rows) -> Rows:
+        """Rows of this engine as an array."""
+        return rows
+
+    def ends(self, rows: Rows) -> Doubles:
+        """The smallest and the largest value (B, 2) of each sorted row."""
+        return rows[:, [0, -1]].astype(np.float64)
+
+    def collect(self, parts: Sequence[Doubles]) -> Doubles:
+        """Put what ``transport`` or ``ends`` gave for one chunk after another together."""
+        return np.concatenate(parts)
+
+    def _project_and_sort(
+        self,
+        layouts: list[Layout],
+        here: slice,
+        block: Block,
+        scaler: Scaler | None,
+        tile: int,
+        before_sorting: Callable[[Projected], None] | None,
+        sort: bool,
+    ) -> list[Doubles]:
+        """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
+        parts = [(layout, part) for layout in layouts for part in _cut_rows(len(block), layout.data.n_points)]
+        terms: list[Doubles | None] = [None] * len(parts)
+        label_rows: list[Rows] | None = None
+        if block.label_features is not None:
+            self._project(layouts, here, block.label_features, scaler, tile, for_labels=True)
+            if before_sorting is not None:
+                label_rows = [layout.rows[: len(block)].copy() for layout in layouts]
+            if sort:
+                terms = list(self.workers.each(lambda item: _find_label_terms(*item, block, here.start), parts))
+        self._project(layouts, here, block.features, scaler, tile)
+        if before_sorting is not None:
+            rows = [layout.rows[: len(block)] for layout in layouts]
+            before_sorting(ProjectedRows(here, block, rows, label_rows))
+        if not sort:
+            return []
+        items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
+        used = self.workers.each(lambda item: _finish(*item, block, here.start), items)
+        return [
+            np.concatenate([term for (owner, _), term in zip(parts, used, strict=True) if owner is layout])
+            for layout in layouts
+        ]
+
+    def _project(
+        self,
+        layouts: list[Layout],
+        here: slice,
+        drawn: Drawn,
+        scaler: Scaler | None,
+        tile: int,
+        *,
+        for_labels: bool = False,
+    ) -> None:
+        """Fill the rows of every dataset with feature projections, in the order of its points."""
+        count = here.stop - here.start
+        if isinstance(drawn, Directions):
+            with np.errstate(over="ignore"):  # found, and explained, where rows are checked
+                drawn = Directions(np.ascontiguousarray(drawn.theta, np.float32), drawn.clamp)
+        items: list[tuple[Layout, LabelledData, slice]] = []
+        for layout in layouts:
+            data, out = layout.data, layout.rows[:count]
+            if isinstance(data, ProjectedPoints):
+                kept = data.label_rows if for_labels else data.rows
+                assert kept is not None
+                out[...] = kept[here]
+            elif layout.twin is None and not (layout.sparse and project_stored(data, drawn, scaler, self.workers, out)):
+                items += [(layout, data, points) for points in data.blocks()]
+
+        def work(item: tuple[Layout, LabelledData, slice]) -> None:
+            layout, data, points = item
+            project(scale_rows(data.rows(points), scaler, data.name), drawn, tile, layout.rows[:count, points])
+
+        self.workers.each(work, items)
+        for layout in layouts:
+            if layout.twin is not None:
+                layout.rows[:count] = layouts[layout.twin].rows[:count]
+
+
+# ------------------------------------------------------------------ the verbs, on what one thread takes
+
+
+def _place_block(
+    moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials], number: int
+) -> tuple[slice, list[Doubles]]:
+    """Which projections one block of further draws is for, and the places (B, 1 + J, 2) of each dataset under it."""
+    sizes = [len(terms.weights) for terms in more]
+    first, last = np.cumsum([0, *sizes])[number : number + 2] * len(drawn.weights) // sum(sizes)
+    here = slice(first, last)
+    own, further, count = drawn.part(here), more[number], last - first
+    weights = np.column_stack([own.weights, further.weights.reshape(count, -1)])  # (B, 1 + J)
+    columns = max(own.coefficients.shape[1], further.coefficients.shape[1])
+    coefficients = np.zeros((*weights.shape, columns))  # (B, 1 + J, D)
+    coefficients[:, 0, : own.coefficients.shape[1]] = own.coefficients
+    coefficients[:, 1:, : further.coefficients.shape[1]] = further.coefficients.reshape(count, weights.shape[1] - 1, -1)
+    places = []
+    for of_data in moments:
+        places.append(np.empty((*weights.shape, 2)))
+        parts = (of_data.mean[here], of_data.covariance[here], of_data.even[here])
+        moment_kernels.gaussian_places(*parts, weights, coefficients, places[-1])
+    return here, places
+
+
+def _share_blocks(data: LabelledData) -> list[list[slice]]:
+    """Blocks of points in a few shares, which depend on the data alone, so that sums have the same bits."""
+    blocks = data.blocks()
+    size = max(1, -(-len(blocks) // _SHARES))
+    return [blocks[start : start + size] for start in range(0, len(blocks), size)]
+
+
+def _cut_rows(count: int, n_points: int) -> list[slice]:
+    """Cut ``count`` rows of ``n_points`` values into parts that a thread takes at a time."""
+    size = max(1, min(BLOCK, _ITEM_VALUES // n_points))
+    return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
+
+
+def _find_label_terms(layout: Layout, part: slice, block: Block, start: int) -> Doubles:
+    """Class terms of some rows that hold the projections made for labels."""
+    assert block.label_features is not None
+    rows = layout.rows[part]
+    group_rows(rows, layout.position, block.label_features)
+    return _find_terms(rows, layout, block.terms.part(part), start + part.start)
+
+
+def _finish(layout: Layout, part: slice, terms: Doubles | None, block: Block, start: int) -> Doubles:
+    """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
+    rows = layout.rows[part]
+    group_rows(rows, layout.position, block.features)
+    if layout.moments is not None:
+        moments = (room[part] for room in layout.moments)
+        moment_kernels.summarise_rows(rows, layout.offsets, block.terms.limit, *moments)
+    if terms is None:
+        terms = _find_terms(rows, layout, block.terms.part(part), start + part.start)
+    kernels.shift_rows(rows, layout.offsets, block.terms.weights[part], terms)
+    edges = layout.offsets if layout.by_class else layout.offsets[[0, -1]]
+    if layout.by_class:
+        sort_classes(rows, layout.offsets)
+    else:
+        sort_rows(rows)
+    # Sorted values carry anything that is not finite at their ends.
+    finite = np.isfinite(rows[:, edges[:-1]]).all(axis=1) & np.isfinite(rows[:, edges[1:] - 1]).all(axis=1)
+    if not finite.all():
+        raise describe_overflow(layout.data.name, start + part.start + int(np.argmin(finite)))
+    return terms
+
+
+def _find_terms(rows: Rows, layout: Layout, terms: LabelTerms, start: int) -> Doubles:
+    """Class terms, or an error that says why there are none."""
+    result = find_class_terms(rows, layout.offsets, terms)
+    fits = (np.abs(result) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
+    if not fits.all():
+        line = int(np.argmin(fits))
+        raise describe_bad_term(layout.data.name, float(np.abs(rows[line]).max()), terms, line, start + line)
+    return result

@@ -1,0 +1,219 @@
+"""What the processor's engine does to rows, one verb each, and how datasets lie in memory meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise as neighbours
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError
+from sotdd.compute.engine import ByClass, ProjectedPoints, Seen
+from sotdd.compute.kernels import rows as kernels
+from sotdd.compute.kernels.rows import SHORT_ROW
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.sparse import SparseRows
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.draws import BLOCK
+from sotdd.projections.labels import LabelTerms, Quantiles, summarise_class
+from sotdd.projections.moments import Polynomials
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler
+from sotdd.projections.turns import TurnedDirections
+
+Rows = NDArray[np.float32]  # (B, n): one row per projection, one value per point
+Doubles = NDArray[np.float64]
+
+# Products are made with tiles of this many directions, which run at nearly full speed. A product's
+# rounding depends on its shape, so the tile depends on the problem alone, never on the chunk.
+_TILE = 4 * BLOCK
+_TILE_BYTES = 128 << 20
+_DRAW_BYTES = 64 << 20
+
+# How many tiles are in memory at a time: points are converted to float32 once for all of them.
+_TILES = 2
+
+# A mean this many times the spread takes digits from a difference of two sums in float64: such points are made dense.
+_FAR = 1e6
+
+# What one stored value under one projection costs, in operations of a matrix product and in additions of a transform.
+_OF_PRODUCT, _OF_TRANSFORM = 8.0, 4.0
+
+# What rows may take together, where datasets are seen in several ways.
+_CHUNK_BYTES = 512 << 20
+
+
+def scale_rows(rows: NDArray[np.generic], scaler: Scaler | None, name: str = "data") -> Rows:
+    """Points (m, d) as float32, centred and scaled."""
+    if scaler is not None:
+        result = np.empty(rows.shape, np.float32)
+        kernels.standardise(rows, scaler.centre, scaler.inverse, result)
+        return result
+    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
+        result = rows.astype(np.float32, copy=False)
+    if result is not rows and rows.any() and not result.any():
+        raise SotddError(f"features of dataset {name!r} are too small for float32 products: use scale='pooled'.")
+    return result
+
+
+def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
+    """Write the feature projections (B, m) of points (m, d)."""
+    with np.errstate(all="ignore"):  # overflow is found, and explained, where rows are checked
+        if isinstance(drawn, TurnedDirections):
+            drawn.write(features, out)
+            return
+        if not isinstance(drawn, Directions):
+            out[...] = drawn(features)
+            return
+        for start in range(0, len(out), tile):
+            np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
+
+
+def group_rows(rows: Rows, position: NDArray[np.integer] | None, drawn: Drawn) -> None:
+    """Clamp values where the directions ask for it, and bring the points of each class together."""
+    if isinstance(drawn, Directions) and drawn.clamp is not None:
+        kernels.clamp_rows(rows, drawn.clamp)
+    if position is not None:
+        kernels.group_rows(rows, position)
+
+
+def sum_classes(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
+    """Sums (B, C) of each row's polynomial over each class; they add up over parts of a dataset."""
+    sums = np.empty((len(rows), len(offsets) - 1))
+    kernels.class_sums(rows, offsets, terms.coefficients, terms.degrees, terms.limit, sums)
+    return sums
+
+
+def find_class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) -> Doubles:
+    """The label term (B, C) of every class in every projection; may reorder the values within a class."""
+    if isinstance(terms, Polynomials):
+        return sum_classes(rows, offsets, terms) / np.diff(offsets)
+    if isinstance(terms, Quantiles):
+        result = np.empty((len(rows), len(offsets) - 1))
+        sort_classes(rows, offsets)
+        kernels.quantile_terms(rows, offsets, terms.coefficients, result)
+        return result
+    return np.stack([summarise_class(terms, rows[:, first:last]) for first, last in neighbours(offsets)], axis=1)
+
+
+def sort_rows(rows: Rows) -> None:
+    """Sort every row ascending, in place."""
+    if rows.shape[1] < SHORT_ROW:
+        rows.sort(axis=1)
+    else:
+        kernels.radix_sort_rows(rows)
+
+
+def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
+    """Sort the values of each class within every row.
+
+    Large classes are sorted as rows are. The others are sorted by NumPy, side by side: one call for
+    all classes of up to twice the same size, so that many small classes cost no more than a few.
+    """
+    sizes = np.diff(offsets)
+    kernels.sort_large_classes(rows, offsets, np.flatnonzero(sizes >= SHORT_ROW))
+    doublings = np.ceil(np.log2(sizes)).astype(np.int64)
+    for doubling in np.unique(doublings[(sizes > 1) & (sizes < SHORT_ROW)]):
+        classes = np.flatnonzero((doublings == doubling) & (sizes < SHORT_ROW))
+        together = np.empty((len(rows), len(classes), sizes[classes].max()), np.float32)
+        kernels.gather_classes(rows, offsets, classes, together)
+        together.sort(axis=2)
+        kernels.scatter_classes(together, offsets, classes, rows)
+
+
+# ------------------------------------------------------------------ how datasets lie in memory
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A dataset with what every chunk needs to know of it."""
+
+    data: LabelledData | ProjectedPoints
+    offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
+    position: NDArray[np.integer] | None  # (n,) index of each point among grouped points
+    rows: Rows  # (chunk, n) the chunk's projections of it
+    moments: tuple[Doubles, Doubles, Doubles] | None  # (chunk, …) what `ClassMoments` is made of, where asked for
+    sparse: bool = False  # whether points are multiplied as they are stored
+    by_class: bool = False  # whether each class is sorted on its own
+    twin: int | None = None  # an earlier dataset with the same features, if there is one
+
+
+def lay_out(datasets: Sequence[Seen], chunk: int, degree: int, projections: Projections) -> list[Layout]:
+    """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
+    layouts: list[Layout] = []
+    for seen in datasets:
+        by_class = isinstance(seen, ByClass)
+        data = seen.data if isinstance(seen, ByClass) else seen
+        rows = np.empty((chunk, data.n_points), np.float32)
+        if isinstance(data, ProjectedPoints):
+            layouts.append(Layout(data, *data.grouping(), rows, None))
+            continue
+        room = np.empty((chunk, degree + 1)), np.empty((chunk, degree + 1, degree + 1)), np.empty((chunk, 3))
+        sparse = isinstance(data.features, SparseRows) and multiplies_stored(data, projections)
+        twin = _find_twin(data, [layout.data for layout in layouts])
+        moments = room if degree and not by_class else None
+        layouts.append(Layout(data, *data.grouping(), rows, moments, sparse, by_class, twin))
+    return layouts
+
+
+def _find_twin(data: LabelledData, earlier: Sequence[object]) -> int | None:
+    """The first of the earlier datasets that has the same features."""
+    same = (isinstance(other, LabelledData) and other.features is data.features for other in earlier)
+    return next((number for number, found in enumerate(same) if found), None)
+
+
+def _count_points(datasets: Sequence[Seen]) -> int:
+    """How many points are projected, those of twins once: what products depend on."""
+    whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
+    distinct = {id(data.features): data.n_points for data in whole if isinstance(data, LabelledData)}
+    return max(1, sum(distinct.values()))
+
+
+def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | None) -> tuple[int, int]:
+    """The tile of products, and how many projections are in memory at a time, about as many as ``wanted``."""
+    n_points = _count_points(datasets)
+    tile = _fit_tile(n_points, projections)
+    usual = max(_TILES * tile, _fit_turn(n_points, projections))
+    chunk = -(-wanted // tile) * tile if wanted else usual
+    chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
+    together = sum(seen.data.n_points if isinstance(seen, ByClass) else seen.n_points for seen in datasets)
+    while chunk > tile and 4 * chunk * together > _CHUNK_BYTES:  # as where a dataset is seen in several ways
+        chunk = max(tile, chunk // 2 // tile * tile)
+    return tile, chunk
+
+
+def _fit_tile(n_points: int, projections: Projections) -> int:
+    """The usual tile, or what of it fits the memory set aside; 64 at least."""
+    by_rows = _TILE_BYTES // (4 * n_points)
+    by_draws = _DRAW_BYTES // (8 * projections.n_features * _TILES)
+    return max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
+
+
+def _fit_turn(n_points: int, projections: Projections) -> int:
+    """As much of a turn of structured directions as fits the memory set aside: a power of two; 0 without turns.
+
+    Projections of a turn share most of their work, so a chunk should hold all of them.
+    """
+    if projections.turn_size is None:
+        return 0
+    fitting = _TILES * _TILE_BYTES // (4 * n_points)
+    return min(projections.turn_size, 1 << max(BLOCK, fitting).bit_length() - 1)
+
+
+def multiplies_stored(data: LabelledData, projections: Projections) -> bool:
+    """Whether a dataset is best multiplied as it is stored; the same for any number of threads and any chunk."""
+    if not isinstance(data.features, SparseRows) or not is_near(projections.scaler):
+        return False
+    stored = len(data.features.values) / data.n_points  # of a point
+    size = projections.turn_size
+    if size is None:
+        return _OF_PRODUCT * stored <= data.n_features
+    additions = 3 * size * np.log2(size) * -(-projections.n_projections // size)
+    return bool(_OF_TRANSFORM * stored * projections.n_projections <= additions)
+
+
+def is_near(scaler: Scaler | None) -> bool:
+    """Whether centres are near enough to zero for sums of sparse points to keep their digits."""
+    return scaler is None or float(np.max(np.abs(scaler.centre) * scaler.inverse)) <= _FAR

@@ -1,0 +1,207 @@
+"""Threads that share the work, each with a BLAS of its own size: one; and projections that they draw ahead."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from typing import ParamSpec, TypeVar
+
+import threadpoolctl
+
+from sotdd.basics.checks import check_count
+from sotdd.projections.draws import BLOCK, Block, Laws, join_blocks
+from sotdd.projections.moments import Polynomials
+from sotdd.projections.recipe import Projections
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+_P = ParamSpec("_P")
+
+
+def _set_threads(library: threadpoolctl.LibController, count: int) -> None:
+    """Set how many threads a BLAS uses, whichever thread asks: threadpoolctl listens to one of them at a time."""
+    release = getattr(library, "clear_controlling_thread", lambda **_: None)
+    release(force=True)
+    library.set_num_threads(count)
+    release(force=True)
+
+
+@cache
+def _libraries() -> list[threadpoolctl.LibController]:
+    return list(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+class _SerialBlas:
+    """Holds BLAS to one thread while anyone is inside, and restores it when the last one leaves.
+
+    The number belongs to the whole process, so callers in several threads share one hold. A child that is forked
+    meanwhile has none of those threads: it begins anew.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before: list[int] = []
+        self._held_at_fork = False
+
+    def enter(self) -> int:
+        """Come in; returns a fair share of the threads that BLAS was allowed."""
+        with self._lock:
+            if self._inside == 0:
+                if not self._held_at_fork:  # otherwise what was found is still what to restore
+                    self._before = [int(library.num_threads or 1) for library in _libraries()]
+                self._held_at_fork = False
+                for library in _libraries():
+                    _set_threads(library, 1)
+            self._inside += 1
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            return max(1, min([cores, *self._before]) // self._inside)
+
+    def leave(self) -> None:
+        """Go out; the last one restores what was found."""
+        with self._lock:
+            if self._inside == 0:  # forked inside the block: the child has begun anew
+                return
+            self._inside -= 1
+            if self._inside == 0:
+                for library, threads in zip(_libraries(), self._before, strict=True):
+                    _set_threads(library, threads)
+
+    def begin_anew(self) -> None:
+        """In a forked child: nobody is inside, and nobody holds the lock."""
+        self._lock = threading.Lock()
+        self._held_at_fork = self._inside > 0
+        self._inside = 0
+
+
+_serial_blas = _SerialBlas()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_serial_blas.begin_anew)
+
+
+def _begin_thread() -> None:
+    for library in _libraries():
+        if getattr(library, "threading_layer", "") == "openmp":  # which keeps a number for every thread
+            library.set_num_threads(1)
+
+
+class Workers:
+    """A pool of threads for the time of a ``with`` block.
+
+    By default as many as BLAS may use in this process and never more than it has cores, so that
+    ``OPENBLAS_NUM_THREADS`` and ``threadpoolctl.threadpool_limits`` hold here too; callers at the
+    same time share them.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads: int | None = None if threads is None else check_count(threads, "threads")
+        self._pool: ThreadPoolExecutor
+        self.count: int = 0  # threads at work
+
+    def __enter__(self) -> Workers:
+        """Start the threads."""
+        share = _serial_blas.enter()
+        self.count = self.threads or share
+        self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="sotdd", initializer=_begin_thread)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Stop the threads; work not begun is dropped."""
+        try:
+            self._pool.shutdown(cancel_futures=True)
+        finally:
+            _serial_blas.leave()
+
+    def submit(self, function: Callable[_P, _Result], *args: _P.args, **kwargs: _P.kwargs) -> Future[_Result]:
+        """Begin one piece of work."""
+        return self._pool.submit(function, *args, **kwargs)
+
+    def each(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Do one piece of work per item and wait; the first failure, in the order of items, is raised.
+
+        Threads take the next item themselves: to hand over thousands of them would be work for one thread.
+        """
+        all_items = list(items)
+        results: dict[int, _Result] = {}
+        failures: dict[int, BaseException] = {}
+        numbers = iter(range(len(all_items)))
+        taking, stopped = threading.Lock(), threading.Event()
+
+        def take_items() -> None:
+            while not stopped.is_set():
+                with taking:
+                    number = next(numbers, None)
+                if number is None:
+                    return
+                try:
+                    results[number] = function(all_items[number])
+                except BaseException as error:  # noqa: BLE001  # raised again below, where it is waited for
+                    failures[number] = error
+                    stopped.set()
+
+        many = min(self.count, len(all_items))
+        try:
+            for future in [self._pool.submit(take_items) for _ in range(many)]:
+                future.result()
+        finally:
+            stopped.set()  # whoever waits may be interrupted, and a thread may not start
+        if failures:
+            raise failures[min(failures)]
+        return [results[number] for number in range(len(all_items))]
+
+
+# ------------------------------------------------------------------ projections drawn ahead
+
+
+class Draws:
+    """Projections, and perhaps further draws of the label law for each, drawn by threads ahead of the work.
+
+    Parameters
+    ----------
+    workers
+        The threads.
+    projections
+        What is drawn.
+    draws
+        How many further draws of the label law each projection gets.
+    blocks
+        How many blocks a thread draws at a time.
+    """
+
+    def __init__(self, workers: Workers, projections: Projections, draws: int, blocks: int) -> None:
+        self.projections: Projections = projections
+        self.draws: int = draws
+        self._workers, self._size = workers, BLOCK * blocks
+        self._begun: deque[list[Future[tuple[Block, list[Polynomials]]]]] = deque()
+
+    def begin(self, part: slice) -> None:
+        """Begin to draw some projections, those that follow on what was begun last."""
+        starts = range(part.start, part.stop, self._size)
+        self._begun.append([self._workers.submit(self._draw, start, part.stop) for start in starts])
+
+    def follow(self, parts: Sequence[slice], ahead: int) -> Iterator[tuple[int, Block, list[Polynomials]]]:
+        """Draw one part after another, this many begun at a time: where it starts, what was drawn, and further draws.
+
+        The first parts may have been begun before.
+        """
+        for number, part in enumerate(parts):
+            for later in parts[number + len(self._begun) : number + ahead]:
+                self.begin(later)
+            found = [drawing.result() for drawing in self._begun.popleft()]
+            yield part.start, join_blocks([block for block, _ in found]), [terms for _, more in found for terms in more]
+
+    def _draw(self, start: int, last: int) -> tuple[Block, list[Polynomials]]:
+        """Draw one block or a few, and its further draws."""
+        stop = min(start + self._size, last)
+        block, source = self.projections.draw(start, stop), self.projections.source
+        if not self.draws:
+            return block, []
+        assert isinstance(source, Laws)
+        first = start // BLOCK
+        terms = source.more_terms(first, -(-stop // BLOCK), self.draws * BLOCK)
+        assert isinstance(terms, Polynomials)
+        return block, [terms.part(slice(self.draws * (start - first * BLOCK), self.draws * (stop - first * BLOCK)))]

@@ -1,0 +1,260 @@
+"""A distance between two datasets, with its uncertainty: what every method returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import check_level
+from sotdd.basics.display import as_html, picture
+from sotdd.basics.remarks import Remark, Remarks, join_remarks
+from sotdd.basics.text import json_label, json_number, one_line, say_count, with_error
+from sotdd.compute.noise_floor import NoiseFloor
+from sotdd.projections.scaler import Scaler
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class Distance:
+    """A distance between two datasets.
+
+    Attributes
+    ----------
+    value
+        The distance, rooted: the paper's algorithm returns ``value ** p``.
+    stderr
+        Standard error of the value over the choice of projections; NaN where the method has no
+        such choice, or a single projection cannot tell.
+    p
+        The order of transport.
+    n_points
+        The sizes of the two datasets.
+    classes
+        The labels of each.
+    method
+        How it was measured.
+    per_projection
+        W_p^p under each projection; None for a method without projections.
+    fingerprint
+        Which projections were used: distances are comparable when it is the same.
+    scaler
+        What was done to features first.
+    label_distances
+        W_p^p between the classes of one and of the other, from methods that compute them.
+    remarks
+        What a reader should know beside the number, such as that points were sampled.
+    noise
+        What two samples of the pooled data would give, where that was asked for; between sketches, what halves of
+        each give, brought to these sizes.
+    sampling
+        What each dataset's own halves give, brought to these sizes: a rough floor that three or more datasets
+        in `pairwise` have without being asked for one.
+    estimator
+        How ``value`` was made of ``per_projection``: "plain", the mean; or "controlled", with what
+        was controlled in brackets.
+    weights
+        What each projection counts by in that mean; None where all count the same.
+    contributions
+        (L,) what each projection adds, with its weight and less its controls: ``value ** p`` is their
+        mean; for the plain estimator they are ``per_projection``.
+    unreliable
+        Why the error and the interval may not hold; None where they can be relied on.
+    sketch_error
+        How far the value may be, at most, from what the points themselves give through the same
+        projections, since sketches keep less; None where points were compared, or no bound is known.
+    columns
+        The names of the features, in the order of the projections; None where they have none.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(500, 8)), rng.normal(1, 1, size=(400, 8))
+    >>> r = sotdd.distance(a, b)
+    >>> r
+    0.5848 ± 0.0023 (s-OTDD, p=2, 1,000 projections)
+    >>> low, high = r.interval(0.95)
+    >>> low < float(r) < high
+    True
+    """
+
+    value: float
+    stderr: float
+    p: float
+    n_points: tuple[int, int]
+    classes: tuple[tuple[Hashable, ...], tuple[Hashable, ...]]
+    method: str
+    per_projection: NDArray[np.float64] | None = None
+    fingerprint: str | None = None
+    scaler: Scaler | None = None
+    label_distances: NDArray[np.float64] | None = None
+    remarks: Remarks = ()
+    noise: NoiseFloor | None = None
+    estimator: str = "plain"
+    weights: NDArray[np.float64] | None = None
+    contributions: NDArray[np.float64] | None = None
+    unreliable: Remark | None = None
+    sampling: NoiseFloor | None = None
+    sketch_error: float | None = None
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def reliable(self) -> bool:
+        """Whether the error and the interval can be relied on; ``unreliable`` says why not."""
+        return self.unreliable is None
+
+    @property
+    def n_projections(self) -> int | None:
+        """How many projections it is the mean of; None for a method without projections."""
+        return None if self.per_projection is None else len(self.per_projection)
+
+    @property
+    def scale(self) -> str:
+        """How features were scaled: each by its own scale ("features"), all by one ("pooled"), or "none"."""
+        return "none" if self.scaler is None else self.scaler.kind
+
+    @property
+    def noise_floor(self) -> float | None:
+        """The distance of two samples of the pooled data of these sizes; None where it was not asked for."""
+        return None if self.noise is None else self.noise.value
+
+    @property
+    def within_noise(self) -> bool | None:
+        """Whether two samples of one source would often be as far apart: in more than 5 % of all splits.
+
+        Two samples of one source are called farther in 5 % of cases. ``noise.borderline`` says where more
+        splits might turn it; `sotdd.test` has more power and a p-value.
+        """
+        return None if self.noise is None else self.noise.within
+
+    @property
+    def excess(self) -> float | None:
+        """``value ** p`` less its noise floor: what chance alone does not explain; None where no floor was measured.
+
+        Near zero, below as often as above, for samples of one source; so it compares datasets of any sizes.
+        """
+        return None if self.floor is None else self.value**self.p - self.floor.power
+
+    @property
+    def excess_stderr(self) -> float | None:
+        """Standard error of ``excess``: over the choice of projections, and over samples of these sizes."""
+        if self.floor is None:
+            return None
+        by_projections = self.p * self.value ** (self.p - 1) * self.stderr if math.isfinite(self.stderr) else 0.0
+        return math.hypot(self.sampling_stderr, by_projections)
+
+    @property
+    def sampling_stderr(self) -> float:
+        """Standard deviation of ``value ** p`` over samples of one source; 0 where no floor was measured."""
+        if self.floor is None:
+            return 0.0
+        powers = self.floor.distances**self.p
+        return float(np.std(powers, ddof=1)) * math.sqrt(1 + 1 / len(powers))
+
+    @property
+    def floor(self) -> NoiseFloor | None:
+        """The best floor there is: ``noise``, or the rough ``sampling``."""
+        return self.noise if self.noise is not None else self.sampling
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval that covers the distance over all projections with this confidence.
+
+        Student's interval for the mean of W_p^p, carried to its root. It knows of the choice
+        of projections only, not of the sampling of the data.
+        """
+        share = check_level(level)
+        if self.n_projections is None or math.isnan(self.stderr):
+            return math.nan, math.nan
+        from scipy.special import stdtrit
+
+        quantile = float(stdtrit(self.n_projections - 1, (1 + share) / 2))
+        if self.value == 0:
+            return 0.0, self.stderr * quantile ** (1 / self.p)
+        reach = quantile * self.p * self.stderr / self.value  # relative, of the mean of W_p^p
+        return self.value * max(0.0, 1 - reach) ** (1 / self.p), self.value * (1 + reach) ** (1 / self.p)
+
+    def __float__(self) -> float:
+        """The value."""
+        return self.value
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return as_html([repr(self)])
+
+    def __repr__(self) -> str:
+        """Value and error to the digits that mean something, and how they were made."""
+        rough = "" if self.reliable else ", rough"
+        said = [*self.remarks, *([] if self.unreliable is None else [self.unreliable])]
+        return f"{with_error(self.value, self.stderr)}{rough}{self._beside_noise()} ({self.how})" + "".join(
+            f"; {one_line(one)}" for one in said
+        )
+
+    @property
+    def how(self) -> str:
+        """How it was measured, in a few words; the scale is named only where each feature has its own."""
+        said = [self.method, f"p={self.p:g}"]
+        if self.n_projections is not None:
+            said.append(say_count(self.n_projections, "projection"))
+        if self.scale == "features":
+            said.append(f"each {'feature' if self.columns is None else 'column'} scaled")
+        return ", ".join(said)
+
+    def _beside_noise(self) -> str:
+        if self.noise is None:
+            return ""
+        floor = f"floor {with_error(self.noise.value, self.noise.spread).partition(' ')[0]}"
+        close = "borderline, " if self.noise.borderline else ""
+        return f", {'within' if self.within_noise else 'beyond'} noise ({close}{floor})"
+
+    def plot(self, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
+        """Draw how projections differ, and how the value settles as they become more; two of matplotlib's axes."""
+        return picture("distance")(self, axes)  # type: ignore[return-value]  # the only picture with two axes
+
+    def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
+        """Everything as JSON values; W_p^p of each projection only when asked for."""
+        low, high = self.interval(0.95)
+        result: dict[str, Any] = {
+            "method": self.method,
+            "value": self.value,
+            "stderr": json_number(self.stderr),
+            "interval_95": [json_number(low), json_number(high)],
+            "p": self.p,
+            "n_projections": self.n_projections,
+            "n_points": list(self.n_points),
+            "n_classes": [len(classes) for classes in self.classes],
+            "classes": [[json_label(label) for label in classes] for classes in self.classes],
+            "estimator": self.estimator,
+            "reliable": self.reliable,
+            "fingerprint": self.fingerprint,
+            "scale": self.scale,
+            "scaler": None if self.scaler is None else self.scaler.to_dict(),
+        }
+        known = {
+            "columns": None if self.columns is None else list(self.columns),
+            "label_distances": None if self.label_distances is None else self.label_distances.tolist(),
+            "unreliable": None if self.unreliable is None else self.unreliable.to_dict(),
+            **({} if self.noise is None else {**self.noise.to_dict(), "within_noise": self.within_noise}),
+            "excess": self.excess,
+            "excess_stderr": None if self.excess_stderr is None else json_number(self.excess_stderr),
+            "sketch_error": self.sketch_error,
+            "remarks": [remark.to_dict() for remark in self.remarks] or None,
+        }
+        result |= {name: value for name, value in known.items() if value is not None}
+        if per_projection:
+            result["per_projection"] = None if self.per_projection is None else self.per_projection.tolist()
+            result["weights"] = None if self.weights is None else self.weights.tolist()
+        return result
+
+
+def gather_remarks(distances: Collection[Distance]) -> Remarks:
+    """What a reader should know beside the numbers, such as that points were sampled or errors are rough; each once."""
+    rough = sum(not distance.reliable for distance in distances)
+    of_errors = [Remark("rough errors", rough=rough, of=len(distances))] if rough else []
+    return join_remarks(*(distance.remarks for distance in distances), of_errors)

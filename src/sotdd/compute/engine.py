@@ -1,0 +1,189 @@
+"""What goes to an engine, what goes from it to collectors, and why a projection came out unusable."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.inputs.data import LabelledData
+from sotdd.projections.draws import Block
+from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
+from sotdd.projections.moments import Polynomials
+
+if TYPE_CHECKING:
+    from sotdd.compute.cpu.engine import CpuEngine
+    from sotdd.compute.cpu.pools import ProjectedRows as CpuProjected
+    from sotdd.compute.torch.engine import TorchEngine
+    from sotdd.compute.torch.pools import ProjectedRows as TorchProjected
+
+# Of products on a GPU: full, or faster and rougher.
+Precision: TypeAlias = Literal["float32", "tf32"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMoments:
+    """Moments of a dataset's classes under some projections, summed up over its points, in a form of the engine's own.
+
+    What is known of a class is the mean of t, and the means of t^k / k! for k = 1, …, D with t cut as the
+    label terms cut it.
+
+    Attributes
+    ----------
+    mean
+        (B, D + 1) mean over points of what is known of their class.
+    covariance
+        (B, D + 1, D + 1) its covariance over points.
+    even
+        (B, 3) mean over points of t^2/2!, t^4/4! and t^6/6!, without a cut.
+    """
+
+    mean: Any
+    covariance: Any
+    even: Any
+
+
+@dataclass(frozen=True, eq=False)
+class PointSums:
+    """Sums over the scaled points of a dataset.
+
+    Attributes
+    ----------
+    lengths
+        (3,) of |x|², |x|⁴ and |x|⁶.
+    total
+        (d,) of the points.
+    between
+        Of n_c |m_c|², with the number of points and the mean of each class.
+    """
+
+    lengths: NDArray[np.float64]
+    total: NDArray[np.float64]
+    between: float
+
+
+# ------------------------------------------------------------------ what is seen through projections
+
+
+@dataclass(frozen=True, eq=False)
+class ByClass:
+    """A dataset whose rows are wanted class after class, each sorted on its own; it has no class moments."""
+
+    data: LabelledData
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedPoints:
+    """Points that were projected before, without their features: what a drift reference keeps.
+
+    Attributes
+    ----------
+    name
+        What messages call them.
+    rows
+        (L, n) feature projections, points in their own order.
+    label_rows
+        (L, n) those made for labels; None where ``rows`` serve both.
+    classes, codes
+        The labels, and the index of every point's label among them.
+    """
+
+    name: str
+    rows: NDArray[np.float32]
+    label_rows: NDArray[np.float32] | None
+    classes: tuple[Hashable, ...]
+    codes: NDArray[np.integer]
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are."""
+        return len(self.codes)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many points each class has."""
+        return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
+
+    def grouping(self) -> tuple[NDArray[np.int64], NDArray[np.integer] | None]:
+        """Where the classes lie once points are grouped by class, as `LabelledData.grouping` says."""
+        return LabelledData.grouping(self)  # type: ignore[arg-type]  # it asks for classes and codes only
+
+    def take(self, index: NDArray[np.integer]) -> ProjectedPoints:
+        """Some of the points."""
+        label_rows = None if self.label_rows is None else self.label_rows[:, index]
+        return replace(self, rows=self.rows[:, index], label_rows=label_rows, codes=self.codes[index])
+
+
+# What engines see through projections. Datasets with the same features are projected once.
+Seen: TypeAlias = LabelledData | ByClass | ProjectedPoints
+
+
+@dataclass(frozen=True, eq=False)
+class Sorted:
+    """All datasets through one chunk of projections.
+
+    Attributes
+    ----------
+    part
+        Which projections.
+    rows
+        Of each dataset, its sorted rows, in a form of the engine's own, valid until the next chunk.
+    block
+        The projections as drawn.
+    terms
+        Of each dataset, its class terms (B, C), in a form of the engine's own.
+    moments
+        Of each dataset, its class moments, where they were asked for.
+    more_terms
+        Further draws of the label law, as many for each projection as were asked for: those of the first ones, of
+        the next, and so on.
+    """
+
+    part: slice
+    rows: list[Any]
+    block: Block
+    terms: list[Any]
+    moments: list[ClassMoments]
+    more_terms: Sequence[Polynomials] = ()
+
+
+# Both engines have the same verbs, each in rows (B, n) of a form of its own, for the time of a ``with`` block.
+Engine: TypeAlias = "CpuEngine | TorchEngine"
+
+# All datasets through one chunk of projections, before class terms are known; valid until it is looked at.
+Projected: TypeAlias = "CpuProjected | TorchProjected"
+
+
+# ------------------------------------------------------------------ why a projection came out unusable
+
+# Class terms must fit float32 with room for the feature that is added.
+LARGEST_TERM = 1e38
+
+
+def describe_overflow(name: str, projection: int) -> SotddError:
+    """Features that float32 products cannot hold."""
+    return OutOfRange(
+        f"features of dataset {name!r} are too large for float32 products (projection {projection:,} is not finite)",
+        use={"scale": "pooled"},
+    )
+
+
+def describe_bad_term(name: str, largest: float, terms: LabelTerms, line: int, projection: int) -> SotddError:
+    """A label term that is not finite or too large, at ``line`` of ``terms``; ``largest`` is the largest |t|."""
+    if not np.isfinite(largest) or isinstance(terms, Quantiles):  # quantiles are means of values: these are at fault
+        return describe_overflow(name, projection)
+    if isinstance(terms, Summaries):
+        return SotddError(
+            f"the label law's summary of dataset {name!r} is not finite in projection {projection:,}: check its "
+            "summary function."
+        )
+    order = int(terms.degrees[line])
+    return OutOfRange(
+        f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "
+        f"(projection {projection:,}). Use scale='pooled', bring outliers in, or take lower orders, such as "
+        "moments=sotdd.projections.UniformOrders(4)."
+    )

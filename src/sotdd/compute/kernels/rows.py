@@ -1,0 +1,333 @@
+"""The loops from points to distances: everything that touches each projected value, and transport between rows.
+
+A *row* is one projection of one dataset: n float32 values, stored contiguously, so that
+a row of 10,000 points fits the fastest caches. Each loop works on a few rows at a time,
+releases the GIL, and never allocates anything of the size of the whole problem.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
+
+# How many values a polynomial is evaluated on at a time: small enough to stay in the first cache.
+_TILE = 1024
+
+# Rows and classes shorter than this are sorted faster by NumPy's sorting networks than by counting digits.
+SHORT_ROW = 1024
+
+_DIGIT_BITS = np.uint32(11)
+_DIGIT_MASK = np.uint32(2047)
+_SIGN = np.uint32(0x80000000)
+
+
+@kernel
+def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: Doubles, out: Floats) -> None:
+    """Write (block - centre) * inverse_scale as float32; the difference is taken in float64."""
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            out[i, j] = np.float32((np.float64(block[i, j]) - centre[j]) * inverse_scale[j])
+
+
+@kernel
+def group_rows(rows: Floats, position: Integers) -> None:
+    """Bring the points of each class together: value i of every row moves to position[i]."""
+    grouped = np.empty(rows.shape[1], np.float32)
+    for line in range(rows.shape[0]):
+        row = rows[line]
+        for i in range(row.size):
+            grouped[position[i]] = row[i]
+        row[:] = grouped
+
+
+@kernel
+def take_columns(rows: Floats, index: Integers, out: Floats) -> None:
+    """Write the chosen values of every row: value index[i] becomes value i."""
+    for line in range(rows.shape[0]):
+        row, taken = rows[line], out[line]
+        for i in range(index.size):
+            taken[i] = row[index[i]]
+
+
+def clamp_rows(rows: Floats, limit: float) -> None:
+    """Cut every value to [-limit, limit]."""
+    np.clip(rows, np.float32(-limit), np.float32(limit), out=rows)
+
+
+@step
+def _polynomial(x: Floats, coefficients: Doubles, degree: int, cut: np.float32, y: Doubles) -> None:
+    """Horner's rule at x cut to ±cut, four steps per sweep, so that memory is read and written once in four."""
+    y[:] = coefficients[degree]
+    j = degree
+    while j >= 4:
+        c3, c2, c1, c0 = coefficients[j - 1], coefficients[j - 2], coefficients[j - 3], coefficients[j - 4]
+        for i in range(x.size):
+            v = np.float64(min(max(x[i], -cut), cut))
+            y[i] = (((y[i] * v + c3) * v + c2) * v + c1) * v + c0
+        j -= 4
+    while j >= 1:
+        c0 = coefficients[j - 1]
+        for i in range(x.size):
+            y[i] = y[i] * np.float64(min(max(x[i], -cut), cut)) + c0
+        j -= 1
+
+
+@kernel
+def class_sums(
+    rows: Floats, offsets: Integers, coefficients: Doubles, degrees: Integers, cut: float, sums: Doubles
+) -> None:
+    """Write the sum of each row's polynomial, at values cut to ±cut, over each class, in float64.
+
+    rows (B, n) grouped by class, offsets (C + 1,), coefficients (B, D + 1) lowest order
+    first, degrees (B,), sums (B, C).
+    """
+    bound = np.float32(cut)
+    values = np.empty(rows.shape[1], np.float64)
+    for line in range(rows.shape[0]):
+        row = rows[line]
+        start = 0
+        while start < row.size:
+            stop = min(start + _TILE, row.size)
+            _polynomial(row[start:stop], coefficients[line], degrees[line], bound, values[start:stop])
+            start = stop
+        for c in range(offsets.size - 1):
+            members = values[offsets[c] : offsets[c + 1]]
+            total = 0.0
+            for i in range(members.size):
+                total += members[i]
+            sums[line, c] = total
+
+
+@kernel
+def shift_rows(rows: Floats, offsets: Integers, weights: Doubles, terms: Doubles) -> None:
+    """Turn feature projections into data point projections: weight * t + the term of its class."""
+    for line in range(rows.shape[0]):
+        weight = weights[line]
+        for c in range(offsets.size - 1):
+            members = rows[line, offsets[c] : offsets[c + 1]]
+            term = terms[line, c]
+            for i in range(members.size):
+                members[i] = np.float32(weight * np.float64(members[i]) + term)
+
+
+@step
+def radix_sort(row: NDArray[np.uint32], spare: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
+    """Sort the bits of float32 values ascending: three passes over 11-bit digits.
+
+    The bits of a float order like an unsigned integer once negative numbers are inverted
+    and the sign of the others is set. The last pass lands in ``spare``; undoing the
+    encoding brings the values back to ``row``.
+    """
+    counts[:] = 0
+    for i in range(row.size):
+        bits = row[i]
+        key = bits ^ (np.uint32(np.int32(bits) >> np.int32(31)) | _SIGN)
+        row[i] = key
+        counts[0, key & _DIGIT_MASK] += np.uint32(1)
+        counts[1, (key >> _DIGIT_BITS) & _DIGIT_MASK] += np.uint32(1)
+        counts[2, key >> np.uint32(22)] += np.uint32(1)
+    for digit in range(3):
+        before = np.uint32(0)
+        for j in range(counts.shape[1]):
+            count = counts[digit, j]
+            counts[digit, j] = before
+            before += count
+    for i in range(row.size):
+        key = row[i]
+        digit_value = key & _DIGIT_MASK
+        spare[counts[0, digit_value]] = key
+        counts[0, digit_value] += np.uint32(1)
+    for i in range(row.size):
+        key = spare[i]
+        digit_value = (key >> _DIGIT_BITS) & _DIGIT_MASK
+        row[counts[1, digit_value]] = key
+        counts[1, digit_value] += np.uint32(1)
+    for i in range(row.size):
+        key = row[i]
+        digit_value = key >> np.uint32(22)
+        spare[counts[2, digit_value]] = key
+        counts[2, digit_value] += np.uint32(1)
+    for i in range(row.size):
+        key = spare[i]
+        row[i] = key ^ (((key >> np.uint32(31)) - np.uint32(1)) | _SIGN)
+
+
+def radix_sort_rows(rows: Floats) -> None:
+    """Sort every row ascending, in place."""
+    sort_large_classes(rows, np.array([0, rows.shape[1]]), np.zeros(1, np.int64))
+
+
+# --------------------------------------------------------------------------- classes
+
+
+@kernel
+def sort_large_classes(rows: Floats, offsets: Integers, classes: Integers) -> None:
+    """Sort the values of these classes within every row (B, n), in place, as whole rows are sorted."""
+    spare = np.empty(rows.shape[1], np.uint32)
+    counts = np.empty((3, 2048), np.uint32)
+    for line in range(rows.shape[0]):
+        for c in classes:
+            radix_sort(rows[line, offsets[c] : offsets[c + 1]].view(np.uint32), spare, counts)
+
+
+@kernel
+def gather_classes(rows: Floats, offsets: Integers, classes: Integers, out: Floats) -> None:
+    """Copy the values of these classes out of rows (B, n) into out (B, classes, width), infinity behind them."""
+    for line in range(rows.shape[0]):
+        for number in range(classes.size):
+            members = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]]
+            out[line, number, : members.size] = members
+            out[line, number, members.size :] = np.inf
+
+
+@kernel
+def scatter_classes(values: Floats, offsets: Integers, classes: Integers, rows: Floats) -> None:
+    """Copy values (B, classes, width) back to where ``gather_classes`` took them from."""
+    for line in range(rows.shape[0]):
+        for number in range(classes.size):
+            members = rows[line, offsets[classes[number]] : offsets[classes[number] + 1]]
+            members[:] = values[line, number, : members.size]
+
+
+@kernel
+def quantile_terms(rows: Floats, offsets: Integers, coefficients: Doubles, terms: Doubles) -> None:
+    """Write each class's mean over K equal bins of its sorted values, times the bins' coefficients.
+
+    rows (B, n) sorted within classes, offsets (C + 1,), coefficients (B, K), terms (B, C). Of m
+    values, value i reaches from i K to (i + 1) K and bin k from k m to (k + 1) m, in units of
+    1 / (m K): what they share is a whole number.
+    """
+    levels = coefficients.shape[1]
+    for line in range(rows.shape[0]):
+        for c in range(offsets.size - 1):
+            members = rows[line, offsets[c] : offsets[c + 1]]
+            size = members.size
+            total = 0.0
+            for k in range(levels):
+                low, high = k * size, (k + 1) * size
+                first, last = low // levels, high // levels  # the values in which the bin begins and ends
+                whole = 0.0
+                for i in range(first, last):
+                    whole += np.float64(members[i])
+                mass = float(levels) * whole - float(low - first * levels) * np.float64(members[first])
+                if last * levels < high:
+                    mass += float(high - last * levels) * np.float64(members[last])
+                total += coefficients[line, k] * mass
+            terms[line, c] = total / size
+
+
+# --------------------------------------------------------------------------- transport
+#
+# Between equally weighted samples W_p^p is the integral of |F⁻¹ - G⁻¹|^p over [0, 1], where both inverse
+# distribution functions are steps of width 1/n and 1/m. Which steps overlap depends on n and m alone,
+# never on the data, and is found in integers.
+
+
+@step
+def advance(i: int, j: int, n: int, m: int) -> tuple[int, int, int]:
+    """Where the overlap of step i of n and step j of m ends, in units of 1 / (n m), and the two steps after it.
+
+    Every breakpoint is a whole multiple of that unit, so they are compared as integers and nothing is rounded.
+    """
+    end_left, end_right = (i + 1) * m, (j + 1) * n
+    end = min(end_left, end_right)
+    return end, i + int(end_left == end), j + int(end_right == end)
+
+
+@step
+def power(gap: float, p: float) -> float:
+    """|gap|^p."""
+    if p == 2.0:
+        return gap * gap
+    if p == 1.0:
+        return abs(gap)
+    return float(abs(gap) ** p)
+
+
+@kernel
+def align(n: int, m: int, left: Integers, right: Integers, width: Doubles) -> int:
+    """Write which of n and which of m equal steps overlap on [0, 1], and by how much; returns how many do."""
+    i = j = k = here = 0
+    while i < n and j < m:
+        left[k], right[k] = i, j
+        end, i, j = advance(i, j, n, m)
+        width[k] = float(end - here) / (float(n) * float(m))
+        here = end
+        k += 1
+    return k
+
+
+@kernel
+def transport_equal(a: Floats, b: Floats, p: float, out: Doubles) -> None:
+    """Write W_p^p between sorted rows of the same length."""
+    for line in range(a.shape[0]):
+        x, y = a[line], b[line]
+        total = 0.0
+        for i in range(x.size):
+            total += power(np.float64(x[i]) - np.float64(y[i]), p)
+        out[line] = total / x.size
+
+
+@kernel
+def transport_aligned(
+    a: Floats, b: Floats, left: Integers, right: Integers, width: Doubles, p: float, out: Doubles
+) -> None:
+    """Write W_p^p between sorted rows of any two lengths, along the overlaps of ``align``."""
+    for line in range(a.shape[0]):
+        x, y = a[line], b[line]
+        total = 0.0
+        for k in range(width.size):
+            total += width[k] * power(np.float64(x[left[k]]) - np.float64(y[right[k]]), p)
+        out[line] = total
+
+
+@dataclass(frozen=True, eq=False)
+class Overlaps:
+    """Which of n steps meets which of m steps, and on how much of [0, 1].
+
+    Examples
+    --------
+    >>> from sotdd.compute.kernels.rows import Overlaps
+    >>> thirds_and_halves = Overlaps.of(3, 2)
+    >>> thirds_and_halves.left.tolist(), thirds_and_halves.right.tolist()
+    ([0, 1, 1, 2], [0, 0, 1, 1])
+    """
+
+    left: NDArray[np.integer]
+    right: NDArray[np.integer]
+    width: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, n: int, m: int) -> Overlaps:
+        """Walk along both staircases at once."""
+        most = n + m - math.gcd(n, m)
+        index = np.dtype(np.int32 if most < 2**31 else np.int64)
+        left, right, width = np.empty(most, index), np.empty(most, index), np.empty(most)
+        align(n, m, left, right, width)
+        return cls(left, right, width)
+
+
+def transport_rows(
+    a: NDArray[np.float32], b: NDArray[np.float32], p: float, overlaps: Overlaps | None
+) -> NDArray[np.float64]:
+    """W_p^p between each sorted row of a (B, n) and of b (B, m); no overlaps are needed if n = m.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sotdd.compute.kernels.rows import Overlaps, transport_rows
+    >>> a, b = np.float32([[0, 0, 3]]), np.float32([[0, 3]])
+    >>> print(transport_rows(a, b, 1.0, Overlaps.of(3, 2)).round(6))
+    [0.5]
+    """
+    out = np.empty(len(a))
+    if overlaps is None:
+        transport_equal(a, b, p, out)
+    else:
+        transport_aligned(a, b, overlaps.left, overlaps.right, overlaps.width, p, out)
+    return out

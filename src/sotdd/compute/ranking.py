@@ -1,0 +1,206 @@
+"""Distances in order, with ties where noise does not tell them apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sotdd.basics.display import Part, Table, as_html, as_text
+from sotdd.basics.errors import SotddError
+from sotdd.basics.remarks import Remark, Remarks
+from sotdd.basics.text import with_error
+from sotdd.compute.distance import Distance, gather_remarks
+
+# Differences of fewer standard errors than this are noise: a two-sided test at 5 %.
+_CLEAR = 1.96
+
+# Sizes that differ by more than this are worth a word: small samples are far from everything.
+_UNEQUAL = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """One line of a ranking: a dataset, how far it is, and its rank.
+
+    Attributes
+    ----------
+    name
+        The dataset.
+    distance
+        How far it is; the ranking goes by ``distance.excess`` where there is one.
+    rank
+        From 1 for the nearest; the same for those that are tied.
+    tied
+        Whether others have the same rank.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> here = np.random.default_rng(0).normal(size=(200, 2))
+    >>> line = sotdd.rank(here, {"far": here + 2, "near": here + 0.5}).lines[0]
+    >>> isinstance(line, sotdd.results.Ranked), line.name, line.rank, line.tied
+    (True, 'near', 1, False)
+    """
+
+    name: str
+    distance: Distance
+    rank: int
+    tied: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Datasets in order, the nearest to a target first; what `sotdd.rank` returns.
+
+    Attributes
+    ----------
+    target
+        What the target is called.
+    lines
+        The candidates in order.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> here = rng.normal(size=(300, 3))
+    >>> order = sotdd.rank(here, {"far": here + 2, "near": here + 0.5})
+    >>> [(line.rank, line.name, line.tied) for line in order]
+    [(1, 'near', False), (2, 'far', False)]
+    >>> bool(order["far"].value > order["near"].value)
+    True
+    """
+
+    target: str
+    lines: tuple[Ranked, ...]
+
+    @property
+    def nearest(self) -> str:
+        """The name of the candidate that comes first; others may be tied with it."""
+        return self.lines[0].name
+
+    @property
+    def remarks(self) -> Remarks:
+        """What a reader should know beside the numbers."""
+        distances = [line.distance for line in self.lines]
+        return (*gather_remarks(distances), *remark_on_sizes(distances))
+
+    def __len__(self) -> int:
+        """How many candidates there are."""
+        return len(self.lines)
+
+    def __iter__(self) -> Iterator[Ranked]:
+        """The candidates, the nearest first."""
+        return iter(self.lines)
+
+    def __getitem__(self, name: str) -> Distance:
+        """The distance of a candidate, by name."""
+        for line in self.lines:
+            if line.name == str(name):
+                return line.distance
+        raise SotddError(
+            f"there is no candidate {name!r} here: the names are {', '.join(line.name for line in self.lines)}."
+        )
+
+    def __repr__(self) -> str:
+        """A table of ranks and distances, and what to know of them."""
+        return as_text(self._parts())
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return as_html(self._parts())
+
+    def _parts(self) -> list[Part]:
+        rows = [("rank", "candidate", "distance")]
+        for line in self.lines:
+            within = " ~" if line.distance.within_noise else ""
+            value = with_error(line.distance.value, line.distance.stderr)
+            rows.append((f"{line.rank}{'=' if line.tied else ''}", line.name, value + within))
+        notes = []
+        if any(line.tied for line in self.lines):
+            notes.append("= tied: noise does not tell them apart")
+        if any(line.distance.within_noise for line in self.lines):
+            notes.append("~ within noise: no farther from the target than two samples of the two together")
+        return [Table(rows), *notes, *map(str, self.remarks)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON values."""
+        return {
+            "target": self.target,
+            "ranking": [
+                {"rank": line.rank, "tied": line.tied, "name": line.name, **line.distance.to_dict()}
+                for line in self.lines
+            ],
+        }
+
+
+def rank_distances(distances: Mapping[str, Distance]) -> list[Ranked]:
+    """Bring distances into order; the rank of each is one more than how many are clearly nearer.
+
+    What counts is the excess over what samples of these sizes give by chance, so that a small sample of the
+    same source comes before a large one of another. Where one distance has no floor, all are compared as they are.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 4))
+    >>> others = {"few": rng.normal(size=(50, 4)), "moved": rng.normal(0.1, 1, size=(2000, 4)), "far": x + 2}
+    >>> matrix = sotdd.pairwise({"here": x, **others}, n_projections=500)
+    >>> [line.name for line in matrix.ranking("here")]
+    ['few', 'moved', 'far']
+    >>> bool(matrix["here", "few"].value > matrix["here", "moved"].value)
+    True
+    """
+    by_excess = all(distance.excess is not None for distance in distances.values())
+    order = sorted(distances.items(), key=lambda item: item[1].excess or 0.0 if by_excess else item[1].value)
+    ranks = [
+        1 + sum(clearly_farther(distance, nearer) for _, nearer in order[:number])
+        for number, (_, distance) in enumerate(order)
+    ]
+    return [
+        Ranked(name, distance, rank, ranks.count(rank) > 1) for (name, distance), rank in zip(order, ranks, strict=True)
+    ]
+
+
+def clearly_farther(one: Distance, other: Distance) -> bool:
+    """Whether one distance is larger than another beyond noise: of the projections, and of samples of these sizes.
+
+    Through the same projections the differences of what each of them contributes count, in which noise
+    that both share cancels; otherwise both standard errors. Distances without errors are what they are.
+    """
+    gap, error = _find_gap(one, other)
+    floors = [distance.floor for distance in (one, other)]
+    if floors[0] is not None and floors[1] is not None and _share_projections(one, other):
+        gap -= floors[0].power - floors[1].power
+        error = math.hypot(error, one.sampling_stderr, other.sampling_stderr)
+    return gap > _CLEAR * error
+
+
+def remark_on_sizes(distances: Collection[Distance]) -> Remarks:
+    """A remark where sizes differ so much that distances themselves say little."""
+    sizes = [size for distance in distances for size in distance.n_points if distance.floor is not None]
+    if not sizes or max(sizes) <= _UNEQUAL * min(sizes):
+        return ()
+    return (Remark("unequal sizes", least=min(sizes), most=max(sizes)),)
+
+
+def _share_projections(one: Distance, other: Distance) -> bool:
+    """Whether two distances were measured through the same projections."""
+    a, b = one.contributions, other.contributions
+    return a is not None and b is not None and one.fingerprint == other.fingerprint and len(a) == len(b) > 1
+
+
+def _find_gap(one: Distance, other: Distance) -> tuple[float, float]:
+    """By how much one is farther and the error of that; in powers of p where they share projections."""
+    a, b = one.contributions, other.contributions
+    if a is not None and b is not None and _share_projections(one, other):
+        unit = max(float(np.abs(a).max()), float(np.abs(b).max())) or 1.0
+        gaps = (a - b) / unit
+        return unit * float(gaps.mean()), unit * float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps))
+    errors = [error for error in (one.stderr, other.stderr) if math.isfinite(error)]
+    return one.value - other.value, math.hypot(*errors)

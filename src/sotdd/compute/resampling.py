@@ -1,0 +1,335 @@
+"""The one resampling plan: which points are pooled, how they are split into two sides, and what the sides cost.
+
+Noise floors, halves, permutations, classes and half samples are all such plans; `Resample` carries them out while
+projections go by.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.display import Report
+from sotdd.basics.errors import OutOfRange
+from sotdd.basics.memory import kept_property
+from sotdd.basics.randomness import Stream, generator
+from sotdd.compute.engine import Engine, Projected
+from sotdd.compute.run import Collector, be_silent
+from sotdd.projections.recipe import Projections
+
+Doubles = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+# The standard deviation of a normal law in terms of its median absolute deviation.
+NORMAL_DEVIATION = 1.4826
+
+# How many times the pooled points are split when a noise floor is asked for. Of the 60 outcomes that these and the
+# data make, the three farthest are 5 %.
+SPLITS = 59
+
+# Splits are seen through this many of the projections, the same ones as the data, so few suffice to compare.
+PROJECTIONS = 128
+
+# How often datasets and classes are halved, and through how many projections the halves are compared: enough to take
+# off what their sizes alone give, and a small part of what a matrix or an explanation costs.
+HALVINGS = 4
+HALVING_PROJECTIONS = 64
+
+# Splits that are made between two reports of progress.
+_BATCH = 64
+
+
+class Labelled(Protocol):
+    """What a plan asks of a dataset: the classes of its points."""
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The distinct labels."""
+
+    @property
+    def codes(self) -> NDArray[np.integer]:
+        """The index of every point's label among them."""
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The points of one side of a split, the classes that are there one after another."""
+
+    index: Indices  # (n,) indices among the points that are split
+    offsets: Indices  # (C + 1,) class boundaries among them; every class has a point
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Several ways to split pooled points into two sides of given sizes, and how the sides are compared.
+
+    Classes of the pool are labels by value: "cat" of one dataset is "cat" of another, 1 is 1.0, and 0 is not "0".
+    Split number s follows from the seed, s and the sizes alone, so it is the same for every projection and need not
+    be kept. Class terms are computed anew on each side.
+
+    Attributes
+    ----------
+    members
+        The numbers of the datasets whose points are pooled.
+    codes
+        (N,) the class of every point that is split.
+    sizes
+        How many points go to each side.
+    count
+        How many ways there are.
+    seed
+        What they follow from.
+    orders
+        The orders of transport.
+    index
+        (N,) which points of the pool are split; None for all.
+    actual
+        Whether split 0 gives the first points to the left as they came.
+    border
+        Where the second dataset begins, if each side takes its points from one dataset; None if all are mixed.
+    labels
+        Whether labels count; otherwise points are compared by their features alone.
+    near
+        Points farther from the median than this many deviations are brought that near; None for none.
+    n_projections
+        How many projections the sides are compared through: the first ones.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.data import LabelledData
+    >>> a = LabelledData.of(([[0.0], [1.0], [2.0]], ["cat", "dog", "cat"]))
+    >>> b = LabelledData.of(([[3.0], [4.0]], ["dog", "cat"]))
+    >>> plan = replace(Plan.of_pair([a, b], (0, 1), count=9, seed=0, orders=(2.0,)), actual=True)
+    >>> left, right = plan.draw(0)  # as the datasets came
+    >>> left.index.tolist(), left.offsets.tolist(), right.index.tolist()
+    ([0, 2, 1], [0, 2, 3], [4, 3])
+    >>> left, right = plan.draw(1)
+    >>> len(left.index), len(right.index)
+    (3, 2)
+    """
+
+    members: tuple[int, ...]
+    codes: Indices
+    sizes: tuple[int, int]
+    count: int
+    seed: int
+    orders: tuple[float, ...]
+    index: Indices | None = None
+    actual: bool = False
+    border: int | None = None
+    labels: bool = True
+    near: float | None = None
+    n_projections: int = PROJECTIONS
+
+    @classmethod
+    def of_pair(
+        cls, datasets: Sequence[Labelled], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
+    ) -> Plan:
+        """All points of two datasets, split into sides of the same sizes."""
+        both = [datasets[number] for number in pair]
+        return cls(pair, pool_codes(both), (both[0].n_points, both[1].n_points), count, seed, orders)
+
+    @classmethod
+    def of_halves(
+        cls, datasets: Sequence[Labelled], number: int, count: int, seed: int, orders: tuple[float, ...]
+    ) -> list[Plan]:
+        """One dataset, split into halves; nothing for a single point."""
+        data = datasets[number]
+        half = data.n_points // 2
+        sizes = half, data.n_points - half
+        plan = cls((number,), pool_codes([data]), sizes, count, seed, orders, n_projections=HALVING_PROJECTIONS)
+        return [plan] if half else []
+
+    @classmethod
+    def of_half_samples(
+        cls, datasets: Sequence[Labelled], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
+    ) -> Plan:
+        """Half of the points of one dataset against half of the other's.
+
+        From one half to another a distance varies as it does from sample to sample of the full sizes.
+        """
+        whole = cls.of_pair(datasets, pair, count, seed, orders)
+        n, m = whole.sizes
+        return replace(whole, sizes=(max(1, n // 2), max(1, m // 2)), border=n)
+
+    @classmethod
+    def of_points(
+        cls, members: tuple[int, ...], index: Indices, left: int, count: int, seed: int, orders: tuple[float, ...]
+    ) -> Plan:
+        """Some points of a pool as one class, this many of them on the left."""
+        sizes = left, len(index) - left
+        return cls(members, np.zeros(len(index), np.int64), sizes, count, seed, orders, index)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are among the points that are split."""
+        return len(self._edges) - 1
+
+    @kept_property
+    def _grouped(self) -> Indices:
+        """(N,) the points class by class."""
+        return np.argsort(self.codes, kind="stable").astype(np.int64)
+
+    @kept_property
+    def _edges(self) -> Indices:
+        """(C + 1,) where the classes lie among them."""
+        return np.concatenate([[0], np.cumsum(np.bincount(self.codes))]).astype(np.int64)
+
+    def draw(self, number: int) -> tuple[Side, Side]:
+        """The two sides of one of the splits."""
+        if self.border is not None:
+            return self._draw_from_each(number, self.border)
+        grouped, edges = self._grouped, self._edges
+        if self.actual and number == 0:
+            left = grouped < self.sizes[0]
+        else:
+            left = np.zeros(len(grouped), np.bool_)
+            left[generator(self.seed, Stream.SPLITS, number).permutation(len(left))[: self.sizes[0]]] = True
+        counts = np.add.reduceat(left, edges[:-1], dtype=np.int64)
+        return _make_side(grouped[left], counts), _make_side(grouped[~left], np.diff(edges) - counts)
+
+    def _draw_from_each(self, number: int, border: int) -> tuple[Side, Side]:
+        rng = generator(self.seed, Stream.HALF_SAMPLES, number)
+        first = rng.permutation(border)[: self.sizes[0]]
+        second = border + rng.permutation(len(self.codes) - border)[: self.sizes[1]]
+        return self._group_side(first), self._group_side(second)
+
+    def _group_side(self, index: Indices) -> Side:
+        grouped = index[np.argsort(self.codes[index], kind="stable")]
+        return _make_side(grouped, np.bincount(self.codes[grouped]))
+
+    def mark_sides(self, number: int) -> NDArray[np.uint8]:
+        """(N,) 0 for points on the left, 1 for those on the right and 2 for those on neither."""
+        marked = np.full(len(self.codes), 2, np.uint8)
+        for mark, side in enumerate(self.draw(number)):
+            marked[side.index] = mark
+        return marked
+
+    def take_points(self, chunk: Projected) -> Any:  # noqa: ANN401  # an engine's own pool
+        """The points that are split, under those projections of a chunk that this plan looks at."""
+        left = self.n_projections - chunk.part.start
+        pool = chunk.pool(self.members, self.near, left if left < chunk.part.stop - chunk.part.start else None)
+        return pool if self.index is None else pool.take(self.index)
+
+
+class Near(Protocol):
+    """Pooled points, of which far ones can be brought near."""
+
+    def within(self, deviations: float) -> Self:
+        """The same points, those farther from the median than this many deviations brought that near."""
+
+
+_Pool = TypeVar("_Pool", bound=Near)
+# Which datasets, under how many projections, and how near far points are brought.
+PoolKey: TypeAlias = tuple[tuple[int, ...], int | None, float | None]
+
+
+class Pooling(ABC, Generic[_Pool]):
+    """Datasets through some projections, whose points are pooled; each engine joins them in its own form."""
+
+    pools: dict[PoolKey, _Pool]  # those that were asked for
+
+    @abstractmethod
+    def join_points(self, members: Sequence[int], part: slice) -> _Pool:
+        """The points of some datasets together, under some projections."""
+
+    def pool(self, members: tuple[int, ...], near: float | None = None, count: int | None = None) -> _Pool:
+        """The points of some of the datasets together, under the first ``count`` projections or all.
+
+        Far ones are brought near where that is asked for. Only pools of the same datasets are kept for the next call.
+        """
+        if (members, count, None) not in self.pools:
+            self.pools.clear()
+            self.pools[members, count, None] = self.join_points(members, slice(count))
+        if (members, count, near) not in self.pools and near is not None:
+            self.pools[members, count, near] = self.pools[members, count, None].within(near)
+        return self.pools[members, count, near]
+
+
+def _make_side(index: Indices, counts: Indices) -> Side:
+    """The side of points that lie class by class, this many of each class."""
+    present = counts[counts > 0]
+    return Side(index, np.concatenate([[0], np.cumsum(present)]).astype(np.int64))
+
+
+def pool_codes(datasets: Sequence[Labelled]) -> Indices:
+    """The class of every point of the pooled datasets, where labels that are equal are one class."""
+    seen: dict[Hashable, int] = {}
+    parts = []
+    for data in datasets:
+        names = np.array([seen.setdefault(label, len(seen)) for label in data.classes], np.int64)
+        parts.append(names[data.codes])
+    # A class whose label no point has would be an empty group.
+    return np.unique(np.concatenate(parts), return_inverse=True)[1].astype(np.int64)
+
+
+def make_seed(projections: Projections) -> int:
+    """A seed for splits that follows from the projections alone."""
+    return int(projections.fingerprint, 16)
+
+
+class Resample(Collector):
+    """Measures what the two sides of every split of some plans cost.
+
+    Parameters
+    ----------
+    plans
+        What to split, and how.
+    engine
+        The engine at work.
+    report
+        Progress over splits and projections; by default none.
+    n_projections
+        How many projections there are.
+    """
+
+    def __init__(self, plans: Sequence[Plan], engine: Engine, n_projections: int, report: Report = be_silent) -> None:
+        self._plans, self._engine, self._report = plans, engine, report
+        self._batches = [
+            [range(start, min(start + _BATCH, plan.count)) for start in range(0, plan.count, _BATCH)] for plan in plans
+        ]
+        self._costs: list[list[list[Any]]] = [[[] for _ in batches] for batches in self._batches]
+        self._weights: list[Doubles] = []
+        self.n_projections: int | None = min(n_projections, max((plan.n_projections for plan in plans), default=0))
+        self._total = sum(min(n_projections, plan.n_projections) * plan.count for plan in plans)
+        self._done = 0
+
+    def before_sorting(self, chunk: Projected) -> None:
+        """Split the points of all plans that still look."""
+        self._weights.append(chunk.block.importance)
+        for plan, batches, kept in zip(self._plans, self._batches, self._costs, strict=True):
+            if chunk.part.start >= plan.n_projections:
+                continue
+            points = plan.take_points(chunk)
+            for batch, costs in zip(batches, kept, strict=True):
+                costs.append(self._engine.split_costs(points, plan, batch))
+                self._done += len(points.rows) * len(batch)
+                self._report(self._done, self._total)
+
+    def costs(self) -> list[Doubles]:
+        """Of each plan, W_p^p (B, S, orders) of its splits under the first B projections."""
+        found = []
+        for plan, kept in zip(self._plans, self._costs, strict=True):
+            costs = np.concatenate([self._engine.collect(batch) for batch in kept], axis=1)
+            if not np.isfinite(costs).all():
+                raise OutOfRange(
+                    f"transport to the power p={max(plan.orders):g} overflows on a random split of the data: use a "
+                    "smaller p, bring outliers in, or scale the features",
+                    use={"scale": "pooled"},
+                )
+            found.append(costs)
+        return found
+
+    def means(self) -> list[Doubles]:
+        """Of each plan, the mean (S, orders) over projections, each counting by its importance."""
+        weights = np.concatenate(self._weights)
+        return [np.tensordot(weights[: len(costs)], costs, 1) / len(costs) for costs in self.costs()]

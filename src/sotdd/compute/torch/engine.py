@@ -1,0 +1,401 @@
+"""The engine for torch devices: the twin of ``cpu/engine.py``, with the same verbs.
+
+A dataset is scaled, grouped by class and kept on the device where it fits; otherwise its blocks
+of rows stream through for every chunk of projections. Chunks are as large as free memory allows;
+when memory runs out all the same, the chunk is halved and the work goes on.
+
+Importing this module imports torch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sotdd.compute.cpu.workers import Draws, Workers
+from sotdd.compute.engine import (
+    LARGEST_TERM,
+    ClassMoments,
+    PointSums,
+    Precision,
+    Projected,
+    ProjectedPoints,
+    Seen,
+    Sorted,
+    describe_bad_term,
+    describe_overflow,
+)
+from sotdd.compute.kernels.quantiles import row_losses
+from sotdd.compute.kernels.rows import Overlaps
+from sotdd.compute.resampling import Plan
+from sotdd.compute.torch import fused
+from sotdd.compute.torch import rows as verbs
+from sotdd.compute.torch.pools import PooledRows, ProjectedRows, split_costs
+from sotdd.compute.torch.rows import Along, Layout, Rows
+from sotdd.compute.torch.upload import (
+    Uploaded,
+    fit_chunk,
+    give_back,
+    lay_out,
+    scale_points,
+    sum_points,
+    upload_draws,
+)
+from sotdd.inputs.data import LabelledData
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.moments import Polynomials
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler
+
+# Few, so that work begins soon; but a thousand keep the device busy for as long as Python takes to ask for them.
+_FIRST_CHUNK = 16 * BLOCK
+_LARGE_TURN = 64 * BLOCK
+_DRAWING_THREADS = 2
+# Blocks that one of them draws at a time.
+_TOGETHER = 8
+# Chunks that may be begun before the first of them is checked.
+_AHEAD = 3
+# Chunks whose projections are drawn, or being drawn, when one is begun.
+_DRAWN_AHEAD = 3
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRows:
+    """One dataset through some projections, perhaps still at work on the device."""
+
+    name: str
+    rows: Rows  # (B, n) sorted
+    terms: torch.Tensor  # (B, C) the term of each class
+    largest: torch.Tensor  # (B,) largest |t|, to explain terms that cannot be used
+    fits: torch.Tensor  # (2, B) whether class terms, and whether rows, can be used
+    moments: ClassMoments | None  # of its classes, where they are asked for
+
+
+class _Checks:
+    """What must be checked of a chunk that was begun on the device.
+
+    It is copied to the host beside the work, so that checking it later waits for this chunk alone and the device
+    never runs dry.
+    """
+
+    def __init__(self, part: slice, block: Block, datasets: Sequence[SortedRows]) -> None:
+        self._start, self._terms, device = part.start, block.terms, datasets[0].rows.device
+        self._largest = [(seen.name, seen.largest) for seen in datasets]
+        self._fits = torch.empty((len(datasets), 2, len(block)), dtype=torch.bool, pin_memory=device.type == "cuda")
+        for seen, host in zip(datasets, self._fits, strict=True):
+            host.copy_(seen.fits, non_blocking=True)
+        self._copied = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        if self._copied is not None:
+            self._copied.record(torch.cuda.current_stream(device))
+
+    def finish(self) -> None:
+        """Wait for this chunk, and refuse what is not finite."""
+        if self._copied is not None:
+            self._copied.synchronize()
+        for (name, largest), (terms_fit, rows_fit) in zip(self._largest, self._fits.numpy(), strict=True):
+            if not terms_fit.all():
+                line = int(np.argmin(terms_fit))
+                raise describe_bad_term(name, float(largest[line]), self._terms, line, self._start + line)
+            if not rows_fit.all():
+                raise describe_overflow(name, self._start + int(np.argmin(rows_fit)))
+
+
+class TorchEngine:
+    """Projects, shifts, sorts and transports on a torch device, for the time of a ``with`` block.
+
+    Parameters
+    ----------
+    device
+        "cuda", "cuda:1", "cpu" or a torch device.
+    precision
+        "float32" for products at full precision, or "tf32", which is faster and rougher.
+    chunk
+        About how many projections are in memory at a time; by default what fits.
+    """
+
+    def __init__(
+        self,
+        device: str | torch.device = "cuda",
+        precision: Precision = "float32",
+        chunk: int | None = None,
+    ) -> None:
+        self.device: torch.device = verbs.check_device(device)
+        self._tf32 = precision == "tf32"
+        self._chunk = chunk
+        # Draws are made on the processor for every engine. More threads would only compete for
+        # Python's lock with the one that feeds the device.
+        self.workers: Workers = Workers(_DRAWING_THREADS)
+        self._before = ""
+        self._steps: dict[tuple[int, int], fused.Steps] = {}
+        self._kept: tuple[list[Seen], Scaler | None, list[Layout]] | None = None
+        self._begun: Draws | None = None
+
+    def __enter__(self) -> TorchEngine:
+        """Start the threads that draw; choose the precision of products."""
+        self.workers.__enter__()
+        self._before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high" if self._tf32 else "highest")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave torch's settings as they were, and nothing on the device."""
+        self._kept = self._begun = None
+        torch.set_float32_matmul_precision(self._before)
+        self.workers.__exit__(*error)
+
+    @torch.no_grad()
+    def walk(
+        self,
+        datasets: Sequence[Seen],
+        projections: Projections,
+        *,
+        degree: int = 0,
+        draws: int = 0,
+        before_sorting: Callable[[Projected], None] | None = None,
+        sort: bool = True,
+    ) -> Iterator[Sorted]:
+        """See every dataset through one chunk of projections after another, as the processor's engine does."""
+        coming, self._begun = self._begin_draws(projections, draws), None
+        layouts = self._lay_out(datasets, projections.scaler)
+        chunk = self._chunk or fit_chunk(datasets, projections, self.device)
+        parts = _cut_projections(projections.n_projections, _find_first(projections, self._chunk), chunk)
+        size = chunk  # what is worked on at a time: halved when memory runs out
+        unchecked: deque[_Checks] = deque()
+        for start, block, more_terms in coming.follow(parts, _DRAWN_AHEAD):
+            done = 0
+            while done < len(block):
+                part = block.part(slice(done, done + size))
+                here = slice(start + done, start + done + len(part))
+                try:
+                    drawn = Uploaded.of(part, self.device)
+                    seen = ProjectedRows(here, drawn, layouts) if before_sorting is not None else None
+                    found = [self._see(layout, drawn, here, degree, seen, sort) for layout in layouts]
+                except torch.OutOfMemoryError as error:
+                    size = _halve(size, self.device, error)
+                    continue
+                further = _cut_terms(more_terms, slice(done, done + len(part)), draws)
+                done += len(part)
+                if before_sorting is not None and seen is not None:
+                    before_sorting(seen)
+                    del seen
+                kept = [one for one in found if one is not None]
+                del found
+                if kept:
+                    unchecked.append(_Checks(here, part, kept))
+                rows, terms = [one.rows for one in kept], [one.terms for one in kept]
+                moments = [one.moments for one in kept if one.moments is not None]
+                del kept
+                yield Sorted(here, rows, part, terms, moments, further)
+                del rows, terms, moments
+                if len(unchecked) > _AHEAD:
+                    unchecked.popleft().finish()
+        for checks in unchecked:
+            checks.finish()
+
+    def expect(self, projections: Projections, draws: int) -> None:
+        """Begin to draw the first chunk of these projections."""
+        self._begun = self._begin_draws(projections, draws)
+
+    def _begin_draws(self, projections: Projections, draws: int) -> Draws:
+        """The draws of these projections, with their first chunk begun."""
+        begun = self._begun
+        if begun is not None and begun.projections is projections and begun.draws == draws:
+            return begun
+        coming = Draws(self.workers, projections, draws, _TOGETHER)
+        coming.begin(slice(0, min(_find_first(projections, self._chunk), projections.n_projections)))
+        return coming
+
+    @torch.no_grad()
+    def point_sums(self, datasets: Sequence[LabelledData], scaler: Scaler | None) -> list[PointSums]:
+        """Sums over the scaled points of each dataset, on the device."""
+        return [sum_points(layout, self.device) for layout in self._lay_out(datasets, scaler)]
+
+    @torch.no_grad()
+    def transport(self, a: Rows, b: Rows, p: float) -> torch.Tensor:
+        """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m)."""
+        steps = self._steps_between(a.shape[1], b.shape[1])
+        try:
+            return verbs.transport_rows(a, b, p, steps)
+        except torch.OutOfMemoryError as error:
+            middle = _halve(len(a), self.device, error)
+            halves = slice(0, middle), slice(middle, None)
+            return torch.cat([self.transport(a[half], b[half], p) for half in halves])
+
+    @torch.no_grad()
+    def transports(self, rows: Sequence[Rows], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
+        """W_p^p (B, P) of every pair of datasets."""
+        if len(pairs) > 1 and fused.available(rows[0]):
+            return fused.transport_pairs(rows, pairs, p)
+        return torch.stack([self.transport(rows[i], rows[j], p) for i, j in pairs], dim=1)
+
+    @torch.no_grad()
+    def label_places(
+        self, moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials]
+    ) -> list[torch.Tensor]:
+        """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
+        weights, coefficients = upload_draws(drawn, more, self.device)
+        return [verbs.place_labels(of_data, weights, coefficients).permute(1, 2, 0) for of_data in moments]
+
+    def direction_values(self, moments: ClassMoments) -> torch.Tensor:
+        """The mean of t, the mean square of class means, and the even moments, (B, 5)."""
+        mean = moments.mean[:, :1]
+        return torch.cat([mean, moments.covariance[:, :1, 0] + mean.square(), moments.even], dim=1)
+
+    @torch.no_grad()
+    def quantiles(self, rows: Rows, edges: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Means (B, Q) of each sorted row over parts of probability with these edges (Q + 1,), on the host."""
+        return verbs.part_means(rows, edges).cpu().numpy()
+
+    def losses(
+        self, rows: Rows, means: NDArray[np.float32], edges: NDArray[np.float64], smooth: bool
+    ) -> NDArray[np.float64]:
+        """How far each sorted row is from the function of such means, (B, 2), found on the host.
+
+        A walk along two functions, piece by piece, is nothing for a device, and rows are copied faster than sorted.
+        """
+        host, out = rows.cpu().numpy(), np.empty((len(rows), 2))
+        places, lines = np.arange(host.shape[1] + 1) / host.shape[1], [slice(k, k + 1) for k in range(len(host))]
+        self.workers.each(lambda line: row_losses(host[line], places, means[line], edges, smooth, out[line]), lines)
+        return out
+
+    @torch.no_grad()
+    def split_costs(self, pool: PooledRows, plan: Plan, numbers: range) -> torch.Tensor:
+        """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
+        steps = self._steps_between(*plan.sizes)
+        try:
+            return split_costs(pool, plan, numbers, steps)
+        except torch.OutOfMemoryError as error:
+            middle = _halve(len(pool.rows), self.device, error)
+            halves = slice(0, middle), slice(middle, None)
+            return torch.cat([self.split_costs(pool.part(half), plan, numbers) for half in halves])
+
+    def fetch_rows(self, rows: Rows) -> NDArray[np.float32]:
+        """Rows of this engine as an array on the host."""
+        return rows.cpu().numpy()
+
+    def ends(self, rows: Rows) -> torch.Tensor:
+        """The smallest and the largest value (B, 2) of each sorted row."""
+        return torch.stack([rows[:, 0], rows[:, -1]], dim=1).double()
+
+    def collect(self, parts: Sequence[torch.Tensor]) -> NDArray[np.float64]:
+        """Bring what ``transport`` or ``ends`` gave for one chunk after another to the host."""
+        values: NDArray[np.float64] = torch.cat(list(parts)).cpu().numpy()
+        return values
+
+    def _lay_out(self, datasets: Sequence[Seen], scaler: Scaler | None) -> list[Layout]:
+        """The datasets on the device, kept for the next time they are asked for."""
+        if self._kept is not None:
+            before, scale, layouts = self._kept
+            same = len(before) == len(datasets) and all(a is b for a, b in zip(before, datasets, strict=True))
+            if same and scale is scaler:
+                return layouts
+        self._kept = None  # what they take is free for the next
+        layouts = lay_out(datasets, scaler, self.device)
+        self._kept = list(datasets), scaler, layouts
+        return layouts
+
+    def _steps_between(self, n: int, m: int) -> fused.Steps | None:
+        """Overlaps of n and of m equal steps, kept for the next chunk; None where n = m."""
+        if n == m:
+            return None
+        if (n, m) not in self._steps:
+            overlaps = Overlaps.of(n, m)
+            left, right = (torch.from_numpy(index).long().to(self.device) for index in (overlaps.left, overlaps.right))
+            self._steps = {(n, m): (left, right, torch.from_numpy(overlaps.width).to(self.device))}
+        return self._steps[n, m]
+
+    # ------------------------------------------------------------------ one chunk
+
+    def _see(
+        self, layout: Layout, drawn: Uploaded, here: slice, degree: int, seen: ProjectedRows | None, sort: bool
+    ) -> SortedRows | None:
+        """Begin to project one dataset, and to sort it; the device works on while the next is prepared."""
+        block = drawn.block
+        label_rows = None
+        if block.label_features is not None:
+            label_rows = self._project(layout, block.label_features, drawn.phi, here, for_labels=True)
+        rows = self._project(layout, block.features, drawn.theta, here)
+        if seen is not None:
+            seen.rows.append(rows.clone() if sort else rows)
+            seen.label_rows.extend([] if label_rows is None else [label_rows])
+        if not sort:
+            return None
+        wanted = degree and not layout.by_class
+        moments = verbs.summarise(rows, layout.edges, degree, block.terms.limit) if wanted else None
+        by_labels = rows if label_rows is None else label_rows
+        terms = verbs.find_class_terms(by_labels, layout, block.terms, drawn.coefficients)
+        terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
+        largest = torch.linalg.vector_norm(by_labels, ord=float("inf"), dim=1)
+        del label_rows, by_labels
+        verbs.shift_rows(rows, layout.codes, drawn.weights, terms)
+        rows = verbs.sort_classes(rows, layout) if layout.by_class else verbs.sort(rows)
+        # Sorted values carry anything that is not finite at their ends.
+        if layout.by_class:
+            ends = torch.cat([rows[:, layout.edges[:-1]], rows[:, layout.edges[1:] - 1]], dim=1)
+        else:
+            ends = rows[:, :: max(1, rows.shape[1] - 1)]
+        rows_fit = ends.isfinite().all(dim=1)
+        return SortedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
+
+    def _project(
+        self, layout: Layout, drawn: Drawn, theta: Along | None, here: slice, *, for_labels: bool = False
+    ) -> Rows:
+        """Feature projections (B, n) of grouped points."""
+        data, count = layout.data, here.stop - here.start
+        if isinstance(data, ProjectedPoints):
+            kept = data.label_rows if for_labels else data.rows
+            assert kept is not None
+            rows = torch.from_numpy(np.array(kept[here], order="C")).to(self.device)  # kernels take rows as they lie
+            if layout.position is not None:
+                rows = torch.empty_like(rows).index_copy_(1, layout.position, rows)
+        elif layout.points is not None:
+            rows = verbs.project(layout.points, theta, drawn)
+        else:
+            rows = torch.empty((count, data.n_points), device=self.device)
+            for block in verbs.cut_rows(data):
+                values = verbs.project(scale_points(data, block, layout.affine, self.device), theta, drawn)
+                rows[:, block if layout.position is None else layout.position[block]] = values
+        if isinstance(drawn, Directions) and drawn.clamp is not None:
+            rows.clamp_(-drawn.clamp, drawn.clamp)
+        return rows
+
+
+def _find_first(projections: Projections, chunk: int | None) -> int:
+    """How many projections come first: few, to begin soon, unless they are cut out of a large turn."""
+    turn = projections.turn_size
+    usual = _FIRST_CHUNK if turn is None or turn <= _LARGE_TURN else turn  # to cut one would repeat most of its work
+    return usual if chunk is None else min(usual, chunk)
+
+
+def _cut_projections(count: int, first: int, most: int) -> list[slice]:
+    """Cut this many projections into parts, each twice as large as the one before, up to a size."""
+    parts, size = [slice(0, min(first, count))], first
+    while parts[-1].stop < count:
+        size = min(2 * size, max(most, first))
+        parts.append(slice(parts[-1].stop, min(count, parts[-1].stop + size)))
+    return parts
+
+
+def _halve(size: int, device: torch.device, error: torch.OutOfMemoryError) -> int:
+    """Half as many rows, after memory ran out; a single one that does not fit is torch's own error."""
+    if size <= 1:
+        raise error
+    give_back(device)
+    return size // 2
+
+
+def _cut_terms(more_terms: Sequence[Polynomials], part: slice, draws: int) -> list[Polynomials]:
+    """The further draws, this many per projection, of some of the projections of a chunk."""
+    found, done = [], 0
+    for terms in more_terms:
+        first, last = max(part.start, done), min(part.stop, done + len(terms.weights) // draws)
+        if first < last:
+            found.append(terms.part(slice(draws * (first - done), draws * (last - done))))
+        done += len(terms.weights) // draws
+    return found

@@ -1,0 +1,220 @@
+"""Loops of our own on CUDA: fused by Triton, where it is installed, and a sort by keys alone, with cuda-core.
+
+Each fused loop passes over memory once. Without Triton the torch engine does the same in plain torch, and without
+cuda-core rows are sorted by torch, whose sort also moves indices.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeAlias
+
+import torch
+
+_WIDTH = 1024  # values that one program takes at a time
+_NARROW = 256  # the same, where it keeps several sums of each
+_MOST_PROGRAMS = 65_535  # along the second axis of a grid
+_SPLITS = 8  # programs that share the transport of a row
+LARGEST_TURN = 1 << 14  # dimensions of a turn that one program can hold
+_TURN_VALUES = 1 << 14  # values that it works on
+
+Steps: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def available(rows: torch.Tensor) -> bool:
+    """Whether these rows are where Triton can reach them."""
+    return rows.is_cuda and _kernels() is not None
+
+
+def class_sums(rows: torch.Tensor, offsets: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
+    """Sums (B, C) of each row's polynomial, at values cut to ±cut, over each class; sums in float64."""
+    n_classes = len(offsets) - 1
+    sums = torch.empty((len(rows), n_classes), dtype=torch.float64, device=rows.device)
+    with torch.cuda.device(rows.device):
+        _kernels().class_sums[(len(rows), n_classes)](
+            rows, offsets, coefficients, sums, rows.shape[1], n_classes, coefficients.shape[1], float(cut), WIDTH=_WIDTH
+        )
+    return sums
+
+
+def shift_rows(rows: torch.Tensor, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
+    """Turn grouped feature projections into data point projections, in place."""
+    n, n_classes = rows.shape[1], terms.shape[1]
+    with torch.cuda.device(rows.device):
+        _kernels().shift_rows[(len(rows), -(-n // _WIDTH))](rows, codes, weights, terms, n, n_classes, WIDTH=_WIDTH)
+
+
+def transport(a: torch.Tensor, b: torch.Tensor, p: float, steps: Steps | None) -> torch.Tensor:
+    """W_p^p (B,) between sorted rows, float64; ``steps`` are overlaps as tensors (left, right, width)."""
+    n, m = a.shape[1], b.shape[1]
+    left, right, width = steps or (a, a, a)  # not read where n = m
+    count = n if steps is None else len(left)
+    sums = torch.empty((len(a), _SPLITS), dtype=torch.float64, device=a.device)
+    with torch.cuda.device(a.device):
+        _kernels().transport[(len(a), _SPLITS)](
+            a, b, left, right, width, sums, n, m, count, float(p),
+            ALIGNED=steps is not None, POWER=int(p) if p in (1, 2) else 0, WIDTH=_WIDTH,
+        )  # fmt: skip
+    totals = sums.sum(dim=1)
+    return totals / n if steps is None else totals
+
+
+def class_powers(rows: torch.Tensor, offsets: torch.Tensor, degree: int, cut: float) -> torch.Tensor:
+    """Sums (B, C, 4 + D) over each class of t, t², t⁴ and t⁶, then of t, …, t^D with t cut to ±cut, in float64."""
+    n_classes, groups = len(offsets) - 1, 1 + degree // 4
+    sums = torch.empty((len(rows), n_classes, 4 * groups), dtype=torch.float64, device=rows.device)
+    with torch.cuda.device(rows.device):
+        _kernels().class_powers[(len(rows), n_classes, groups)](
+            rows, offsets, sums, rows.shape[1], n_classes, 4 * groups, float(cut), WIDTH=_NARROW
+        )
+    return sums
+
+
+def transport_pairs(rows: Sequence[torch.Tensor], pairs: Sequence[tuple[int, int]], p: float) -> torch.Tensor:
+    """W_p^p (B, P) between the sorted rows of every pair of datasets, float64."""
+    device, count = rows[0].device, len(rows[0])
+    lengths = [part.shape[1] for part in rows]
+    longer_first = [(i, j) if lengths[i] >= lengths[j] else (j, i) for i, j in pairs]
+    addresses = torch.tensor([part.data_ptr() for part in rows], dtype=torch.int64)
+    tables = [addresses, torch.tensor(lengths, dtype=torch.int64), torch.tensor(longer_first, dtype=torch.int64)]
+    where, sizes, members = (table.pin_memory().to(device, non_blocking=True) for table in tables)
+    costs = torch.empty((count, len(pairs)), dtype=torch.float64, device=device)
+    with torch.cuda.device(device):
+        for start in range(0, len(pairs), _MOST_PROGRAMS):
+            stop = min(len(pairs), start + _MOST_PROGRAMS)
+            _kernels().transport_pairs[(count, stop - start)](
+                where, sizes, members[start:], costs[:, start:], len(pairs), float(p),
+                POWER=int(p) if p in (1, 2) else 0, WIDTH=_WIDTH,
+            )  # fmt: skip
+    return costs
+
+
+def project_turn(
+    points: torch.Tensor,
+    signs: torch.Tensor,
+    along: torch.Tensor,
+    lean: torch.Tensor,
+    scales: torch.Tensor,
+    first: int,
+    out: torch.Tensor,
+) -> None:
+    """Write projections (B, m) of points (m, d) by rows of a turn; see `sotdd.compute.torch.turns`."""
+    (m, d), size = points.shape, signs.shape[1]
+    levels = size.bit_length() - 1
+    side_by_side = max(1, min(16, _TURN_VALUES // size))
+    with torch.cuda.device(points.device):
+        _kernels().project_turn[(-(-m // side_by_side),)](
+            points, signs, along, lean, scales, out, m, d, out.stride(0), first, len(scales), along.shape[0],
+            points.stride(0), P=side_by_side, A=1 << levels // 2, B=1 << levels - levels // 2,
+            num_warps=max(4, min(16, side_by_side * size // 2048)),
+        )  # fmt: skip
+
+
+@cache
+def _kernels() -> Any:  # noqa: ANN401  # a module, or None without Triton
+    try:
+        from sotdd.compute.kernels import triton as programs
+    except ImportError:
+        return None
+    return programs
+
+
+# ------------------------------------------------------------------ rows sorted by keys alone
+
+# Shorter rows are sorted as fast by torch, and so are those whose cells are too large for a warp. With few rows most of
+# the device would idle: a block of threads takes one.
+_SHORTEST, _LONGEST, _FEWEST = 1024, 400_000, 64
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How rows up to some length are sorted fastest; see ``sort.cu``."""
+
+    longest: int
+    threads: int
+    resident: int  # blocks of threads that a processor is to have at work
+    sample: int
+    cells: int
+    per_lane: int
+
+
+# Rows are read once for each of their parts: beyond this many it is faster to scatter them outside of shared memory.
+_MOST_PARTS = 2
+# Bytes of a value, and of the number of its cell.
+_VALUE, _CELL = 4, 2
+# Measured on an H200. Longer rows leave room for fewer blocks, so each takes more threads.
+_WAYS = (
+    _Way(4_000, threads=128, resident=8, sample=256, cells=4, per_lane=4),
+    _Way(6_000, threads=256, resident=5, sample=256, cells=8, per_lane=4),
+    _Way(14_000, threads=512, resident=2, sample=512, cells=16, per_lane=8),
+    _Way(100_000, threads=1024, resident=1, sample=1024, cells=16, per_lane=8),
+    _Way(_LONGEST, threads=1024, resident=1, sample=1024, cells=32, per_lane=8),
+)
+
+
+def sort_in_place(rows: torch.Tensor) -> bool:
+    """Sort every row (B, n) ascending, in place, or return False where that is left to torch."""
+    count, n = rows.shape
+    if not rows.is_cuda or not _SHORTEST <= n <= _LONGEST or count < _FEWEST or not rows.is_contiguous():
+        return False
+    sort = _make_sorter(rows.device.index, next(way for way in _WAYS if n <= way.longest))
+    if sort is None:
+        return False
+    sort(rows)
+    return True
+
+
+def _place_values(n: int, room: int) -> tuple[int, bool]:
+    """How many of n values are in this much shared memory at a time, and whether the cells of all are."""
+    if _VALUE * n + _CELL * (n + 1) <= room:
+        return n, True
+    part = room // _VALUE
+    return (part, False) if n <= _MOST_PARTS * part else (0, _CELL * (n + 1) <= room)
+
+
+@cache
+def _make_sorter(device: int, way: _Way) -> Callable[[torch.Tensor], None] | None:
+    """What sorts rows on a device; None without cuda-core. Compiled once per machine: cuda-core keeps the program."""
+    try:
+        from cuda.bindings import driver
+        from cuda.core import Device, LaunchConfig, Program, ProgramOptions, Stream, launch
+        from cuda.core.utils import FileStreamProgramCache
+    except ImportError:  # not installed, or older than the programs that it keeps
+        return None
+
+    with torch.cuda.device(device):
+        at_work = Device(device)
+        at_work.set_current()
+        options = ProgramOptions(arch=f"sm_{at_work.arch}", std="c++17")
+        source = files("sotdd.compute.kernels").joinpath("sort.cu").read_text(encoding="utf-8")
+        macros = {"THREADS": way.threads, "RESIDENT": way.resident, "SAMPLE": way.sample, "CELLS": way.cells}
+        lines = [f"#define {name} {value}\n" for name, value in {**macros, "PER_LANE": way.per_lane}.items()]
+        program = Program("".join([*lines, source]), "c++", options)
+        kernel: Any = program.compile("cubin", cache=FileStreamProgramCache()).get_kernel("sort_rows")
+        processors = torch.cuda.get_device_properties(device).multi_processor_count
+        # What is left of shared memory beside what the kernel needs itself.
+        room = at_work.properties.max_shared_memory_per_block_optin - kernel.attributes.shared_size_bytes
+        limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        (refused,) = driver.cuKernelSetAttribute(
+            limit, room, driver.CUkernel(int(kernel.handle)), driver.CUdevice(device)
+        )
+        if int(refused):
+            raise RuntimeError(f"the device refuses {room} bytes of shared memory for a sort: {refused}")
+
+    def sort(rows: torch.Tensor) -> None:
+        count, n = rows.shape
+        blocks = min(count, way.resident * processors)
+        capacity, inside = _place_values(n, room)
+        spare = torch.empty(1 if capacity == n else blocks * (n + -(-n // 2)), device=rows.device)
+        with torch.cuda.device(device):
+            stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
+            needed = _VALUE * capacity + inside * _CELL * (n + 1)
+            config = LaunchConfig(grid=blocks, block=way.threads, shmem_size=needed)
+            sizes = (ctypes.c_int32(size) for size in (count, n, capacity, inside))
+            launch(stream, config, kernel, rows.data_ptr(), spare.data_ptr(), *sizes)
+
+    return sort

@@ -1,0 +1,387 @@
+"""What the torch engine does to rows, one verb each: the twins of those in ``cpu/rows.py``.
+
+Structured directions are fused by Triton, or made by products with small Hadamard matrices. One of A · B rows is the
+Kronecker product of those of A and of B rows, so a transform is a few products with matrices of at most 32 rows, which
+need no more memory than the points do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise as neighbours
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError
+from sotdd.basics.text import say_count
+from sotdd.compute.engine import ClassMoments, ProjectedPoints
+from sotdd.compute.torch import fused
+from sotdd.inputs.data import LabelledData
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.labels import LabelTerms, Quantiles, Summaries, summarise_class
+from sotdd.projections.moments import Polynomials
+from sotdd.projections.turns import Turn, TurnedDirections
+
+Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
+
+# Directions on a device: (B, d), or rows of turns.
+Along: TypeAlias = "torch.Tensor | list[UploadedTurn]"
+
+# A centre and the inverse of a scale on a device; None where points stay as they are.
+Affine: TypeAlias = tuple[torch.Tensor, torch.Tensor] | None
+
+# Up to this many classes are sorted one after another.
+_FEW_CLASSES = 32
+# Values whose classes are sorted at a time: that takes indices twice, and sums in float64.
+_CLASS_VALUES = 1 << 22
+# Values whose powers are taken at a time.
+_SUMMARISED = 1 << 24
+# Orders of the moments over all points, which are not cut.
+_EVEN = (2, 4, 6)
+# Directions up to this size are pinned, so that their copy goes on beside other work.
+_PINNED_BYTES = 32 << 20
+_TORCH_TYPES = {np.float32: torch.float32, np.float64: torch.float64, np.int64: torch.int64}
+
+# Rows of the small matrices, at most.
+_SMALL = 32
+# Values of a transform that are worked on at a time.
+_VALUES_ON_DEVICE, _VALUES_ON_HOST = 1 << 28, 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A dataset with what every chunk needs to know of it."""
+
+    data: LabelledData | ProjectedPoints
+    offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
+    edges: torch.Tensor  # (C + 1,) the same on the device
+    codes: torch.Tensor  # (n,) class of every grouped point
+    position: torch.Tensor | None  # (n,) index of each point among grouped points
+    points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
+    grouped_at: NDArray[np.integer] | None  # (n,) the same on the host
+    affine: Affine  # by which its points are scaled
+    by_class: bool = False  # whether each class is sorted on its own
+
+
+def project(points: torch.Tensor, theta: Along | None, drawn: Drawn) -> Rows:
+    """The feature projections (B, m) of points (m, d)."""
+    if isinstance(theta, torch.Tensor):
+        return theta @ points.T
+    if theta is not None:
+        return _project_turns(points, theta)
+    assert not isinstance(drawn, (Directions, TurnedDirections))
+    return torch.from_numpy(np.asarray(drawn(points.cpu().numpy()), np.float32)).to(points.device)
+
+
+def find_class_terms(rows: Rows, layout: Layout, terms: LabelTerms, coefficients: torch.Tensor | None) -> torch.Tensor:
+    """The label term (B, C) of every class in every projection, float64."""
+    if coefficients is not None:
+        if isinstance(terms, Quantiles):
+            size = max(1, _CLASS_VALUES // rows.shape[1])
+            parts = zip(torch.split(rows, size), torch.split(coefficients, size), strict=True)
+            return torch.cat([quantile_terms(sort_classes(part, layout), layout.edges, of) for part, of in parts])
+        assert isinstance(terms, Polynomials)
+        return sum_classes(rows, layout.edges, coefficients, terms.limit) / layout.edges.diff()
+    assert isinstance(terms, Summaries)
+    host = rows.cpu().numpy()
+    columns = [summarise_class(terms, host[:, first:last]) for first, last in neighbours(layout.offsets)]
+    return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
+
+
+def sum_classes(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor, cut: float) -> torch.Tensor:
+    """Sums (B, C) of each row's polynomial, at values cut to ±cut, over each class that edges (C + 1,) bound."""
+    if fused.available(rows):
+        return fused.class_sums(rows, edges, coefficients, cut)
+    codes = torch.repeat_interleave(edges.diff())  # (n,) class of every point
+    sums = torch.zeros((len(rows), len(edges) - 1), dtype=torch.float64, device=rows.device)
+    for line in range(len(rows)):  # a row at a time: float64 copies stay small
+        t = rows[line].clamp(-cut, cut).double()
+        values = coefficients[line, -1].expand_as(t)
+        for order in range(coefficients.shape[1] - 2, -1, -1):
+            values = values * t + coefficients[line, order]
+        sums[line].index_add_(0, codes, values)
+    return sums
+
+
+def sort_classes(rows: Rows, layout: Layout) -> Rows:
+    """The values of each row (B, n) sorted within each class.
+
+    A few classes are sorted one after another. Many are sorted at once: by value, then by class,
+    where the second sort keeps the order that the first made.
+    """
+    if len(layout.offsets) <= _FEW_CLASSES + 1:
+        parts = [sort(rows[:, first:last]) for first, last in neighbours(layout.offsets)]
+        return torch.cat(parts, dim=1)
+    values, order = torch.sort(rows, dim=1)
+    regrouped = torch.sort(layout.codes[order], dim=1, stable=True).indices
+    return values.gather(1, regrouped)
+
+
+def quantile_terms(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
+    """Means (B, C) of each class over K equal bins times their coefficients (B, K), in float64.
+
+    rows (B, n) are sorted within classes, which edges (C + 1,) bound. What lies before a bin's end is
+    a running sum and a share of the value in which the bin ends; nothing depends on the order in which
+    a device adds.
+    """
+    levels, sizes = coefficients.shape[1], edges.diff()
+    ends = torch.arange(levels + 1, device=rows.device) * sizes[:, None]  # (C, K + 1) in units of 1 / (m K)
+    within = edges[:-1, None] + ends // levels  # value in which each bin ends
+    share = (ends % levels).double() / levels
+    inside = within.clamp(max=rows.shape[1] - 1)  # where a bin ends with the last value, no share of another is taken
+    running = torch.nn.functional.pad(rows.double().cumsum(dim=1), (1, 0))
+    before = running[:, within] + share * rows[:, inside].double()  # (B, C, K + 1)
+    bins = before.diff(dim=2) * (levels / sizes.double())[:, None]
+    return torch.einsum("bck,bk->bc", bins, coefficients)
+
+
+def shift_rows(rows: Rows, codes: torch.Tensor, weights: torch.Tensor, terms: torch.Tensor) -> None:
+    """Turn grouped feature projections into data point projections: weight × t + the class's term."""
+    if fused.available(rows):
+        fused.shift_rows(rows, codes, weights, terms)
+        return
+    for line in range(len(rows)):
+        rows[line] = (weights[line] * rows[line].double() + terms[line][codes.long()]).float()
+
+
+def sort(rows: Rows) -> Rows:
+    """Every row sorted ascending; the rows themselves may be overwritten."""
+    return rows if fused.sort_in_place(rows) else torch.sort(rows, dim=1).values
+
+
+def part_means(rows: Rows, edges: NDArray[np.float64]) -> Rows:
+    """Means (B, Q) of each sorted row (B, n) over parts of probability with these edges (Q + 1,).
+
+    Sums up to the edges are subtracted, in float64, but for parts that lie within one point, of which there are many
+    in the tails: these are that point.
+    """
+    n = rows.shape[1]
+    places = torch.from_numpy(edges * n).to(rows.device)
+    whole = places.floor().long().clamp(max=n - 1)
+    share, sizes = places - whole, places.diff()
+    one_point = (whole[1:] == whole[:-1]) | (places[1:] <= whole[:-1] + 1)
+    means = torch.empty((len(rows), len(edges) - 1), dtype=torch.float32, device=rows.device)
+    for line in range(len(rows)):  # a row at a time: float64 sums stay small
+        wide = rows[line].double()
+        sums = torch.nn.functional.pad(wide.cumsum(0), (1, 0))
+        between = (sums[whole] + share * wide[whole]).diff() / sizes
+        means[line] = torch.where(one_point, wide[whole[:-1]], between)
+    return means
+
+
+def transport_rows(a: Rows, b: Rows, p: float, steps: fused.Steps | None) -> torch.Tensor:
+    """W_p^p (B,) between each sorted row of a (B, n) and of b (B, m); no steps are needed if n = m."""
+    if fused.available(a):
+        return fused.transport(a, b, p, steps)
+    if steps is None:
+        return _raise_gaps((a - b).abs_(), p).mean(dim=1)
+    left, right, width = steps
+    return _raise_gaps((a[:, left] - b[:, right]).abs_(), p) @ width
+
+
+def _raise_gaps(gaps: torch.Tensor, p: float) -> torch.Tensor:
+    """|gap|^p in float64."""
+    wide = gaps.double()
+    return wide if p == 1 else wide.square_() if p == 2 else wide.pow_(p)
+
+
+def cut_rows(data: LabelledData, together: int = 1) -> list[slice]:
+    """Rows that travel to the device at a time: about 64 MB of float32, or some times as much."""
+    count = max(1, together * (16 << 20) // data.n_features)
+    return [slice(start, start + count) for start in range(0, data.n_points, count)]
+
+
+def check_device(device: str | torch.device) -> torch.device:
+    """A torch device that is there, or an error."""
+    if isinstance(device, str) and device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'.") from error
+    if chosen.type not in ("cpu", "cuda"):
+        raise SotddError(f"device is {device!r}: expected 'auto', 'cpu', 'cuda' or 'cuda:1'.")
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if chosen.type == "cuda" and (chosen.index or 0) >= found:
+        raise SotddError(f"device is {device!r} but torch {torch.__version__} finds {say_count(found, 'GPU')} here.")
+    return chosen
+
+
+# ------------------------------------------------------------------ class moments, for control variates
+
+
+def summarise(rows: Rows, edges: torch.Tensor, degree: int, cut: float) -> ClassMoments:
+    """Mean (B, D + 1), covariance (B, D + 1, D + 1) and even moments (B, 3) over points, in float64."""
+    counts = edges.diff()
+    shares = (counts / counts.sum()).to(torch.float64)
+    mean, covariance, even = (
+        torch.empty((len(rows), *shape), dtype=torch.float64, device=rows.device)
+        for shape in ((degree + 1,), (degree + 1, degree + 1), (len(_EVEN),))
+    )
+    width = (0 if fused.available(rows) else rows.shape[1]) + degree * len(counts)
+    size = max(1, _SUMMARISED // width)
+    for start in range(0, len(rows), size):  # some rows at a time: float64 copies stay small
+        part = slice(start, start + size)
+        if fused.available(rows):
+            sums = fused.class_powers(rows[part], edges, degree, cut)
+            moments = sums * _inverse_factorials(degree, rows.device) / counts[:, None]
+            uncut, by_class = moments[:, :, :4], torch.cat([moments[:, :, :1], moments[:, :, 4:]], dim=2)
+        else:
+            uncut = _find_moments(rows[part], edges, (1, *_EVEN), math.inf)
+            cut_ones = _find_moments(rows[part], edges, range(1, degree + 1), cut)
+            by_class = torch.cat([uncut[:, :, :1], cut_ones], dim=2)
+        even[part] = torch.einsum("c,bck->bk", shares, uncut[:, :, 1:])
+        mean[part] = torch.einsum("c,bcd->bd", shares, by_class)
+        centred = by_class - mean[part, None]
+        covariance[part] = (centred * shares[:, None]).transpose(1, 2) @ centred
+    return ClassMoments(mean, covariance, even)
+
+
+@cache
+def _inverse_factorials(degree: int, device: torch.device) -> torch.Tensor:
+    """1 / k! of the powers that the fused loop sums: 1, 2, 4 and 6 without a cut, then 1, …, D."""
+    orders = (1, *_EVEN, *range(1, degree + 1))
+    return torch.tensor([1 / math.factorial(k) for k in orders], dtype=torch.float64, device=device)
+
+
+@cache
+def _factorials(count: int, device: torch.device) -> torch.Tensor:
+    return torch.tensor([math.factorial(k) for k in range(count)], dtype=torch.float64, device=device)
+
+
+def place_labels(moments: ClassMoments, weights: torch.Tensor, coefficients: torch.Tensor) -> torch.Tensor:
+    """Mean and standard deviation (2, B, J) of projected points under J draws of label terms.
+
+    The twin of ``gaussian_places`` of the compiled loops.
+    """
+    mean, covariance = moments.mean, moments.covariance
+    known = min(mean.shape[1], coefficients.shape[2])
+    terms = coefficients[:, :, :known] * _factorials(known, mean.device)
+    terms[:, :, 0] = weights
+    within = (2 * moments.even[:, 0] - mean[:, 0].square() - covariance[:, 0, 0]).clamp_min(0)
+    places = (terms @ mean[:, :known, None])[:, :, 0]
+    variances = ((terms @ covariance[:, :known, :known]) * terms).sum(dim=2) + weights.square() * within[:, None]
+    return torch.stack([places, variances.clamp_min(0).sqrt()])
+
+
+def _find_moments(rows: Rows, edges: torch.Tensor, orders: Sequence[int], cut: float) -> torch.Tensor:
+    """Mean of t^k / k! over each class for some ascending orders k, t cut to ±cut: (b, C, orders)."""
+    counts = edges.diff()
+    t = rows.T.clamp(-cut, cut).double()  # (n, b): classes are runs of the first axis
+    powers, moments = torch.ones_like(t), []
+    for order in range(1, max(orders) + 1):
+        powers = powers * (t / order)
+        if order in orders:
+            moments.append(torch.segment_reduce(powers, "mean", lengths=counts, axis=0))
+    return torch.stack(moments, dim=2).permute(1, 0, 2)
+
+
+# ------------------------------------------------------------------ copies, and structured directions
+
+
+def copy_array(array: NDArray[np.number], dtype: type[np.number], device: torch.device) -> torch.Tensor:
+    """An array on the device; the copy of a small one goes on beside other work."""
+    small = device.type == "cuda" and array.size * np.dtype(dtype).itemsize < _PINNED_BYTES
+    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
+        if not small:
+            return torch.from_numpy(np.array(array, dtype)).to(device)
+        pinned = torch.empty(array.shape, dtype=_TORCH_TYPES[dtype], pin_memory=True)
+        pinned.numpy()[...] = array
+    return pinned.to(device, non_blocking=True)
+
+
+@dataclass(frozen=True, eq=False)
+class UploadedTurn:
+    """Some directions of a turn, from ``first`` on, on the device."""
+
+    signs: torch.Tensor  # (3, D)
+    basis: torch.Tensor  # (r, d)
+    lean: torch.Tensor  # (B, r)
+    scales: torch.Tensor  # (B,)
+    first: int
+
+    @classmethod
+    def of(cls, turn: Turn, first: int, stop: int, device: torch.device) -> UploadedTurn:
+        """Copy what these directions need."""
+        parts = (turn.signs, turn.basis, turn.lean[first:stop], turn.scales[first:stop])
+        together = copy_array(np.concatenate([part.ravel() for part in parts]), np.float32, device)
+        signs, basis, lean, scales = (
+            flat.view(part.shape)
+            for flat, part in zip(together.split([part.size for part in parts]), parts, strict=True)  # type: ignore[no-untyped-call]
+        )
+        return cls(signs, basis, lean, scales, first)
+
+    def write(self, points: torch.Tensor, out: torch.Tensor) -> None:
+        """Write the projections (B, m) of points (m, d)."""
+        along = self.basis @ points.T  # (r, m)
+        if fused.available(points) and self.signs.shape[1] <= fused.LARGEST_TURN:
+            fused.project_turn(points, self.signs, along, self.lean, self.scales, self.first, out)
+            return
+        for block in _cut_points(len(points), self.signs):
+            values = self._multiply(points[block])
+            values.addmm_(self.lean, along[:, block])
+            out[:, block] = values.mul_(self.scales[:, None])
+
+    def _multiply(self, points: torch.Tensor) -> torch.Tensor:
+        """Products (B, m) with bare rows of the turn."""
+        count, size = len(self.scales), self.signs.shape[1]
+        z = points.new_zeros((size, len(points)))
+        torch.mul(points.T, self.signs[0, : points.shape[1], None], out=z[: points.shape[1]])
+        for step in (1, 2):
+            z = _transform(z).mul_(self.signs[step, :, None])
+        whole = 1  # the rows wanted are among these, aligned, which a smaller transform leads to
+        while self.first // whole != (self.first + count - 1) // whole:
+            whole *= 2
+        row = self.first // whole
+        chosen = _make_signs(row, size // whole, z)
+        folded = (chosen @ z.view(size // whole, -1)).view(whole, -1)
+        skipped = self.first - row * whole
+        return _transform(folded)[skipped : skipped + count]
+
+
+def _project_turns(points: torch.Tensor, turns: list[UploadedTurn]) -> torch.Tensor:
+    """The projections (B, m) of points (m, d)."""
+    rows = points.new_empty((sum(len(turn.scales) for turn in turns), len(points)))
+    done = 0
+    for turn in turns:
+        turn.write(points, rows[done : done + len(turn.scales)])
+        done += len(turn.scales)
+    return rows
+
+
+def _transform(z: torch.Tensor) -> torch.Tensor:
+    """H times z (D, m)."""
+    size, m = z.shape
+    done = 1
+    while done < size:
+        small = min(_SMALL, size // done)
+        z = (_make_hadamard(small, z) @ z.view(done, small, -1)).view(size, m)
+        done *= small
+    return z
+
+
+def _make_hadamard(size: int, like: torch.Tensor) -> torch.Tensor:
+    """The Hadamard matrix of this size."""
+    rows = torch.ones((1, 1), dtype=like.dtype, device=like.device)
+    while len(rows) < size:
+        rows = torch.cat([torch.cat([rows, rows], 1), torch.cat([rows, -rows], 1)])
+    return rows
+
+
+def _make_signs(row: int, size: int, like: torch.Tensor) -> torch.Tensor:
+    """One row of a Hadamard matrix."""
+    signs = torch.ones(1, dtype=like.dtype, device=like.device)
+    for bit in range(size.bit_length() - 1):
+        signs = torch.cat([signs, -signs if row >> bit & 1 else signs])
+    return signs
+
+
+def _cut_points(n_points: int, signs: torch.Tensor) -> Iterator[slice]:
+    count = max(1, (_VALUES_ON_DEVICE if signs.is_cuda else _VALUES_ON_HOST) // signs.shape[1])
+    return (slice(start, start + count) for start in range(0, n_points, count))

@@ -1,0 +1,216 @@
+"""What travels to a torch device, projections as drawn and points scaled and grouped by class, and what fits there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from sotdd.compute.engine import ByClass, PointSums, ProjectedPoints, Seen
+from sotdd.compute.torch import rows as verbs
+from sotdd.compute.torch.rows import Affine, Along, Layout, UploadedTurn, copy_array
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.tensors import DeviceFeatures
+from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.labels import Summaries
+from sotdd.projections.moments import Polynomials
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler
+from sotdd.projections.turns import TurnedDirections
+
+# Blocks of points that are on the device already whose sums are taken at once: every step is Python's time.
+_BLOCKS_AT_ONCE = 4
+# Up to this many classes are summed by a product.
+_FEW_CLASSES = 64
+
+# Of the memory that is free: for datasets that stay on the device, and for one chunk's work.
+_RESIDENT_SHARE = 0.4
+_CHUNK_SHARE = 0.5
+# On the processor the engine takes this much memory for a chunk.
+_HOST_BYTES = 256 << 20
+# Bytes per value of the dataset at work: projections, their sort, and the indices that torch sorts along.
+_WORK_BYTES = 24
+_LARGEST_CHUNK = 32 * BLOCK
+# Directions that are drawn ahead may take this much of the processor's memory.
+_DRAWN_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class Uploaded:
+    """Some projections on the device."""
+
+    block: Block
+    theta: Along | None  # None for a map of the user's own
+    phi: Along | None  # the same for the labels, where they have their own
+    weights: torch.Tensor  # (B,)
+    coefficients: torch.Tensor | None  # (B, D + 1) of polynomials or (B, K) of quantiles, None for summaries
+
+    @classmethod
+    def of(cls, block: Block, device: torch.device) -> Uploaded:
+        """Copy a block of projections to the device."""
+        theta, phi = (_upload_directions(drawn, device) for drawn in (block.features, block.label_features))
+        terms = block.terms
+        coefficients = None if isinstance(terms, Summaries) else copy_array(terms.coefficients, np.float64, device)
+        return cls(block, theta, phi, copy_array(terms.weights, np.float64, device), coefficients)
+
+
+def _upload_directions(drawn: Drawn | None, device: torch.device) -> Along | None:
+    if isinstance(drawn, TurnedDirections):
+        return [UploadedTurn.of(turn, first, stop, device) for turn, first, stop in drawn.parts]
+    return copy_array(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
+
+
+def upload_draws(
+    drawn: Polynomials, more: Sequence[Polynomials], device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights (B, 1 + J) and coefficients (B, 1 + J, D) of label terms, and of J further draws for each.
+
+    Numbers travel as they were drawn, in pinned memory so that nobody waits, and are put in order on the device.
+    """
+    count = len(drawn.weights)
+    draws = 1 + sum(len(terms.weights) for terms in more) // count
+    columns = max(terms.coefficients.shape[1] for terms in (drawn, *more))
+    weights = torch.empty((count, draws), dtype=torch.float64, device=device)
+    coefficients = torch.zeros((count, draws, columns), dtype=torch.float64, device=device)
+    weights[:, 0] = copy_array(drawn.weights, np.float64, device)
+    coefficients[:, 0, : drawn.coefficients.shape[1]] = copy_array(drawn.coefficients, np.float64, device)
+    done = 0
+    for terms in more:
+        here = slice(done, done + len(terms.weights) // (draws - 1))
+        known = terms.coefficients.shape[1]
+        weights[here, 1:] = copy_array(terms.weights, np.float64, device).view(-1, draws - 1)
+        coefficients[here, 1:, :known] = copy_array(terms.coefficients, np.float64, device).view(-1, draws - 1, known)
+        done = here.stop
+    return weights, coefficients
+
+
+def scale_points(data: LabelledData, block: slice, affine: Affine, device: torch.device) -> torch.Tensor:
+    """Some points (m, d) on the device, float32, centred and scaled in float64."""
+    if isinstance(data.features, DeviceFeatures):
+        raw = data.features.tensor[block].reshape(-1, data.n_features).to(device)
+    else:
+        raw = torch.from_numpy(np.require(data.rows(block), requirements=("C", "W"))).to(device)
+    if affine is None:
+        points: torch.Tensor = raw.to(torch.float32)
+    else:
+        centre, inverse = affine
+        points = (raw.double() - centre).mul_(inverse).to(torch.float32)
+    return points
+
+
+def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.device) -> list[Layout]:
+    """The datasets' classes on the device, and their points too where all of them fit, those of twins once."""
+    needed = sum(_count_values(datasets).values())
+    stays = device.type == "cuda" and 2 * 4 * needed <= _RESIDENT_SHARE * free_bytes(device)
+    affine = None
+    if scaler is not None:
+        centre, inverse = np.broadcast_arrays(scaler.centre, scaler.inverse)
+        affine = tuple(copy_array(np.stack([centre, inverse]), np.float64, device))
+    layouts: list[Layout] = []
+    for seen in datasets:
+        data = seen.data if isinstance(seen, ByClass) else seen
+        twin = next((one for one in layouts if _are_twins(one.data, data)), None)
+        layout = _lay_one_out(data, affine, device, stays, twin)
+        layouts.append(replace(layout, by_class=isinstance(seen, ByClass)))
+    return layouts
+
+
+def _count_values(datasets: Sequence[Seen]) -> dict[int, int]:
+    """How many values each distinct array of features has."""
+    whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
+    return {id(data.features): data.n_points * data.n_features for data in whole if isinstance(data, LabelledData)}
+
+
+def _are_twins(one: LabelledData | ProjectedPoints, other: LabelledData | ProjectedPoints) -> bool:
+    """Whether two datasets are the same points in the same classes, or in one class."""
+    if not (isinstance(one, LabelledData) and isinstance(other, LabelledData)):
+        return False
+    return one.features is other.features and (one.codes is other.codes or len(other.classes) == 1)
+
+
+def _lay_one_out(
+    data: LabelledData | ProjectedPoints, affine: Affine, device: torch.device, stays: bool, twin: Layout | None
+) -> Layout:
+    offsets, grouped_at = data.grouping()
+    if twin is not None:
+        grouped_at = twin.grouped_at
+    edges = torch.from_numpy(offsets).to(device)
+    codes = torch.repeat_interleave(edges.diff(), output_size=data.n_points).int()  # told its size, nobody waits for it
+    if twin is not None:  # points of one class are in any order
+        return replace(twin, data=data, offsets=offsets, edges=edges, codes=codes)
+    position = None if grouped_at is None else copy_array(grouped_at, np.int64, device)
+    if stays and isinstance(data, LabelledData):
+        try:
+            points = torch.cat([scale_points(data, block, affine, device) for block in verbs.cut_rows(data)])
+            if position is not None:
+                points = torch.empty_like(points).index_copy_(0, position, points)
+            return Layout(data, offsets, edges, codes, None, points, grouped_at, affine)
+        except torch.OutOfMemoryError:
+            give_back(device)
+    return Layout(data, offsets, edges, codes, position, None, grouped_at, affine)
+
+
+def sum_points(layout: Layout, device: torch.device) -> PointSums:
+    """Sums over the scaled points of a dataset, in float64."""
+    data = layout.data
+    assert isinstance(data, LabelledData)
+    lengths = torch.zeros(3, dtype=torch.float64, device=device)
+    total = torch.zeros(data.n_features, dtype=torch.float64, device=device)
+    between = torch.zeros((), dtype=torch.float64, device=device)
+    counts = layout.edges.diff()
+    blocks = verbs.cut_rows(data, 1 if layout.points is None else _BLOCKS_AT_ONCE)
+    few = torch.arange(len(data.classes), device=device)[:, None] if len(data.classes) <= _FEW_CLASSES else None
+    for part in data.feature_parts():
+        shape = len(data.classes), part.stop - part.start
+        by_class = torch.zeros(shape, dtype=torch.float64, device=device)
+        for block in blocks:
+            if layout.points is None:
+                points = scale_points(data, block, layout.affine, device).double()
+                codes = copy_array(data.codes[block], np.int64, device)
+            else:
+                points, codes = layout.points[block].double(), layout.codes[block]
+            if few is None:
+                by_class.index_add_(0, codes, points[:, part])
+            else:  # a product is faster, and adds in the same order every time
+                by_class.addmm_((few == codes).double(), points[:, part])
+            if part.start == 0:  # lengths of points are summed once
+                squares = points.square_().sum(dim=1)
+                lengths += torch.stack([squares.sum(), squares.square().sum(), squares.pow(3).sum()])
+        total[part] = by_class.sum(dim=0)
+        between += (by_class.square().sum(dim=1) / counts).sum()
+    host = torch.cat([lengths, between[None], total]).cpu().numpy()  # at once: every copy is waited for
+    return PointSums(host[:3], host[4:], float(host[3]))
+
+
+# ------------------------------------------------------------------ memory
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that a chunk may take, what torch holds without using it included."""
+    if device.type != "cuda":
+        return _HOST_BYTES
+    free, _ = torch.cuda.mem_get_info(device)
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(free) + int(unused)
+
+
+def fit_chunk(datasets: Sequence[Seen], projections: Projections, device: torch.device) -> int:
+    """How many projections of all datasets fit in memory at a time: a multiple of 64, or a power of two of a turn."""
+    sizes = [seen.data.n_points if isinstance(seen, ByClass) else seen.n_points for seen in datasets] or [1]
+    per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
+    fitting = int(_CHUNK_SHARE * free_bytes(device)) // per_projection
+    turn_size = projections.turn_size
+    if turn_size is not None:  # projections of a turn share most of their work
+        largest = max(_LARGEST_CHUNK, turn_size)
+        return min(largest, 1 << max(BLOCK, fitting).bit_length() - 1)
+    fitting = min(fitting, _DRAWN_BYTES // (3 * 4 * projections.n_features))
+    return max(1, min(_LARGEST_CHUNK, fitting) // BLOCK) * BLOCK
+
+
+def give_back(device: torch.device) -> None:
+    """Give memory that torch holds without using it back to the device."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -1,0 +1,402 @@
+"""A gate: batches are judged against a reference, each by the same criteria: it passed, drifted, or is undecided.
+
+Its log has one line for every batch, to be searched by grep and read back by a report.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from sotdd.basics import __version__
+from sotdd.basics.errors import OutOfRange, SotddError
+from sotdd.basics.files import reason, show_path
+from sotdd.basics.remarks import Remark, Remarks
+from sotdd.basics.text import json_number, say_count, with_error
+from sotdd.compute.distance import Distance
+from sotdd.drift.reading import BatchReading
+from sotdd.drift.reference import STUCK_LEVEL, DriftReference
+from sotdd.inputs import open_dataset
+from sotdd.inputs.data import LabelledData
+from sotdd.measure.distance import distance
+from sotdd.measure.two_sample import TwoSampleTest
+from sotdd.sketches.sketch import Sketch
+
+Verdict: TypeAlias = Literal["passed", "drift", "unknown"]
+
+# The level of the decision unless another is asked for.
+LEVEL = 0.05
+
+# Too few points to conclude that nothing drifted: few differences would be found.
+FEWEST = 10
+# Nor does one pass that lost more than this share of its rows, since something was missing in them.
+_MOST_LOST = 0.5
+# Classes that a remark names.
+_SHOWN = 5
+
+# Of a long log, this much of the end is read back.
+_READ = 1 << 20
+_BARE = re.compile(r"[\w./:+@%~-]+")
+_LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\S* verdict=", re.MULTILINE)
+_ENTRY = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)')
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One criterion: its value, the limit, whether it failed, and that in words."""
+
+    criterion: str
+    value: float | None
+    limit: float
+    failed: bool
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class BatchVerdict:
+    """One batch beside the reference.
+
+    Attributes
+    ----------
+    batch
+        The batch as it was named.
+    outcomes
+        What each criterion says.
+    distance
+        How far it is; None where that could not be measured.
+    test
+        The permutation test; None where it was not asked for.
+    n_points
+        How many points the batch has; None where it could not be opened.
+    error
+        Why it is undecided; None where it is decided.
+    """
+
+    batch: str
+    outcomes: tuple[Outcome, ...] = ()
+    distance: Distance | None = None
+    test: TwoSampleTest | None = None
+    n_points: int | None = None
+    error: str | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """In one word: drift that is found is drift, whatever else is undecided."""
+        if any(outcome.failed for outcome in self.outcomes):
+            return "drift"
+        return "passed" if self.error is None else "unknown"
+
+    @property
+    def drifted(self) -> bool | None:
+        """Whether it has drifted; None where that is undecided."""
+        return {"drift": True, "passed": False}.get(self.verdict)
+
+    @property
+    def p_value(self) -> float | None:
+        """The p-value of the test, if there was one."""
+        return None if self.test is None else self.test.p_value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON values."""
+        result: dict[str, Any] = {"current": self.batch, "verdict": self.verdict, "drifted": self.drifted}
+        result["checks"] = [{**asdict(one), "limit": json_number(one.limit)} for one in self.outcomes]
+        result["distance"] = None if self.distance is None else self.distance.to_dict()
+        if self.test is not None:
+            result["test"] = self.test.to_dict()
+        if self.error is not None:
+            result["error"] = self.error
+        return result
+
+
+def combine_verdicts(verdicts: list[BatchVerdict]) -> Verdict:
+    """Combine what several batches say: one that drifted counts most, then one that is undecided."""
+    found = {verdict.verdict for verdict in verdicts}
+    return "drift" if "drift" in found else "passed" if found == {"passed"} else "unknown"
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What decides: the distance, if there is a limit; otherwise a test, or noise where there are no points.
+
+    Attributes
+    ----------
+    n_batches
+        How many batches share the level, so that all of them together alarm no more often than it says.
+    limit
+        The largest distance that passes; None for no limit.
+    level
+        The level of the test; None where only the limit decides.
+    n_permutations
+        How many permutations, or more where a level takes more.
+    fewest
+        With fewer points, a batch does not pass: it is undecided.
+    """
+
+    n_batches: int = 1
+    limit: float | None = None
+    level: float | None = LEVEL
+    n_permutations: int = 999
+    fewest: int = FEWEST
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """What batches are judged against.
+
+    Attributes
+    ----------
+    name
+        What the reference is called.
+    reference
+        The reference; or a sketch, which has no points to permute.
+    measuring
+        Settings of `sotdd.distance`: the device, and the order of transport for a sketch.
+    """
+
+    name: str
+    reference: DriftReference | Sketch
+    measuring: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def drift(self) -> DriftReference | None:
+        """The reference that batches are tested against; None for a sketch."""
+        return None if isinstance(self.reference, Sketch) else self.reference
+
+    def open_batch(self, batch: str, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
+        """Open a batch with the columns of the reference."""
+        if not isinstance(self.reference, Sketch):
+            return self.reference.open_batch(batch, **asked)
+        columns = self.reference.recipe.get("columns")
+        if not columns or any("=" in column for column in columns):  # of which some may be values of one column
+            return open_dataset(batch, **asked)
+        return BatchReading(columns=tuple(columns)).open_batch(batch, **asked)
+
+    def judge(
+        self, batch: LabelledData | Sketch, criteria: Criteria, name: str, between: str, progress: bool = False
+    ) -> BatchVerdict:
+        """What the criteria say of a batch that is open."""
+        measured, test = self._measure(batch, progress), None
+        outcomes = [] if criteria.limit is None else [_judge_by_limit(measured, criteria.limit, between)]
+        if self.drift is None and criteria.limit is None:
+            outcomes.append(self._judge_by_noise(measured, criteria, between))
+        if self.drift is not None and isinstance(batch, LabelledData):
+            if criteria.level is not None:
+                test = self._run_test(self.drift, batch, criteria, progress)
+                outcomes.append(_judge_by_test(test, criteria.level, criteria.n_batches))
+                outcomes += _judge_values(self.drift, batch, criteria)
+            if measured is not None:
+                measured = replace(measured, remarks=(*measured.remarks, *_remark_on_classes(self.drift, batch)))
+        why = _refuse_few(self.reference, batch, criteria.fewest) or _refuse_incomplete(batch)
+        return BatchVerdict(name, tuple(outcomes), measured, test, batch.n_points, why)
+
+    def _measure(self, batch: LabelledData | Sketch, progress: bool) -> Distance | None:
+        """The distance, with projections and unit from the reference alone; None if it is too far to measure."""
+        try:
+            if isinstance(self.reference, Sketch):
+                return distance(self.reference, batch, progress=progress, **self.measuring)
+            assert isinstance(batch, LabelledData)
+            return self.reference.distance(batch, **self.measuring)
+        except OutOfRange:  # too far to measure is still drift
+            return None
+
+    def _run_test(
+        self, reference: DriftReference, batch: LabelledData, criteria: Criteria, progress: bool
+    ) -> TwoSampleTest:
+        """The test; if no permutation is as far and there were too few for the level, once more with enough."""
+        each = (criteria.level or LEVEL) / criteria.n_batches
+        test = reference.test(batch, n_permutations=criteria.n_permutations, progress=progress, **self.measuring)
+        farthest = test.p_value <= 1 / (1 + len(test.null))
+        if farthest and not test.rejects(each):
+            test = reference.test(batch, n_permutations=math.ceil(1 / each), progress=progress, **self.measuring)
+        return test
+
+    def _judge_by_noise(self, measured: Distance | None, criteria: Criteria, between: str) -> Outcome:
+        """Between sketches: whether samples of one source, of these sizes, are often as far apart."""
+        each = LEVEL / criteria.n_batches
+        if measured is None:
+            return Outcome("noise", None, math.nan, True, f"{say_distance(None, between)}, beyond all noise")
+        if measured.noise is None:
+            raise SotddError(
+                "these sketches do not know how far apart halves of their data are: decide by --fail-above."
+            )
+        limit = measured.noise.limit(1 - each)
+        failed = measured.value > limit
+        than = "farther than" if failed else "no farther than"
+        share = f"{100 * (1 - each):.4g} % of samples of one source would be ({limit:.3g})"
+        return Outcome("noise", measured.value, limit, failed, f"{say_distance(measured, between)}, {than} {share}")
+
+
+def _remark_on_classes(reference: DriftReference, batch: LabelledData) -> Remarks:
+    """A remark on classes that only the batch has: their names do not count unless asked for, but a reader's do."""
+    if batch.origin.target is not None or len(reference.classes) < 2:
+        return ()
+    known = {str(label) for label in reference.classes}
+    new = {code: str(label) for code, label in enumerate(batch.classes) if str(label) not in known}
+    if not new:
+        return ()
+    points, names = int(np.isin(batch.codes, list(new)).sum()), list(new.values())
+    more = max(0, len(names) - _SHOWN)
+    named = tuple(names[:_SHOWN])
+    return (Remark("unknown classes", classes=named, more=more, points=points, n_points=batch.n_points),)
+
+
+def _judge_values(reference: DriftReference, batch: LabelledData, criteria: Criteria) -> list[Outcome]:
+    """Whether a feature has one value far more often than the reference ever has one; nothing where none has."""
+    stuck = None if reference.commonest is None else reference.commonest.find_stuck(batch)
+    limit = STUCK_LEVEL / criteria.n_batches
+    if stuck is None or stuck.p_value > limit:
+        return []
+    feature = f"feature {stuck.feature}" if batch.columns is None else f"column {batch.columns[stuck.feature]!r}"
+    often = f"{stuck.count:,} of {say_count(stuck.n_rows, 'point')}"
+    usually = f"the reference has no value in more than {100 * stuck.usual:.2g} %"
+    return [Outcome("values", stuck.p_value, limit, True, f"{feature} is {stuck.value:.4g} in {often}, and {usually}")]
+
+
+def _refuse_few(reference: DriftReference | Sketch, batch: LabelledData | Sketch, fewest: int) -> str | None:
+    """Why there are too few points to conclude that nothing drifted; None where there are enough."""
+    for who, count in (("the reference", reference.n_points), ("the batch", batch.n_points)):
+        if count < fewest:
+            return (
+                f"{who} has only {say_count(count, 'point')}: too few to say that nothing has drifted, for which "
+                f"{fewest:,} are asked for."
+            )
+    return None
+
+
+def _refuse_incomplete(batch: LabelledData | Sketch) -> str | None:
+    """Why rows that are complete do not speak for a batch, most of whose rows are not; None where they do."""
+    if not isinstance(batch, LabelledData) or batch.origin.rows_lost <= _MOST_LOST * batch.origin.rows_read:
+        return None
+    lost = f"{batch.origin.rows_lost:,} of {say_count(batch.origin.rows_read, 'row')}"
+    return f"{lost} lack a value or a label and were left out: too many to say that nothing has drifted."
+
+
+def _judge_by_limit(distance: Distance | None, limit: float, between: str) -> Outcome:
+    """Whether a distance is more than a limit; None is one too large to measure."""
+    if distance is None:
+        return Outcome("distance", None, limit, True, f"{say_distance(distance, between)}, more than {limit:g}")
+    failed = distance.value > limit
+    message = f"{say_distance(distance, between)}, {'more than' if failed else 'at most'} {limit:g}"
+    low, high = distance.interval(0.95)
+    if low <= limit <= high:
+        message += f" (close: 95 % interval {low:.4g} to {high:.4g}, use more projections to be sure)"
+    return Outcome("distance", distance.value, limit, failed, message)
+
+
+def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome:
+    """Whether a test finds drift at its share of the level."""
+    each = level / n_batches
+    failed = test.rejects(each)
+    shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
+    drift = f"{'drift' if failed else 'no drift'} at a level of {100 * level:g} %{shared}"
+    most = test.most_by if failed else ""
+    message = f"{drift} (p = {test.p_value:.3g}{most}): {100 * test.p_value:.3g} % of permutations are as far apart"
+    return Outcome("p_value", test.p_value, each, failed, message)
+
+
+def say_distance(distance: Distance | None, between: str) -> str:
+    """How far, in words."""
+    if distance is None:
+        return f"too far to measure {between}"
+    return f"{with_error(distance.value, distance.stderr)} {between}"
+
+
+# ------------------------------------------------------------------ the log
+
+
+def write_line(verdict: BatchVerdict, reference: str, now: datetime) -> str:
+    """One line, in which every value follows its name; texts with spaces are in quotes."""
+    limits = {outcome.criterion: outcome.limit for outcome in verdict.outcomes}
+    distance = verdict.distance
+    values: dict[str, object] = {
+        "verdict": verdict.verdict,
+        "batch": verdict.batch,
+        "reference": reference,
+        "points": verdict.n_points,
+        "distance": None if distance is None else f"{distance.value:.6g}",
+        "stderr": None if distance is None else f"{distance.stderr:.2g}",
+        "limit": _number(limits.get("distance", limits.get("noise"))),
+        "p": _number(verdict.p_value),
+        "level": _number(limits.get("p_value")),
+        "version": __version__,
+        "error": verdict.error,
+    }
+    said = " ".join(f"{name}={_write(value)}" for name, value in values.items() if value is not None)
+    return f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} {said}\n"
+
+
+def append_lines(path: Path, lines: Sequence[str]) -> None:
+    """Add whole lines to the end of a file by one write: writers at the same time do not mix their lines.
+
+    Where a line looks cut short, because a writer was stopped in it or is still writing, a line break comes first.
+    """
+    refuse_unwritable_log(path)
+    content = "".join(lines).encode("utf-8", "backslashreplace")
+    try:
+        with path.open("a+b", buffering=0) as file:
+            if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":  # a writer was stopped in a line
+                content = b"\n" + content
+            file.write(content)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise SotddError(f"cannot write {show_path(path)} ({reason(error)}): choose another file.") from error
+
+
+def refuse_unwritable_log(path: Path) -> None:
+    """Refuse a log that cannot be added to, before anything is measured; nothing is written.
+
+    A file that has no line of a gate in it is no log: it may be the reference, or a batch.
+    """
+    try:
+        with path.open("a+b") as file:
+            file.seek(0)
+            start = file.read(_READ)
+    except OSError as error:
+        raise SotddError(f"cannot write {show_path(path)} ({reason(error)}): choose another file.") from error
+    if start and not _LINE.search(start):
+        raise SotddError(
+            f"is {show_path(path)}, in which no line is that of a gate: choose a new file, or a log.", setting="log"
+        )
+
+
+def read_log(path: Path, reference: str) -> list[dict[str, str]]:
+    """The entries of a log about one reference, oldest first; lines that are none are passed over."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _READ))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    entries = []
+    for line in text.splitlines():
+        when, _, rest = line.partition(" ")
+        found = {name: _read(value) for name, value in _ENTRY.findall(rest)}
+        same = Path(found.get("reference", "")).name == Path(reference).name  # from whichever folder it was named
+        if same and found.get("verdict") in ("passed", "drift", "unknown"):
+            entries.append({"date": when, **found})
+    return entries
+
+
+def _write(value: object) -> str:
+    text = str(value)
+    return text if _BARE.fullmatch(text) else json.dumps(text)
+
+
+def _read(value: str) -> str:
+    with suppress(ValueError):
+        return str(json.loads(value)) if value.startswith('"') else value
+    return value
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.6g}"

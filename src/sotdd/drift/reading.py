@@ -1,0 +1,134 @@
+"""How batches are opened: as their reference was, with the same columns, labels and bins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sotdd.basics.errors import SotddError
+from sotdd.basics.remarks import Remark
+from sotdd.inputs import open_dataset
+from sotdd.inputs.agreement import find_category
+from sotdd.inputs.data import Dataset, LabelledData, take_columns
+from sotdd.inputs.labels import cut, find_edges
+from sotdd.inputs.reading import OPTIONS
+from sotdd.inputs.sources import SourceText
+
+# What of the options of a source goes for the batches as well. An encoder does not: a file must not name code to load.
+SETTINGS = tuple(name for name, option in OPTIONS.items() if option.kept)
+# Those that only text has.
+_OF_TEXT = ("separator", "decimal", "encoding")
+# Files that have features under one name, if any, rather than columns.
+_ARRAYS = (".npz", ".npy")
+
+
+@dataclass(frozen=True, eq=False)
+class BatchReading:
+    """How the reference was opened, kept for its batches.
+
+    Attributes
+    ----------
+    settings
+        Options of its source, such as the column of labels, by name.
+    columns
+        The columns of the table that features were made of; None where it was no table.
+    labelled
+        Whether there were labels, or one class was asked for.
+    edges
+        Between which numbers targets were cut into classes; None where they were not.
+    suffix
+        How the file was called, since batches that are called so are written alike.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+    labelled: bool = True
+    edges: tuple[float, ...] | None = None
+    suffix: str = ""
+
+    @classmethod
+    def of(cls, source: object, data: LabelledData) -> BatchReading:
+        """What there is to know of a reference, from its source and as it was opened."""
+        parsed = SourceText.parse(source) if isinstance(source, str) else None
+        options = {} if parsed is None else parsed.options
+        names = data.columns
+        columns = None
+        if names is not None:
+            columns = tuple(dict.fromkeys(find_category(name, data.origin.one_hot) or name for name in names))
+        target = data.origin.target
+        return cls(
+            {name: options[name] for name in SETTINGS if name in options},
+            columns,
+            data.origin.labelled,
+            None if target is None else tuple(find_edges(target.values, target.bins).tolist()),
+            "" if parsed is None else Path(parsed.path).suffix.lower(),
+        )
+
+    def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # as open_dataset
+        """Open a batch with the columns of the reference and labels as it has them; what is ``asked`` goes first.
+
+        Letters are read as the reference's are only where they are no UTF-8: other encodings read anything, wrongly.
+        """
+        data = batch if isinstance(batch, LabelledData) and not asked else self._read(batch, asked)
+        return self._with_classes(self._without_others(data))
+
+    def _read(self, batch: Dataset, asked: Mapping[str, Any]) -> LabelledData:
+        name = None if isinstance(batch, (LabelledData, str, PathLike)) else "batch"
+        if isinstance(batch, (tuple, np.ndarray, LabelledData)):  # of which nothing was to be chosen
+            kept = {name: value for name, value in self.settings.items() if name == "bins"}
+            return open_dataset(batch, name=name, **{**kept, **asked})
+        suffix = Path(str(batch).partition("::")[0]).suffix.lower() if isinstance(batch, (str, PathLike)) else ""
+        settings = {
+            name: value for name, value in self.settings.items() if suffix == self.suffix or name not in _OF_TEXT
+        }
+        if self.columns is not None and suffix not in _ARRAYS:
+            settings["features"] = list(self.columns)
+        settings |= asked
+        encoding = settings.pop("encoding", None)
+        try:
+            return open_dataset(batch, name=name, **settings)
+        except SotddError:
+            if encoding is None:
+                raise
+            return open_dataset(batch, name=name, encoding=encoding, **settings)
+
+    def _without_others(self, data: LabelledData) -> LabelledData:
+        """A batch without the columns that the reference does not have, which a remark names."""
+        if self.columns is None or data.columns is None:
+            return data
+        wanted = set(self.columns)
+        kept = [
+            place
+            for place, name in enumerate(data.columns)
+            if name in wanted or find_category(name, data.origin.one_hot) in wanted
+        ]
+        if len(kept) == len(data.columns) or not kept:
+            return data
+        others = [name for place, name in enumerate(data.columns) if place not in kept]
+        chosen = take_columns(data.features, kept)
+        origin = data.origin.also(Remark("columns not in reference", columns=tuple(others)))
+        return replace(data, features=chosen, columns=tuple(data.columns[place] for place in kept), origin=origin)
+
+    def _with_classes(self, data: LabelledData) -> LabelledData:
+        """A batch with its targets cut where those of the reference were: bins of its own would hide a shift."""
+        if self.edges is None:
+            return data
+        if data.origin.target is None:
+            raise SotddError(
+                f"targets of the reference are cut into bins but dataset {data.name!r} has none: open it with bins=."
+            )
+        labels = cut(data.origin.target.values, np.array(self.edges)).take(None)
+        return replace(data, classes=labels.classes, codes=labels.codes)
+
+    def refuse_half_labelled(self, data: LabelledData, n_classes: int) -> None:
+        """Refuse labels on one side alone, where they say anything."""
+        count = n_classes if self.labelled else len(data.classes)
+        if self.labelled != data.origin.labelled and count > 1:
+            sides = f"dataset {data.name!r}", "the reference"
+            bare, other = sides if self.labelled else sides[::-1]
+            raise SotddError(f"{bare} has no labels but {other} has {count:,} classes: give labels to both, or none.")

@@ -1,0 +1,449 @@
+"""A reference that batches are tested against later, one by one or as a series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any, Unpack, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import check_choice, check_count, check_flag, check_order
+from sotdd.basics.display import Progress, report_progress
+from sotdd.basics.errors import SotddError
+from sotdd.basics.files import write_whole
+from sotdd.basics.randomness import Stream, generator
+from sotdd.basics.remarks import Remark, Remarks, join_remarks
+from sotdd.basics.text import say_count
+from sotdd.compute.comparison import PairCosts
+from sotdd.compute.distance import Distance
+from sotdd.compute.engine import Precision, Projected, ProjectedPoints
+from sotdd.compute.estimators import estimate_distance
+from sotdd.compute.run import Collector, choose_engine, run
+from sotdd.drift.monitor import DriftMonitor, find_limit
+from sotdd.drift.reading import BatchReading
+from sotdd.inputs import open_dataset
+from sotdd.inputs.agreement import meets_by_position, order_columns
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.measure.distance import ORDER, distance, fit_projections
+from sotdd.measure.statistics import LabelNames
+from sotdd.measure.two_sample import DRAWING, Permutations, TwoSampleTest, sample_datasets, split_seed
+from sotdd.projections.drawing import DRAWING as MANY
+from sotdd.projections.drawing import DrawingSettings, show_drawing
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler
+from sotdd.sketches.quantiles import QUANTILES, Levels
+from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.sketching import sketch_opened
+
+# A batch is compared with at most this many times its points, or with this many if that is more: beyond that, all
+# noise is the batch's own.
+_ENOUGH_TIMES = 20
+_ENOUGH = 1000
+
+# Points farther than this many spreads are brought that near. They are a difference in any case, and their powers stay
+# within float64.
+FARTHEST = 1e12
+
+# The share of clean commands that this may fail, beside the level of the test.
+STUCK_LEVEL = 1e-4
+
+# How surely the share of the commonest value is no larger than it is taken to be.
+_DOUBT = 1e-6
+
+# Values are counted in this many rows at most, spread over all, and of this many features.
+_MOST_ROWS = 5000
+_MOST_FEATURES = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class DriftReference:
+    """A dataset as its projections, which batches of any size are tested against.
+
+    It holds projected values and labels, and no features. A test permutes the points of reference and
+    batch between the two, as `sotdd.test` does, so its level holds for any law and any two sizes.
+
+    Attributes
+    ----------
+    points
+        The reference under every projection, with the labels.
+    projections
+        What the reference and every batch are seen through; the scaler is the reference's own.
+    p
+        The order of transport of the distance.
+    label_names
+        Whether names of labels count, as in `sotdd.test`.
+    seed
+        Of the permutations.
+    remarks
+        What a reader should know, such as that points were sampled, or which columns were left out.
+    name
+        What the reference is called.
+    reading
+        How it was opened, and so how batches are: the same columns of tables, the same labels.
+    sketch
+        What `distance` measures by where it was asked for; None where it goes by the projections of the test.
+    commonest
+        How often each feature has its commonest value, by which ``sotdd check`` finds features that are stuck.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 6))
+    >>> reference = sotdd.DriftReference.fit((x, x[:, 0] > 0))
+    >>> reference
+    DriftReference(2,000 points in 2 classes, 128 projections)
+    >>> same, moved = rng.normal(size=(100, 6)), rng.normal(0.4, 1, size=(80, 6))
+    >>> reference.test((same, same[:, 0] > 0), n_permutations=199).rejects(0.05)
+    False
+    >>> reference.test((moved, moved[:, 0] > 0), n_permutations=199).rejects(0.05)
+    True
+    """
+
+    points: ProjectedPoints
+    projections: Projections
+    p: float
+    label_names: LabelNames
+    seed: int
+    remarks: Remarks = ()
+    name: str = "reference"
+    reading: BatchReading = field(default_factory=BatchReading)
+    sketch: Sketch | None = None
+    commonest: Commonest | None = None
+
+    @classmethod
+    @show_drawing(DRAWING)
+    def fit(
+        cls,
+        data: Dataset,
+        *,
+        p: float = ORDER,
+        projections: Projections | None = None,
+        label_names: LabelNames = "ignore",
+        max_points: int | None = 20_000,
+        with_sketch: bool = False,
+        device: str = "auto",
+        precision: Precision = "float32",
+        **drawing: Unpack[DrawingSettings],
+    ) -> DriftReference:
+        """Project a reference, and keep that.
+
+        Parameters
+        ----------
+        data
+            The reference. Options of a path, such as ``"train.csv::label=kind"``, go for batches too.
+        p
+            The order of transport of the distance; the test judges by 1 and 2.
+        n_projections, n_moments, moments, label_law, directions, shared_directions, scale
+            As in `sotdd.test`.
+        seed
+            Of permutations and samples and, unless ``projections`` are given, of the projections.
+        projections
+            What to see it through, in place of those settings.
+        label_names
+            "match" if a class is the same only under the same name; see `sotdd.test`.
+        max_points
+            Keep a random sample of this many points, where there are more; None to keep all.
+        with_sketch
+            Whether to keep a sketch of all points too, through 1,000 projections of the same laws. It makes `distance`
+            several times as exact, as `sotdd reference` does.
+        device, precision
+            As in `sotdd.distance`.
+        """
+        p = check_order(p)
+        names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
+        seed, settings = split_seed(drawing, projections)
+        opened = open_dataset(data, name="reference")
+        recipe, [opened] = fit_projections([opened], projections, settings, drawing=DRAWING)
+        recipe = recipe.evenly()
+        [reference], remarks = sample_datasets([opened], max_points, seed)
+        name = data.name if isinstance(data, LabelledData) else "reference"
+        name = str(data) if isinstance(data, (str, PathLike)) else name  # a path is a name
+        sketch = None
+        if check_flag(with_sketch, "with_sketch"):
+            many = recipe if projections is not None else _draw_more(recipe)
+            sketch = sketch_opened(opened, many, Levels(QUANTILES), device, precision)
+        said, reading = join_remarks(remarks, opened.remarks), BatchReading.of(data, opened)
+        points = project_points(reference, recipe, device, precision)
+        return cls(points, recipe, p, names, seed, said, name, reading, sketch, Commonest.of(reference))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write one file, whole or not at all, without pickle; it holds projected values and labels, no features."""
+        from sotdd.drift.file import pack_reference
+
+        write_whole(path, pack_reference(self))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], projections: Projections | None = None) -> DriftReference:
+        """Read a file that `save` wrote; pass projections only if they use laws of your own.
+
+        Examples
+        --------
+        >>> import numpy as np, sotdd, tempfile
+        >>> x = np.random.default_rng(0).normal(size=(300, 4))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sotdd.DriftReference.fit(x).save(f"{folder}/train.ref")
+        ...     sotdd.DriftReference.load(f"{folder}/train.ref")
+        DriftReference(300 points in 1 class, 128 projections)
+        """
+        from sotdd.drift.file import read_reference
+
+        return read_reference(path, projections)
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The labels of the reference."""
+        return self.points.classes
+
+    @property
+    def n_points(self) -> int:
+        """How many points are kept of it."""
+        return self.points.n_points
+
+    def __repr__(self) -> str:
+        """Sizes, for people."""
+        size = f"{say_count(self.n_points, 'point')} in {say_count(len(self.classes), 'class', 'classes')}"
+        seen_through = say_count(self.projections.n_projections, "projection")
+        return f"DriftReference({size}, {seen_through})" + "".join(f"; {remark}" for remark in self.remarks)
+
+    def test(
+        self,
+        batch: Dataset,
+        *,
+        n_permutations: int = 499,
+        device: str = "auto",
+        precision: Precision = "float32",
+        progress: Progress = None,
+    ) -> TwoSampleTest:
+        """Say whether a batch may be a sample of the reference's source.
+
+        Parameters
+        ----------
+        batch
+            Any number of points, labelled as the reference is. Of a table, only the columns of the reference are
+            read; one that lacks a column is refused.
+        n_permutations
+            How many permutations; the smallest p-value is 1 / (n_permutations + 1).
+        device, precision
+            As in `sotdd.distance`.
+        progress
+            True for a bar, or a function of (done, total).
+        """
+        count = check_count(n_permutations, "n_permutations")
+        data = self.open_batch(batch)
+        pair = self._take_enough(data.n_points), _bring_near(data, self.projections.scaler)
+        engine = choose_engine(device, [pair[1]], self.projections.n_projections, precision)
+        with report_progress(progress, "Permuting") as report, engine as active:
+            permutations = Permutations(
+                pair, self.projections, self.p, count, self.seed, active, self.label_names, report=report
+            )
+            run(pair, self.projections, active, permutations.collectors)
+            return permutations.conclude(self._remark_on(data))
+
+    def distance(self, batch: Dataset, *, device: str = "auto", precision: Precision = "float32") -> Distance:
+        """How far a batch is from all points of the reference, in units of the reference's spread.
+
+        By the sketch where one is kept; otherwise what `sotdd.distance` gives through ``projections`` with
+        ``estimator="plain"``, where points too far to measure are brought within range.
+
+        Examples
+        --------
+        >>> import numpy as np, sotdd
+        >>> rng = np.random.default_rng(0)
+        >>> reference = sotdd.DriftReference.fit(rng.normal(size=(300, 4)), with_sketch=True)
+        >>> reference.distance(rng.normal(1, 1, size=(200, 4)))
+        0.8378 ± 0.0043, beyond noise (floor 0.096) (s-OTDD, p=2, 1,000 projections)
+        """
+        data, recipe = self.open_batch(batch), self.projections
+        if self.sketch is not None:
+            found = distance(self.sketch, data, p=self.p, device=device, precision=precision)
+            return replace(found, remarks=self._remark_on(data))
+        pair = self.points, _bring_near(data, recipe.scaler)
+        with choose_engine(device, [pair[1]], recipe.n_projections, precision) as engine:
+            costs = PairCosts([(0, 1)], self.p, engine)
+            run(pair, recipe, engine, [costs])
+            table = costs.table([])
+            [(mean, _)] = table.estimate(range(1), engine)
+        return estimate_distance(
+            self.points, data, table.costs[0], self.p, fingerprint=recipe.fingerprint, scaler=recipe.scaler,
+            columns=recipe.columns, remarks=self._remark_on(data), known=mean,
+        )  # fmt: skip
+
+    def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
+        """Open a batch as it is tested: as the reference was unless asked otherwise, with its columns in order."""
+        data = order_columns(self.reading.open_batch(batch, **asked), self.projections.columns, "the reference")
+        self.projections.check(data)
+        self.reading.refuse_half_labelled(data, len(self.classes))
+        return data
+
+    def monitor(self, run_length: int = 200) -> DriftMonitor:
+        """Watch a series of batches, with one false alarm in ``run_length`` batches on average; see `DriftMonitor`."""
+        if check_count(run_length, "run_length") < 2:
+            raise SotddError(f"run_length is {run_length}: expected at least 2 batches to a false alarm.")
+        return DriftMonitor(self, run_length, find_limit(run_length))
+
+    def _take_enough(self, batch_size: int) -> ProjectedPoints:
+        """As much of the reference as a batch of this size needs, chosen at random."""
+        enough = max(_ENOUGH, _ENOUGH_TIMES * batch_size)
+        if self.n_points <= enough:
+            return self.points
+        chosen = generator(self.seed, Stream.REFERENCE, batch_size).choice(self.n_points, enough, replace=False)
+        return self.points.take(np.sort(chosen))
+
+    def _remark_on(self, batch: LabelledData) -> Remarks:
+        """Remarks on both, on how features are scaled, and on how the columns of a batch were matched."""
+        scaler, columns = self.projections.scaler, self.projections.columns
+        matched = []
+        if meets_by_position(batch, columns):
+            matched = [Remark("matched by position", name=batch.name, projections_have_names=columns is not None)]
+        own = [remark.of(batch.name) for remark in batch.remarks if remark not in self.remarks]
+        return join_remarks(self.remarks, () if scaler is None else scaler.remarks, matched, own)
+
+
+def project_points(
+    data: LabelledData, projections: Projections, device: str = "auto", precision: Precision = "float32"
+) -> ProjectedPoints:
+    """The points of a dataset under every projection, for tests to come."""
+    near, kept = _bring_near(data, projections.scaler), _KeepPoints()
+    with choose_engine(device, [near], projections.n_projections, precision) as engine:
+        run([near], projections, engine, [kept])
+    return kept.gather(data)
+
+
+class _KeepPoints(Collector):
+    """Keeps the projections of one dataset, points in their own order."""
+
+    def __init__(self) -> None:
+        self._rows: list[NDArray[np.float32]] = []
+        self._label_rows: list[NDArray[np.float32]] = []
+
+    def before_sorting(self, chunk: Projected) -> None:
+        """Keep one chunk."""
+        pool = chunk.pool((0,))
+        self._rows.append(pool.values())
+        if chunk.block.label_features is not None:
+            self._label_rows.append(pool.label_values())
+
+    def gather(self, data: LabelledData) -> ProjectedPoints:
+        """All of them, with the labels of their points."""
+        label_rows = np.concatenate(self._label_rows) if self._label_rows else None
+        return ProjectedPoints(data.name, np.concatenate(self._rows), label_rows, data.classes, np.array(data.codes))
+
+
+class _NearFeatures(StreamedFeatures):
+    """Other features, each cut to a range."""
+
+    def __init__(self, data: LabelledData, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+        super().__init__(data.name, (data.n_points, data.n_features), np.float64, finite=True)
+        self._data, self._low, self._high = data, low, high
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Read some rows, and cut them."""
+        return np.clip(self._data.rows(slice(start, stop)).astype(np.float64), self._low, self._high)
+
+
+def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
+    """A dataset with values however large brought within range: they are tested, not refused."""
+    centre, scale = (0.0, 1.0) if scaler is None else (scaler.centre, scaler.scales)
+    farthest = FARTHEST / math.sqrt(data.n_features) * scale  # so that no projection is farther
+    with np.errstate(over="ignore"):
+        low, high = (np.broadcast_to(centre + sign * farthest, data.n_features) for sign in (-1, 1))
+    for block in data.blocks():
+        rows = data.rows(block)
+        if (rows < low).any() or (rows > high).any():
+            return replace(data, features=_NearFeatures(data, low, high))
+    return data
+
+
+def _draw_more(recipe: Projections) -> Projections:
+    """The same projections and further ones, as many as distances have."""
+    return replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
+
+
+# ------------------------------------------------------------------ features that are stuck
+
+
+@dataclass(frozen=True, eq=False)
+class Commonest:
+    """How often each feature has its commonest value.
+
+    Attributes
+    ----------
+    counts
+        (d,) of the rows that were looked at, those that have it.
+    n_rows
+        How many were looked at.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> x = np.random.default_rng(0).normal(size=(200, 2))
+    >>> usual = Commonest.of(sotdd.LabelledData.of(x))
+    >>> stuck = sotdd.LabelledData.of(np.column_stack([x[:20, 0], np.zeros(20)]))
+    >>> usual.find_stuck(stuck).feature
+    1
+    """
+
+    counts: NDArray[np.int64]
+    n_rows: int
+
+    @classmethod
+    def of(cls, data: LabelledData) -> Commonest | None:
+        """Count values; None where there are too many features to be worth it."""
+        if data.n_features > _MOST_FEATURES:
+            return None
+        rows = _spread_rows(data)
+        return cls(_count_commonest(rows)[0], len(rows))
+
+    def find_stuck(self, batch: LabelledData) -> Stuck | None:
+        """The feature of a batch whose commonest value is least likely; None where there are too many features."""
+        from scipy.special import bdtrc, betaincinv
+
+        if batch.n_features > _MOST_FEATURES:
+            return None
+        rows = _spread_rows(batch)
+        counts, values = _count_commonest(rows)
+        most = betaincinv(self.counts + 1.0, np.maximum(self.n_rows - self.counts, 1e-9), 1 - _DOUBT)
+        most = np.where(self.counts == self.n_rows, 1.0, np.minimum(most, 1.0))
+        # P(any value k times or more) is at most P(Bin(m, q) ≥ k) / q: rarer values contribute in proportion at most.
+        chances = np.minimum(1.0, bdtrc(counts - 1.0, len(rows), most) / most) * len(counts)
+        feature = int(np.argmin(chances))
+        usual, p_value = float(most[feature]), min(1.0, float(chances[feature]))
+        return Stuck(feature, float(values[feature]), int(counts[feature]), len(rows), usual, p_value)
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A feature and its commonest value in a batch: how often it is there, and how likely that is by chance."""
+
+    feature: int
+    value: float
+    count: int
+    n_rows: int
+    usual: float
+    p_value: float
+
+
+def _spread_rows(data: LabelledData) -> NDArray[np.float64]:
+    """Rows spread over the dataset (n, d)."""
+    step = -(-data.n_points // _MOST_ROWS)
+    wanted = [data.rows(block)[(-block.start) % step :: step] for block in data.blocks()]
+    return np.concatenate(wanted).astype(np.float64)
+
+
+def _count_commonest(rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Of every column (n, d) how often its commonest value is there, and which it is."""
+    ordered = np.sort(rows, axis=0)
+    counts, values = np.empty(rows.shape[1], np.int64), np.empty(rows.shape[1])
+    for column in range(rows.shape[1]):
+        one = ordered[:, column]
+        starts = np.flatnonzero(np.concatenate([[True], one[1:] != one[:-1]]))
+        lengths = np.diff([*starts, len(one)])
+        longest = int(np.argmax(lengths))
+        counts[column], values[column] = lengths[longest], one[starts[longest]]
+    return counts, values

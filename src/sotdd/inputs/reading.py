@@ -1,0 +1,443 @@
+"""How data are read: every option of `sotdd.open_dataset` once, with all that is known of it.
+
+An option is a field of `Reading`. Its metadata say what it does, how a value is checked and written as text, which
+sources it means something to, and who else offers it. Signatures, help, source texts and the command line follow.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
+
+import numpy as np
+
+from sotdd.basics.checks import check_choice, check_count, check_flag, describe
+from sotdd.basics.errors import SotddError, UnknownSetting
+from sotdd.basics.randomness import check_seed
+from sotdd.inputs.encode import Encoder
+
+Name = str | int
+
+# A label of this value leaves the choice to the loader.
+AUTO = "auto"
+
+# Images of this many pixels a side are what Pillow considers safe; more bins than this are hardly classes.
+_LARGEST_SIDE = 10_000
+_MOST_BINS = 10_000
+# A column of text with at most this many values becomes one feature per value, where that is asked for.
+_MOST_CATEGORIES = 20
+_MANY_CATEGORIES = 10_000
+# Names for the characters that the text of a source has another use for.
+_CHARACTERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " ", "point": ".", "dot": "."}
+
+# What data are read from.
+Kind: TypeAlias = Literal[
+    "a dataset that is open", "arrays", "a frame", "a CSV file", "a Parquet file", "an Arrow file", "an .npz file",
+    "an .npy file", "a folder of images", "a Hugging Face dataset", "a stream", "a torch dataset",
+    "batches of a Parquet file",
+]  # fmt: skip
+_NEW: tuple[Kind, ...] = get_args(Kind)[1:]  # what is not open yet
+_WHOLE: tuple[Kind, ...] = get_args(Kind)[:-1]  # what is not batches
+_CSV: tuple[Kind, ...] = ("a CSV file",)
+_TABLES: tuple[Kind, ...] = (*_CSV, "a frame", "a Parquet file", "an Arrow file", "a Hugging Face dataset", _NEW[-1])
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of one option.
+
+    Attributes
+    ----------
+    help
+        What it does, in one sentence.
+    take
+        A function of a value and the name of the option that returns what is meant, or raises a ValueError.
+    expected
+        What is said of such an error.
+    parse
+        A function of a text that returns a value; None for options that no text can say.
+    more
+        What else there is to know, for docstrings.
+    between
+        What stands between several values in a text.
+    sources
+        The kinds of sources it means something to.
+    kept
+        Whether a drift reference keeps it for its batches. An encoder is not: a file must not name code to load.
+    type
+        What the command line takes it as, where it offers it: bool for a flag. None where it does not.
+    metavar, choices
+        What stands for its value in help, and the values there are, where these are few.
+    """
+
+    help: str
+    take: Callable[[Any, str], Any] = lambda value, _: value
+    expected: str = ""
+    parse: Callable[[str], Any] | None = str
+    more: str = ""
+    between: str = "+"
+    sources: tuple[Kind, ...] = _WHOLE
+    kept: bool = False
+    type: type | None = None
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+
+    def check(self, value: Any, name: str) -> Any:  # noqa: ANN401  # anything
+        """What is meant by a value, or refuse it."""
+        try:
+            return check_choice(value, name, self.choices) if self.choices else self.take(value, name)
+        except SotddError:
+            raise
+        except (ValueError, TypeError, LookupError):
+            raise SotddError(f"is {describe(value)}: expected {self.expected}.", setting=name) from None
+
+    def write(self, value: Any) -> str:  # noqa: ANN401  # whatever it takes
+        """A value as `parse` reads it."""
+        if isinstance(value, (list, tuple)):
+            return self.between.join(map(str, value))
+        return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _option(default: Any, help: str, **known: Any) -> Any:  # noqa: A002, ANN401  # as `Option` takes it
+    return field(default=default, metadata={"option": Option(help, **known)})
+
+
+def _parse_names(text: str) -> str | list[str]:
+    return text.split("+") if "+" in text else text
+
+
+def _parse_value(text: str) -> Any:  # noqa: ANN401  # what is neither is refused when it is checked
+    """A truth value, a whole number, or two of them as in 28x32; anything else as it is."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        numbers = [int(number) for number in text.lower().split("x")]
+    except ValueError:
+        return text
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _take_names(names: Any, name: str) -> tuple[Any, ...]:  # noqa: ANN401  # anything
+    """One name or pattern, or several; features may also go by number, and nothing may be excluded."""
+    kinds = (str,) if name == "exclude" else (str, int)
+    several = () if names is None else (names,) if isinstance(names, kinds) else names
+    known = isinstance(several, (list, tuple)) and (len(several) > 0 or name == "exclude")
+    if not known or any(isinstance(one, bool) or not isinstance(one, kinds) for one in several):
+        raise ValueError
+    return tuple(several)
+
+
+def _only(test: Callable[[Any], bool]) -> Callable[[Any, str], Any]:
+    """Take what passes a test as it is."""
+
+    def take(value: Any, _: str) -> Any:  # noqa: ANN401  # anything
+        if not test(value):
+            raise ValueError
+        return value
+
+    return take
+
+
+def _take_one_hot(one_hot: Any, _: str) -> int:  # noqa: ANN401  # anything
+    """The most values of a column that becomes one feature per value; 0 for no such columns."""
+    if isinstance(one_hot, (bool, np.bool_)):
+        return _MOST_CATEGORIES if one_hot else 0
+    if not isinstance(one_hot, (int, np.integer)) or not 2 <= one_hot <= _MANY_CATEGORIES:
+        raise ValueError
+    return int(one_hot)
+
+
+def _take_character(value: Any, name: str) -> str:  # noqa: ANN401  # anything
+    character = _CHARACTERS.get(value.lower(), value) if isinstance(value, str) else value
+    allowed = ".," if name == "decimal" else set(map(chr, range(128))) - set('"\r\n')
+    if not isinstance(character, str) or len(character) != 1 or character not in allowed:
+        raise ValueError
+    return character
+
+
+def _take_split(split: Any, _: str) -> str:  # noqa: ANN401  # anything
+    """The name of a split, of which the library ``datasets`` has constants that are texts of another class."""
+    if not isinstance(split, str) and not type(split).__module__.startswith("datasets."):
+        raise TypeError
+    return str(split)
+
+
+def _take_image_size(size: Any, name: str) -> tuple[int, int]:  # noqa: ANN401  # anything
+    height, width = (size, size) if isinstance(size, int) else size
+    return check_count(height, name, _LARGEST_SIDE), check_count(width, name, _LARGEST_SIDE)
+
+
+class ReadingSettings(TypedDict, total=False):
+    """What a caller may say of how data are read, for type checkers; `Reading` says what each option is."""
+
+    label: str | int | None
+    features: str | int | Sequence[str | int] | None
+    exclude: str | Sequence[str] | None
+    one_hot: bool | int
+    dates: bool
+    missing: Literal["error", "drop", "mean"]
+    drop_missing: bool
+    separator: str | None
+    decimal: str | None
+    encoding: str | None
+    image_size: int | tuple[int, int] | None
+    image_mode: Literal["L", "RGB"] | None
+    broken: Literal["refuse", "skip"]
+    split: str | None
+    transform: Callable[[Any], Any] | None
+    encoder: object | None
+    encoder_name: str | None
+    bins: int | None
+    max_points: int | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What `sotdd.open_dataset` was asked for, checked once.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.reading import Reading
+    >>> Reading.of(label="species", features="x_*", one_hot=True).one_hot
+    20
+    """
+
+    label: Name | None = _option(  # noqa: RUF009  # a field
+        AUTO,
+        "The column or array of labels, or the .npy file with them; None, or an empty text, for one class.",
+        take=_only(lambda label: label is None or (isinstance(label, (str, int)) and not isinstance(label, bool))),
+        expected="the name of a column, or None for one class",
+        parse=lambda text: text or None,
+        more='"auto" stands for the only column named label, labels, target, y or class, so a label column that is '
+        'itself called "auto" has to be renamed.',
+        sources=_NEW,
+        kept=True,
+        type=str,
+    )
+    features: tuple[Name, ...] | None = _option(
+        None,
+        "The columns or the array of features, as a+b in a text; patterns such as 'x_*' stand for several.",
+        take=_take_names,
+        expected="the name of a column, or a list of names",
+        parse=_parse_names,
+        more="By default all other columns of numbers and truth values but those called an id, or the only other "
+        "column. What is left out is named in `LabelledData.remarks`.",
+        sources=(*_TABLES, "a stream", "an .npz file", "a torch dataset"),
+        type=str,
+    )
+    exclude: tuple[str, ...] = _option(
+        (),
+        "Columns that are no features, as a+b in a text, or patterns such as 'id_*'.",
+        take=_take_names,
+        expected="the name of a column, or a list of names",
+        parse=_parse_names,
+        sources=(*_TABLES, "a stream"),
+        type=str,
+    )
+    one_hot: int = _option(
+        False,
+        "Make a feature of each value of the columns of text that have at most this many values.",
+        take=_take_one_hot,
+        expected=f"True, False, or the most values of a column, from 2 to {_MANY_CATEGORIES:,}",
+        parse=_parse_value,
+        more="True stands for 20.",
+        sources=_TABLES,
+        kept=True,
+        type=int,
+        metavar="N",
+    )
+    dates: bool = _option(
+        False,
+        "Take dates as features: days since the beginning of 1970.",
+        take=check_flag,
+        parse=_parse_value,
+        sources=_TABLES,
+        kept=True,
+        type=bool,
+    )
+    missing: str = _option(
+        "error",
+        "What to do about missing values: error refuses them, drop leaves out the rows in which a feature or the label "
+        "is missing, mean fills in the mean of the column.",
+        choices=("error", "drop", "mean"),
+        sources=_NEW,
+        kept=True,
+        type=str,
+    )
+    drop_missing: bool = _option(
+        False,
+        "Leave out rows without a label, rather than refusing them.",
+        take=check_flag,
+        parse=_parse_value,
+        kept=True,
+    )
+    separator: str | None = _option(
+        None,
+        "What stands between the fields of a CSV file: ';', 'comma', 'tab'; by default told from its header.",
+        take=_take_character,
+        expected=f"one character, or one of {', '.join(_CHARACTERS)}",
+        sources=_CSV,
+        kept=True,
+    )
+    decimal: str | None = _option(
+        None,
+        "What stands before fractions in a CSV file: 'comma', or 'point', the default.",
+        take=_take_character,
+        expected="'comma' or 'point'",
+        sources=_CSV,
+        kept=True,
+    )
+    encoding: str | None = _option(
+        None,
+        "How the letters of a CSV file are encoded; by default UTF-8.",
+        take=lambda value, _: codecs.lookup(value).name,
+        expected="the name of one, such as 'utf-8', 'latin-1' or 'cp1252'",
+        sources=_CSV,
+        kept=True,
+    )
+    image_size: tuple[int, int] | None = _option(
+        None,
+        "The (height, width) to bring images to, or one number for a square.",
+        take=_take_image_size,
+        expected="(height, width) or one number for a square",
+        parse=_parse_value,
+        between="x",
+        kept=True,
+    )
+    image_mode: str | None = _option(
+        None, "Whether images become grey, 'L', or coloured, 'RGB'.", choices=("L", "RGB"), kept=True
+    )
+    broken: str = _option(
+        "refuse",
+        "Whether to refuse or to skip a broken image in a folder.",
+        choices=("refuse", "skip"),
+        sources=("a folder of images",),
+        kept=True,
+    )
+    split: str | None = _option(
+        None,
+        "Which split of a Hugging Face dataset, or which sub-folder of a folder.",
+        take=_take_split,
+        expected="the name of a split, or None",
+        sources=("a Hugging Face dataset", "a stream", "a folder of images"),
+    )
+    transform: Callable[[Any], Any] | None = _option(  # noqa: RUF009  # a field
+        None,
+        "A function of a batch of features (m, ...) that returns a row of numbers for each, made of it alone.",
+        take=_only(lambda transform: callable(transform) and not isinstance(transform, type)),
+        expected="a function of a batch",
+        parse=None,
+        more="It is applied last.",
+    )
+    encoder: Encoder | None = _option(  # noqa: RUF009  # a field
+        None,
+        "What turns texts or images into vectors: a function of a batch, an object with ``encode``, or the name of a "
+        "sentence-transformers model.",
+        more="It gets a list of texts, an array of images where ``image_size`` is given, or else a list of Pillow "
+        "images.",
+    )
+    encoder_name: str | None = _option(
+        None,
+        "The name under which vectors are cached on disk.",
+        parse=None,
+        more="By default the model's name or the encoder's ``cache_key``; without one they are not cached.",
+    )
+    bins: int | None = _option(
+        None,
+        "Cut labels that are numbers into this many classes of about equal size, by quantiles.",
+        take=lambda value, name: check_count(value, name, _MOST_BINS),
+        parse=_parse_value,
+        kept=True,
+    )
+    max_points: int | None = _option(
+        None,
+        "Take a sample of this many points without replacement; from a stream without an end, take the first.",
+        take=check_count,
+        parse=_parse_value,
+    )
+    seed: int = _option(0, "The seed of that sample.", take=lambda value, _: check_seed(value), parse=_parse_value)
+
+    @classmethod
+    def of(cls, **asked: Any) -> Reading:  # noqa: ANN401  # anything
+        """Check what was asked for; values that are the defaults themselves need no check."""
+        unknown = [name for name in asked if name not in OPTIONS]
+        if unknown:
+            raise UnknownSetting(f"there is no option {', '.join(unknown)} of reading data: check the spelling.")
+        given = {name: value for name, value in asked.items() if value is not getattr(DEFAULTS, name)}
+        reading = cls(**{name: OPTIONS[name].check(value, name) for name, value in given.items()})
+        if reading.encoder is not None:
+            reading = replace(reading, encoder=Encoder(reading.encoder, reading.encoder_name))
+        elif reading.encoder_name is not None:
+            raise SotddError("is given but no encoder: pass encoder=, or leave it out.", setting="encoder_name")
+        if reading.separator is not None and reading.separator == reading.decimal:
+            raise SotddError(f"separator and decimal are both {reading.separator!r}: expected two characters.")
+        return reading if reading.prepares or reading != DEFAULTS else DEFAULTS
+
+    def refuse(self, source: str, *names: str) -> None:
+        """Refuse these options, which mean nothing to a source; by default those that mean nothing to its kind."""
+        for name in names or [name for name, option in OPTIONS.items() if source not in option.sources]:
+            if getattr(self, name) != getattr(DEFAULTS, name):
+                raise SotddError(f"is given but means nothing to {source}: leave it out.", setting=name)
+
+    @property
+    def label_is_auto(self) -> bool:
+        """Whether the loader chooses the labels."""
+        return self.label == AUTO
+
+    @property
+    def label_column(self) -> Name | None:
+        """The column or array of labels that was named; None where none was."""
+        return None if self.label_is_auto else self.label
+
+    @property
+    def unlabelled(self) -> bool:
+        """Whether all points are to be one class."""
+        return self.label is None
+
+    @property
+    def prepares(self) -> bool:
+        """Whether anything is to be done to features that are numbers already."""
+        steps = (self.encoder, self.transform, self.image_size, self.image_mode)
+        return any(step is not None for step in steps)
+
+
+# What is known of each option, by name.
+OPTIONS: Mapping[str, Option] = {one.name: one.metadata["option"] for one in fields(Reading)}
+DEFAULTS = Reading()
+
+
+def reading_options() -> dict[str, Option]:
+    """The options that the command line offers, by name."""
+    return {name: option for name, option in OPTIONS.items() if option.type is not None}
+
+
+def parse_option(name: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them
+    """The value of an option that is written as text; it is checked when it is used.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.reading import parse_option
+    >>> parse_option("features", "a+b"), parse_option("image_size", "28x32"), parse_option("label", "")
+    (['a', 'b'], [28, 32], None)
+    """
+    if name not in OPTIONS or OPTIONS[name].parse is None:
+        raise SotddError(f"cannot read '{name}={text}': write options as FILE::features=NAME,label=NAME.")
+    return OPTIONS[name].parse(text)  # type: ignore[misc]  # it was just asked
+
+
+def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values of any kind
+    """A source with options written behind it; those that it has itself come last, and win.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.reading import write_source
+    >>> write_source("a.csv::max_points=9", label="kind", exclude=["id", "note"], dates=True)
+    'a.csv::label=kind,exclude=id+note,dates=true,max_points=9'
+    """
+    path, _, own = source.partition("::")
+    written = [f"{name}={OPTIONS[name].write(value)}" for name, value in options.items()]
+    together = ",".join([*written, *filter(None, [own])])
+    return f"{path}::{together}" if together else path

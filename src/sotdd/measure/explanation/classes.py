@@ -1,0 +1,387 @@
+"""The classes of two datasets: how far apart they are, what transport moves between them, and which is which."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.errors import SotddError
+from sotdd.basics.text import json_label, json_number, show, with_error
+from sotdd.compute.engine import Engine, Sorted
+from sotdd.compute.resampling import HALVING_PROJECTIONS, HALVINGS, Indices, Plan
+from sotdd.compute.run import Collector
+from sotdd.inputs.data import LabelledData
+
+Doubles = NDArray[np.float64]
+Pair = tuple[int, int]
+
+# Classes this unlikely by chance alone differ.
+LEVEL = 0.05
+
+# When classes are matched, distances up to this many deviations above what chance gives count as zero.
+_WITHIN_NOISE = 2.0
+
+# Projection l is summed in slot l mod 8. Slots are added up in order at the end, so the sums have the
+# same bits for any number of threads and any chunk.
+_SLOTS = 8
+
+# Matrices of all slots together may take this much.
+_MOST_BYTES = 1 << 30
+
+# Values whose order is in memory at a time, in each thread.
+_ORDER_VALUES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class ClassComparison:
+    """The classes of a dataset a beside those of a dataset b, as the projections see them.
+
+    Every projection counts by its importance, as it does in the distance of the datasets.
+
+    Attributes
+    ----------
+    distances, stderr
+        (C, C') the sliced distance between each class of a and of b, and its standard error.
+    within
+        (C, C) and (C', C'): the same between the classes of one dataset; infinite on the diagonal.
+    coupling
+        (C, C') the share of all points that optimal transport moves from class to class; adds up to one.
+    costs
+        (C, C') the share of W_p^p that those moves cost; adds up to one, or is zero throughout
+        where nothing has to move.
+    sizes
+        (C,) and (C',): how many points each class has.
+    units
+        (C,) and (C',): W_p^p of samples of n and m points of a class, by chance, is this times
+        (1/n + 1/m)^(p/2). From the halves of each class.
+    jitter
+        Standard deviation of such a cost from sample to sample, as a share of it.
+    p
+        The order of transport.
+    """
+
+    distances: Doubles
+    stderr: Doubles
+    within: tuple[Doubles, Doubles]
+    coupling: Doubles
+    costs: Doubles
+    sizes: tuple[NDArray[np.int64], NDArray[np.int64]]
+    units: tuple[Doubles, Doubles]
+    jitter: float
+    p: float
+
+    @property
+    def floors(self) -> Doubles:
+        """(C, C') the W_p^p that two samples of one class would have, of the sizes of each two classes."""
+        return self._floors(0, 1)
+
+    @property
+    def excess(self) -> Doubles:
+        """(C, C') W_p^p between classes less their floors; near zero for samples of one class."""
+        excess: Doubles = self.distances**self.p - self.floors
+        return excess
+
+    @property
+    def own_excess(self) -> tuple[Doubles, Doubles]:
+        """(C,) and (C',): the excess between each class and the nearest other class of its own dataset."""
+        first, second = (
+            (matrix**self.p - self._floors(side, side)).min(axis=1) for side, matrix in enumerate(self.within)
+        )
+        return first, second
+
+    def _floors(self, one: int, other: int) -> Doubles:
+        """Floors between the classes of two sides: the mean of the two classes' own."""
+        shrink = (1 / self.sizes[one][:, None] + 1 / self.sizes[other][None, :]) ** (self.p / 2)
+        floors: Doubles = (self.units[one][:, None] + self.units[other][None, :]) / 2 * shrink
+        return floors
+
+
+@dataclass(frozen=True)
+class ClassMatches:
+    """Pairs of classes, and how often chance alone would put them this far apart.
+
+    Attributes
+    ----------
+    pairs
+        Rows and columns of the classes that belong together; the larger dataset has classes left over.
+    p_values
+        Of those pairs, and of others that were asked about: those that share a name.
+    """
+
+    pairs: tuple[Pair, ...]
+    p_values: dict[Pair, float]
+
+    def differ(self, pair: Pair) -> bool:
+        """Whether two classes are farther apart than chance puts samples of one class."""
+        return self.p_values[pair] <= LEVEL
+
+
+@dataclass(frozen=True)
+class ClassLine:
+    """One class: its size, what is nearest to it on the other side, its share of the distance and that of chance."""
+
+    label: Hashable
+    n_points: int
+    nearest: Hashable
+    distance: float
+    stderr: float
+    share: float
+    by_chance: float
+    has_counterpart: bool
+    moved: bool
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a reader should look at it: it has moved, or has no counterpart."""
+        return self.moved or not self.has_counterpart
+
+    def cells(self) -> tuple[str, ...]:
+        """As text, under the header of the table."""
+        return (
+            show(self.label),
+            f"{self.n_points:,}",
+            f"{self.share:.0%}",
+            f"{self.by_chance:.0%}",
+            show(self.nearest),
+            with_error(self.distance, self.stderr),
+            "none" if not self.has_counterpart else "moved" if self.moved else "yes",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "label": json_label(self.label),
+            "n_points": self.n_points,
+            "share": self.share,
+            "share_by_chance": self.by_chance,
+            "nearest": json_label(self.nearest),
+            "distance": self.distance,
+            "stderr": json_number(self.stderr),
+            "has_counterpart": self.has_counterpart,
+            "moved": self.moved,
+        }
+
+
+def match_classes(comparison: ClassComparison, classes: Sequence[Sequence[Hashable]]) -> list[Pair]:
+    """Pair the classes of two datasets one to one, so that little is left to explain.
+
+    What counts of a pair is the root of the distance beyond noise: one class far away explains more simply than
+    many classes that each move a little. Where noise leaves a choice, classes of one name go together.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    beyond = comparison.excess - _WITHIN_NOISE * comparison.jitter * comparison.floors
+    apart = np.maximum(beyond, 0.0) ** (1 / (2 * comparison.p))
+    unit = float(apart.max()) or 1.0
+    preference = 1e-6 * unit * (comparison.distances / (float(comparison.distances.max()) or 1.0))
+    for i, j in find_same_names(classes):
+        preference[i, j] = -1e-6 * unit
+    rows, columns = linear_sum_assignment(apart + preference)
+    return list(zip(rows.tolist(), columns.tolist(), strict=True))
+
+
+def find_same_names(classes: Sequence[Sequence[Hashable]]) -> list[Pair]:
+    """Rows and columns of the classes that have one name on both sides."""
+    first, second = classes
+    column = {label: j for j, label in enumerate(second)}
+    return [(i, column[label]) for i, label in enumerate(first) if label in column]
+
+
+# ------------------------------------------------------------------ comparing them
+
+
+class _Slot:
+    """Sums over some of the projections, one array for each of the matrices."""
+
+    def __init__(self, n_classes: tuple[int, int]) -> None:
+        first, second = n_classes
+        self.between = np.zeros((2, first, second))  # W_p^p, and its square
+        self.within = np.zeros((2, first, first)), np.zeros((2, second, second))
+        self.mass = np.zeros((first, second))
+        self.costs = np.zeros((first, second))
+
+    def add(self, rows: Sequence[NDArray[np.float32]], sides: Sequence[_Side], weights: Doubles, p: float) -> None:
+        """Add some projections; rows (B, n) hold class after class, each sorted, and weights (B,) their importance."""
+        from sotdd.compute.kernels import couplings
+
+        (a, b), (left, right) = rows, sides
+        couplings.class_costs(a, left.edges, b, right.edges, weights, p, False, *self.between)
+        for part, side, sums in zip(rows, sides, self.within, strict=True):
+            couplings.class_costs(part, side.edges, part, side.edges, weights, p, True, *sums)
+        # Runs that are sorted already are merged; equal values keep the order of classes.
+        orders = [np.argsort(part, axis=1, kind="stable") for part in rows]
+        couplings.couple_rows(a, orders[0], left.codes, b, orders[1], right.codes, weights, p, self.mass, self.costs)
+
+
+class _Side:
+    """Where the classes of one dataset lie in a row."""
+
+    def __init__(self, data: LabelledData) -> None:
+        self.edges, _ = data.grouping()
+        self.codes = np.repeat(np.arange(len(data.classes), dtype=np.int32), data.counts)
+
+
+class ClassCosts(Collector):
+    """Compares every class of one dataset with every class of another, and with those of its own.
+
+    Parameters
+    ----------
+    datasets
+        The two datasets.
+    places
+        Where their rows, class after class, are among all that a pass sees.
+    p, engine
+        The order of transport, and the engine at work.
+    """
+
+    def __init__(self, datasets: Sequence[LabelledData], places: tuple[int, int], p: float, engine: Engine) -> None:
+        self._places, self._p, self._engine = places, p, engine
+        self._sizes = datasets[0].counts, datasets[1].counts
+        shape = len(self._sizes[0]), len(self._sizes[1])
+        if are_too_many(*shape):
+            raise SotddError(
+                f"the datasets have {shape[0]:,} and {shape[1]:,} classes, too many to compare each with each: use "
+                "coarser labels."
+            )
+        self._sides = [_Side(data) for data in datasets]
+        self._slots = [_Slot(shape) for _ in range(_SLOTS)]
+        self._batch = max(1, _ORDER_VALUES // sum(data.n_points for data in datasets))
+        self._count = 0
+
+    def after_sorting(self, chunk: Sorted) -> None:
+        """Add the projections of one chunk."""
+        rows = [self._engine.fetch_rows(chunk.rows[place]) for place in self._places]
+        weights, batch = chunk.block.importance, self._batch
+
+        def work(number: int) -> None:
+            first = (number - chunk.part.start) % _SLOTS
+            for start in range(first, len(weights), _SLOTS * batch):
+                chosen = slice(start, start + _SLOTS * batch, _SLOTS)
+                mine = [np.ascontiguousarray(side[chosen]) for side in rows]
+                self._slots[number].add(mine, self._sides, np.ascontiguousarray(weights[chosen]), self._p)
+
+        self._engine.workers.each(work, range(_SLOTS))
+        self._count += len(weights)
+
+    def conclude(self, halves: tuple[Doubles, Doubles]) -> ClassComparison:
+        """All matrices, with what chance does to classes, from the costs (C, S) of the halves of each side's."""
+        slots, count, p = self._slots, self._count, self._p
+        distances, stderr = _find_roots(np.sum([slot.between for slot in slots], axis=0), count, p)
+        first, second = (np.sum([slot.within[side][0] for slot in slots], axis=0) / count for side in (0, 1))
+        # Of each class to each other; infinite on the diagonal.
+        first, second = (
+            (upper + upper.T + np.diag(np.full(len(upper), np.inf))) ** (1 / p) for upper in (first, second)
+        )
+        costs, mass = (np.sum([getattr(slot, name) for slot in slots], axis=0) for name in ("costs", "mass"))
+        if not (np.isfinite(costs).all() and np.isfinite(distances).all()):
+            raise SotddError(f"transport to the power p={p:g} overflows: take a smaller p", use={"scale": "pooled"})
+        mass, costs = mass / mass.sum(), costs / (float(costs.sum()) or 1.0)
+        for array in (distances, stderr, first, second, mass, costs):
+            array.flags.writeable = False
+        units, jitter = measure_chance(self._sizes, halves, p)
+        return ClassComparison(distances, stderr, (first, second), mass, costs, self._sizes, units, jitter, p)
+
+
+def are_too_many(first: int, second: int) -> bool:
+    """Whether this many classes of two datasets take too much memory to compare each with each."""
+    return 8 * _SLOTS * (4 * first * second + 2 * first**2 + 2 * second**2) > _MOST_BYTES
+
+
+def _find_roots(sums: Doubles, count: int, p: float) -> tuple[Doubles, Doubles]:
+    """Distances and standard errors from summed W_p^p and squares, by the delta method."""
+    mean = sums[0] / count
+    distances = mean ** (1 / p)
+    if count < 2:
+        return distances, np.full_like(distances, np.nan)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        variance = np.maximum(sums[1] / count - mean**2, 0.0) / (count - 1)
+        stderr = np.where(mean > 0, np.sqrt(variance) * distances / (p * mean), 0.0)
+    return distances, stderr
+
+
+# ------------------------------------------------------------------ what chance does to classes
+
+
+def plan_halves(datasets: Sequence[LabelledData], p: float) -> list[list[Plan | None]]:
+    """Of each of two datasets, the halves of every class; None for a class of one point."""
+    return [
+        [
+            replace(
+                Plan.of_points((side,), members, len(members) // 2, HALVINGS, number, (p,)),
+                n_projections=HALVING_PROJECTIONS,
+            )
+            if len(members) > 1
+            else None
+            for number, members in enumerate(find_members(data))
+        ]
+        for side, data in enumerate(datasets)
+    ]
+
+
+def measure_chance(
+    sizes: tuple[NDArray[np.int64], NDArray[np.int64]], halves: tuple[Doubles, Doubles], p: float
+) -> tuple[tuple[Doubles, Doubles], float]:
+    """What a class's samples cost by chance, apart from their sizes, (C,) and (C',); and how that varies, relatively.
+
+    From the mean W_p^p (C, S) of the halves of classes, NaN for a class of one point, which is taken to be as the
+    others. Distances of samples fall with the root of 1/n + 1/m.
+    """
+    units: list[Doubles] = []
+    for counts, costs in zip(sizes, halves, strict=True):
+        half = np.maximum(counts // 2, 1)
+        units.append(costs.mean(axis=1) / (1 / half + 1 / np.maximum(counts - half, 1)) ** (p / 2))
+    known = np.concatenate(units)
+    known = known[np.isfinite(known)]
+    usual = float(known.mean()) if len(known) else 0.0
+    first, second = (np.where(np.isfinite(one), one, usual) for one in units)
+    return (first, second), _find_deviation(np.concatenate(halves))
+
+
+def _find_deviation(costs: Doubles) -> float:
+    """Standard deviation within rows (C, S) over the mean of the row, over all rows together."""
+    mean = costs.mean(axis=1)
+    usable = np.isfinite(mean) & (mean > 0)
+    if not usable.any():
+        return 0.0
+    return float(np.sqrt(np.mean(costs[usable].var(axis=1, ddof=1) / mean[usable] ** 2)))
+
+
+def plan_pairs(
+    datasets: Sequence[LabelledData], pairs: Sequence[tuple[int, int]], n_splits: int, seed: int, p: float
+) -> list[Plan]:
+    """For each two classes: their points as they are, and split anew into sides of the same sizes.
+
+    Points are compared by features alone: a class's term is made of them, so it would add nothing but noise.
+    """
+    first, second = (find_members(data) for data in datasets)
+    offset = datasets[0].n_points
+    plans = []
+    for number, (i, j) in enumerate(pairs):
+        index = np.concatenate([first[i], offset + second[j]])
+        plan = Plan.of_points((0, 1), index, len(first[i]), 1 + n_splits, seed + number, (p,))
+        plans.append(replace(plan, actual=True, labels=False))
+    return plans
+
+
+def correct_for_all(costs: Doubles) -> Doubles:
+    """The p-value (P,) of each pair from its costs (P, 1 + S), the data first, right for all pairs together.
+
+    Costs are brought to one scale, and those of the data compared with the largest of all pairs in every split
+    (Westfall and Young): where no pair differs, one is called different in 5 % of cases at a level of 5 %.
+    """
+    gap = costs - costs.mean(axis=1, keepdims=True)
+    deviation = gap.std(axis=1, keepdims=True)
+    scores = np.divide(gap, deviation, out=np.zeros_like(gap), where=deviation > 1e-12 * costs.max(initial=0.0))
+    largest = scores[:, 1:].max(axis=0, initial=-np.inf)
+    farther: Doubles = (1 + (largest[None, :] >= scores[:, :1]).sum(axis=1)) / costs.shape[1]
+    return farther
+
+
+def find_members(data: LabelledData) -> list[Indices]:
+    """The indices of each class's points in the dataset."""
+    order = np.argsort(data.codes, kind="stable")
+    return np.split(order, np.cumsum(data.counts)[:-1])

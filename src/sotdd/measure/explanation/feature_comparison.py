@@ -1,0 +1,387 @@
+"""How much of the sliced distance between points each of their features makes, and which differ beyond noise.
+
+Every feature of both sides is moved half-way to the other's value at its rank: then both have the same distribution in
+every feature, and what is left of W_p^p is how features go *together*. On the way back, from there (s = 0) to the
+points as they are (s = 1), W_p^p changes by the sum over features of
+
+    ∫ E_θ Σ_pairs ∂|gap|^p/∂gap · θ_j · (how far the pair comes apart in feature j) ds
+
+(Aumann and Shapley). So the shares of features and of what they are together add up to the whole, and a feature with
+the same distribution on both sides has none. The integral is by Simpson's rule, exact where features are only moved.
+
+What is beyond noise is found by permuting points between the sides: the largest difference of all features counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from sotdd.basics.randomness import Stream, generator
+from sotdd.compute.cpu.workers import Workers
+from sotdd.compute.resampling import Plan
+from sotdd.inputs.data import LabelledData
+from sotdd.projections.directions import Orthogonal
+from sotdd.projections.scaler import Scaler
+
+Doubles = NDArray[np.float64]
+Floats = NDArray[np.float32]
+Sides = NDArray[np.uint8]
+
+# Values that a pool holds, and rows of each dataset, at least and at most: more tell features apart no better.
+_VALUES = 1 << 22
+_FEWEST_ROWS, _MOST_ROWS = 64, 5_000
+
+# Columns are summed up where there are no more than this.
+_MOST_SUMMARISED = 2048
+
+# Scaled values are cut to this, which is a difference in any case; their squares stay within float32.
+_FARTHEST = np.float32(1e12)
+
+# Directions that shares are means over, in groups of this many, which differ by chance and so tell their error.
+DIRECTIONS = 256
+_GROUP = 16
+
+# Simpson's rule: where on the way, and by which weight.
+_PLACES = ((0.0, 1 / 6), (0.5, 4 / 6), (1.0, 1 / 6))
+
+# Columns that a thread works on at a time: when they are sorted, and when all splits of them are measured.
+_COLUMNS = 16
+_SPLIT_COLUMNS = 4
+
+# Correlations of every two features are compared where there are no more features than this, on this many values.
+_MOST_CORRELATED = 512
+_CORRELATED_VALUES = 1 << 30
+
+# Directions that features are seen along together.
+_DIRECTIONS = 64
+
+# Correlations this close to one count as this.
+_NEARLY_ONE = 0.999
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePool:
+    """Points of two datasets together, with every column sorted.
+
+    Attributes
+    ----------
+    points
+        (N, d) scaled.
+    values, order
+        (d, N) every column sorted, and which point each value is of.
+    side
+        (N,) 0 for points of the one, 1 for points of the other.
+    summary
+        (2, 3, d) of either side, every column as it came: its lower and upper quartile, and its mean.
+    """
+
+    points: Floats
+    values: Floats
+    order: NDArray[np.int32]
+    side: Sides
+    summary: Doubles
+
+    @classmethod
+    def of(cls, datasets: Sequence[LabelledData], scaler: Scaler | None, seed: int, workers: Workers) -> FeaturePool:
+        """Scale a random sample of each dataset, or all of it where it is small."""
+        from sotdd.compute.cpu.rows import scale_rows
+
+        rows = [
+            _sample_rows(data, generator(seed, Stream.FEATURE_ROWS, number)) for number, data in enumerate(datasets)
+        ]
+        summary = np.stack([_summarise(part) for part in rows])
+        if scaler is None:  # shares have no unit, so they are kept within float32
+            unit = max(float(np.abs(part).max()) for part in rows) or 1.0
+            parts = [(part / unit).astype(np.float32) for part in rows]
+        else:
+            parts = [scale_rows(part, scaler, data.name) for part, data in zip(rows, datasets, strict=True)]
+        points = np.clip(np.concatenate(parts), -_FARTHEST, _FARTHEST)
+        values, order = sort_columns(np.ascontiguousarray(points.T), workers, seed)
+        side = np.repeat([0, 1], [len(part) for part in parts]).astype(np.uint8)
+        return cls(points, values, order, side, summary)
+
+    def plan_splits(self, count: int, seed: int) -> Plan:
+        """Ways to split the points into sides of the same sizes; the first is as they are."""
+        n, m = count_sides(self.side).tolist()
+        whole = Plan.of_points((0, 1), np.arange(n + m), n, count, seed, (2.0,))
+        return replace(whole, actual=True)
+
+    def plan_halves(self, count: int, seed: int) -> Plan:
+        """Ways to take half of the points of each side; the others are on neither."""
+        n, m = count_sides(self.side).tolist()
+        return replace(self.plan_splits(count, seed), actual=False, sizes=(-(-n // 2), -(-m // 2)), border=n)
+
+    def match_columns(self, side: Sides, workers: Workers) -> Floats:
+        """(d, N) what `own_gaps` says of two sides of this pool."""
+        from sotdd.compute.kernels import couplings
+
+        gaps, sizes = np.empty_like(self.values), count_sides(side)
+
+        def work(part: slice) -> None:
+            couplings.own_gaps(self.values[part], self.order[part], side, sizes, gaps[part])
+
+        workers.each(work, cut_evenly(len(gaps), _COLUMNS))
+        return gaps
+
+
+def find_directions(n_features: int, seed: int) -> Floats:
+    """(L, d) directions in orthogonal frames; along a single feature there is only one."""
+    if n_features == 1:
+        return np.ones((1, 1), np.float32)
+    count = max(1, DIRECTIONS // n_features) * n_features if n_features <= DIRECTIONS else DIRECTIONS
+    rng = generator(seed, Stream.FEATURE_DIRECTIONS, 0)
+    return Orthogonal().draw(rng, count, n_features).theta.astype(np.float32)
+
+
+def find_contributions(pool: FeaturePool, side: Sides, theta: Floats, p: float, workers: Workers) -> Doubles:
+    """(G, d + 1) the part of W_p^p between two sides of a pool that every feature makes, along some directions (L, d).
+
+    The last is what is left when every feature has the same distribution on both sides. A row for each group of
+    directions; the mean over rows is that over directions.
+    """
+    from sotdd.compute.kernels import couplings
+
+    gaps, sizes = pool.match_columns(side, workers), count_sides(side)
+
+    def work(part: slice) -> Doubles:
+        along = theta[part]
+        there, back = along @ pool.points.T, along @ gaps  # (B, N)
+        slopes, costs, together = np.zeros_like(there), np.empty(len(along)), 0.0
+        for place, weight in _PLACES:
+            rows = there - np.float32(1 - place) * back
+            order = np.argsort(rows, axis=1).astype(np.int32)
+            couplings.add_slopes(rows, order, side, sizes, p, weight, slopes, costs)
+            together = float(costs.mean()) if place == 0 else together
+        return np.append(np.einsum("bj,bj->j", along, slopes @ gaps.T, dtype=np.float64) / len(along), together)
+
+    groups = cut_evenly(len(theta), _GROUP)
+    counts = np.array([group.stop - group.start for group in groups], np.float64)
+    table: Doubles = (counts / counts.mean())[:, None] * np.stack(workers.each(work, groups))
+    return table
+
+
+def sort_columns(columns: Floats, workers: Workers, seed: int) -> tuple[Floats, NDArray[np.int32]]:
+    """Each row (d, N) sorted, and where its values were.
+
+    Equal values come in an order of its own in every row: in one order, they would seem to go together.
+    """
+    values, order = np.empty_like(columns), np.empty(columns.shape, np.int32)
+
+    def work(part: slice) -> None:
+        for number in range(part.start, part.stop):
+            shuffled = generator(seed, Stream.FEATURE_TIES, number).permutation(columns.shape[1])
+            order[number] = shuffled[np.argsort(columns[number][shuffled])]
+            values[number] = columns[number][order[number]]
+
+    workers.each(work, cut_evenly(len(columns), _COLUMNS))
+    return values, order
+
+
+def cut_evenly(count: int, size: int) -> list[slice]:
+    """Cut a count into parts of a size."""
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def count_sides(side: Sides) -> NDArray[np.int64]:
+    """How many points are on either side."""
+    return np.array([np.count_nonzero(side == 0), np.count_nonzero(side == 1)])
+
+
+def _sample_rows(data: LabelledData, rng: np.random.Generator) -> NDArray[Any]:
+    """(k, d) random rows in random order."""
+    most = min(max(_VALUES // (2 * data.n_features), _FEWEST_ROWS), _MOST_ROWS)
+    chosen = np.sort(rng.permutation(data.n_points)[:most])
+    parts = []
+    for block in data.blocks():
+        inside = chosen[np.searchsorted(chosen, block.start) : np.searchsorted(chosen, block.stop)]
+        if len(inside):
+            parts.append(data.rows(block)[inside - block.start])
+    together: NDArray[Any] = np.concatenate(parts)[rng.permutation(len(chosen))]
+    return together
+
+
+def _summarise(rows: NDArray[Any]) -> Doubles:
+    """(3, d) the quartiles and the mean of every column; NaN where there are very many columns."""
+    if rows.shape[1] > _MOST_SUMMARISED:
+        return np.full((3, rows.shape[1]), np.nan)
+    quartiles = np.quantile(rows, [0.25, 0.75], axis=0, method="inverted_cdf")
+    return np.vstack([quartiles, rows.mean(axis=0, dtype=np.float64)]).astype(np.float64)
+
+
+# ------------------------------------------------------------------ which features differ beyond noise
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTests:
+    """How likely chance alone makes features differ so much; right for all of them at once.
+
+    Attributes
+    ----------
+    p_values
+        (d,) of every feature by itself.
+    together
+        Of how features go together.
+    pairs
+        Every two features whose correlation differs beyond noise, the clearest first, with both correlations.
+    """
+
+    p_values: Doubles
+    together: float
+    pairs: list[tuple[int, int, float, float]]
+
+
+def find_features(
+    pool: FeaturePool,
+    theta: Floats,
+    p: float,
+    sides: Sides,
+    level: float,
+    seed: int,
+    workers: Workers,
+    groups: NDArray[np.int64] | None = None,
+) -> FeatureTests:
+    """Compare both sides of a pool with random ``sides`` (1 + S, N) of it, feature by feature and together.
+
+    A feature is looked at by its ranks, whatever its tails: where they lie, how far they spread, and by the largest gap
+    between distribution functions. Features together are looked at with each brought to the same distribution on both
+    sides. Columns of one of the ``groups`` (d,) are one category, so they cannot but go together; -1 is none.
+    """
+    by_rank = _measure_ranks(pool, sides, workers)
+    alone = np.full(pool.points.shape[1], -1) if groups is None else groups
+    matched = (pool.points - pool.match_columns(pool.side, workers).T) * (alone < 0)
+    along = np.ascontiguousarray(theta[:_DIRECTIONS] @ matched.T)
+    sliced = _measure_costs(*sort_columns(along, workers, seed), sides, p, workers).mean(axis=0)
+    table = [*by_rank.reshape(-1, len(sides)), sliced]
+    correlated = _correlate(pool, sides, alone, level, workers)
+    if correlated is not None:
+        table.append(correlated[0])
+    scores = _score(np.array(table))
+    beyond = scores[:, 1:].max(axis=0)
+    p_values = (1 + (beyond[None, :] >= scores[:, :1]).sum(axis=1)) / scores.shape[1]
+    kinds, d = by_rank.shape[:2]
+    together = float(p_values[kinds * d :].min()) if d > 1 else 1.0
+    pairs = correlated[1] if correlated is not None and together <= level else []
+    return FeatureTests(p_values[: kinds * d].reshape(kinds, d).min(axis=0), together, pairs)
+
+
+def _correlate(
+    pool: FeaturePool, sides: Sides, groups: NDArray[np.int64], level: float, workers: Workers
+) -> tuple[Doubles, list[tuple[int, int, float, float]]] | None:
+    """Compare correlations of normal scores, which every feature gets on either side: its distribution is gone.
+
+    Returns the largest difference (1 + S,) by Fisher's transform, of the data and of every split; and the pairs that
+    noise makes differ as much anywhere no more often than ``level``, the clearest first, with both correlations.
+    """
+    d = pool.points.shape[1]
+    rows = min(len(pool.side), _CORRELATED_VALUES // (d * d)) if d > 1 else 0
+    if d > _MOST_CORRELATED or rows < 8:
+        return None
+    scores = np.empty(pool.points.shape, np.float32)
+    for side in (0, 1):
+        members = np.flatnonzero(pool.side == side)
+        scores[members] = ndtri((rankdata(pool.points[members], axis=0) - 0.5) / len(members))
+    chosen = _choose_evenly(pool.side, rows)
+    scores, split = scores[chosen], sides[:, chosen]
+    asked = np.triu((groups[:, None] != groups[None, :]) | (groups < 0)[None, :], 1)
+
+    def compare(number: int) -> tuple[Doubles, Doubles, Doubles]:
+        first, second = (_find_correlation(scores[split[number] == side]) for side in (0, 1))
+        return first, second, np.where(asked, np.abs(_transform(first) - _transform(second)), 0.0)
+
+    first, second, apart = compare(0)
+    largest = np.array(workers.each(lambda number: float(compare(number)[2].max()), range(len(sides))))
+    allowed = int(level * len(largest)) - 1  # splits that may be as far apart
+    found = np.argwhere(apart > (np.sort(largest[1:])[::-1][allowed] if allowed >= 0 else np.inf)).tolist()
+    found.sort(key=lambda pair: -apart[pair[0], pair[1]])
+    return largest, [(i, j, float(first[i, j]), float(second[i, j])) for i, j in found]
+
+
+def _find_correlation(scores: Floats) -> Doubles:
+    centred = scores - scores.mean(axis=0)
+    products = (centred.T @ centred).astype(np.float64)
+    length = np.sqrt(np.diagonal(products))
+    correlation: Doubles = products / np.maximum(np.outer(length, length), np.finfo(np.float64).tiny)
+    return correlation
+
+
+def _transform(correlation: Doubles) -> Doubles:
+    transformed: Doubles = np.arctanh(np.clip(correlation, -_NEARLY_ONE, _NEARLY_ONE))
+    return transformed
+
+
+def _choose_evenly(side: Sides, rows: int) -> NDArray[np.int64]:
+    """Choose points of a pool, of both sides in proportion; they lie there in random order."""
+    sizes = count_sides(side)
+    kept = np.maximum(sizes * min(rows, len(side)) // len(side), np.minimum(sizes, 4))
+    return np.concatenate([np.arange(kept[0]), sizes[0] + np.arange(kept[1])])
+
+
+def _measure_ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> Doubles:
+    """(3, d, 1 + S) squared gaps between both sides of every column.
+
+    Of the means of its normal scores, and of their squares: they see a column that is moved, or scaled. And the largest
+    between distribution functions, which sees other changes.
+    """
+    from sotdd.compute.kernels import couplings
+
+    found = np.empty((3, len(pool.values), len(sides)))
+    sizes = count_sides(pool.side)
+    weights = np.ascontiguousarray(np.where(sides == 0, 1 / sizes[0], -1 / sizes[1]).T, np.float32)  # (N, 1 + S)
+
+    def work(part: slice) -> None:
+        values, order = pool.values[part], pool.order[part]
+        couplings.split_ranks(values, order, sides, sizes, found[2, part])
+        scores = np.empty(values.shape, np.float32)
+        for row, places, out in zip(values, order, scores, strict=True):
+            out[places] = _score_ranks(row)
+        found[0, part] = (scores @ weights) ** 2
+        found[1, part] = (scores**2 @ weights) ** 2
+
+    workers.each(work, cut_evenly(found.shape[1], _SPLIT_COLUMNS))
+    return found
+
+
+def _score_ranks(row: Floats) -> Floats:
+    """Of sorted values (N,), normal quantiles of their ranks; equal values share a rank."""
+    ends = np.append(np.flatnonzero(np.diff(row)) + 1, row.size)
+    starts = np.append(0, ends[:-1])
+    scores: Floats = np.repeat(ndtri((starts + ends) / (2 * row.size)).astype(np.float32), ends - starts)
+    return scores
+
+
+def _measure_costs(values: Floats, order: NDArray[np.int32], sides: Sides, p: float, workers: Workers) -> Doubles:
+    """(B, 1 + S) transport costs of every row."""
+    from sotdd.compute.kernels import couplings
+
+    costs, sizes = np.empty((len(values), len(sides))), count_sides(sides[0])
+
+    def work(part: slice) -> None:
+        couplings.split_costs(values[part], order[part], sides, sizes, p, costs[part])
+
+    workers.each(work, cut_evenly(len(costs), _SPLIT_COLUMNS))
+    return costs
+
+
+def _score(table: Doubles) -> Doubles:
+    """How many deviations each number (R, 1 + S) is above the others of its row; cube roots are nearly normal.
+
+    Each is compared with the others alone, without itself, so that no difference is too large to be seen.
+    """
+    rooted = np.cbrt(table)
+    count = rooted.shape[1] - 1
+    mean = (rooted.sum(axis=1, keepdims=True) - rooted) / count
+    square = ((rooted**2).sum(axis=1, keepdims=True) - rooted**2) / count
+    deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
+    above = rooted - mean
+    smallest = 1e-6 * np.abs(rooted).max(axis=1, keepdims=True)
+    scores: Doubles = np.where(
+        above > smallest, above / np.maximum(deviation, np.maximum(smallest, 1e-300)), np.minimum(above, 0)
+    )
+    return scores

@@ -1,0 +1,384 @@
+"""A test of two datasets: their points are permuted between them, through the same projections; and its result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Unpack, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import check_choice, check_count, check_level, check_order
+from sotdd.basics.display import Progress, Report, as_html, report_progress
+from sotdd.basics.errors import SotddError
+from sotdd.basics.memory import check_fits
+from sotdd.basics.randomness import Stream, check_seed, generator
+from sotdd.basics.remarks import Remark, Remarks
+from sotdd.basics.text import json_number, say_count
+from sotdd.compute.comparison import remark_on_features
+from sotdd.compute.engine import Engine, Precision, Projected
+from sotdd.compute.noise_floor import find_distances
+from sotdd.compute.resampling import Labelled, Plan, Resample
+from sotdd.compute.run import Collector, be_silent, choose_engine, run
+from sotdd.inputs import open_pair
+from sotdd.inputs.agreement import refuse_half_labelled
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.measure.distance import ORDER, fit_projections
+from sotdd.measure.statistics import (
+    FARTHEST,
+    ORDERS,
+    Aspect,
+    LabelNames,
+    Scope,
+    Statistic,
+    combine_statistics,
+    find_statistics,
+)
+from sotdd.projections.drawing import Drawing, DrawingSettings, show_drawing
+from sotdd.projections.recipe import Projections
+
+# Fewer than for a distance: the projections are the same for the data and for all permutations, so their
+# choice is no source of error here, and every one of them costs as much as all permutations together.
+DRAWING = Drawing(n_projections=128)
+
+# The distances of this many splits, the data included, are shown beside the verdict.
+_SHOWN = 200
+
+_QUANTILES = (0.05, 0.5, 0.95, 0.99)
+
+
+@show_drawing(DRAWING)
+def test(
+    a: Dataset,
+    b: Dataset,
+    *,
+    p: float = ORDER,
+    projections: Projections | None = None,
+    n_permutations: int = 999,
+    statistic: Statistic = "combined",
+    label_names: LabelNames = "ignore",
+    max_points: int | None = None,
+    device: str = "auto",
+    precision: Precision = "float32",
+    progress: Progress = None,
+    **drawing: Unpack[DrawingSettings],
+) -> TwoSampleTest:
+    """Say whether two labelled datasets may be samples of one source: a permutation test.
+
+    Points are permuted between the two datasets, labels with their points, class terms are computed
+    anew on each side, and the distance is measured again through the same projections. If features
+    and labels of both datasets come from one joint distribution, the datasets themselves are one
+    more permutation, so the test errs in at most the stated share of cases, for any size and any law.
+
+    The distance that is tested is the plain mean over the test's own 128 projections, since permutations are
+    judged by the same: ``distance(a, b, n_projections=128, estimator="plain")`` with the other settings
+    the same. The default of `sotdd.distance` takes 1,000, leans them towards the data and controls
+    them, so its number differs from this one by about the error of 128 plain projections.
+
+    Labels are pooled by value ("cat" is "cat", 0 is not "0"). The distance itself never looks at
+    their names, so the same classes under new names are not found to differ; under each other's
+    names they may or may not be.
+
+    Parameters
+    ----------
+    a, b
+        As in `sotdd.distance`.
+    p
+        The order of transport.
+    n_projections
+        How many projections. Time grows with permutations × projections × points.
+    n_moments, moments, label_law, directions, shared_directions, scale
+        As in `sotdd.distance`. A scaler that is given must not come from one of the two alone.
+    seed
+        Of the permutations and, unless ``projections`` are given, of the projections.
+    projections
+        As in `sotdd.distance`.
+    n_permutations
+        How many permutations; the smallest p-value is 1 / (n_permutations + 1).
+    statistic
+        "combined": classes as they lie and features alone, each by p = 1 and by p = 2, and how far means differ
+        beside the spread in every direction, points beyond three spreads brought that near; whatever stands
+        out most counts, and every permutation is judged in the same way, so that the level holds. "balanced":
+        W_p^p alone, each projection divided by the root of what permutations give under it. "distance": the
+        distance.
+    label_names
+        "ignore": the names of labels never count, only how classes lie. "match": they do: means of classes of
+        the same name are compared, and their shares, so that two classes that exchange their names differ.
+    max_points
+        Use a random sample of this many points of each dataset, where there are more.
+    device, precision
+        As in `sotdd.distance`.
+    progress
+        True for a bar, or a function of (done, total).
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(400, 5))
+    >>> y = np.where(x[:, 0] > 0, "cat", "dog")
+    >>> sotdd.test((x[:200], y[:200]), (x[200:], y[200:]), n_permutations=199)
+    p = 0.52: distance 0.102, by chance 0.0783 to 0.137 (199 draws, 128 projections)
+    >>> wrong = rng.permutation(y)
+    >>> sotdd.test((x[:200], y[:200]), (x[200:], wrong[200:]), n_permutations=199)
+    p = 0.025, most by labels, order 2: distance 0.136, by chance 0.0747 to 0.118 (199 draws, 128 projections)
+    """
+    count = check_count(n_permutations, "n_permutations")
+    p = check_order(p)
+    names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
+    judged_by: Statistic = check_choice(statistic, "statistic", get_args(Statistic))
+    if names == "match" and judged_by != "combined":
+        raise SotddError(f"label_names='match' is given with statistic={judged_by!r}: only 'combined' sees names.")
+    seed, settings = split_seed(drawing, projections)
+    pair = open_pair(a, b)
+    refuse_half_labelled(pair)
+    data, remarks = sample_datasets(pair, max_points, seed)
+    recipe, data = fit_projections(data, projections, settings, drawing=DRAWING)
+    recipe = recipe.evenly()
+    engine = choose_engine(device, data, recipe.n_projections, precision)
+    with report_progress(progress, "Permuting") as report, engine as active:
+        permutations = Permutations(data, recipe, p, count, seed, active, names, judged_by, report)
+        run(data, recipe, active, permutations.collectors)
+        return permutations.conclude((*remarks, *remark_on_features(data, recipe)))
+
+
+def split_seed(drawing: DrawingSettings, projections: Projections | None) -> tuple[int, dict[str, Any]]:
+    """The seed as a number, for splits and samples; and settings to draw projections by it, unless some are given."""
+    settings: dict[str, Any] = dict(drawing)
+    seed = check_seed(settings.pop("seed", DRAWING.seed))
+    return seed, settings if projections is not None else {**settings, "seed": seed}
+
+
+def sample_datasets(
+    data: Sequence[LabelledData], max_points: int | None, seed: int
+) -> tuple[list[LabelledData], Remarks]:
+    """A random sample of each dataset that has more than ``max_points``, and a remark on each sample."""
+    if max_points is None:
+        return list(data), ()
+    most = check_count(max_points, "max_points")
+    result, remarks = [], []
+    for number, part in enumerate(data):
+        if part.n_points <= most:
+            result.append(part)
+            continue
+        rows = np.sort(generator(seed, Stream.SAMPLE, number).choice(part.n_points, most, replace=False))
+        result.append(part.take(rows))
+        remarks.append(Remark("sampled", taken=most, n_points=part.n_points, name=part.name))
+    return result, tuple(remarks)
+
+
+class Permutations:
+    """A permutation test of the first two datasets of a pass: what it collects, and what follows from that.
+
+    Parameters
+    ----------
+    datasets
+        The two datasets.
+    projections, p
+        What they are seen through, and the order of the distance.
+    n_permutations, seed
+        How many permutations, and what they follow from.
+    engine, report
+        The engine to work on, and where progress is reported.
+    label_names, judged_by
+        Whether names of labels count, and which statistic decides.
+    """
+
+    def __init__(
+        self,
+        datasets: Sequence[Labelled],
+        projections: Projections,
+        p: float,
+        n_permutations: int,
+        seed: int,
+        engine: Engine,
+        label_names: LabelNames = "ignore",
+        judged_by: Statistic = "combined",
+        report: Report = be_silent,
+    ) -> None:
+        self._projections, self._p, self._judged_by = projections, p, judged_by
+        count = projections.n_projections
+        whole = Plan.of_pair(datasets, (0, 1), n_permutations + 1, seed, (p,))
+        self._plan = replace(whole, actual=True, n_projections=count)
+        self._scope = Scope.of(whole.n_classes, label_names) if judged_by == "combined" else None
+        # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
+        shown = self._plan if self._scope is None else replace(self._plan, count=min(whole.count, _SHOWN))
+        near = replace(self._plan, near=FARTHEST, orders=ORDERS)
+        aspects: dict[Aspect, Plan] = {"labels": near, "features": replace(near, labels=False)}
+        self._aspects = () if self._scope is None else self._scope.aspects
+        plans = [shown, *(aspects[aspect] for aspect in self._aspects)]
+        numbers = count * sum(plan.count * len(plan.orders) for plan in plans)
+        what = f"{say_count(whole.count, 'split')} through {say_count(count, 'projection')}"
+        check_fits(8 * numbers, what, "n_permutations", n_permutations)
+        self._resample, self._rows = Resample(plans, engine, count, report), _KeepRows()
+
+    @property
+    def collectors(self) -> list[Collector]:
+        """What looks at the projections."""
+        return [self._resample, *([] if self._scope is None else [self._rows])]
+
+    def conclude(self, remarks: Remarks = ()) -> TwoSampleTest:
+        """What the costs of all splits say."""
+        shown, *of_aspects = self._resample.costs()
+        distances = shown[:, :, 0]
+        statistics = find_statistics(
+            distances, dict(zip(self._aspects, of_aspects, strict=True)), self._p, self._judged_by
+        )
+        if self._scope is not None:
+            statistics |= self._scope.measure_gaps(np.concatenate(self._rows.rows), self._plan)
+        outstanding, rooted = combine_statistics(statistics), find_distances(distances, self._p)
+        return TwoSampleTest(
+            distance=float(rooted[0]),
+            null_distances=rooted[1:],
+            statistic=float(outstanding[0]),
+            null=outstanding[1:],
+            judged_by=self._judged_by,
+            p=self._p,
+            n_points=self._plan.sizes,
+            n_projections=self._projections.n_projections,
+            fingerprint=self._projections.fingerprint,
+            remarks=remarks,
+            aspects={name: float(np.mean(values >= values[0])) for name, values in statistics.items()},
+        )
+
+
+class _KeepRows(Collector):
+    """Keeps the projections of all points, far ones brought near."""
+
+    def __init__(self) -> None:
+        self.rows: list[NDArray[np.float32]] = []
+
+    def before_sorting(self, chunk: Projected) -> None:
+        """Keep one chunk."""
+        self.rows.append(chunk.pool((0, 1), FARTHEST).values())
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSampleTest:
+    """Whether two datasets may come from one source, judged against distances that chance gives.
+
+    Attributes
+    ----------
+    distance
+        The distance between the two, by the projections of the test: what `sotdd.distance` gives for
+        them with ``estimator="plain"``, not with its default.
+    null_distances
+        Distances that chance gave: of permuted data, or of batches of a reference.
+    statistic
+        What is judged. "combined": of several aspects and both orders, the one that stands out most, in its
+        own standard deviations; "balanced": the mean over projections of W_p^p divided by the root of what
+        is usual under that projection, one on average over what chance gives; "distance": the distance itself.
+    null
+        The statistic of what chance gave.
+    judged_by
+        Which statistic it is.
+    p
+        The order of transport.
+    n_points
+        The sizes of the two datasets.
+    n_projections
+        How many projections were used.
+    fingerprint
+        Which they were.
+    remarks
+        What a reader should know, such as that points were sampled.
+    aspects
+        The p-value of each aspect by itself, such as "features, order 1"; not corrected for there being several.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(100, 4)), rng.normal(0.5, 1, size=(80, 4))
+    >>> result = sotdd.test(a, b, n_permutations=199)
+    >>> result.p_value, result.rejects(0.05)
+    (0.005, True)
+    >>> bool(result.ratio > 1), bool(result.effect_size > 3)
+    (True, True)
+    """
+
+    distance: float
+    null_distances: NDArray[np.float64]
+    statistic: float
+    null: NDArray[np.float64]
+    judged_by: Statistic
+    p: float
+    n_points: tuple[int, int]
+    n_projections: int
+    fingerprint: str
+    remarks: Remarks = ()
+    aspects: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def p_value(self) -> float:
+        """How often chance goes as far, the data themselves counted as one of its outcomes."""
+        return (1 + int(np.count_nonzero(self.null >= self.statistic))) / (1 + len(self.null))
+
+    @property
+    def strongest(self) -> str | None:
+        """The aspect that speaks most against one source; None where a single one was judged."""
+        return min(self.aspects, key=lambda name: self.aspects[name]) if len(self.aspects) > 1 else None
+
+    @property
+    def most_by(self) -> str:
+        """Words that name the strongest aspect; none where others speak as loudly, so that no wrong cause is named."""
+        name = self.strongest
+        alone = name is not None and list(self.aspects.values()).count(self.aspects[name]) == 1
+        return f", most by {name}" if alone else ""
+
+    @property
+    def effect_size(self) -> float:
+        """How many standard deviations of chance the statistic lies above its mean; NaN where chance has none."""
+        deviation = float(np.std(self.null, ddof=1)) if len(self.null) > 1 else 0.0
+        return (self.statistic - float(np.mean(self.null))) / deviation if deviation > 0 else math.nan
+
+    @property
+    def ratio(self) -> float:
+        """The distance in units of the noise floor, the root of the mean W_p^p of chance; NaN if that is 0."""
+        floor = float(find_distances(self.null_distances[:, None] ** self.p, self.p)[0])
+        return self.distance / floor if floor > 0 else math.nan
+
+    def quantiles(self, levels: Iterable[float] = _QUANTILES) -> dict[float, float]:
+        """Quantiles of the distances that chance gave, at levels from 0 to 1."""
+        return {level: float(np.quantile(self.null_distances, level)) for level in levels}
+
+    def rejects(self, level: float = 0.05) -> bool:
+        """Whether one source is ruled out at this level."""
+        return self.p_value <= check_level(level, such_as=0.05)
+
+    def __repr__(self) -> str:
+        """The p-value, the distance beside what chance gives, and how many draws it rests on."""
+        low, high = self.quantiles((0.05, 0.95)).values()
+        most = self.most_by if self.rejects(0.05) else ""
+        return (
+            f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
+            f"({say_count(len(self.null), 'draw')}, {say_count(self.n_projections, 'projection')})"
+        ) + "".join(f"; {remark}" for remark in self.remarks)
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return as_html([repr(self)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON values; distances by chance as quantiles."""
+        result: dict[str, Any] = {
+            "p_value": self.p_value,
+            "distance": self.distance,
+            "statistic": self.statistic,
+            "judged_by": self.judged_by,
+            "aspects": dict(self.aspects),
+            "effect_size": json_number(self.effect_size),
+            "ratio": json_number(self.ratio),
+            "null_quantiles": {f"{level:g}": value for level, value in self.quantiles().items()},
+            "null_mean": float(np.mean(self.null_distances)),
+            "n_null": len(self.null),
+            "p": self.p,
+            "n_points": list(self.n_points),
+            "n_projections": self.n_projections,
+            "fingerprint": self.fingerprint,
+        }
+        if self.remarks:
+            result["remarks"] = [remark.to_dict() for remark in self.remarks]
+        return result

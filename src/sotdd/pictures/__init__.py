@@ -1,1 +1,0 @@
-"""Plots of results, and the report page. Results call the plots through `sotdd.results.drawing`."""

@@ -1,0 +1,191 @@
+"""How a loop is compiled, the arrays that loops take, and instructions that the compiler does not find by itself.
+
+The instructions are on sixteen float32 values at once. A *line* is sixteen neighbouring values of a flat array, named
+by where it begins. Every operation is that of its values one by one: nothing is reordered, and products and sums are
+rounded each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.integer]
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+# Sums may be reordered into vector lanes and products fused; NaN and infinity keep their
+# meaning, since the engine looks for them to report overflow.
+_FAST_SUMS = {"contract", "reassoc", "nsz"}
+
+
+_compiled = partial(numba.njit, nogil=True, error_model="numpy")
+
+
+def kernel(function: _F) -> _F:
+    """Compile a loop on first use, without the GIL, cached on disk where that is possible."""
+    return _compile_cached(function, _FAST_SUMS)
+
+
+def exact_kernel(function: _F) -> _F:
+    """As `kernel`, for loops whose sums are formed in the order in which they are written."""
+    return _compile_cached(function, set())
+
+
+def step(function: _F) -> _F:
+    """Compile a part of kernels, into each of them.
+
+    A part that is called has two versions, its own and one beside the kernel's, which sum in another order. Which
+    of them runs depends on whether the kernel was compiled in this process or comes from the cache; so the first
+    run would differ from later ones in the last bits.
+    """
+    return cast("_F", _compiled(fastmath=_FAST_SUMS, forceinline=True)(function))
+
+
+def exact_step(function: _F) -> _F:
+    """As `step`, with sums formed in the order in which they are written."""
+    return cast("_F", _compiled(fastmath=set(), forceinline=True)(function))
+
+
+def _compile_cached(function: _F, liberties: set[str]) -> _F:
+    try:
+        return cast("_F", _compiled(fastmath=liberties, cache=True)(function))
+    except RuntimeError:  # no writable place for the cache: compile in every process instead
+        return cast("_F", _compiled(fastmath=liberties)(function))
+
+
+# --------------------------------------------------------------------------- instructions on lines
+
+# As many float32 as the widest registers hold; others use two or four.
+LANES = 16
+
+_LINE = ir.VectorType(ir.FloatType(), LANES)
+
+
+def _instruction(function: Callable[..., Any]) -> Callable[..., None]:
+    """What compiled loops may call; ``function`` says how it is built."""
+    return cast("Callable[..., None]", intrinsic(function))
+
+
+def butterflies(radix: int) -> Callable[..., None]:
+    """An instruction ``(z, at, step)``: the Hadamard transform of ``radix`` lines, ``step`` values apart, in place."""
+
+    def transform(_context: Any, z: Any, at: Any, step: Any) -> Any:  # noqa: ANN401  # what Numba passes
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
+            array, at, step = args
+            places = []
+            for _ in range(radix):
+                places.append(_place(context, builder, signature.args[0], array, at))
+                at = builder.add(at, step)
+            lines = [builder.load(place, align=4) for place in places]
+            half = radix // 2
+            while half:
+                for first in range(0, radix, 2 * half):
+                    for i in range(first, first + half):
+                        a, b = lines[i], lines[i + half]
+                        lines[i], lines[i + half] = builder.fadd(a, b), builder.fsub(a, b)
+                half //= 2
+            for line, place in zip(lines, places, strict=True):
+                builder.store(line, place, align=4)
+            return context.get_dummy_value()
+
+        return types.void(z, types.intp, types.intp), build
+
+    return _instruction(transform)
+
+
+def _multiply(_context: Any, z: Any, at: Any, factor: Any) -> Any:  # noqa: ANN401
+    """``(z, at, factor)``: multiply a line, in place."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
+        array, at, factor = args
+        place = _place(context, builder, signature.args[0], array, at)
+        builder.store(builder.fmul(builder.load(place, align=4), _spread(builder, factor)), place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(z, types.intp, types.float32), build
+
+
+def _add_multiple(_context: Any, z: Any, at: Any, factor: Any, other: Any, other_at: Any) -> Any:  # noqa: ANN401
+    """``(z, at, factor, other, other_at)``: add a multiple of another line, in place."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
+        array, at, factor, other, other_at = args
+        place = _place(context, builder, signature.args[0], array, at)
+        addend = builder.load(_place(context, builder, signature.args[3], other, other_at), align=4)
+        product = builder.fmul(_spread(builder, factor), addend)
+        builder.store(builder.fadd(builder.load(place, align=4), product), place, align=4)
+        return context.get_dummy_value()
+
+    return types.void(z, types.intp, types.float32, other, types.intp), build
+
+
+def _copy(_context: Any, z: Any, at: Any, other: Any, other_at: Any) -> Any:  # noqa: ANN401
+    """``(z, at, other, other_at)``: write another line."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
+        array, at, other, other_at = args
+        line = builder.load(_place(context, builder, signature.args[2], other, other_at), align=4)
+        builder.store(line, _place(context, builder, signature.args[0], array, at), align=4)
+        return context.get_dummy_value()
+
+    return types.void(z, types.intp, other, types.intp), build
+
+
+def _transpose(_context: Any, z: Any, at: Any, flat: Any, flat_at: Any, step: Any) -> Any:  # noqa: ANN401
+    """``(z, at, flat, flat_at, step)``: read sixteen lines ``step`` apart, write their columns as lines."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
+        array, at, flat, flat_at, step = args
+        lines = []
+        for _ in range(LANES):
+            lines.append(builder.load(_place(context, builder, signature.args[2], flat, flat_at), align=4))
+            flat_at = builder.add(flat_at, step)
+        half = LANES // 2
+        while half:  # squares of this size beside the diagonal change places
+            upper = [c if not c & half else LANES + c - half for c in range(LANES)]
+            lower = [c + half if not c & half else LANES + c for c in range(LANES)]
+            for i in (i for i in range(LANES) if not i & half):
+                a, b = lines[i], lines[i + half]
+                lines[i], lines[i + half] = (_shuffle(builder, a, b, mask) for mask in (upper, lower))
+            half //= 2
+        for number, line in enumerate(lines):
+            here = builder.add(at, ir.Constant(at.type, LANES * number))
+            builder.store(line, _place(context, builder, signature.args[0], array, here), align=4)
+        return context.get_dummy_value()
+
+    return types.void(z, types.intp, flat, types.intp, types.intp), build
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:  # noqa: ANN401
+    """The address of a line."""
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [at]), _LINE.as_pointer())
+
+
+def _spread(builder: Any, value: Any) -> Any:  # noqa: ANN401
+    """A line that holds one value everywhere."""
+    nothing = ir.Constant(_LINE, ir.Undefined)
+    single = builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0))
+    return _shuffle(builder, single, nothing, [0] * LANES)
+
+
+def _shuffle(builder: Any, a: Any, b: Any, mask: list[int]) -> Any:  # noqa: ANN401
+    """A line of values of a, counted from 0, and of b, counted from LANES."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), mask))
+
+
+multiply: Callable[..., None] = _instruction(_multiply)
+add_multiple: Callable[..., None] = _instruction(_add_multiple)
+copy: Callable[..., None] = _instruction(_copy)
+transpose: Callable[..., None] = _instruction(_transpose)

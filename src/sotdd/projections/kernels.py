@@ -1,0 +1,216 @@
+"""The loops behind laws of directions: points times rows of H·S₃·H·S₂·H·S₁, and convolutions as directions.
+
+H is the Hadamard matrix of a power of two, in its natural order and without a factor. It is never formed: a transform
+adds and subtracts values that are half of what is left apart, again and again. Sixteen points go side by side, one to a
+lane of the processor's registers. Nothing depends on which points stand beside a point, nor on how many rows are asked
+for: sums are always formed in the same order, so results have the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.projections.compiling import (
+    LANES,
+    Doubles,
+    Floats,
+    Integers,
+    add_multiple,
+    butterflies,
+    copy,
+    exact_kernel,
+    exact_step,
+    kernel,
+    multiply,
+    transpose,
+)
+
+_two, _four, _eight, _sixteen = butterflies(2), butterflies(4), butterflies(8), butterflies(16)
+
+# Rows that are finished together: few enough to stay in the first cache.
+_FINISHED = 64
+
+
+@exact_step
+def _transform(z: Floats, size: int) -> None:
+    """Multiply the first ``size`` lines of z by H of that size: four levels at a time, then those that are left."""
+    left = size
+    while left > 1:
+        radix = min(left, 16)
+        stride = left // radix
+        for first in range(0, size, left):
+            for i in range(first, first + stride):
+                if radix == 16:
+                    _sixteen(z, LANES * i, LANES * stride)
+                elif radix == 8:
+                    _eight(z, LANES * i, LANES * stride)
+                elif radix == 4:
+                    _four(z, LANES * i, LANES * stride)
+                else:
+                    _two(z, LANES * i, LANES * stride)
+        left = stride
+
+
+@exact_step
+def _fold(z: Floats, size: int, first: int, rows: int) -> None:
+    """The levels of a transform that lead to rows first, …, first + rows - 1 alone; the rest is left to a smaller H."""
+    stride = size // 2
+    while stride >= rows:
+        sign = np.float32(-1.0) if first & stride else np.float32(1.0)
+        for i in range(stride):
+            add_multiple(z, LANES * i, sign, z, LANES * (i + stride))
+        stride //= 2
+
+
+@exact_step
+def _load(points: Floats, start: int, signs: Floats, z: Floats) -> None:
+    """Write points start, …, start + LANES - 1, times signs, as lanes of z; zeros where there are none."""
+    d, flat = points.shape[1], points.ravel()
+    here, whole = min(LANES, points.shape[0] - start), d - d % LANES
+    if here < LANES:
+        z[:] = np.float32(0.0)
+        whole = 0
+    z[LANES * d :] = np.float32(0.0)
+    for j in range(0, whole, LANES):
+        transpose(z, LANES * j, flat, start * d + j, d)
+    for lane in range(here):
+        for j in range(whole, d):
+            z[LANES * j + lane] = flat[(start + lane) * d + j]
+    for j in range(d):
+        multiply(z, LANES * j, signs[j])
+
+
+@exact_step
+def _products(z: Floats, basis: Floats, along: Floats) -> None:
+    """Write products of the points in z with each row of ``basis``."""
+    along[:] = np.float32(0.0)
+    for j in range(basis.shape[1]):
+        for k in range(basis.shape[0]):  # the inner loop, since a sum has to wait for itself
+            add_multiple(along, LANES * k, basis[k, j], z, LANES * j)
+
+
+@exact_step
+def _write(z: Floats, along: Floats, lean: Floats, scales: Floats, start: int, out: Floats) -> None:
+    """Add what rows lean by, scale, and write values of points from ``start`` on to ``out`` (B, m)."""
+    here = min(LANES, out.shape[1] - start)
+    for top in range(0, out.shape[0], _FINISHED):
+        below = min(top + _FINISHED, out.shape[0])
+        for k in range(lean.shape[1]):
+            for i in range(top, below):
+                add_multiple(z, LANES * i, lean[i, k], along, LANES * k)
+        for i in range(top, below):
+            multiply(z, LANES * i, scales[i])
+            if here == LANES:
+                copy(out[i], start, z, LANES * i)
+            else:
+                out[i, start:] = z[LANES * i : LANES * i + here]
+
+
+@exact_kernel
+def project_rows(
+    points: Floats, signs: Floats, basis: Floats, lean: Floats, scales: Floats, first: int, skipped: int, out: Floats
+) -> None:
+    """Write scale_i · (u_i·x + Σ_j lean_ij (v_j·x)) for points x (m, d), u_i the rows of H·S₃·H·S₂·H·S₁.
+
+    signs (3, D), basis (r, d) of rows v_j times the signs that points are multiplied by first, lean (B, r),
+    scales (B,), out (B, m) with contiguous rows. The rows are those from ``first`` + ``skipped`` on, of an aligned
+    power of two of them that begins at ``first``.
+    """
+    size, rows = signs.shape[1], 1
+    while rows < skipped + out.shape[0]:
+        rows *= 2
+    z, along = np.empty(LANES * size, np.float32), np.empty(LANES * basis.shape[0], np.float32)
+    for start in range(0, points.shape[0], LANES):
+        _load(points, start, signs[0], z)
+        _products(z, basis, along)
+        for step in range(1, 3):
+            _transform(z, size)
+            for i in range(size):
+                multiply(z, LANES * i, signs[step, i])
+        _fold(z, size, first, rows)
+        _transform(z, rows)
+        _write(z[LANES * skipped :], along, lean, scales, start, out)
+
+
+@exact_kernel
+def write_directions(signs: Floats, basis: Floats, lean: Floats, scales: Floats, first: int, out: Floats) -> None:
+    """Write directions ``first`` and following, as many as there are ``scales``, as columns of ``out`` (d, B).
+
+    Column i is scale_i · (u_i + Σ_j lean_ij v_j), u_i as in `project_rows` and v_j the rows of ``basis`` (r, d). As H
+    is symmetric, u_i is S₁·H·S₂·H·S₃ times a column of H: sixteen of them go side by side.
+    """
+    size, features = signs.shape[1], out.shape[0]
+    z = np.empty(LANES * size, np.float32)
+    for start in range(0, scales.size, LANES):
+        for j in range(size):
+            for lane in range(LANES):  # the entries of H are 1, or -1 where both numbers share an odd number of bits
+                shared = (first + start + lane) & j
+                for shift in (32, 16, 8, 4, 2, 1):
+                    shared ^= shared >> shift
+                z[LANES * j + lane] = signs[2, j] if shared & 1 == 0 else -signs[2, j]
+        _transform(z, size)
+        for j in range(size):
+            multiply(z, LANES * j, signs[1, j])
+        _transform(z, size)
+        for j in range(features):
+            for i in range(start, min(start + LANES, scales.size)):
+                value = z[LANES * j + i - start] * signs[0, j]
+                for k in range(basis.shape[0]):
+                    value += lean[i, k] * basis[k, j]
+                out[j, i] = scales[i] * value
+
+
+# --------------------------------------------------------------------------- stacks of convolutions
+
+
+@kernel
+def send_back(reach: Doubles, weights: Doubles, step_h: int, step_w: int, out: Doubles) -> None:
+    """Send values (B, h, w) backwards through one convolution (B, C, kh, kw) with the given steps.
+
+    Adds to out (B, C, height, width), which is zero before.
+    """
+    for b in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            for y in range(reach.shape[1]):
+                for i in range(weights.shape[2]):
+                    line = out[b, c, y * step_h + i]
+                    for j in range(weights.shape[3]):
+                        weight = weights[b, c, i, j]
+                        for x in range(reach.shape[2]):
+                            line[x * step_w + j] += weight * reach[b, y, x]
+
+
+@kernel
+def block_moments(block: NDArray[np.generic], pivot: Doubles, reach: Doubles, mean: Doubles, squares: Doubles) -> int:
+    """Write means and summed squared deviations of (features - pivot) / reach over a block of points.
+
+    Returns the row that lies farthest from the mean of the block.
+    """
+    rows, inverse, unit = block.shape[0], 1.0 / reach, reach / reach.max()
+    mean[:] = 0.0
+    squares[:] = 0.0
+    for i in range(rows):
+        for j in range(mean.size):
+            mean[j] += (np.float64(block[i, j]) - pivot[j]) * inverse[j]
+    for j in range(mean.size):
+        mean[j] /= rows
+    farthest, longest = 0, -1.0
+    for i in range(rows):
+        length = 0.0
+        for j in range(mean.size):
+            deviation = (np.float64(block[i, j]) - pivot[j]) * inverse[j] - mean[j]
+            squares[j] += deviation * deviation
+            length += (deviation * unit[j]) ** 2
+        if length > longest:
+            farthest, longest = i, length
+    return farthest
+
+
+@kernel
+def add_moments(psi: Doubles, orders: Integers, inverse_factorials: Doubles, coefficients: Doubles) -> None:
+    """Add ψ_(i+1) / λ_i! to the coefficient of t^λ_i of every projection: psi (B, k + 1), orders (B, k)."""
+    for line in range(orders.shape[0]):
+        for i in range(orders.shape[1]):
+            order = orders[line, i]
+            coefficients[line, order] += psi[line, i + 1] * inverse_factorials[order]

@@ -1,0 +1,1 @@
+"""Plots of results, and the report page. Results call the plots through `sotdd.measure.drawing`."""

@@ -1,0 +1,102 @@
+"""How plots and pages arrange datasets: joined into groups, and as points of a map; and the unit of distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sotdd.basics.multidimensional_scaling import classical_scaling, raw_stress, smacof
+from sotdd.compute.distance import Distance
+
+_UNITS = {
+    "none": "in the units of the features",
+    "pooled": "in units of the pooled spread",
+    "features": "in units of each feature's spread",
+}
+
+
+def say_unit(distance: Distance) -> str:
+    """What a distance is measured in."""
+    return _UNITS[distance.scale]
+
+
+class Groups(NamedTuple):
+    """Datasets joined into groups by the average distance between their members.
+
+    Attributes
+    ----------
+    order
+        The datasets in an order in which neighbours are near each other.
+    branches
+        The lines of a dendrogram, four corners each: positions along the order (0, 1, …), and heights.
+    """
+
+    order: list[int]
+    branches: list[tuple[list[float], list[float]]]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> Groups:
+        """Those of a matrix of distances, by SciPy."""
+        if len(values) < 2:
+            return cls(list(range(len(values))), [])
+        from scipy.cluster.hierarchy import dendrogram, linkage
+        from scipy.spatial.distance import squareform
+
+        tree = dendrogram(linkage(squareform(values, checks=False), "average", optimal_ordering=True), no_plot=True)
+        along = [[corner / 10 - 0.5 for corner in corners] for corners in tree["icoord"]]  # SciPy's leaves are 10 apart
+        return cls(tree["leaves"], list(zip(along, tree["dcoord"], strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class ScalingMap:
+    """Datasets as points in the plane whose distances approximate the measured ones.
+
+    Attributes
+    ----------
+    points
+        (N, 2), centred, along their principal axes.
+    stress
+        Kruskal's stress-1: the root of Σ (measured - drawn)² / Σ measured²; 0 for a faithful map.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sotdd.reports.arrangement import ScalingMap
+    >>> square = np.array([[0, 1, 1, 2**0.5], [1, 0, 2**0.5, 1], [1, 2**0.5, 0, 1], [2**0.5, 1, 1, 0]])
+    >>> ScalingMap.of(square).stress < 1e-6
+    True
+    """
+
+    points: NDArray[np.float64]
+    stress: float
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> ScalingMap:
+        """Start from classical scaling, then lower the stress by SMACOF; nothing is random."""
+        if not values.any():
+            return cls(np.zeros((len(values), 2)), 0.0)
+        points = smacof(values, classical_scaling(values, 2))
+        return cls(_rotate(points), float(np.sqrt(raw_stress(values, points) / np.sum(values**2))))
+
+    @property
+    def faithfulness(self) -> str:
+        """How well the map shows the distances, in Kruskal's words."""
+        for limit, word in ((0.025, "excellent"), (0.05, "good"), (0.1, "fair")):
+            if self.stress <= limit:
+                return word
+        return "poor, so trust the matrix rather than the map"
+
+
+def _rotate(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Centre, rotate to principal axes and fix the signs, so that the map is always the same."""
+    centred = points - points.mean(axis=0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    rotated: NDArray[np.float64] = centred @ axes.T
+    rotated = np.pad(rotated, ((0, 0), (0, 2 - rotated.shape[1])))
+    for column in (0, 1):
+        largest = rotated[np.argmax(np.abs(rotated[:, column]) > 1e-9 * np.abs(rotated).max()), column]
+        rotated[:, column] *= 1.0 if largest >= 0 else -1.0
+    return rotated

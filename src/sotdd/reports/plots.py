@@ -1,0 +1,333 @@
+"""The plots that results draw, by name. Importing this module imports matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from sotdd.basics.checks import describe
+from sotdd.basics.errors import SotddError
+from sotdd.basics.text import say_count, show, with_error
+from sotdd.compute.distance import Distance
+from sotdd.compute.matrix import DistanceMatrix
+from sotdd.measure.explanation.features import FeatureShare, FeatureShares
+from sotdd.measure.explanation.result import Explanation, say_shares_briefly
+from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
+
+__all__ = ["draw_dendrogram", "draw_distance", "draw_explanation", "draw_features", "draw_map", "draw_matrix"]
+
+_INK = "#1d2733"
+_QUIET = "#5c6975"
+_RULE = "#d5dbe1"
+_ACCENT = "#1f5f99"
+_WARM = "#c05a12"
+
+# One hue from dark (near) to light (far). Lightness alone carries the value, so the scale also works for
+# colour-blind readers and in grey print.
+_NEAR_TO_FAR = ("#0b2f57", "#1f5f99", "#5b98c9", "#a8cbe6", "#dce9f4", "#f6f9fc")
+_NEAR_IS_DARK: LinearSegmentedColormap = LinearSegmentedColormap.from_list("sotdd_near_is_dark", _NEAR_TO_FAR)
+# Shares below zero are warm, above cool, and none is white.
+_SHARES = LinearSegmentedColormap.from_list("sotdd_shares", (_WARM, "#f3d9c6", "#ffffff", "#a8cbe6", "#0b2f57"))
+
+# An interval from fewer projections says too little to draw.
+_FIRST = 10
+# Bars that are drawn, those that matter first.
+_BARS = 15
+# With more rows or columns than this, numbers in the cells would be too small to read.
+_MOST_NUMBERS = 16
+# With more than this, only every second, third, … name is written.
+_MOST_NAMES = 60
+
+
+def draw_distance(distance: Distance, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
+    """Draw the distribution of W_p over projections, and the running value with its 95 % interval."""
+    if distance.per_projection is None or len(distance.per_projection) < 2 * _FIRST:
+        raise SotddError(f"this {distance.method} has fewer than {2 * _FIRST} projections: there is nothing to draw.")
+    if axes is None:
+        _, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    given = list(np.ravel(np.array(axes, object)))
+    if len(given) != 2 or not all(isinstance(ax, Axes) for ax in given):
+        raise SotddError(
+            f"is {describe(axes)}: expected two of matplotlib's, or None for a new figure.", setting="axes"
+        )
+    left, right = given
+    _draw_distribution(left, distance, distance.per_projection)
+    _draw_convergence(
+        right, distance, distance.per_projection if distance.contributions is None else distance.contributions
+    )
+    return left, right
+
+
+def _draw_distribution(ax: Axes, distance: Distance, costs: NDArray[np.float64]) -> None:
+    rooted = costs ** (1 / distance.p)
+    ax.hist(rooted, bins=min(60, max(10, len(rooted) // 20)), color=_ACCENT, edgecolor="white", linewidth=0.4)
+    ax.axvline(distance.value, color=_WARM, linewidth=1.6)
+    ax.annotate(
+        f"distance {_write_number(distance.value)}", (distance.value, 1), (5, -4), ("data", "axes fraction"),
+        textcoords="offset points", va="top", fontsize=8.5, color=_WARM,
+    )  # fmt: skip
+    ax.set_xlabel(f"$W_p$ under one projection, {say_unit(distance)}")
+    ax.set_ylabel("projections")
+    _quieten(ax)
+    _write_title(
+        ax, "How projections differ", f"{len(costs):,} of them; the distance is the $p$-th root of the mean of $W_p^p$"
+    )
+
+
+def _draw_convergence(ax: Axes, distance: Distance, costs: NDArray[np.float64]) -> None:
+    from scipy.special import stdtrit
+
+    count = np.arange(1, len(costs) + 1)
+    unit = float(np.abs(costs).max()) or 1.0
+    mean = np.cumsum(costs / unit) / count
+    stderr = np.sqrt(np.maximum(np.cumsum((costs / unit) ** 2) / count - mean**2, 0.0) / np.maximum(count - 1, 1))
+    shown = slice(_FIRST - 1, None)
+    reach = stdtrit(np.maximum(count - 1, 1), 0.975) * stderr
+    low, high, middle = (
+        (unit * np.maximum(part, 0.0)[shown]) ** (1 / distance.p) for part in (mean - reach, mean + reach, mean)
+    )
+    ax.fill_between(count[shown], low, high, color=_ACCENT, alpha=0.18, linewidth=0, label="95 % interval")
+    ax.plot(count[shown], middle, color=_ACCENT, linewidth=1.6, label="running value")
+    ax.axhline(distance.value, color=_WARM, linewidth=1, linestyle=(0, (4, 3)))
+    ax.set_xscale("log")
+    ax.set_xlim(_FIRST, len(costs))
+    ax.set_xlabel("projections used")
+    ax.set_ylabel(f"distance, {say_unit(distance)}")
+    ax.legend(frameon=False, fontsize=8.5, labelcolor=_INK, loc="best")
+    ax.grid(color=_RULE, linewidth=0.6)
+    _quieten(ax)
+    _write_title(
+        ax,
+        "How the value converges",
+        f"{with_error(distance.value, distance.stderr)} ({distance.method}, p = {distance.p:g})",
+    )
+
+
+def draw_matrix(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
+    """Draw the distances as a heat map, with near datasets side by side."""
+    order = Groups.of(matrix.values).order
+    names = [matrix.names[index] for index in order]
+    size = min(3.0 + 0.48 * len(names), 16.0)
+    ax = _take_axes(ax, size + 1.2, size, "compressed")
+    values = matrix.values[np.ix_(order, order)]
+    np.fill_diagonal(values, np.nan)
+    first = next(iter(matrix.distances.values()), None)
+    unit = "" if first is None else f", {say_unit(first)}"
+    _draw_cells(ax, values, names, names, f"distance{unit}")
+    note = "" if first is None else f"{first.method}, p = {first.p:g}; darker is nearer; ordered by average linkage"
+    _write_title(ax, "How far apart the datasets are", note)
+    return ax
+
+
+def draw_explanation(why: Explanation, ax: Axes | None = None) -> Axes:
+    """Draw the class distances as a heat map, with frames around counterparts."""
+    rows, columns = why.classes
+    counterparts = list(why.counterpart_places.items())
+    ax = _take_axes(ax, min(3.4 + 0.5 * len(columns), 18.0), min(2.2 + 0.5 * len(rows), 18.0), "compressed")
+    _draw_cells(ax, why.class_distances.copy(), rows, columns, f"class distance, {say_unit(why.distance)}")
+    for i, j in counterparts:
+        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=_WARM, linewidth=2, zorder=5))
+    ax.set_ylabel(f"class of {_shorten(why.names[0])}")
+    ax.set_xlabel(f"class of {_shorten(why.names[1])}")
+    value = f"{_shorten(why.names[0])} and {_shorten(why.names[1])}"
+    framed = "frames mark counterparts" if counterparts else "no class has a counterpart"
+    _write_title(ax, f"Classes of {value}", f"{say_shares_briefly(why)}; darker is nearer; {framed}")
+    return ax
+
+
+def _draw_cells(
+    ax: Axes, values: NDArray[np.float64], rows: Sequence[object], columns: Sequence[object], label: str
+) -> None:
+    """Draw cells shaded by value, with numbers in them if there is room; NaN stays empty."""
+    shown = np.ma.masked_invalid(values)
+    largest = (float(shown.max()) if shown.count() else 0.0) or 1.0
+    image = ax.imshow(shown, cmap=_NEAR_IS_DARK, vmin=0, vmax=largest)
+    _write_names(ax, rows, columns)
+    _quieten(ax, sides=())
+    ax.tick_params(length=0)
+    ax.set_xticks(np.arange(1, len(columns)) - 0.5, minor=True)
+    ax.set_yticks(np.arange(1, len(rows)) - 0.5, minor=True)
+    if max(values.shape) <= _MOST_NAMES:
+        ax.grid(which="minor", color="white", linewidth=1.2)
+    ax.tick_params(which="minor", length=0)
+    if max(values.shape) <= _MOST_NUMBERS:
+        for (i, j), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                colour = _choose_ink(float(value) / largest)
+                ax.text(j, i, _write_number(value), ha="center", va="center", color=colour, fontsize=8)
+    figure = ax.figure
+    bar = figure.colorbar(image, ax=ax, fraction=0.04, pad=0.02, aspect=28)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(colors=_QUIET, length=2, labelsize=8)
+    bar.set_label(label, color=_QUIET, fontsize=8.5)
+
+
+def _write_names(ax: Axes, rows: Sequence[object], columns: Sequence[object]) -> None:
+    """Write the names along both axes; long ones are slanted, and of too many only some are written."""
+    for axis, labels in ((ax.yaxis, rows), (ax.xaxis, columns)):
+        step = -(-len(labels) // _MOST_NAMES)
+        shown = range(0, len(labels), step)
+        axis.set_ticks(list(shown), [_shorten(labels[index]) for index in shown])
+    small = 9 if max(len(rows), len(columns)) <= 30 else 7
+    ax.tick_params(labelsize=small)
+    if max(len(_shorten(name)) for name in columns) > 4:
+        for text in ax.get_xticklabels():
+            text.set(rotation=40, ha="right", rotation_mode="anchor")
+
+
+def draw_map(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
+    """Draw the datasets as points whose distances approximate the measured ones; the stress says how well."""
+    scaling = ScalingMap.of(matrix.values)
+    ax = _take_axes(ax, 7.0, 5.6)
+    x, y = scaling.points.T
+    ax.scatter(x, y, s=46, color=_ACCENT, edgecolor="white", linewidth=0.8, zorder=3)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.margins(0.22)
+    ax.grid(color=_RULE, linewidth=0.6)
+    _quieten(ax)
+    for place, index in enumerate(np.argsort(y)):  # names of neighbours go to opposite sides of their points
+        side, align = (7, "left") if place % 2 == 0 else (-7, "right")
+        at, text = scaling.points[index], _shorten(matrix.names[index])
+        ax.annotate(
+            text, tuple(at), (side, 0), textcoords="offset points", ha=align, va="center", fontsize=9, color=_INK
+        )
+    first = next(iter(matrix.distances.values()), None)
+    if first is not None:
+        ax.set_xlabel(say_unit(first))
+    _write_title(
+        ax, "A map of the datasets", f"multidimensional scaling, stress {scaling.stress:.3f}: {scaling.faithfulness}"
+    )
+    return ax
+
+
+def draw_dendrogram(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
+    """Draw groups of datasets, joined at the average distance between their members."""
+    if len(matrix) < 2:
+        raise SotddError("there is only one dataset: a dendrogram needs at least two.")
+    groups = Groups.of(matrix.values)
+    ax = _take_axes(ax, 7.0, min(1.6 + 0.34 * len(matrix), 18.0))
+    for along, height in groups.branches:
+        ax.plot(height, along, color=_ACCENT, linewidth=1.6, solid_joinstyle="round", solid_capstyle="round")
+    small = 9 if len(matrix) <= 30 else 7
+    ax.set_yticks(range(len(matrix)), [_shorten(matrix.names[i]) for i in groups.order], fontsize=small)
+    ax.set_xlim(left=0)
+    ax.set_ylim(len(matrix) - 0.5, -0.5)
+    ax.grid(axis="x", color=_RULE, linewidth=0.6)
+    ax.set_axisbelow(True)
+    _quieten(ax, sides=("bottom",))
+    ax.tick_params(axis="y", length=0)
+    first = next(iter(matrix.distances.values()))
+    ax.set_xlabel(f"average distance at which groups join, {say_unit(first)}")
+    _write_title(ax, "Groups of datasets")
+    return ax
+
+
+def draw_features(features: FeatureShares, ax: Axes | None = None) -> Axes:
+    """Draw the share of every pixel where points are images; else bars of the features that matter most."""
+    return _draw_pixels(features, ax) if features.shape is not None else _draw_bars(features, ax)
+
+
+def _draw_bars(features: FeatureShares, ax: Axes | None) -> Axes:
+    shown = [one for _, one in zip(range(_BARS), features, strict=False)]
+    if len(features) > 1:
+        shown.append(features.together)
+    ax = _take_axes(ax, 6.4, 1.4 + 0.3 * len(shown))
+    places = np.arange(len(shown))
+    values = [_share(one) for one in shown]
+    errors = [0.0 if np.isnan(one.stderr) else one.stderr for one in shown]
+    colours = [_ACCENT if one.beyond_noise else _RULE for one in shown]
+    ax.barh(places, values, xerr=errors, color=colours, error_kw={"ecolor": _QUIET, "elinewidth": 1}, height=0.7)
+    ax.axvline(0, color=_RULE, linewidth=1)
+    names = [_shorten(one.name) for one in shown]
+    if len(features) > 1:
+        names[-1] = f"{features.noun}s together"
+    ax.set_yticks(places, names)
+    ax.invert_yaxis()
+    ax.xaxis.set_major_formatter(lambda value, _place: f"{value:.0%}")
+    ax.set_xlabel(_say_share_unit(features))
+    _quieten(ax, sides=("bottom",))
+    ax.tick_params(axis="y", length=0)
+    more = f"; the first {_BARS} of {len(features):,}" if len(features) > _BARS else ""
+    _write_title(ax, f"Which {features.noun}s make the distance", f"blue: beyond noise; lines: standard errors{more}")
+    return ax
+
+
+def _draw_pixels(features: FeatureShares, ax: Axes | None) -> Axes:
+    ax = _take_axes(ax, 4.8, 4.4, "compressed")
+    pixels = features.pixels
+    most = float(np.abs(pixels).max()) or 1.0
+    image = ax.imshow(pixels, cmap=_SHARES, vmin=-most, vmax=most)
+    bar = ax.figure.colorbar(image, ax=ax, fraction=0.04, pad=0.02, format=lambda value, _place: f"{value:.1%}")
+    bar.outline.set_visible(False)
+    bar.set_label(_say_share_unit(features), color=_QUIET, fontsize=8)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    _quieten(ax, sides=())
+    beyond = len(features.beyond_noise)
+    _write_title(
+        ax, "Which pixels make the distance", f"{beyond:,} of {say_count(len(features), 'pixel')} beyond noise"
+    )
+    return ax
+
+
+def _share(one: FeatureShare) -> float:
+    return one.raw_share - one.by_chance if np.isnan(one.share) else one.share
+
+
+def _say_share_unit(features: FeatureShares) -> str:
+    return (
+        "share of the distance, less that of chance"
+        if np.isnan(features.shares).any()
+        else "share of what is beyond noise"
+    )
+
+
+def _take_axes(
+    ax: Axes | None, width: float, height: float, layout: Literal["constrained", "compressed"] = "constrained"
+) -> Axes:
+    """The axes that were passed, or those of a new figure of this size in inches."""
+    if ax is None:
+        _, ax = plt.subplots(figsize=(width, height), layout=layout)
+    if not isinstance(ax, Axes):
+        raise SotddError(f"is {describe(ax)}: expected axes of matplotlib, or None for a new figure.", setting="ax")
+    return ax
+
+
+def _quieten(ax: Axes, *, sides: tuple[str, ...] = ("left", "bottom")) -> None:
+    """Keep only the sides that carry a scale, in a light colour."""
+    for name, spine in ax.spines.items():
+        spine.set_visible(name in sides)
+        spine.set_color(_RULE)
+    ax.tick_params(colors=_QUIET, labelcolor=_INK, length=3)
+    ax.xaxis.label.set_color(_QUIET)
+    ax.yaxis.label.set_color(_QUIET)
+
+
+def _write_title(ax: Axes, title: str, note: str = "") -> None:
+    """Write a title at the left, with a quieter line under it."""
+    ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=_INK, pad=22 if note else 8)
+    if note:
+        ax.annotate(note, (0, 1), (0, 6), "axes fraction", textcoords="offset points", fontsize=8.5, color=_QUIET)
+
+
+def _choose_ink(share: float) -> str:
+    """Dark or white text, whichever is easier to read on the colour of this share of the scale."""
+    red, green, blue = to_rgb(_NEAR_IS_DARK(share))
+    return _INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"
+
+
+def _shorten(name: object, most: int = 24) -> str:
+    """A name cut in the middle to fit beside an axis, with nothing in it that matplotlib would typeset."""
+    return show(" ".join(show(name).split()), most).replace("$", r"\$")
+
+
+def _write_number(value: float) -> str:
+    """About three digits, as cells show them."""
+    return f"{value:.3g}" if value < 0.01 or value >= 1000 else f"{value:.2f}" if value < 10 else f"{value:.1f}"

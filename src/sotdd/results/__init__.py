@@ -1,5 +1,0 @@
-"""The frozen values that calls return, and how they read."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

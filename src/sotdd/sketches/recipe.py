@@ -1,0 +1,165 @@
+"""Which projections something was made through: enough to recognise them, and mostly enough to draw them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sotdd.basics.checks import describe, first_line
+from sotdd.basics.errors import SotddError
+from sotdd.basics.text import quote, show
+from sotdd.projections.directions import TILTED_TURNS, Tilted
+from sotdd.projections.recipe import Projections
+from sotdd.projections.scaler import Scaler
+from sotdd.sketches.codec import Arrays, Field, Header, Reader, pack_remarks
+
+# Blocks of directions with more features do not fit in memory.
+MOST_FEATURES = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """The projections of a sketch or of a catalog, as a file keeps them.
+
+    In a file the scaler is an array ``centre`` (d,), with ``scale`` (d,) if each feature has its own; tilted directions
+    have ``basis`` (r, d) and ``stretch`` (r,).
+
+    Attributes
+    ----------
+    settings
+        What `Projections.recipe` says of them.
+    fingerprint
+        Of the settings and of numbers that were drawn.
+    scaler
+        How features were scaled first.
+    tilt
+        The law of directions where it was learnt from data, which the settings cannot describe; None for others.
+    projections
+        The projections themselves; None where they cannot be drawn again from a file.
+    """
+
+    settings: Mapping[str, Any]
+    fingerprint: str
+    scaler: Scaler | None
+    tilt: Tilted | None
+    projections: Projections | None
+
+    @classmethod
+    def of(cls, projections: Projections) -> Recipe:
+        """The recipe of projections that are at hand."""
+        check_projections(projections)
+        return cls(projections.recipe(), projections.fingerprint, projections.scaler, projections.tilt, projections)
+
+    def refuse_other(self, other: Recipe, what: str) -> None:
+        """Refuse another recipe whose fingerprint differs, and name the settings that do."""
+        if self.fingerprint == other.fingerprint:
+            return
+        reason = (
+            "; ".join(_find_differences(self.settings, other.settings)[:3])
+            or "the settings are the same, but other versions of libraries drew other numbers from them"
+        )
+        raise SotddError(f"{what} are through different projections: {reason}. Use the same for both.")
+
+    def require_projections(self, whose: str) -> Projections:
+        """The projections, to see other data through, or an error where they cannot be had."""
+        if self.projections is None:
+            raise SotddError(
+                f"the projections of {whose} cannot be drawn again from its file (laws of your own, your own arrays, "
+                "or other versions of libraries): sketch the data through the original projections first."
+            )
+        return self.projections
+
+    def pack(self) -> tuple[Header, Arrays]:
+        """What a file says of it: entries of the header, and arrays."""
+        header: Header = {"recipe": dict(self.settings), "fingerprint": self.fingerprint}
+        arrays: Arrays = {}
+        if self.tilt is not None:
+            arrays |= {"basis": self.tilt.basis.astype(np.float32), "stretch": self.tilt.stretch}
+        if self.scaler is None:
+            return header, arrays
+        header["scale_remarks"] = pack_remarks(self.scaler.remarks)
+        arrays["centre"] = self.scaler.centre
+        if isinstance(self.scaler.scale, float):
+            header["scale"] = self.scaler.scale
+        else:
+            arrays["scale"] = self.scaler.scale
+        return header, arrays
+
+    @classmethod
+    def read(cls, reader: Reader, projections: Projections | None = None) -> Recipe:
+        """What a file says, through these projections if they are the same, else with those that it describes."""
+        settings, fingerprint = reader.get("recipe", dict), reader.get("fingerprint", str)
+        scaler, tilt = _read_scaler(reader), _read_tilt(reader)
+        if projections is None or projections.fingerprint != fingerprint:
+            projections = None
+            # Settings can be wrong in any way. Sketches compare without projections, and calls that need them say so.
+            with suppress(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError):
+                if settings["n_features"] <= MOST_FEATURES:
+                    projections = Projections.restore(settings, scaler, fingerprint, tilt)
+        return cls(settings, fingerprint, scaler, tilt, projections)
+
+
+def check_projections(projections: object) -> Projections:
+    """Return projections, or refuse anything else."""
+    if not isinstance(projections, Projections):
+        raise SotddError(
+            f"is {describe(projections)}: expected Projections.fit(...) or from_arrays(...).", setting="projections"
+        )
+    return projections
+
+
+def read_projections(reader: Reader, projections: Projections | None) -> Projections:
+    """The projections of a file: drawn again from its recipe, or those passed, once they are checked."""
+    if projections is not None and check_projections(projections).fingerprint != reader.get("fingerprint", str):
+        raise SotddError(f"{quote(reader.name)} was made through other projections than those passed: pass its own.")
+    found = Recipe.read(reader, projections).projections
+    if found is None:
+        raise SotddError(
+            f"{quote(reader.name)} needs its projections, which cannot be drawn again from it (laws of your own, your "
+            "own arrays, or other versions of libraries): pass projections=."
+        )
+    return found
+
+
+def _read_scaler(reader: Reader) -> Scaler | None:
+    recipe = reader.within("recipe")
+    n_features = recipe.count("n_features")
+    columns = recipe.texts("columns") or None
+    if columns is not None and len(columns) != n_features:
+        raise reader.refuse("its columns are not one for each feature")
+    if not reader.holds("centre"):
+        return None
+    each = Field("f8", (n_features,))
+    scale = reader.array("scale", each) if reader.holds("scale") else reader.number("scale")
+    try:
+        return Scaler(reader.array("centre", each), scale, columns, reader.remarks("scale_remarks"))
+    except SotddError as error:
+        raise reader.refuse(first_line(error)) from error
+
+
+def _read_tilt(reader: Reader) -> Tilted | None:
+    if not reader.holds("basis"):
+        return None
+    recipe = reader.within("recipe")
+    basis = reader.array("basis", Field("f4", (None, recipe.count("n_features"))))
+    stretch = reader.array("stretch", Field("f8", (len(basis),)))
+    try:
+        return Tilted(basis, stretch, recipe.within("directions").get("law", str) == TILTED_TURNS)
+    except SotddError as error:
+        raise reader.refuse(first_line(error)) from error
+
+
+def _find_differences(a: Mapping[str, Any], b: Mapping[str, Any], inside: str = "") -> list[str]:
+    """Settings that differ, by name, with both values."""
+    found = []
+    for name in [*a, *(name for name in b if name not in a)]:
+        left, right = a.get(name), b.get(name)
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            found += _find_differences(left, right, f"{name} ")
+        elif left != right:
+            found.append(f"{inside}{name} is {show(repr(left), 60)} and {show(repr(right), 60)}")
+    return found

@@ -1,0 +1,307 @@
+"""Sketches of data: a dataset is projected and sorted once, for every later comparison.
+
+Streams are counted instead: in one pass where the classes fit, and in two otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from sotdd.basics.checks import describe
+from sotdd.basics.display import Progress, Report, report_progress
+from sotdd.basics.errors import SotddError
+from sotdd.compute.controls import CollectControls
+from sotdd.compute.distance import Distance
+from sotdd.compute.engine import Engine, Sorted
+from sotdd.compute.estimators import Estimator
+from sotdd.compute.resampling import Resample
+from sotdd.compute.run import Collector, choose_engine, run
+from sotdd.inputs import open_dataset
+from sotdd.inputs.agreement import meets_by_position
+from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.projections.recipe import Projections
+from sotdd.sketches.builder import SketchBuilder, check_name, remark_on_position
+from sotdd.sketches.controls import narrow_controls
+from sotdd.sketches.histograms import ClassesDoNotFit
+from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
+from sotdd.sketches.recipe import Recipe, check_projections
+from sotdd.sketches.sketch import Sketch
+from sotdd.sketches.statistics import ClassStatistics, open_batch
+from sotdd.sketches.uncertainty import find_halves, plan_halves
+
+# What can be compared: data, or a sketch of data.
+Comparable: TypeAlias = "Dataset | Sketch"
+
+# A batch is a small dataset: (features, labels), or features alone.
+Batches: TypeAlias = "Iterable[Dataset] | Callable[[], Iterable[Dataset]]"
+
+# Batches as labelled data, their columns in the order of the projections; None for one without points.
+OpenedBatches: TypeAlias = Iterable[LabelledData | None]
+
+# The suffix of sketch files.
+SUFFIX = ".sotdd"
+
+# Larger datasets are counted rather than sorted: sorting holds all points under 64 projections in memory at a time.
+_MOST_SORTED = 1_000_000
+# They are read in batches of this many values.
+_BATCH_VALUES = 1 << 22
+
+_log = logging.getLogger("sotdd")
+
+
+def sketch(
+    data: Dataset,
+    projections: Projections,
+    *,
+    n_quantiles: int | None = QUANTILES,
+    name: str | None = None,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
+    progress: Progress = None,
+) -> Sketch:
+    """Project a dataset, and keep its quantile functions.
+
+    Parameters
+    ----------
+    data
+        A dataset, as in `distance`.
+    projections
+        What to project it by: `Projections.fit` on the datasets that will be compared, on a sample of
+        them, or on a reference that all parties agree on.
+    n_quantiles
+        How many numbers to keep of each projection: means over parts of probability. None keeps
+        every value; so does any number where the dataset has no more points. A dataset of more than a
+        million points is counted in fine bins rather than sorted, see `sketch_stream`.
+    name
+        What messages call it.
+    device, precision, progress
+        As in `distance`.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(5000, 3)), rng.integers(4, size=5000)
+    >>> projections = sotdd.Projections.fit([(x, y)], n_projections=128)
+    >>> sotdd.sketch((x, y), projections, n_quantiles=256, name="all")
+    Sketch('all': 5,000 points, 4 classes, 128 projections × 256 quantiles)
+    """
+    check_projections(projections)
+    levels = None if n_quantiles is None else check_quantiles(n_quantiles)
+    return sketch_opened(open_dataset(data, name=name), projections, levels, device, precision, progress)
+
+
+def sketch_opened(
+    opened: LabelledData,
+    projections: Projections,
+    levels: Levels | None,
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
+    progress: Progress = None,
+) -> Sketch:
+    """Sketch a dataset that is opened already, sorted or counted as its size asks; None keeps every value."""
+    data = projections.align(opened)
+    if levels is None or data.n_points <= _MOST_SORTED or str(device) not in ("auto", "cpu"):
+        return _sketch_sorted(data, projections, levels, device, precision, progress)
+    return sketch_batches(lambda: _split_rows(data), projections, levels=levels, name=data.name, progress=progress)
+
+
+def _sketch_sorted(
+    data: LabelledData,
+    projections: Projections,
+    levels: Levels | None,
+    device: str,
+    precision: Literal["float32", "tf32"],
+    progress: Progress,
+) -> Sketch:
+    """Sketch a dataset whose columns are in the order of the projections, sorting all its points at once."""
+    exact = levels is None or data.n_points <= levels.count
+    kept = Levels(data.n_points, "even") if levels is None or exact else levels
+    engine = choose_engine(device, [data], projections.n_projections, precision)
+    with report_progress(progress, f"Sketching {data.name}") as report, engine as active:
+        found = _Functions(data, projections.n_projections, kept, exact, active)
+        controls = CollectControls(projections, active).sum_points([data])
+        halves = Resample(plan_halves(data, projections), active, projections.n_projections)
+        run([data], projections, active, [found, controls, halves], report)
+        weights = found.weights
+    by_position = meets_by_position(data, projections.columns)
+    return Sketch(
+        data.name,
+        Recipe.of(projections),
+        found.quantiles,
+        exact,
+        data.classes,
+        data.counts,
+        found.terms,
+        found.lost,
+        remark_on_position(data.name, projections) if by_position else (),
+        find_halves(halves, weights),
+        None if (weights == 1).all() else weights,
+        narrow_controls(controls.collect()),
+    )
+
+
+class _Functions(Collector):
+    """Takes quantile functions, class terms and what each projection counts by."""
+
+    def __init__(self, data: LabelledData, count: int, levels: Levels, exact: bool, engine: Engine) -> None:
+        self._levels, self._exact, self._engine = levels, exact, engine
+        self.quantiles = np.empty((count, levels.count), np.float32)
+        self.terms = np.empty((count, len(data.classes)), np.float32)
+        self.lost, self.weights = np.zeros((count, 3)), np.ones(count)
+
+    def after_sorting(self, chunk: Sorted) -> None:
+        """Take those of one chunk."""
+        here, (rows,), edges = chunk.part, chunk.rows, self._levels.edges
+        self.quantiles[here] = self._engine.quantiles(rows, edges)
+        self.terms[here] = self._engine.collect(chunk.terms)
+        self.weights[here] = chunk.block.importance
+        if not self._exact:
+            self.lost[here, :2] = self._engine.losses(rows, self.quantiles[here], edges, self._levels.smooth)
+
+
+def _split_rows(data: LabelledData) -> Iterator[LabelledData]:
+    size = max(1, _BATCH_VALUES // data.n_features)
+    for start in range(0, data.n_points, size):
+        rows = slice(start, start + size)
+        yield replace(data, features=data.features[rows], codes=data.codes[rows])
+
+
+def sketch_stream(
+    batches: Batches,
+    projections: Projections,
+    *,
+    n_quantiles: int = QUANTILES,
+    name: str = "stream",
+    progress: Progress = None,
+) -> Sketch:
+    """Sketch data that come in batches, in memory that does not grow with their number.
+
+    One pass is made where the classes fit (4 kB per class and projection, 256 MB together);
+    otherwise two, which needs batches that can be iterated over twice. The log says which it was.
+
+    Parameters
+    ----------
+    batches
+        (features, labels) or features alone, one after another: a list, an object that can be iterated
+        over again, or a function that returns an iterator. A generator can be read once only, so its
+        classes must fit one pass.
+    projections, n_quantiles, name
+        As in `sotdd.sketch`.
+    progress
+        True for a bar, or a function of (points done, points in all). The second equals the first,
+        since the size of a stream is not known.
+
+    Examples
+    --------
+    >>> import numpy as np, sotdd
+    >>> rng = np.random.default_rng(0)
+    >>> batches = [(rng.normal(size=(1000, 3)), rng.integers(2, size=1000)) for _ in range(5)]
+    >>> projections = sotdd.Projections.fit([batches[0]], n_projections=64)
+    >>> sotdd.sketch_stream(batches, projections)
+    Sketch('stream': 5,000 points, 2 classes, 64 projections × 384 quantiles)
+    """
+    return sketch_batches(
+        lambda: (open_batch(batch, None, projections) for batch in _iterate(batches)),
+        projections,
+        once=isinstance(batches, Iterator),
+        levels=check_quantiles(n_quantiles),
+        name=name,
+        progress=progress,
+    )
+
+
+def sketch_batches(
+    begin: Callable[[], OpenedBatches],
+    projections: Projections,
+    *,
+    once: bool = False,
+    levels: Levels,
+    name: str,
+    progress: Progress,
+) -> Sketch:
+    """Sketch batches that are opened already; ``begin`` starts over with the first, unless they come ``once``."""
+    with report_progress(progress, f"Sketching {name}") as report:
+        builder = SketchBuilder(projections, n_quantiles=levels.count)
+        check_name(name)
+        try:
+            _add_all(builder, begin(), report)
+        except ClassesDoNotFit as error:
+            if once:
+                raise SotddError(
+                    f"{error} Or pass batches that can be gone over twice: a list, or a function that returns an "
+                    "iterator."
+                ) from error
+            _log.info("sketching %s in two passes: its classes do not fit one", name)
+            statistics = ClassStatistics(projections)
+            _add_all(statistics, begin(), report)
+            builder = SketchBuilder(projections, statistics, n_quantiles=levels.count)
+            _add_all(builder, begin(), report)
+        else:
+            _log.info("sketched %s in one pass: %d classes", name, len(builder.statistics.counts))
+        return builder.finish(name)
+
+
+def _iterate(batches: Batches) -> Iterator[Dataset]:
+    """Batches from the first."""
+    try:
+        found = batches() if callable(batches) else batches
+        if isinstance(found, (str, bytes)) or hasattr(found, "__dask_graph__"):
+            raise TypeError
+        return iter(found)
+    except TypeError as error:
+        raise SotddError(
+            f"is {describe(batches)}: expected (features, labels) in a list or an iterator, or a function that takes "
+            "nothing and returns one.",
+            setting="batches",
+        ) from error
+
+
+def _add_all(collector: SketchBuilder | ClassStatistics, batches: OpenedBatches, report: Report) -> None:
+    for batch in batches:
+        if batch is not None:
+            collector.add_opened(batch)
+        report(collector.n_points, collector.n_points)
+
+
+def compare_sketches(
+    sources: Sequence[tuple[str, Comparable]],
+    pairs: Sequence[tuple[int, int]],
+    p: float,
+    *,
+    estimator: Estimator = "auto",
+    device: str = "auto",
+    precision: Literal["float32", "tf32"] = "float32",
+    progress: Progress = None,
+) -> dict[tuple[int, int], Distance]:
+    """Distances of some pairs of sketches and data; data are sketched the way the first sketch was."""
+    first = next(source for _, source in sources if isinstance(source, Sketch))
+    levels = None if first.exact else first.levels
+    sketches = []
+    for name, source in sources:
+        if isinstance(source, Sketch):
+            first.through.refuse_other(source.through, f"sketches {first.name!r} and {source.name!r}")
+            sketches.append(source)
+            continue
+        projections = require_projections(first)
+        opened = replace(source, name=name) if isinstance(source, LabelledData) else open_dataset(source, name=name)
+        sketches.append(sketch_opened(opened, projections, levels, device, precision, progress))
+    return {(i, j): sketches[i].distance(sketches[j], p, estimator=estimator) for i, j in pairs}
+
+
+def read_sketch(source: Comparable) -> Comparable:
+    """Load a path that names a sketch file; return anything else unchanged."""
+    if isinstance(source, (str, PathLike)) and str(source).endswith(SUFFIX):
+        return Sketch.load(source)
+    return source
+
+
+def require_projections(made: Sketch) -> Projections:
+    """The projections of a sketch, to sketch other data through, or an error where they cannot be had."""
+    return made.through.require_projections(f"sketch {made.name!r}")

@@ -1,0 +1,114 @@
+"""Every command over a folder of messy tables, with what it should say."""
+
+import json
+
+import pytest
+
+from inputs.messy_tables import write
+
+LEFT_OUT = "left out: customer_id (id), signup (date), city (text), note (text)"
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("messy")
+    write(folder)
+    return folder
+
+
+@pytest.fixture
+def sotdd(tables, monkeypatch, run):
+    monkeypatch.chdir(tables)
+    monkeypatch.setenv("COLUMNS", "400")
+
+    def says(line, code=0):
+        ended, said, errors = run(*line.split())
+        assert ended == code, said + errors
+        return said + errors
+
+    return says
+
+
+def test_distance(sotdd):
+    same = sotdd("distance people.csv people.parquet --label churned")
+    assert "people.csv: 120 points, 3 features, 2 classes" in same
+    assert same.count(LEFT_OUT) == 1  # once, since it goes for both
+    found = json.loads(sotdd("distance people.csv german.csv::encoding=latin-1 --label churned --json"))
+    assert found["value"] == pytest.approx(0, abs=1e-6)
+    assert found["columns"] == ["age", "income", "vip"]
+    assert [remark["text"] for remark in found["remarks"]] == [LEFT_OUT]
+
+
+def test_reading_options(sotdd):
+    line = "distance people.csv new_city.csv --label churned --one-hot 5 --dates --exclude in*+vip --json"
+    found = json.loads(sotdd(line))
+    cities = [f"city={city}" for city in ("Köln", "Oslo", "Paris", "Rome")]
+    assert found["columns"] == ["signup", "age", *cities]
+    assert "8 of 120 rows, age (6), income (3)" in sotdd("distance people.csv gaps.csv --label churned", code=2)
+    assert "112 points" in sotdd("distance people.csv gaps.csv --label churned --missing drop")
+    assert "filled in by the mean" in sotdd("distance people.csv gaps.parquet --label churned --missing mean")
+
+
+def test_every_command_reads_them(sotdd):
+    few = "--label churned --n-projections 16"
+    said = sotdd("sketch people.csv -o people.sotdd --label churned --n-projections 16")
+    assert LEFT_OUT in said
+    assert "120 points" in sotdd("distance people.sotdd parts --label churned")
+    assert LEFT_OUT in sotdd(f"test people.csv tabs.tsv {few} --n-permutations 19")
+    assert "8 of 120 rows" in sotdd(f"matrix people.csv parts older.csv gaps.csv {few} --missing drop")
+    ranked = sotdd(f"rank people.csv older.csv excel.csv {few}")
+    assert ranked.index("excel.csv") < ranked.index("older.csv")
+    assert "'age'" in sotdd(f"distance people.csv age_as_text.csv {few}", code=2)
+    assert "1 class" in sotdd("distance people.csv::label=churned no_label.csv::label=")  # asked for
+
+
+def test_a_reference_and_its_batches(sotdd, tables):
+    """A reference of a messy table reads batches as it was read, whatever their order, file type and other columns."""
+    said = sotdd("reference people.csv -o people.ref --label churned")
+    assert "people.ref: 120 points in 2 classes, 3 features" in said
+    assert "columns: age, income, vip" in said
+    assert said.count(LEFT_OUT) == 1
+    batches = "other_order.csv people.parquet parts with_index.csv empty_column.csv tabs.tsv new_city.csv few.csv"
+    said = sotdd(f"check people.ref {batches} --n-permutations 39")
+    assert "8 batches: 8 passed" in said
+    assert said.count(LEFT_OUT) == 1
+    assert "FAILED" in sotdd("check people.ref older.csv --n-permutations 39", code=1)
+    for batch, why in [
+        ("age_as_text.csv", "'age'"), ("gaps.csv", "8 of 120 rows"), ("german.csv", "encoding"),
+        ("no_label.csv", "'churned'"),
+    ]:  # fmt: skip
+        assert why in sotdd(f"check people.ref {batch} --n-permutations 39", code=2)
+    sotdd("check people.ref gaps.csv --missing drop --n-permutations 39")
+    sotdd("check people.ref german.csv::encoding=latin-1 --n-permutations 39")
+    sotdd("check people.ref swapped.csv --n-permutations 39")
+    sotdd("reference people.csv -o named.ref --label churned --label-names match")
+    sotdd("check named.ref swapped.csv --n-permutations 39", code=1)
+
+
+def test_the_settings_of_a_reference_go_for_its_batches(sotdd):
+    sotdd("reference german.csv::encoding=latin-1 -o german.ref --label churned --one-hot 5 --dates --missing drop")
+    told = json.loads(sotdd("check german.ref german.csv --n-permutations 39 --json"))
+    assert told["verdict"] == "passed"
+    assert told["distance"]["columns"] == ["signup", "age", "income", "vip", "city=Köln", "city=Oslo", "city=Rome"]
+    assert "2 passed" in sotdd("check german.ref gaps.csv excel.csv::encoding=utf-16 --n-permutations 39")
+    said = sotdd("check german.ref new_city.csv --n-permutations 39", code=1)
+    assert "new_city.csv: values that the reference does not have: city=Paris" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("check people.csv older.csv --n-permutations 39", 1),
+        ("check people.csv age_as_text.csv --n-permutations 39", 2),
+        ("test people.csv older.csv --n-permutations 39", 0),
+        ("explain people.csv older.csv --n-projections 64", 0),
+        ("matrix people.csv parts gaps.csv --missing drop --n-projections 64", 0),
+    ],
+)
+def test_pages_say_what_was_left_out(sotdd, tables, line, code):
+    assert "wrote page.html" in sotdd(f"{line} --label churned --report page.html", code=code)
+    page = (tables / "page.html").read_text(encoding="utf-8")
+    assert "people.csv" in page
+    assert LEFT_OUT in page
+    if "gaps" in line:
+        assert "8 of 120 rows" in page

@@ -1,0 +1,130 @@
+"""Pooled points split into two sides: which they are, and what they cost, against float64 brute force."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import reference
+import sotdd
+from laws import Circles, Medians
+from sotdd.compute.cpu.engine import CpuEngine
+from sotdd.compute.resampling import Plan, Resample, pool_codes
+from sotdd.compute.run import run
+from sotdd.compute.torch.engine import TorchEngine
+from sotdd.inputs import open_pair
+from sotdd.inputs.data import LabelledData
+
+ENGINES = {
+    "cpu": CpuEngine,
+    "cpu, one thread, small chunks": lambda: CpuEngine(threads=1, chunk=64),
+    "torch": lambda: TorchEngine("cpu"),
+    "torch, small chunks": lambda: TorchEngine("cpu", chunk=64),
+}
+
+
+@pytest.fixture
+def pair(rng):
+    """Labels in no order, some of one dataset only, some of a single point."""
+    a = rng.normal(size=(23, 4)), [*rng.choice(["cat", "dog"], size=22), "lone"]
+    b = rng.normal(1, 2, size=(17, 4)), rng.choice(["dog", "bird"], size=17).tolist()
+    return a, b
+
+
+def plan_pair(data, count, seed, p=2.0, *, actual=False):
+    return replace(Plan.of_pair(data, (0, 1), count, seed, (p,)), actual=actual, n_projections=1000)
+
+
+def costs(engine, data, projections, plan):
+    with engine as active:
+        resample = Resample([plan], active, projections.n_projections)
+        run(data, projections, active, [resample])
+        return resample.costs()[0][:, :, 0]
+
+
+def brute_force(a, b, plan, splits, drawn, p):
+    x, y = np.concatenate([a[0], b[0]]), [*a[1], *b[1]]
+    columns = []
+    for number in splits:
+        left, right = ((x[side.index], [y[point] for point in side.index.tolist()]) for side in plan.draw(number))
+        columns.append(reference.per_projection(left, right, p=p, **drawn))
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize(("p", "settings"), [(2, ""), (1, ""), (3.5, ""), (2, "phi"), (2, "clamp"), (2, "phi clamp")])
+def test_brute_force_in_float64(rng, pair, p, settings):
+    drawn = reference.draw(rng, 70, 4)
+    if "phi" in settings:
+        drawn["phi"] = reference.draw(rng, 70, 4)["theta"]
+    if "clamp" in settings:
+        drawn["clamp"] = 0.9
+    data = open_pair(*pair)
+    plan = plan_pair(data, 3, 7, p, actual=True)
+    expected = brute_force(*pair, plan, range(3), drawn, p)
+    for engine in ENGINES.values():
+        found = costs(engine(), data, sotdd.Projections.from_arrays(**drawn), plan)
+        np.testing.assert_allclose(found, expected, rtol=3e-4, atol=1e-7)
+
+
+def test_any_label_law_and_any_law_of_directions(rng, pair):
+    data = open_pair(*pair)
+    projections = sotdd.Projections.fit(data, n_projections=70, label_law=Medians(), directions=Circles(), scale=None)
+    plan = plan_pair(data, 4, 0)
+    block = projections.draw(0, 70)
+    x, y = np.concatenate([pair[0][0], pair[1][0]]), np.array([*pair[0][1], *pair[1][1]])
+    t = block.features(x)
+
+    def place(line, index):
+        values, labels = t[line, index], y[index]
+        shift = {label: block.terms.parameters[line, 0] * np.median(values[labels == label]) for label in set(labels)}
+        return block.terms.weights[line] * values + np.array([shift[label] for label in labels])
+
+    expected = [
+        [reference.wasserstein(*(place(line, side.index) for side in plan.draw(number)), 2) for number in range(4)]
+        for line in range(70)
+    ]
+    for name in ("cpu", "torch"):
+        np.testing.assert_allclose(costs(ENGINES[name](), data, projections, plan), expected, rtol=1e-4)
+
+
+def test_long_rows_and_many_splits_at_once(rng):
+    """Rows that are sorted by digits, more splits than threads, and shares of rows where there are few splits."""
+    a = rng.normal(size=(1100, 3)), rng.integers(4, size=1100)
+    b = rng.normal(size=(1050, 3)), rng.integers(4, size=1050)
+    drawn = reference.draw(rng, 9, 3)
+    data, projections = open_pair(a, b), sotdd.Projections.from_arrays(**drawn)
+    plan = plan_pair(data, 12, 0)
+    together = costs(CpuEngine(threads=2), data, projections, plan)
+    alone = costs(CpuEngine(threads=8), data, projections, replace(plan, count=1))
+    np.testing.assert_array_equal(together[:, :1], alone)
+    two = {name: values[:2] for name, values in drawn.items()}
+    expected = brute_force(a, b, plan, [11], two, 2)
+    np.testing.assert_allclose(together[:2, 11:], expected, rtol=1e-3)
+
+
+def test_sides_hold_every_point_once_grouped_by_class(pair):
+    data = open_pair(*pair)
+    codes = pool_codes(data)
+    plan = plan_pair(data, 50, 3)
+    for number in range(50):
+        left, right = plan.draw(number)
+        assert sorted([*left.index, *right.index]) == list(range(40))
+        for side, size in ((left, 23), (right, 17)):
+            assert len(side.index) == side.offsets[-1] == size
+            groups = np.split(codes[side.index], side.offsets[1:-1])
+            assert all(len(set(group.tolist())) == 1 for group in groups)
+            assert len({int(group[0]) for group in groups}) == len(groups)
+    again = replace(plan, count=20).draw(15)
+    np.testing.assert_array_equal(again[0].index, plan.draw(15)[0].index)
+    np.testing.assert_array_equal(plan.mark_sides(15) == 0, np.isin(np.arange(40), again[0].index))
+
+
+def test_labels_are_pooled_by_value():
+    def data(labels):
+        return LabelledData.of((np.zeros((len(labels), 1)), labels))
+
+    assert pool_codes([data(["cat", "dog"]), data(["dog", "cat"])]).tolist() == [0, 1, 1, 0]
+    assert pool_codes([data([1, 2]), data([2.0, 1.0])]).tolist() == [0, 1, 1, 0]
+    assert pool_codes([data([0, 1]), data(["0", "1"])]).tolist() == [0, 1, 2, 3]
+    assert pool_codes([data([False, True]), data([0, 1])]).tolist() == [0, 1, 0, 1]
+    assert pool_codes([LabelledData.of(np.zeros((2, 1))), LabelledData.of(np.ones((1, 1)))]).tolist() == [0, 0, 0]

@@ -1,0 +1,194 @@
+"""A stored reference against batches, one by one and as a series."""
+
+import numpy as np
+import pytest
+
+import sotdd
+from sotdd.drift.monitor import find_limit, find_run_length
+
+
+def sample(rng, n, shift=0.0):
+    labels = rng.integers(3, size=n)
+    return rng.normal(size=(n, 6)) + 2 * np.eye(3, 6)[labels] + shift, labels
+
+
+@pytest.fixture
+def fitted(rng):
+    data = sample(rng, 400)
+    return data, sotdd.DriftReference.fit(data)
+
+
+# ------------------------------------------------------------------ one batch
+
+
+@pytest.mark.parametrize("settings", [{}, {"shared_directions": False}, {"label_law": "quantiles"}, {"scale": None}])
+def test_the_distance_is_that_of_the_raw_data(rng, settings):
+    data, batch = sample(rng, 400), sample(rng, 50)
+    reference = sotdd.DriftReference.fit(data, **settings)
+    found = reference.test(batch, n_permutations=19)
+    wanted = sotdd.distance(data, batch, projections=reference.projections, estimator="plain")
+    assert found.distance == pytest.approx(wanted.value)
+    plain = reference.distance(batch)
+    assert (plain.value, plain.stderr) == (pytest.approx(wanted.value), pytest.approx(wanted.stderr))
+    fine = sotdd.DriftReference.fit(data, with_sketch=True, **settings).distance(batch)
+    known = sotdd.distance(data, batch, projections=sotdd.Projections.fit([data], **settings))
+    assert fine.value == pytest.approx(known.value, rel=0.03)
+    assert (found.n_points, found.n_projections, len(found.null)) == ((400, 50), 128, 19)
+    assert found.fingerprint == reference.projections.fingerprint
+
+
+def test_engines_agree(rng, monkeypatch):
+    """What explains a distance, and what tests a batch, on the processor and by torch."""
+    torch = pytest.importorskip("torch")
+    from sotdd.compute.torch.engine import TorchEngine
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    data, batch = sample(rng, 200), sample(rng, 90, shift=0.3)
+
+    def measure():
+        why, reference = sotdd.explain(data, batch, n_projections=64), sotdd.DriftReference.fit(data, n_projections=64)
+        test, known = reference.test(batch, n_permutations=39), why.by_class
+        numbers = why.distance.value, why.distance.noise.value, why.unlabelled.value, why.features, test.p_value
+        costs = known.distances, known.costs, known.coupling, why.resampled, test.null_distances, test.null
+        return np.concatenate([*map(np.ravel, costs), [*numbers, reference.distance(batch).value]])
+
+    ours = measure()
+    for module in ("measure.explanation.call", "drift.reference"):
+        monkeypatch.setattr(f"sotdd.{module}.choose_engine", lambda *_: TorchEngine(device))
+    np.testing.assert_allclose(measure(), ours, rtol=2e-3, atol=1e-6)
+
+
+def test_it_is_the_permutation_test_of_the_points_themselves(fitted, rng):
+    """No features are kept, and still the shuffles are those of `sotdd.test` through the same projections."""
+    data, reference = fitted
+    batch = sample(rng, 70)
+    by_points = sotdd.test(data, batch, projections=reference.projections, n_permutations=99, device="cpu")
+    found = reference.test(batch, n_permutations=99)
+    np.testing.assert_allclose(found.null_distances, by_points.null_distances, rtol=1e-5)
+    assert found.p_value == pytest.approx(by_points.p_value, abs=0.011)
+    assert set(found.aspects) == set(by_points.aspects)
+
+
+def laws(name):
+    return {
+        "t3": lambda rng, n: (rng.standard_t(3, size=(n, 6)), rng.integers(3, size=n)),
+        "log-normal": lambda rng, n: (np.exp(rng.normal(size=(n, 4))), rng.integers(3, size=n)),
+        "imbalanced": lambda rng, n: (rng.normal(size=(n, 4)), (rng.random(n) < 0.08).astype(int)),
+        "50 classes": lambda rng, n: (rng.normal(size=(n, 4)), rng.integers(50, size=n)),
+    }[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["t3", "log-normal", "imbalanced", "50 classes"])
+@pytest.mark.parametrize(("n", "m"), [(120, 60)])
+def test_the_level_is_kept_for_large_batches_of_any_law(name, n, m):
+    """A batch of half of the reference once had 10 to 31 % alarms; 60 at 5 % give more than 9 once in 1,000."""
+    alarms = 0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, n, m])
+        reference = sotdd.DriftReference.fit(laws(name)(rng, n), n_projections=24, seed=seed)
+        alarms += reference.test(laws(name)(rng, m), n_permutations=39).rejects(0.05)
+    assert alarms <= 9
+
+
+def test_drift_is_found_in_batches_of_any_size(fitted, rng):
+    reference = fitted[1]
+    for n in (20, 300):
+        assert reference.test(sample(rng, n, shift=0.9), n_permutations=99).rejects(0.05)
+    x, y = sample(rng, 60)
+    assert reference.test((np.where(y[:, None] == 2, x + 3, x), y), n_permutations=99).rejects(0.05)
+
+
+def test_drift_however_large_is_drift(fitted, rng):
+    """Beyond the range of float32 products, and of float64 squares."""
+    reference = fitted[1]
+    x, y = sample(rng, 40)
+    for factor in (1e6, 1e30, 1e300):
+        found = reference.test((x * factor, y), n_permutations=99)
+        assert found.rejects(0.05)
+        assert np.isfinite(found.distance)
+    scaled = x.copy()
+    scaled[:, 0] *= 30
+    assert reference.test((scaled, y), n_permutations=99).rejects(0.05)
+
+
+def test_names_count_where_that_is_asked_for(rng):
+    (x, y), (other, of) = sample(rng, 500), sample(rng, 100)
+    swapped = np.array([1, 0, 2])[of]
+    blind = sotdd.DriftReference.fit((x, y)).test((other, swapped), n_permutations=199)
+    named = sotdd.DriftReference.fit((x, y), label_names="match").test((other, swapped), n_permutations=199)
+    assert named.p_value <= 0.01 < blind.p_value
+    assert named.strongest == "classes by name"
+
+
+def test_a_large_reference_is_sampled_and_says_so(rng):
+    reference = sotdd.DriftReference.fit(sample(rng, 3000), max_points=500)
+    assert reference.n_points == 500
+    assert "500 points in 3 classes, 128 projections" in repr(reference)
+    assert "500 of the 3,000 points" in repr(reference)
+    whole = sotdd.DriftReference.fit(sample(rng, 3000))
+    assert whole.test(sample(rng, 20), n_permutations=9).n_points == (1000, 20)  # as much as the batch needs
+    assert whole.test(sample(rng, 100), n_permutations=9).n_points == (2000, 100)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_points": 0}, {"p": 0}, {"label_names": "yes"}, {"projections": 5}, {"n_projection": 5}, {"with_sketch": 2}],
+    ids=str,
+)
+def test_odd_settings_are_refused_by_name(rng, settings):
+    with pytest.raises(sotdd.SotddError, match=next(iter(settings))):
+        sotdd.DriftReference.fit(sample(rng, 9), **settings)
+
+
+def test_batches_that_do_not_fit_are_refused(fitted, rng):
+    reference = fitted[1]
+    for call, said in [
+        (lambda: reference.test(sample(rng, 9), n_permutations=0), "n_permutations is 0"),
+        (lambda: reference.test(np.zeros((50, 2))), "2 features"),
+        (lambda: reference.monitor(1), "run_length is 1"),
+        (lambda: reference.monitor().after(sample(rng, 90), n_permutations=9), "at least 5 times a batch, 450 points"),
+    ]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            call()
+
+
+# ------------------------------------------------------------------ a series
+
+
+def test_run_lengths_are_those_of_the_textbook():
+    """A one-sided sum with an allowance of one half, as tables of such sums have it."""
+    for limit, known in ((3.0, 117.6), (4.0, 335.4), (5.0, 930.9)):
+        assert find_run_length(limit) == pytest.approx(known, rel=0.005)
+    rng = np.random.default_rng(0)
+    lengths = []
+    for _ in range(1500):
+        total, count = 0.0, 0
+        while total <= find_limit(50):
+            total, count = max(0.0, total + rng.normal() - 0.5), count + 1
+        lengths.append(count)
+    assert np.mean(lengths) == pytest.approx(50, rel=0.1)
+
+
+@pytest.mark.slow
+def test_a_series_without_drift_is_quiet_and_a_small_drift_adds_up(rng):
+    reference = sotdd.DriftReference.fit(sample(rng, 800), n_projections=64)
+    monitor = reference.monitor(run_length=200)
+    for _ in range(12):
+        monitor = monitor.after(sample(rng, 60), n_permutations=99)
+    assert not monitor.alarm
+    single = [reference.test(sample(rng, 60, shift=0.15), n_permutations=99).rejects(1 / 50) for _ in range(8)]
+    steps = 0
+    while not monitor.alarm and steps < 15:
+        monitor, steps = monitor.after(sample(rng, 60, shift=0.15), n_permutations=99), steps + 1
+    assert monitor.alarm
+    assert np.mean(single) < 0.9  # no batch would have told by itself
+    assert "drift after" in repr(monitor)
+
+
+def test_after_an_alarm_a_series_begins_anew(rng):
+    monitor = sotdd.DriftReference.fit(sample(rng, 600), n_projections=64).monitor(100)
+    monitor = monitor.after(sample(rng, 50, shift=3), n_permutations=99)
+    assert monitor.alarm
+    assert "drift after 1 batch:" in repr(monitor)
+    assert not monitor.after(sample(rng, 50), n_permutations=99).alarm

@@ -1,0 +1,199 @@
+"""The pages of a gate, a test and an explanation as files; in a browser they are in ``test_browser.py``."""
+
+import contextlib
+import io
+import json
+import re
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+import sotdd
+from reports.test_report import HOSTILE, Page
+from sotdd.drift.gate import BatchVerdict, Outcome
+from sotdd.reports.gate_page import GateRun, make_gate_page
+from sotdd.reports.page import shorten_names
+
+NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def tables(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, size, shift in [("train", 200, 0), ("same", 60, 0), ("gone", 70, 3)]:
+        x = rng.normal(size=(size, 3))
+        rows = np.column_stack([x + np.array([shift, 0, 0]), x[:, 0] > 0])
+        np.savetxt(f"{name}.csv", rows, delimiter=",", header="u,v,w,kind", comments="")
+    return tmp_path
+
+
+def read(path):
+    """The texts of a page, its numbers, and its code, as a reader would copy it."""
+    page = Page(path)
+    assert len(page.scripts) == 1  # of numbers: the page runs nothing
+    assert all(link.startswith(("#", "data:")) for link in page.links)
+    code = [text for text in page.texts if text.startswith("import sotdd")]
+    return " ".join(" ".join(page.texts).split()), json.loads(page.scripts[0]), code[0] if code else None
+
+
+def executed(code):
+    assert "..." not in code
+    room = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(code, room)  # the very thing to test
+    return room
+
+
+FEW = ("--n-permutations", 39)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [["--seed", 4, "--p", 1, "--scale", "none"], ["--label-law", "quantiles", "--max-points", 50, "--features", "u+w"]],
+)
+def test_the_page_of_a_gate_and_the_python_on_it(tables, run, settings):
+    arguments = ["train.csv", "same.csv", "gone.csv", "--label", "kind", *FEW, "--n-projections", 64, *settings]
+    code, out, said = run("check", *arguments, "--report", "page.html", "--json")
+    assert code == 1, said
+    told = json.loads(out)
+    text, data, python = read(tables / "page.html")
+    u = np.loadtxt("gone.csv", delimiter=",", skiprows=1)[:, 0]
+    for part in (
+        "1 of 2 batches", "Which classes it comes from", sotdd.__version__, "fingerprint", "by chance", "200", "70",
+        f"{u.min():.4g} to {u.max():.4g}",
+    ):  # fmt: skip
+        assert part in text, part
+    found = executed(python)["results"]
+    for batch, numbers in zip(told["batches"], found.values(), strict=True):
+        assert numbers == (batch["test"]["p_value"], batch["distance"]["value"])
+    assert [(one["test"]["p_value"], one["distance"]["value"]) for one in data["batches"]] == list(found.values())
+
+
+def test_the_python_on_the_pages_of_saved_references_and_sketches(tables, run):
+    run("reference", "train.csv", "-o", "train.ref", "--label", "kind", "--n-projections", 32)
+    run("sketch", "train.csv", "-o", "train.sotdd", "--label", "kind", "--n-projections", 64)
+    told = json.loads(run("check", "train.ref", "gone.csv", *FEW, "--report", "page.html", "--json")[1])
+    text, _, python = read(tables / "page.html")
+    assert executed(python)["results"] == {"gone.csv": (told["test"]["p_value"], told["distance"]["value"])}
+    assert "gone.csv has drifted" in text
+    line = ["check", "train.sotdd", "same.csv", "gone.csv", "--label", "kind", "--report", "page.html", "--json"]
+    told = json.loads(run(*line)[1])
+    text, _, python = read(tables / "page.html")
+    assert list(executed(python)["results"].values()) == [one["distance"]["value"] for one in told["batches"]]
+    assert "beyond noise (floor " in text
+
+
+@pytest.mark.parametrize("settings", [[], ["--seed", 4, "--statistic", "balanced", "--max-points", 40]])
+def test_the_python_on_the_page_of_a_test_gives_its_numbers(tables, run, settings):
+    code, out, said = run(
+        "test", "train.csv", "gone.csv", "--label", "kind", *FEW, *settings, "--report", "p.html", "--json"
+    )
+    assert code == 0, said
+    told = json.loads(out)
+    text, data, python = read(tables / "p.html")
+    result = executed(python)["result"]
+    assert (result.p_value, result.distance) == (told["p_value"], told["distance"])
+    assert data["p_value"] == told["p_value"]
+    assert "train.csv and gone.csv are not samples of one source." in text
+    assert f"p = {result.p_value:.3g}" in text
+
+
+def test_the_python_on_the_page_of_an_explanation_gives_its_numbers(tables, run):
+    settings = ["--label", "kind", "--n-projections", 64, "--seed", 2, "--estimator", "plain"]
+    line = ["explain", "train.csv", "gone.csv", *settings]
+    told = json.loads(run(*line, "--report", "p.html", "--title", "A <b>title</b>", "--json")[1])
+    text, data, python = read(tables / "p.html")
+    why = executed(python)["result"]
+    assert data["distance"] == why.distance.value == told["distance"]["value"]
+    assert "A <b>title</b>" in text
+    assert "train.csv and gone.csv differ beyond noise" in text
+    assert f"floor {why.distance.noise.value:.3g}" in text
+    for line in why.lines(1):
+        assert f"{line.share:.0%}" in text
+
+
+def test_python_writes_the_pages_too(rng, tmp_path):
+    x, y = rng.normal(size=(60, 3)), rng.integers(2, size=60)
+    data = {"mine": (x, y), HOSTILE: (x + 3, y)}
+    test = sotdd.test(*data.values(), n_permutations=19)
+    text, _, code = read(sotdd.report(test, tmp_path / "t.html", datasets=data, title=HOSTILE))
+    assert HOSTILE in text
+    assert code is None  # the settings of the call are not known
+    text, told, _ = read(sotdd.report(sotdd.explain(*data.values(), n_projections=32), tmp_path / "e.html"))
+    assert told["within_noise"] is False
+    assert "a and b differ beyond noise" in text
+    for settings, said in [({"explanations": {}}, "no matrix"), ({"datasets": [x]}, "1 dataset: expected the two")]:
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.report(test, tmp_path / "x.html", **settings)
+
+
+def verdict(name, failed):
+    """A batch that drifted, passed or, for None, could not be opened."""
+    if failed is None:
+        return BatchVerdict(name, error="there is no file.")
+    return BatchVerdict(name, (Outcome("p_value", 0.01 if failed else 0.5, 0.05, failed, "said"),), n_points=9)
+
+
+passed, failed, unknown = (lambda name, failed=failed: verdict(name, failed) for failed in (False, True, None))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "tone", "said"),
+    [
+        ([passed("a/x.csv")], "good", ("No drift", "x.csv", "r.ref")),
+        ([failed("a/x.csv")], "bad", ("x.csv has drifted", "r.ref")),
+        ([unknown("a/x.csv")], "unsure", ("x.csv", "r.ref")),
+        ([passed("x.csv"), passed("y.csv")], "good", ("No drift", "all 2 batches")),
+        ([passed("x.csv"), failed("y.csv"), failed("z.csv")], "bad", ("2 of 3 batches", "y.csv, z.csv")),
+        ([passed("x.csv"), unknown("y.csv")], "unsure", ("1 of 2 batches",)),
+    ],
+)
+def test_the_verdict_comes_first(verdicts, tone, said):
+    page = make_gate_page(GateRun("data/r.ref", verdicts, [None] * len(verdicts)))
+    assert page.tone == tone
+    assert all(part in page.sentence for part in said)
+    assert "1 March 2026, 09:30 UTC" in page.html(NOW)
+
+
+def test_names_are_short_and_unique():
+    long = "/very/long/" + "x" * 90 + ".csv"
+    names = shorten_names(["/data/2024/train.csv", "/data/2025/train.csv::label=kind", long, long, "a.csv::name=mine"])
+    assert names[-1] == "mine"
+    assert len(set(names)) == 5
+    assert max(map(len, names)) <= 44
+    page = make_gate_page(GateRun(long, [failed(long), failed(HOSTILE)], [None, None])).html(NOW)
+    assert HOSTILE not in page
+
+
+def test_the_history_of_a_log_comes_first():
+    earlier = [
+        {"date": "2026-02-28T09:00:00Z", "batch": "b/old.csv", "verdict": "passed", "distance": "0.25", "p": "0.7"},
+        {"date": "2026-02-28T10:00:00Z", "batch": "b/odd.csv", "verdict": "drift", "distance": "nonsense"},
+    ]
+    page = make_gate_page(GateRun("r.ref", [passed("new.csv")], [None], history=earlier)).html(NOW)
+    assert page.index("3. new.csv") < page.index("1. old.csv") < page.index("2. odd.csv")
+    assert "<title>old.csv: 0.25, passed</title>" in page
+    assert "Over time" not in make_gate_page(GateRun("r.ref", [passed("new.csv")], [None])).html(NOW)
+
+
+def test_the_columns_that_make_a_distance_come_first(tmp_path, rng):
+    pandas = pytest.importorskip("pandas")
+    frames = [
+        pandas.DataFrame({"age": rng.normal(40, 9, 300), "income": rng.lognormal(10, 1, 300) + moved, "label": 0})
+        for moved in (0, 30_000)
+    ]
+    text = sotdd.report(sotdd.explain(*frames), tmp_path / "why.html").read_text(encoding="utf-8")
+    cards = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
+    assert cards.index("Which columns it comes from") < cards.index("Which classes it comes from")
+    card = text.split(">Which columns it comes from<")[1].split("</section>")[0]
+    assert ">income<" in card
+    assert ">age<" not in card
+
+
+def test_pixels_are_a_picture(tmp_path, rng):
+    images = rng.random((2, 200, 6, 6))
+    images[1, :, 2, 3] += 3
+    text = sotdd.report(sotdd.explain(*images), tmp_path / "why.html").read_text(encoding="utf-8")
+    drawn = re.findall(r'<rect x="(\d+)" y="(\d+)"[^>]*fill-opacity="([0-9.]+)"', text)
+    assert max(drawn, key=lambda square: float(square[2]))[:2] == ("3", "2")

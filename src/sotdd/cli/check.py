@@ -17,7 +17,6 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.files import refuse_unwritable
 from sotdd.basics.text import join_names, one_line, say_count, show
 from sotdd.cli import options as o
-from sotdd.cli.compare import say_written
 from sotdd.cli.sources import open_data, open_source, refuse_report, show_reading
 from sotdd.cli.terminal import complain, print_json, print_remarks, say, say_note, show_work
 from sotdd.inputs.reading import write_source
@@ -155,7 +154,7 @@ def check_command(
         criteria = _make_criteria(gate, asked, len(current), fail_above, p_value, min_points)
         reopen = functools.partial(_open_batch, gate, asked)
         verdicts, facts = _judge_batches(gate, current, asked, criteria)
-        code = _write_code(gate, asked, verdicts, loaded=data is None)
+        code = "" if asked.report is None else _write_code(gate, asked, verdicts, loaded=data is None)
         run = {"facts": facts, "gate": gate, "criteria": criteria, "data": data, "reopen": reopen, "code": code}
     except SotddError as error:
         verdicts = [BatchVerdict(batch, error=error.say(asked.naming)) for batch in current]
@@ -174,8 +173,8 @@ def check_command(
     else:
         if gate is not None:
             _say_all(reference, verdicts, asked)
-        if not failures:
-            say_written(asked)
+        if asked.report is not None and not failures:
+            say(f"wrote {show(asked.report)}", "bold")
     exit_code = _EXIT_CODES[whole] or (2 if failures else 0)
     if exit_code:
         raise typer.Exit(exit_code)

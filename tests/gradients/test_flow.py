@@ -31,7 +31,7 @@ def clouds(n, seed=0):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"p": 1}, {"fresh": False}, {"scale": None}, {"labels": "move"}, {"shared_directions": False}],
+    [{}, {"p": 1}, {"scale": None}, {"labels": "move"}, {"shared_directions": False}],
     ids=str,
 )
 def test_arrives_nearer_than_another_sample_of_the_target(settings):
@@ -122,7 +122,7 @@ def test_the_same_seed_gives_the_same_flow():
 @pytest.mark.parametrize(
     ("name", "bad"),
     [("steps", 0), ("n_projections", 1.5), ("learning_rate", -1), ("learning_rate", 1e60), ("labels", "soft"),
-     ("label_learning_rate", "fast"), ("fresh", "yes"), ("snapshots", 1), ("snapshots", [0, 6]), ("snapshots", [-1]),
+     ("label_learning_rate", "fast"), ("snapshots", 1), ("snapshots", [0, 6]), ("snapshots", [-1]),
      ("snapshots", "all"), ("p", 0), ("seed", -1), ("progress", 3), ("device", "abacus"), ("device", "cuda:99"),
      ("device", 1.5), ("device", "meta"), ("scale", "yes"), ("rate", 2)],
 )  # fmt: skip

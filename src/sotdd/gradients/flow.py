@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, check_positive, describe
+from sotdd.basics.checks import check_choice, check_count, check_order, check_positive, describe
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.randomness import Stream, sequence
@@ -130,7 +130,6 @@ def flow(
     labels: Literal["keep", "move"] = "keep",
     label_learning_rate: float = 0.2,
     snapshots: int | Sequence[int] = 11,
-    fresh: bool = True,
     device: str | torch.device = "auto",
     progress: Progress = None,
     **drawing: Unpack[DrawingSettings],
@@ -145,7 +144,7 @@ def flow(
     p
         The order of transport. Whatever it is, the flow descends the squared distance.
     n_projections
-        How many projections a step sees. The distances of the snapshots are by 1,000.
+        How many projections a step sees, each step its own. The distances of the snapshots are by 1,000.
     n_moments, moments, label_law, directions, shared_directions, scale
         How datasets are projected, as for `sotdd.distance`. One scaler, learnt at the start,
         serves all steps.
@@ -166,8 +165,6 @@ def flow(
     snapshots
         How many snapshots to take, evenly spaced from step 0 to the last; or the steps to take them
         at, to which the last is added.
-    fresh
-        Whether every step draws its own projections, or one set serves all.
     device
         Where to compute: "auto" for a GPU if there is one and the processor otherwise, "cpu", "cuda", or
         a GPU by number such as "cuda:1".
@@ -204,7 +201,6 @@ def flow(
         "learning_rate": check_positive(learning_rate, "learning_rate"),
         "label_learning_rate": check_positive(label_learning_rate, "label_learning_rate"),
         "n_projections": check_count(settings.n_projections, "n_projections"),
-        "fresh": check_flag(fresh, "fresh"),
         "labels": check_choice(labels, "labels", ("keep", "move")),
         "p": check_order(p),
     }
@@ -219,7 +215,7 @@ def flow(
             if step in stops:
                 taken.append(moving.snapshot(step))
             falling = 0.5 * (1 + math.cos(math.pi * step / steps))
-            drawn = _draw_again(projections, pace["n_projections"], step if fresh else 0)
+            drawn = _draw_again(projections, pace["n_projections"], step)
             moving.step(drawn, falling * learning_rate, falling * label_learning_rate)
             report(step + 1, steps)
         taken.append(moving.snapshot(steps))

@@ -9,8 +9,7 @@ class; each point is shifted by its expected term.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,12 +27,18 @@ from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
 
-if TYPE_CHECKING:
-    from torch import Tensor
+require("torch", "sotdd.gradients.sotdd_loss", "'sotdd[torch]'")
 
-    Labels: TypeAlias = Tensor | ArrayLike | Sequence[Hashable]
+import torch  # noqa: E402
+from torch import Tensor  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 __all__ = ["sotdd_loss"]
+
+Labels: TypeAlias = Tensor | ArrayLike | Sequence[Hashable]
+
+# Of two staircases with other numbers of steps: which step meets which, and on how much of [0, 1].
+_Steps: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
 # Projected values that a chunk holds by default; polynomials keep a copy per order for the backward pass.
 _CHUNK_VALUES = 1 << 20
@@ -94,25 +99,21 @@ def sotdd_loss(
     >>> round(loss.item() ** 0.5 / sotdd.distance(*pair, projections=projections, estimator="plain").value, 3)
     1.0
     """
-    require("torch", "sotdd_loss", "'sotdd[torch]'")
     p = check_order(p)
     if not isinstance(projections, Projections):
         raise SotddError(f"projections is {describe(projections)}: expected Projections.fit(...) or from_arrays(...).")
     _check_points(x, "x", projections)
     _check_points(x2, "x2", projections)
     _check_alike(x, x2, "x2")
-    import torch
-
     with torch.autocast(x.device.type, enabled=False):  # products in half precision would lose the digits that matter
-        first, second = (_standardise(features, projections.scaler) for features in (x, x2))
         sides = [
-            _Points(first, _find_memberships(y, x, "x", "y")),
-            _Points(second, _find_memberships(y2, x2, "x2", "y2")),
+            _Side(_standardise(x, projections.scaler), _find_memberships(y, x, "x", "y")),
+            _Side(_standardise(x2, projections.scaler), _find_memberships(y2, x2, "x2", "y2")),
         ]
         engine = _GradientEngine(_chunk_size(chunk, len(x) + len(x2)))
         cost = _MeanCost(engine, p, projections.n_projections)
         run(sides, projections, engine, [cost])
-        loss = cost.parts[0] if len(cost.parts) == 1 else sum(cost.parts, first.new_zeros(()))
+        loss = torch.stack(cost.parts).sum()
     if not bool(loss.isfinite()):
         raise SotddError(
             f"the loss is not finite at p={p:g}: class moments or powers overflow; scale the features, bring outliers "
@@ -123,8 +124,6 @@ def sotdd_loss(
 
 def _check_points(x: Tensor, name: str, projections: Projections) -> None:
     """Refuse what is no floating-point tensor of finite points that the projections are for."""
-    import torch
-
     if not isinstance(x, torch.Tensor):
         raise SotddError(f"{name} is {describe(x)}: expected a torch tensor of shape (n, ...).")
     _check_plain(x, name)
@@ -146,17 +145,8 @@ def _check_points(x: Tensor, name: str, projections: Projections) -> None:
 
 def _check_plain(x: Tensor, name: str) -> None:
     """Refuse tensors without a plain array of numbers behind them."""
-    import torch
-
-    kinds = {
-        "nested": x.is_nested,
-        "sparse": not x.is_nested and x.layout is not torch.strided,
-        "quantized": x.is_quantized,
-        "on the meta device": x.is_meta,
-    }
-    for kind, found in kinds.items():
-        if found:
-            raise SotddError(f"{name} is {kind}: expected a dense tensor of plain numbers.")
+    if x.is_nested or x.layout is not torch.strided or x.is_quantized or x.is_meta:
+        raise SotddError(f"{name} is sparse, nested, quantized or meta: expected a dense tensor of plain numbers.")
 
 
 def _check_alike(x: Tensor, other: Tensor, name: str) -> None:
@@ -169,8 +159,6 @@ def _check_alike(x: Tensor, other: Tensor, name: str) -> None:
 
 def _standardise(x: Tensor, scaler: Scaler | None) -> Tensor:
     """Points as a matrix (n, d), centred and scaled, in single precision at least."""
-    import torch
-
     points = x.reshape(len(x), -1)
     if points.dtype.itemsize < 4:
         points = points.float()
@@ -186,8 +174,6 @@ def _standardise(x: Tensor, scaler: Scaler | None) -> Tensor:
 
 def _find_memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:
     """The probability (n, C) that each point of x belongs to each class."""
-    import torch
-
     dtype = torch.promote_types(x.dtype, torch.float32)
     if isinstance(y, torch.Tensor):
         _check_plain(y, name)
@@ -203,8 +189,6 @@ def _find_memberships(y: Labels, x: Tensor, x_name: str, name: str) -> Tensor:
 
 
 def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
-    import torch
-
     if len(y) != n_points or y.shape[1] == 0:
         raise SotddError(
             f"{name} has shape {tuple(y.shape)} but there are {n_points:,} points: expected one row of class "
@@ -218,8 +202,7 @@ def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
         raise SotddError(f"rows of {name} sum to one only to within {off:.3g}: expected softmax(..., dim=1).")
 
 
-@dataclass(frozen=True, eq=False)
-class _Points:
+class _Side(NamedTuple):
     """One side: its points (n, d), scaled, and the probability (n, C) that each belongs to each class."""
 
     points: Tensor
@@ -238,29 +221,26 @@ class _GradientEngine:
         self._recomputes = False
         self._steps: _Steps | None = None
 
-    def walk(self, datasets: Sequence[_Points], projections: Projections, **_asked: object) -> Iterator[Sorted]:
+    def walk(self, datasets: Sequence[_Side], projections: Projections, **_asked: object) -> Iterator[Sorted]:
         """See both sides through one chunk of projections after another."""
         n, m = (len(side.points) for side in datasets)
-        self._steps = None if n == m else _Steps.of(n, m, datasets[0].points)
+        self._steps = None if n == m else _align(n, m, datasets[0].points)
         self._recomputes = projections.n_projections > self._chunk
         for start in range(0, projections.n_projections, self._chunk):
             block = projections.draw(start, start + self._chunk)
             yield Sorted(slice(start, start + len(block)), [(side, block) for side in datasets], block, [], [])
 
-    def transport(self, rows: Sequence[tuple[_Points, Block]], p: float) -> Tensor:
+    def transport(self, rows: Sequence[tuple[_Side, Block]], p: float) -> Tensor:
         """W_p^p (B,) between the rows of both sides."""
-        from torch.utils.checkpoint import checkpoint
-
         (first, block), (second, _) = rows
 
         def make(*tensors: Tensor) -> Tensor:
             a, b = (_sort_rows(points, members, block) for points, members in (tensors[:2], tensors[2:]))
             return _transport(a, b, p, self._steps)
 
-        tensors = first.points, first.members, second.points, second.members
         if not self._recomputes:
-            return make(*tensors)
-        found: Tensor = checkpoint(make, *tensors, use_reentrant=False, preserve_rng_state=False)
+            return make(*first, *second)
+        found: Tensor = checkpoint(make, *first, *second, use_reentrant=False, preserve_rng_state=False)
         return found
 
 
@@ -324,31 +304,21 @@ def _evaluate(values: Tensor, coefficients: NDArray[np.float64]) -> Tensor:
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class _Steps:
-    """`Overlaps` as tensors: which of n steps meets which of m steps, and on how much of [0, 1]."""
-
-    left: Tensor
-    right: Tensor
-    width: Tensor
-
-    @classmethod
-    def of(cls, n: int, m: int, like: Tensor) -> _Steps:
-        """Align on the device of ``like``, widths in its dtype."""
-        import torch
-
-        overlaps = Overlaps.of(n, m)
-        left, right = (
-            torch.tensor(side, dtype=torch.int64, device=like.device) for side in (overlaps.left, overlaps.right)
-        )
-        return cls(left, right, _like(overlaps.width, like))
+def _align(n: int, m: int, like: Tensor) -> _Steps:
+    """`Overlaps` as tensors on the device of ``like``, widths in its dtype."""
+    overlaps = Overlaps.of(n, m)
+    left, right = (
+        torch.tensor(side, dtype=torch.int64, device=like.device) for side in (overlaps.left, overlaps.right)
+    )
+    return left, right, _like(overlaps.width, like)
 
 
 def _transport(a: Tensor, b: Tensor, p: float, steps: _Steps | None) -> Tensor:
     """W_p^p (B,) between sorted rows of a (B, n) and of b (B, m); no steps are needed if n = m."""
     if steps is None:
         return _power(a - b, p).mean(1)
-    return _power(a.index_select(1, steps.left) - b.index_select(1, steps.right), p) @ steps.width
+    left, right, width = steps
+    return _power(a.index_select(1, left) - b.index_select(1, right), p) @ width
 
 
 def _power(gaps: Tensor, p: float) -> Tensor:
@@ -358,8 +328,6 @@ def _power(gaps: Tensor, p: float) -> Tensor:
 
 def _like(array: NDArray[np.floating], tensor: Tensor) -> Tensor:
     """Numbers of a recipe, on the device and in the dtype of a tensor."""
-    import torch
-
     return torch.tensor(array, dtype=tensor.dtype, device=tensor.device)
 
 
@@ -374,8 +342,6 @@ def _quantile_terms(values: Tensor, shares: Tensor, coefficients: Tensor) -> Ten
     to there is the sum of the values wholly below, plus a part of the value in which the bin ends. It is
     differentiable in the values, whose order is locally fixed, and in the shares.
     """
-    import torch
-
     columns = []
     for share in shares.unbind(1):
         # A point outside the class has no gradient through its value, nor through its share if that is fixed.
@@ -389,8 +355,6 @@ def _quantile_terms(values: Tensor, shares: Tensor, coefficients: Tensor) -> Ten
 
 def _one_class(values: Tensor, share: Tensor, coefficients: Tensor) -> Tensor:
     """The term (B,) of one class."""
-    import torch
-
     levels = coefficients.shape[1]
     ordered, order = values.double().sort(dim=1)
     masses = share.double()[order]  # (B, m)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_count, check_
 from sotdd.basics.display import Report
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.randomness import Stream, check_seed, generator
-from sotdd.basics.remarks import Remark, Remarks, join_remarks
+from sotdd.basics.remarks import Remark, join_remarks
 from sotdd.inputs.data import LabelledData
 from sotdd.peers.label_distances import Inner, exact_transport, measure_labels
 from sotdd.peers.points import (
@@ -29,7 +29,7 @@ from sotdd.peers.points import (
 from sotdd.projections.scaler import Scale
 
 Debias: TypeAlias = Literal["difference", "powers"]
-Solve: TypeAlias = "Callable[[Points, Points], DatasetTransport]"
+Solve: TypeAlias = Callable[[Points, Points], Measured]
 
 # Beyond this ratio of cost to regularisation, products of exp(-cost / regularisation) may leave float64.
 _DEEPEST = 100.0
@@ -113,7 +113,7 @@ def otdd(
     check_choice(outer, "outer", ("exact", "sinkhorn"))
     method = f"OTDD, {inner} labels" + (", Sinkhorn" if outer == "sinkhorn" else "")
 
-    def solve(one: Points, other: Points) -> DatasetTransport:
+    def solve(one: Points, other: Points) -> Measured:
         return transport_datasets(one, other, inner=inner, outer=outer, regularisation=regularisation, p=p)
 
     if debias is not None:
@@ -123,25 +123,12 @@ def otdd(
             max_points = min(2 * check_count(max_points, "max_points"), LARGEST_COUNT)
     key = check_seed(seed)
     loaded = PointSets.load(datasets, scale=scale, seed=key, max_points=max_points)
+    halves = None if debias is None else _Halves(loaded.points, key, solve, debias, p)
 
     def between(i: int, j: int) -> Measured:
-        found = solve(loaded.points[i], loaded.points[j])
-        return Measured(found.total ** (1 / p), found.label_distances, found.remarks)
+        return solve(loaded.points[i], loaded.points[j]) if halves is None else halves.compare(i, j)
 
-    halves = None if debias is None else _Halves(loaded.points, key, solve, debias, p)
-    return loaded.measure(pairs, report, method, between if halves is None else halves.compare, p)
-
-
-class DatasetTransport(NamedTuple):
-    """The solution of the transport problem between two datasets.
-
-    Its value, which is OTDD to the power p; W_p^p (C, C') between the classes of one and of the other; and what the
-    user should know about the solution.
-    """
-
-    total: float
-    label_distances: Doubles
-    remarks: Remarks = ()
+    return loaded.measure(pairs, report, method, between, p)
 
 
 class _Halves:
@@ -149,7 +136,7 @@ class _Halves:
 
     def __init__(self, points: Sequence[Points], seed: int, solve: Solve, debias: Debias, p: float) -> None:
         self._points, self._seed, self._solve, self._debias, self._p = points, seed, solve, debias, p
-        self._known: dict[tuple[int, int], tuple[Points, Points, DatasetTransport]] = {}
+        self._known: dict[tuple[int, int], tuple[Points, Points, Measured]] = {}
 
     def compare(self, i: int, j: int) -> Measured:
         """How far apart two datasets are without their sampling floor, which depends on the size of the halves."""
@@ -162,13 +149,13 @@ class _Halves:
         # Each half is compared with the other half of the other dataset: a dataset and its copy, or rows that belong
         # together, would otherwise meet themselves, which is nearer than any floor.
         across, floors = (self._solve(a, other_b), self._solve(other_a, b)), (floor_a, floor_b)
-        value = self._subtract([found.total for found in across], [found.total for found in floors])
+        value = self._subtract([found.value for found in across], [found.value for found in floors])
         below = (Remark("below floor", by=-value),) if value < 0 else ()
         compared = (Remark("halves compared", size=size), *below)
         remarks = join_remarks(compared, *(found.remarks for found in (*floors, *across)))
         return Measured(max(0.0, value), None, remarks)
 
-    def _split(self, number: int, size: int) -> tuple[Points, Points, DatasetTransport]:
+    def _split(self, number: int, size: int) -> tuple[Points, Points, Measured]:
         """Two random sides of this size, and the transport between them; datasets of one size are split alike."""
         if (number, size) not in self._known:
             points = self._points[number]
@@ -179,11 +166,9 @@ class _Halves:
 
     def _subtract(self, across: Sequence[float], floors: Sequence[float]) -> float:
         """What is left of the distance less the floors; it may be negative."""
-        between, within, root = np.array(across), np.array(floors), 1 / self._p
-        if self._debias == "powers":
-            left = float(between.mean() - within.mean())
-            return math.copysign(float(abs(left) ** root), left)
-        return float(np.mean(between**root) - np.mean(within**root))
+        power = self._p if self._debias == "powers" else 1.0
+        left = float(np.mean(np.power(across, power)) - np.mean(np.power(floors, power)))
+        return math.copysign(abs(left) ** (1 / power), left)
 
 
 def transport_datasets(
@@ -194,14 +179,14 @@ def transport_datasets(
     outer: Literal["exact", "sinkhorn"],
     regularisation: float | None,
     p: float,
-) -> DatasetTransport:
+) -> Measured:
     """Solve the transport problem with cost ‖x − x'‖^p + W_p^p(y, y')."""
     check_plan_fits(len(a), len(b), "OTDD")
     labels = measure_labels(a.groups, b.groups, inner, p)
     if outer == "exact":
         if regularisation is not None:
             raise SotddError("is given with outer='exact': it belongs to outer='sinkhorn'.", setting="regularisation")
-        return DatasetTransport(exact_transport(_joint_cost(a, b, labels, p)), labels)
+        return Measured(exact_transport(_joint_cost(a, b, labels, p)) ** (1 / p), labels)
     return _solve_sinkhorn(a, b, labels, inner, regularisation, p)
 
 
@@ -213,7 +198,7 @@ def _joint_cost(a: Points, b: Points, labels: Doubles, p: float) -> Doubles:
 
 def _solve_sinkhorn(
     a: Points, b: Points, labels: Doubles, inner: Inner, regularisation: float | None, p: float
-) -> DatasetTransport:
+) -> Measured:
     """Sinkhorn's divergence: the entropic cost between a and b, minus half the cost of each to itself."""
     if regularisation is not None:
         regularisation = check_positive(regularisation, "regularisation", "a positive number, in units of the cost")
@@ -230,7 +215,7 @@ def _solve_sinkhorn(
         errors.append(error)
     off = max(errors)
     remarks = (Remark("not converged", iterations=_MOST_ITERATIONS, off=off),) if off > _TOLERANCE else ()
-    return DatasetTransport(max(0.0, value), labels, remarks)
+    return Measured(max(0.0, value) ** (1 / p), labels, remarks)
 
 
 def _entropic(cost: Doubles, strength: float) -> tuple[float, float]:

@@ -88,14 +88,12 @@ class Points:
         With one seed, datasets of the same size are sampled at the same rows, so that a dataset stays
         at distance zero from itself.
         """
-        if max_points is None or max_points >= data.n_points:
-            features = np.concatenate([data.rows(block).astype(np.float64) for block in data.blocks()])
-            return cls(data.name, features, data.codes, data.classes)
-        rows = np.sort(np.random.default_rng(seed).choice(data.n_points, max_points, replace=False))
-        features = np.asarray(data.features[rows]).reshape(len(rows), -1).astype(np.float64)
-        return cls(data.name, features, data.codes[rows], data.classes).take(slice(None))
+        if max_points is not None and max_points < data.n_points:
+            data = data.take(np.sort(np.random.default_rng(seed).choice(data.n_points, max_points, replace=False)))
+        features = np.concatenate([data.rows(block).astype(np.float64) for block in data.blocks()])
+        return cls(data.name, features, data.codes, data.classes)
 
-    def take(self, rows: NDArray[np.integer] | slice) -> Points:
+    def take(self, rows: NDArray[np.integer]) -> Points:
         """Some of the points, and the classes that have one among them."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         return Points(self.name, self.features[rows], codes, tuple(self.classes[code] for code in present))

@@ -219,12 +219,12 @@ def test_the_log_has_a_line_for_every_batch(reference, run, monkeypatch):
     os.rename("same.csv", 'a "day".csv')
     run("check", reference, 'a "day".csv', "gone.csv", "missing.csv", *FEW, "--log", "gate.log", "-q")
     run("check", reference, "again.csv", *FEW, "--log", "gate.log", "-q")
-    lines = Path("gate.log").read_text(encoding="utf-8").splitlines()
-    assert [re.search(r" verdict=(\w+) ", line)[1] for line in lines] == ["passed", "drift", "unknown", "passed"]
-    assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ verdict=", line) for line in lines)
-    assert ' batch="a \\"day\\".csv" reference=train.ref points=80 distance=' in lines[0]
-    assert re.search(r" p=0\.0163934 level=0\.0166667 ", lines[1])
-    assert 'error="there is no file missing.csv' in lines[2]
+    lines = [json.loads(line) for line in Path("gate.log").read_text(encoding="utf-8").splitlines()]
+    assert [line["verdict"] for line in lines] == ["passed", "drift", "unknown", "passed"]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", line["date"]) for line in lines)
+    assert (lines[0]["batch"], lines[0]["reference"], lines[0]["points"]) == ('a "day".csv', "train.ref", 80)
+    assert (lines[1]["p"], lines[1]["level"]) == (0.0163934, 0.0166667)
+    assert lines[2]["error"].startswith("there is no file missing.csv")
     entries = read_log(Path("gate.log"), reference)
     assert [entry["batch"] for entry in entries] == ['a "day".csv', "gone.csv", "missing.csv", "again.csv"]
     assert read_log(Path("gate.log"), "other.ref") == []
@@ -239,21 +239,22 @@ def test_lines_of_many_writers_do_not_mix(tmp_path):
     code = (
         "import sys; from pathlib import Path; from sotdd.drift.gate import append_lines\n"
         "path, text = Path(sys.argv[1]), sys.argv[2] * 300\n"
-        "for k in range(50): append_lines(path, [f'2026-01-01T00Z verdict={text} {k}\\n'] * 3)"
+        'for k in range(50): append_lines(path, [f\'"verdict": "{text} {k}\\n\'] * 3)'
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, path, letter]) for letter in "ab"]
     assert [writer.wait() for writer in writers] == [0, 0]
     lines = [line for line in path.read_text().splitlines() if line]
     assert len(lines) == 300
-    assert all(re.fullmatch(r"\S+ verdict=(a{300}|b{300}) \d+", line) for line in lines)
+    assert all(re.fullmatch(r'"verdict": "(a{300}|b{300}) \d+', line) for line in lines)
 
 
 def test_a_line_that_was_cut_short_is_left_alone(tmp_path):
     path = tmp_path / "log"
-    path.write_text("2026-01-01T00:00:00Z verdict=pas")
-    append_lines(path, ["2026-01-02T00:00:00Z verdict=drift reference=r\n"])
-    assert path.read_text().splitlines()[1] == "2026-01-02T00:00:00Z verdict=drift reference=r"
-    path.write_bytes(path.read_bytes() + b'\xff\x00 = "\nverdict=drift reference="r\n')
+    path.write_text('{"date": "2026-01-01T00:00:00Z", "verdict": "pas')
+    whole = json.dumps({"date": "2026-01-02T00:00:00Z", "verdict": "drift", "reference": "r"})
+    append_lines(path, [f"{whole}\n"])
+    assert path.read_text().splitlines()[1] == whole
+    path.write_bytes(path.read_bytes() + b'\xff\x00 = "\n{"verdict": "drift", "reference": "r"}\n[1]\n' + b"[" * 9999)
     assert [entry["date"] for entry in read_log(path, "r")] == ["2026-01-02T00:00:00Z"]
 
 

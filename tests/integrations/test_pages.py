@@ -53,4 +53,4 @@ def test_the_command_on_the_airflow_page_is_one(tables, run):
     tables(1)
     assert run(*words)[0] == 1
     assert Path("gate.html").stat().st_size > 10_000
-    assert Path("gate.log").read_text(encoding="utf-8").count("verdict=") == 2
+    assert Path("gate.log").read_text(encoding="utf-8").count('"verdict": ') == 2

@@ -96,32 +96,6 @@ def test_labels_count_where_they_are_given(rng):
         DriftDetector().fit(x).predict(batch, labels)
 
 
-def test_partial_fit_keeps_a_uniform_sample_of_all_parts(rng):
-    """Ten parts, each in a class of its own: as many points of each are kept, and a batch of all parts is no drift."""
-    y = np.repeat(np.arange(10), 300)
-    x = rng.normal(y[:, None], 1, size=(3000, 2))
-    detector = DriftDetector(max_points=1000, n_permutations=99, n_projections=16)
-    for part in range(10):
-        detector.partial_fit(x[y == part], y[y == part])
-    points = detector.reference_.points
-    assert points.n_points == 1000
-    counts = np.bincount(points.codes, minlength=10)
-    assert counts.min() > 60  # of 100 expected; six standard deviations are 55
-    sample = rng.permutation(3000)[:200]
-    assert detector.predict(x[sample], y[sample])[0] == 1
-
-
-def test_parts_that_all_fit_are_the_whole(rng):
-    x, y = rows(rng, 260)
-    detector = DriftDetector(n_permutations=99)
-    for start in range(0, 150, 50):
-        detector.partial_fit(x[start : start + 50], y[start : start + 50])
-    assert detector.reference_.n_points == 150
-    assert set(detector.reference_.classes) == set(y[:150])
-    assert detector.test(x[200:260] + 1, y[200:260]).rejects(0.05)
-    assert not detector.test(x[200:260], y[200:260]).rejects(0.05)
-
-
 def test_a_pipeline_carries_it_and_a_search_goes_over_it(rng):
     x, y = rows(rng, 300)
     pipeline = make_pipeline(StandardScaler(), PCA(3), DriftDetector(n_permutations=39, n_projections=16))

@@ -94,7 +94,7 @@ def test_names_are_kept_where_classes_are_alike(rng):
     a, b = ((rng.normal(size=(200, 3)), rng.integers(4, size=200)) for _ in range(2))
     why = sotdd.explain(a, b, n_projections=200)
     assert why.renamed == ()
-    assert why.matches.pairs == ((0, 0), (1, 1), (2, 2), (3, 3))
+    assert why.pairs == ((0, 0), (1, 1), (2, 2), (3, 3))
 
 
 def test_only_features_or_only_labels(rng, centres):

@@ -29,7 +29,6 @@ class Stream(IntEnum):
     FEATURE_SPLITS = 22  # those points dealt to two sides, by split
     FEATURE_HALVES = 23  # half of those points of each side, by sample
     FEATURE_TIES = 24  # the order of equal values, by feature
-    REFERENCE_KEYS = 30  # by which a growing drift reference keeps points, by how many came before
 
 
 def check_seed(seed: object) -> int:

@@ -1,6 +1,6 @@
 """A gate: batches are judged against a reference, each by the same criteria: it passed, drifted, or is undecided.
 
-Its log has one line for every batch, to be searched by grep and read back by a report.
+Its log has one line of JSON for every batch, to be searched by grep or jq and read back by a report.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -46,9 +44,6 @@ _SHOWN = 5
 
 # Of a long log, this much of the end is read back.
 _READ = 1 << 20
-_BARE = re.compile(r"[\w./:+@%~-]+")
-_LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\S* verdict=", re.MULTILINE)
-_ENTRY = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)')
 
 
 @dataclass(frozen=True)
@@ -315,24 +310,24 @@ def say_distance(distance: Distance | None, between: str) -> str:
 
 
 def write_line(verdict: BatchVerdict, reference: str, now: datetime) -> str:
-    """One line, in which every value follows its name; texts with spaces are in quotes."""
+    """One batch as a line of JSON; what is not known is left out."""
     limits = {outcome.criterion: outcome.limit for outcome in verdict.outcomes}
     distance = verdict.distance
     values: dict[str, object] = {
+        "date": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "verdict": verdict.verdict,
         "batch": verdict.batch,
         "reference": reference,
         "points": verdict.n_points,
-        "distance": None if distance is None else f"{distance.value:.6g}",
-        "stderr": None if distance is None else f"{distance.stderr:.2g}",
-        "limit": _number(limits.get("distance", limits.get("noise"))),
-        "p": _number(verdict.p_value),
-        "level": _number(limits.get("p_value")),
+        "distance": None if distance is None else _round(distance.value),
+        "stderr": None if distance is None else _round(distance.stderr),
+        "limit": _round(limits.get("distance", limits.get("noise"))),
+        "p": _round(verdict.p_value),
+        "level": _round(limits.get("p_value")),
         "version": __version__,
         "error": verdict.error,
     }
-    said = " ".join(f"{name}={_write(value)}" for name, value in values.items() if value is not None)
-    return f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} {said}\n"
+    return json.dumps({name: value for name, value in values.items() if value is not None}) + "\n"
 
 
 def append_lines(path: Path, lines: Sequence[str]) -> None:
@@ -341,7 +336,7 @@ def append_lines(path: Path, lines: Sequence[str]) -> None:
     Where a line looks cut short, because a writer was stopped in it or is still writing, a line break comes first.
     """
     refuse_unwritable_log(path)
-    content = "".join(lines).encode("utf-8", "backslashreplace")
+    content = "".join(lines).encode()
     try:
         with path.open("a+b", buffering=0) as file:
             if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":  # a writer was stopped in a line
@@ -363,7 +358,7 @@ def refuse_unwritable_log(path: Path) -> None:
             start = file.read(_READ)
     except OSError as error:
         raise SotddError(f"cannot write {show_path(path)} ({reason(error)}): choose another file.") from error
-    if start and not _LINE.search(start):
+    if start and b'"verdict": "' not in start:
         raise SotddError(
             f"is {show_path(path)}, in which no line is that of a gate: choose a new file, or a log.", setting="log"
         )
@@ -379,24 +374,15 @@ def read_log(path: Path, reference: str) -> list[dict[str, str]]:
         return []
     entries = []
     for line in text.splitlines():
-        when, _, rest = line.partition(" ")
-        found = {name: _read(value) for name, value in _ENTRY.findall(rest)}
+        try:
+            found = {name: str(value) for name, value in json.loads(line).items()}
+        except (ValueError, AttributeError, RecursionError):  # cut short, or none of a gate
+            continue
         same = Path(found.get("reference", "")).name == Path(reference).name  # from whichever folder it was named
-        if same and found.get("verdict") in ("passed", "drift", "unknown"):
-            entries.append({"date": when, **found})
+        if same and "date" in found and found.get("verdict") in get_args(Verdict):
+            entries.append(found)
     return entries
 
 
-def _write(value: object) -> str:
-    text = str(value)
-    return text if _BARE.fullmatch(text) else json.dumps(text)
-
-
-def _read(value: str) -> str:
-    with suppress(ValueError):
-        return str(json.loads(value)) if value.startswith('"') else value
-    return value
-
-
-def _number(value: float | None) -> str | None:
-    return None if value is None else f"{value:.6g}"
+def _round(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")

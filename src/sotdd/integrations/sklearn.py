@@ -11,13 +11,12 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from sotdd.basics.checks import check_count, check_level
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.randomness import Stream, generator
-from sotdd.compute.engine import ProjectedPoints
 from sotdd.drift.monitor import score
-from sotdd.drift.reference import DriftReference, project_points
+from sotdd.drift.reference import DriftReference
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
 from sotdd.measure.two_sample import TwoSampleTest
@@ -54,7 +53,7 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
     Attributes
     ----------
     reference_
-        The `sotdd.DriftReference` of all rows fitted so far. Its ``monitor()`` watches a series of batches.
+        The `sotdd.DriftReference` of the rows that it was fitted on. Its ``monitor()`` watches a series of batches.
     offset_
         The score below which a batch has drifted.
     n_features_in_, feature_names_in_
@@ -107,17 +106,24 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
             (n,) labels; then batches may have labels too, and what labels and features have to do with each other
             counts. None for features alone.
         """
-        self._begin(self._check_rows(X, y, reset=True))
-        return self
-
-    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Add rows to the reference; the first call decides on projections and scale.
-
-        At most ``max_points`` rows are kept, of all calls together, every row as likely as any other.
-        """
-        first = not hasattr(self, "reference_")
-        rows = self._check_rows(X, y, reset=first)
-        (self._begin if first else self._add)(rows)
+        level = check_level(self.level, 0.05)
+        if self.batch_size is not None:
+            check_count(self.batch_size, "batch_size")
+        rows = self._check_rows(X, y, reset=True)
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = int(check_random_state(seed).randint(2**31))
+        self.reference_ = DriftReference.fit(
+            open_dataset(rows.take(), name="reference"),
+            max_points=self.max_points,
+            p=self.p,
+            n_projections=self.n_projections,
+            scale=self.scale,
+            label_names=self.label_names,
+            seed=int(seed),
+        )
+        # A p-value that equals the level rejects, so its score must lie below.
+        self.offset_ = float(np.nextafter(-ndtri(1 - level), np.inf))
         return self
 
     def score_samples(self, X: ArrayLike, y: ArrayLike | None = None, batches: ArrayLike | None = None) -> Numbers:
@@ -175,49 +181,6 @@ class DriftDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # class
         """How many shuffles a test takes: as many as asked for, and enough for a p-value at the level."""
         return max(check_count(self.n_permutations, "n_permutations"), math.ceil(1 / check_level(self.level, 0.05)) - 1)
 
-    def _begin(self, rows: _Rows) -> None:
-        from scipy.special import ndtri
-
-        level = check_level(self.level, 0.05)
-        if self.batch_size is not None:
-            check_count(self.batch_size, "batch_size")
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = int(check_random_state(seed).randint(2**31))
-        data = open_dataset(rows.take(), name="reference")
-        reference = DriftReference.fit(
-            data,
-            max_points=self.max_points,
-            p=self.p,
-            n_projections=self.n_projections,
-            scale=self.scale,
-            label_names=self.label_names,
-            seed=int(seed),
-        )
-        self.reference_ = replace(reference, commonest=None)
-        # Every row draws a number between zero and one, and those with the smallest are kept: each is as likely to be
-        # kept as any other, in however many parts they came. Which row of the first part has which does not matter.
-        rng = generator(reference.seed, Stream.REFERENCE_KEYS, 0)
-        self._keys = rng.permutation(np.sort(rng.random(data.n_points))[: reference.n_points])
-        self._n_seen = data.n_points
-        # A p-value that equals the level rejects, so its score must lie below.
-        self.offset_ = float(np.nextafter(-ndtri(1 - level), np.inf))
-
-    def _add(self, rows: _Rows) -> None:
-        """Keep those of the rows so far and of these that drew the smallest numbers."""
-        data = self.reference_.open_batch(rows.take())
-        n_known = len(self._keys)
-        keys = np.concatenate([
-            self._keys, generator(self.reference_.seed, Stream.REFERENCE_KEYS, self._n_seen).random(data.n_points)
-        ])  # fmt: skip
-        kept = np.arange(len(keys)) if self.max_points is None else np.sort(np.argsort(keys)[: self.max_points])
-        points = self.reference_.points.take(kept[kept < n_known])
-        new = kept[kept >= n_known] - n_known
-        if len(new):
-            points = _join(points, project_points(data.take(new), self.reference_.projections))
-        self.reference_ = replace(self.reference_, points=points)
-        self._keys, self._n_seen = keys[kept], self._n_seen + data.n_points
-
     def _find_reference(self, rows: _Rows) -> DriftReference:
         """The reference; as if it had been fitted on features alone where a batch has no labels."""
         if rows.labels is None:
@@ -259,19 +222,3 @@ class _Rows(NamedTuple):
     def take(self, places: Any = slice(None)) -> Dataset:  # noqa: ANN401  # an index of NumPy
         """Some of them, as `sotdd.open_dataset` takes it."""
         return self.features[places] if self.labels is None else (self.features[places], self.labels[places])
-
-
-def _join(one: ProjectedPoints, other: ProjectedPoints) -> ProjectedPoints:
-    """The points of both, with classes pooled by value."""
-    places = {label: place for place, label in enumerate(dict.fromkeys((*one.classes, *other.classes)))}
-    renumbered = np.array([places[label] for label in other.classes], np.int64)
-    label_rows = None
-    if one.label_rows is not None and other.label_rows is not None:
-        label_rows = np.concatenate([one.label_rows, other.label_rows], axis=1)
-    return ProjectedPoints(
-        one.name,
-        np.concatenate([one.rows, other.rows], axis=1),
-        label_rows,
-        tuple(places),
-        np.concatenate([one.codes, renumbered[other.codes]]),
-    )

@@ -9,7 +9,6 @@ one product.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -43,36 +42,6 @@ _ROUNDING = 1e-8
 
 # Splits that are looked at together.
 _BATCH = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Scope:
-    """What a test looks at.
-
-    Attributes
-    ----------
-    aspects
-        "labels": through the label law, which never sees a name. "features": labels forgotten.
-    names
-        Whether classes of the same name are compared too, and their shares.
-    """
-
-    aspects: tuple[Aspect, ...]
-    names: bool
-
-    @classmethod
-    def of(cls, n_classes: int, label_names: LabelNames) -> Scope:
-        """All aspects of data with this many classes."""
-        if n_classes == 1:
-            return cls(("features",), names=False)
-        return cls(("labels", "features"), names=label_names == "match")
-
-    def measure_gaps(self, rows: NDArray[np.float32], plan: Plan) -> dict[str, Doubles]:
-        """Statistics (S,) of how means differ, from the projections (L, N) of all points."""
-        statistics = {"means": measure_means(rows, plan)}
-        if self.names:
-            statistics |= {"classes by name": measure_class_means(rows, plan), "class shares": measure_shares(plan)}
-        return statistics
 
 
 def balance_costs(costs: Doubles) -> Doubles:
@@ -123,6 +92,17 @@ def _standardise(statistic: Doubles) -> Doubles | None:
     roots = np.cbrt(statistic)
     deviation = float(np.std(roots))
     return None if deviation <= _ALIKE * float(np.mean(roots)) else np.asarray((roots - roots.mean()) / deviation)
+
+
+def measure_gaps(rows: NDArray[np.float32], plan: Plan, *, names: bool) -> dict[str, Doubles]:
+    """Statistics (S,) of how means differ, from the projections (L, N) of all points.
+
+    With ``names``, classes of the same name are compared too, and their shares.
+    """
+    statistics = {"means": measure_means(rows, plan)}
+    if names:
+        statistics |= {"classes by name": measure_class_means(rows, plan), "class shares": measure_shares(plan)}
+    return statistics
 
 
 def measure_means(rows: NDArray[np.float32], plan: Plan) -> Doubles:

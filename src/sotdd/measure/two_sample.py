@@ -31,10 +31,10 @@ from sotdd.measure.statistics import (
     ORDERS,
     Aspect,
     LabelNames,
-    Scope,
     Statistic,
     combine_statistics,
     find_statistics,
+    measure_gaps,
 )
 from sotdd.projections.drawing import Drawing, DrawingSettings, show_drawing
 from sotdd.projections.recipe import Projections
@@ -202,13 +202,16 @@ class Permutations:
         count = projections.n_projections
         whole = Plan.of_pair(datasets, (0, 1), n_permutations + 1, seed, (p,))
         self._plan = replace(whole, actual=True, n_projections=count)
-        self._scope = Scope.of(whole.n_classes, label_names) if judged_by == "combined" else None
-        # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
-        shown = self._plan if self._scope is None else replace(self._plan, count=min(whole.count, _SHOWN))
+        self._names = label_names == "match" and whole.n_classes > 1
         near = replace(self._plan, near=FARTHEST, orders=ORDERS)
-        aspects: dict[Aspect, Plan] = {"labels": near, "features": replace(near, labels=False)}
-        self._aspects = () if self._scope is None else self._scope.aspects
-        plans = [shown, *(aspects[aspect] for aspect in self._aspects)]
+        self._aspects: dict[Aspect, Plan] = {"labels": near, "features": replace(near, labels=False)}
+        if judged_by != "combined":
+            self._aspects = {}
+        elif whole.n_classes == 1:
+            del self._aspects["labels"]
+        # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
+        shown = replace(self._plan, count=min(whole.count, _SHOWN)) if self._aspects else self._plan
+        plans = [shown, *self._aspects.values()]
         numbers = count * sum(plan.count * len(plan.orders) for plan in plans)
         what = f"{say_count(whole.count, 'split')} through {say_count(count, 'projection')}"
         check_fits(8 * numbers, what, "n_permutations", n_permutations)
@@ -217,7 +220,7 @@ class Permutations:
     @property
     def collectors(self) -> list[Collector]:
         """What looks at the projections."""
-        return [self._resample, *([] if self._scope is None else [self._rows])]
+        return [self._resample, self._rows] if self._aspects else [self._resample]
 
     def conclude(self, remarks: Remarks = ()) -> TwoSampleTest:
         """What the costs of all splits say."""
@@ -226,8 +229,8 @@ class Permutations:
         statistics = find_statistics(
             distances, dict(zip(self._aspects, of_aspects, strict=True)), self._p, self._judged_by
         )
-        if self._scope is not None:
-            statistics |= self._scope.measure_gaps(np.concatenate(self._rows.rows), self._plan)
+        if self._aspects:
+            statistics |= measure_gaps(np.concatenate(self._rows.rows), self._plan, names=self._names)
         outstanding, rooted = combine_statistics(statistics), find_distances(distances, self._p)
         return TwoSampleTest(
             distance=float(rooted[0]),

@@ -18,7 +18,7 @@ from sotdd.compute.distance import Distance
 from sotdd.compute.engine import ByClass, Engine, Precision, Seen
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import HALVINGS, SPLITS, Plan, Resample, make_seed
-from sotdd.compute.run import Collector, choose_engine, run
+from sotdd.compute.run import choose_engine, run
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
@@ -27,7 +27,7 @@ from sotdd.measure.distance import ORDER, choose_estimator, fit_named
 from sotdd.measure.explanation.classes import (
     ClassComparison,
     ClassCosts,
-    ClassMatches,
+    Pair,
     correct_for_all,
     find_same_names,
     match_classes,
@@ -131,58 +131,49 @@ def explain(
     check_memory(4, 2, count, splits, chosen)
     with report_progress(progress, "Explaining") as report, choose_engine(device, datasets, count, precision) as engine:
         first, second, third = (_report_stage(report, number) for number in range(_STAGES))
-        whole = _Whole(datasets, plain, recipe, order, splits, engine, chosen)
-        run(whole.seen, recipe, engine, whole.collectors, first)
-        distance, unlabelled, classes, resampled = whole.conclude()
-        matches = _match(datasets, classes, recipe, splits, engine, second)
+        distance, unlabelled, classes, resampled = _compare(
+            datasets, plain, recipe, order, splits, engine, chosen, first
+        )
+        pairs, p_values = _match(datasets, classes, recipe, splits, engine, second)
         label = None if named is None else "(target)" if named.counts_targets else "(label)"
         features = explain_features(datasets, recipe, order, FeatureNames.of(opened, label), splits, third)
     if named is not None:
         distance, unlabelled = named.describe(distance), named.describe(unlabelled)
-    return Explanation(features.datasets, distance, unlabelled, classes, matches, resampled, features)
+    return Explanation(features.datasets, distance, unlabelled, classes, pairs, p_values, resampled, features)
 
 
-class _Whole:
+def _compare(
+    datasets: list[LabelledData],
+    plain: list[LabelledData],
+    recipe: Projections,
+    p: float,
+    n_splits: int,
+    engine: Engine,
+    estimator: Estimator,
+    report: Report,
+) -> tuple[Distance, Distance, ClassComparison, Doubles]:
     """The first pass: the distance with labels and without, every two classes, halves of classes and of datasets.
 
-    ``plain`` are the datasets with their labels forgotten; none where there are no labels to forget.
+    ``plain`` are the datasets with their labels forgotten; none where there are no labels to forget. Returns the
+    distance, that without labels, the classes, and W_p^p (2, S) of half samples with labels and without.
     """
-
-    def __init__(
-        self,
-        datasets: list[LabelledData],
-        plain: list[LabelledData],
-        recipe: Projections,
-        p: float,
-        n_splits: int,
-        engine: Engine,
-        estimator: Estimator,
-    ) -> None:
-        together = [*datasets, *plain]
-        pairs = [(0, 1), (2, 3)] if plain else [(0, 1)]
-        self.seen: list[Seen] = [*together, *map(ByClass, datasets)]
-        self._pairs = pairs
-        self._comparison = Comparison(together, pairs, recipe, p, engine, estimator=estimator, n_splits=n_splits)
-        self._classes = ClassCosts(datasets, (len(together), len(together) + 1), p, engine)
-        half_samples = [Plan.of_half_samples(datasets, (0, 1), _HALF_SAMPLES, make_seed(recipe), (p,))]
-        half_samples += [replace(half_samples[0], codes=np.zeros_like(half_samples[0].codes))]
-        self._halves = plan_halves(datasets, p)
-        plans = [*half_samples, *(plan for side in self._halves for plan in side if plan is not None)]
-        self._resample = Resample(plans, engine, recipe.n_projections)
-
-    @property
-    def collectors(self) -> list[Collector]:
-        """What looks at the projections."""
-        return [*self._comparison.collectors, self._classes, self._resample]
-
-    def conclude(self) -> tuple[Distance, Distance, ClassComparison, Doubles]:
-        """The distance, that without labels, the classes, and W_p^p (2, S) of half samples with labels and without."""
-        distances = self._comparison.conclude()
-        found = iter(means[:, 0] for means in self._resample.means())
-        resampled = np.array([next(found), next(found)])
-        unknown = np.full(HALVINGS, np.nan)
-        first, second = (np.array([unknown if plan is None else next(found) for plan in side]) for side in self._halves)
-        return distances[0, 1], distances[self._pairs[-1]], self._classes.conclude((first, second)), resampled
+    together = [*datasets, *plain]
+    pairs = [(0, 1), (2, 3)] if plain else [(0, 1)]
+    comparison = Comparison(together, pairs, recipe, p, engine, estimator=estimator, n_splits=n_splits)
+    classes = ClassCosts(datasets, (len(together), len(together) + 1), p, engine)
+    with_labels = Plan.of_half_samples(datasets, (0, 1), _HALF_SAMPLES, make_seed(recipe), (p,))
+    without = replace(with_labels, codes=np.zeros_like(with_labels.codes))
+    halves = plan_halves(datasets, p)
+    plans = [with_labels, without, *(plan for side in halves for plan in side if plan is not None)]
+    resample = Resample(plans, engine, recipe.n_projections)
+    seen: list[Seen] = [*together, *map(ByClass, datasets)]
+    run(seen, recipe, engine, [*comparison.collectors, classes, resample], report)
+    distances = comparison.conclude()
+    found = iter(means[:, 0] for means in resample.means())
+    resampled = np.array([next(found), next(found)])
+    unknown = np.full(HALVINGS, np.nan)
+    first, second = (np.array([unknown if plan is None else next(found) for plan in side]) for side in halves)
+    return distances[0, 1], distances[pairs[-1]], classes.conclude((first, second)), resampled
 
 
 def _match(
@@ -192,8 +183,11 @@ def _match(
     n_splits: int,
     engine: Engine,
     report: Report,
-) -> ClassMatches:
-    """The second pass: which classes belong together, and which of them differ, those of one name among them."""
+) -> tuple[tuple[Pair, ...], dict[Pair, float]]:
+    """The second pass: which classes belong together, and how likely chance alone puts them this far apart.
+
+    Of classes of one name that do not belong together, the latter as well.
+    """
     classes = [data.classes for data in datasets]
     pairs = match_classes(comparison, classes)
     asked = list(dict.fromkeys([*pairs, *find_same_names(classes)]))
@@ -201,7 +195,7 @@ def _match(
     resample = Resample(plans, engine, recipe.n_projections, report)
     run(datasets, recipe, engine, [resample])
     p_values = correct_for_all(np.array([means[:, 0] for means in resample.means()]))
-    return ClassMatches(tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True)))
+    return tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True))
 
 
 def _check_splits(n_splits: object) -> int:
@@ -303,8 +297,7 @@ def explain_features(
         report(2, 3)
         tests = find_features(pool, theta, p, np.stack(sides), LEVEL, seed, workers, names.groups(d))
         report(3, 3)
-    summary = _summary(pool.summary, len(names.names))
-    return _share_out(names, whole, split, halved, tests, summary)
+    return _share_out(names, whole, split, halved, tests, pool.summary)
 
 
 def _share_out(
@@ -313,39 +306,25 @@ def _share_out(
     """Put it together: parts less those of noise, as shares; of directions, splits and halves, each (R, d + 1)."""
     d = len(names.names)
     table, split, halved = (_sum_labels(part, d) for part in (whole, split, halved))
-    p_values = _join_labels(tests.p_values, d)
+    p_values = np.append(_join_labels(tests.p_values, d), tests.together)
     parts, by_chance = table.mean(axis=0), split.mean(axis=0)
     total = float(parts.sum()) or 1.0
-    beyond = np.append(p_values, tests.together) <= LEVEL
+    beyond = p_values <= LEVEL
     excess = float((parts - by_chance)[beyond].sum())
     if excess > 0:
         shares = np.where(beyond, (parts - by_chance) / excess, 0.0)
         stderr = _find_errors(table, split, halved, shares, beyond) / excess
     else:
         shares, stderr = np.full((2, len(parts)), np.nan)
-    together = FeatureShare(
-        "together",
-        float(shares[-1]),
-        float(stderr[-1]),
-        tests.together <= LEVEL,
-        tests.together,
-        float(parts[-1]) / total,
-        float(by_chance[-1]) / total,
+    numbers = np.stack([shares, stderr, p_values, parts / total, by_chance / total])  # (5, d + 1), or one more
+    known = np.full((2, 3, len(parts)), np.nan)  # labels, and what is together, have no quartiles and no mean
+    known[:, :, :d] = summary[:, :, :d]
+    *columns, together = (
+        FeatureShare(name, *numbers[:, at].tolist(), middle=((low, high), (low2, high2)), means=(mean, mean2))
+        for at, name in enumerate((*names.all_names, "together"))
+        for (low, high, mean), (low2, high2, mean2) in [known[:, :, at].tolist()]
     )
-    return FeatureShares(
-        names.datasets,
-        names.all_names,
-        names.noun,
-        names.shape,
-        shares[:-1].copy(),
-        stderr[:-1].copy(),
-        p_values,
-        parts[:-1] / total,
-        by_chance[:-1] / total,
-        summary,
-        together,
-        _name_pairs(tests, names),
-    )
+    return FeatureShares(names.datasets, names.noun, names.shape, tuple(columns), together, _name_pairs(tests, names))
 
 
 def _find_errors(
@@ -372,11 +351,6 @@ def _sum_labels(table: Doubles, d: int) -> Doubles:
 
 def _join_labels(p_values: Doubles, d: int) -> Doubles:
     return p_values if len(p_values) == d else np.append(p_values[:d], p_values[d:].min())
-
-
-def _summary(summary: Doubles, d: int) -> Doubles:
-    """That of the features; labels among them have none."""
-    return summary if summary.shape[2] == d else np.dstack([summary[:, :, :d], np.full((2, 3, 1), np.nan)])
 
 
 def _name_pairs(tests: FeatureTests, names: FeatureNames) -> tuple[CorrelationChange, ...]:

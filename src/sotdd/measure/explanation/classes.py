@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,6 @@ from sotdd.inputs.data import LabelledData
 
 Doubles = NDArray[np.float64]
 Pair = tuple[int, int]
-
-# Classes this unlikely by chance alone differ.
-LEVEL = 0.05
 
 # When classes are matched, distances up to this many deviations above what chance gives count as zero.
 _WITHIN_NOISE = 2.0
@@ -101,26 +99,6 @@ class ClassComparison:
 
 
 @dataclass(frozen=True)
-class ClassMatches:
-    """Pairs of classes, and how often chance alone would put them this far apart.
-
-    Attributes
-    ----------
-    pairs
-        Rows and columns of the classes that belong together; the larger dataset has classes left over.
-    p_values
-        Of those pairs, and of others that were asked about: those that share a name.
-    """
-
-    pairs: tuple[Pair, ...]
-    p_values: dict[Pair, float]
-
-    def differ(self, pair: Pair) -> bool:
-        """Whether two classes are farther apart than chance puts samples of one class."""
-        return self.p_values[pair] <= LEVEL
-
-
-@dataclass(frozen=True)
 class ClassLine:
     """One class: its size, what is nearest to it on the other side, its share of the distance and that of chance."""
 
@@ -130,7 +108,7 @@ class ClassLine:
     distance: float
     stderr: float
     share: float
-    by_chance: float
+    share_by_chance: float
     has_counterpart: bool
     moved: bool
 
@@ -145,7 +123,7 @@ class ClassLine:
             show(self.label),
             f"{self.n_points:,}",
             f"{self.share:.0%}",
-            f"{self.by_chance:.0%}",
+            f"{self.share_by_chance:.0%}",
             show(self.nearest),
             with_error(self.distance, self.stderr),
             "none" if not self.has_counterpart else "moved" if self.moved else "yes",
@@ -153,17 +131,8 @@ class ClassLine:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return {
-            "label": json_label(self.label),
-            "n_points": self.n_points,
-            "share": self.share,
-            "share_by_chance": self.by_chance,
-            "nearest": json_label(self.nearest),
-            "distance": self.distance,
-            "stderr": json_number(self.stderr),
-            "has_counterpart": self.has_counterpart,
-            "moved": self.moved,
-        }
+        named = {"label": json_label(self.label), "nearest": json_label(self.nearest)}
+        return {**asdict(self), **named, "stderr": json_number(self.stderr)}
 
 
 def match_classes(comparison: ClassComparison, classes: Sequence[Sequence[Hashable]]) -> list[Pair]:
@@ -204,25 +173,23 @@ class _Slot:
         self.mass = np.zeros((first, second))
         self.costs = np.zeros((first, second))
 
-    def add(self, rows: Sequence[NDArray[np.float32]], sides: Sequence[_Side], weights: Doubles, p: float) -> None:
-        """Add some projections; rows (B, n) hold class after class, each sorted, and weights (B,) their importance."""
+    def add(
+        self, rows: Sequence[NDArray[np.float32]], edges: Sequence[NDArray[np.int64]], weights: Doubles, p: float
+    ) -> None:
+        """Add some projections of importance weights (B,).
+
+        Rows (B, n) hold class after class, each sorted; edges (C + 1,) are where the classes begin and end.
+        """
         from sotdd.compute.kernels import couplings
 
-        (a, b), (left, right) = rows, sides
-        couplings.class_costs(a, left.edges, b, right.edges, weights, p, False, *self.between)
-        for part, side, sums in zip(rows, sides, self.within, strict=True):
-            couplings.class_costs(part, side.edges, part, side.edges, weights, p, True, *sums)
+        (a, b), (first, second) = rows, edges
+        couplings.class_costs(a, first, b, second, weights, p, False, *self.between)
+        for part, ends, sums in zip(rows, edges, self.within, strict=True):
+            couplings.class_costs(part, ends, part, ends, weights, p, True, *sums)
         # Runs that are sorted already are merged; equal values keep the order of classes.
-        orders = [np.argsort(part, axis=1, kind="stable") for part in rows]
-        couplings.couple_rows(a, orders[0], left.codes, b, orders[1], right.codes, weights, p, self.mass, self.costs)
-
-
-class _Side:
-    """Where the classes of one dataset lie in a row."""
-
-    def __init__(self, data: LabelledData) -> None:
-        self.edges, _ = data.grouping()
-        self.codes = np.repeat(np.arange(len(data.classes), dtype=np.int32), data.counts)
+        left, right = (np.argsort(part, axis=1, kind="stable") for part in rows)
+        codes, others = (np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends)) for ends in edges)
+        couplings.couple_rows(a, left, codes, b, right, others, weights, p, self.mass, self.costs)
 
 
 class ClassCosts(Collector):
@@ -247,7 +214,7 @@ class ClassCosts(Collector):
                 f"the datasets have {shape[0]:,} and {shape[1]:,} classes, too many to compare each with each: use "
                 "coarser labels."
             )
-        self._sides = [_Side(data) for data in datasets]
+        self._edges = [data.grouping()[0] for data in datasets]
         self._slots = [_Slot(shape) for _ in range(_SLOTS)]
         self._batch = max(1, _ORDER_VALUES // sum(data.n_points for data in datasets))
         self._count = 0
@@ -262,7 +229,7 @@ class ClassCosts(Collector):
             for start in range(first, len(weights), _SLOTS * batch):
                 chosen = slice(start, start + _SLOTS * batch, _SLOTS)
                 mine = [np.ascontiguousarray(side[chosen]) for side in rows]
-                self._slots[number].add(mine, self._sides, np.ascontiguousarray(weights[chosen]), self._p)
+                self._slots[number].add(mine, self._edges, np.ascontiguousarray(weights[chosen]), self._p)
 
         self._engine.workers.each(work, range(_SLOTS))
         self._count += len(weights)
@@ -338,16 +305,10 @@ def measure_chance(
     known = known[np.isfinite(known)]
     usual = float(known.mean()) if len(known) else 0.0
     first, second = (np.where(np.isfinite(one), one, usual) for one in units)
-    return (first, second), _find_deviation(np.concatenate(halves))
-
-
-def _find_deviation(costs: Doubles) -> float:
-    """Standard deviation within rows (C, S) over the mean of the row, over all rows together."""
-    mean = costs.mean(axis=1)
-    usable = np.isfinite(mean) & (mean > 0)
-    if not usable.any():
-        return 0.0
-    return float(np.sqrt(np.mean(costs[usable].var(axis=1, ddof=1) / mean[usable] ** 2)))
+    costs = np.concatenate(halves)
+    costs = costs[costs.mean(axis=1) > 0]
+    varies = costs.var(axis=1, ddof=1) / costs.mean(axis=1) ** 2
+    return (first, second), math.sqrt(varies.mean()) if len(varies) else 0.0
 
 
 def plan_pairs(

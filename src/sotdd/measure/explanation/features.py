@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,6 @@ class FeatureShare:
         feature within noise has none; NaN where nothing is beyond noise.
     stderr
         Standard error of the share, over samples of these sizes and over directions.
-    beyond_noise
-        Whether its distribution differs between the datasets beyond noise.
     p_value
         How likely chance alone makes any feature differ so much.
     raw_share, by_chance
@@ -61,12 +59,16 @@ class FeatureShare:
     name: str
     share: float
     stderr: float
-    beyond_noise: bool
     p_value: float
     raw_share: float
     by_chance: float
-    middle: tuple[tuple[float, float], tuple[float, float]] = ((math.nan, math.nan), (math.nan, math.nan))
-    means: tuple[float, float] = (math.nan, math.nan)
+    middle: tuple[tuple[float, float], tuple[float, float]]
+    means: tuple[float, float]
+
+    @property
+    def beyond_noise(self) -> bool:
+        """Whether its distribution differs between the datasets beyond noise."""
+        return self.p_value <= LEVEL
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -90,10 +92,6 @@ class CorrelationChange:
     names: tuple[str, str]
     correlations: tuple[float, float]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"names": list(self.names), "correlations": list(self.correlations)}
-
 
 @dataclass(frozen=True, eq=False)
 class FeatureShares:
@@ -105,16 +103,12 @@ class FeatureShares:
     ----------
     datasets
         What the two datasets are called.
-    names
-        Of every feature, in the order of columns.
     noun
         What a feature is called: column, pixel or feature.
     shape
         That of a point, where points are images.
-    shares, stderr, p_values, raw, by_chance
-        (d,) as in `FeatureShare`, in the order of columns.
-    summary
-        (2, 3, d) of either dataset, the quartiles and the mean of every feature.
+    columns
+        Every feature, in the order of columns.
     together
         The same of how features go together, once each has the same distribution on both sides: the change of
         their correlations, and whatever else is not in one feature alone.
@@ -137,58 +131,54 @@ class FeatureShares:
     """
 
     datasets: tuple[str, str]
-    names: tuple[str, ...]
     noun: str
     shape: tuple[int, ...] | None
-    shares: Doubles
-    stderr: Doubles
-    p_values: Doubles
-    raw: Doubles
-    by_chance: Doubles
-    summary: Doubles
+    columns: tuple[FeatureShare, ...]
     together: FeatureShare
     pairs: tuple[CorrelationChange, ...]
 
     @cached_property
-    def _places(self) -> list[int]:
-        """Columns in the order of the sequence."""
-        return list(np.lexsort((self.by_chance - self.raw, self.p_values > LEVEL)).tolist())
-
-    def _at(self, place: int) -> FeatureShare:
-        numbers = (float(array[place]) for array in (self.shares, self.stderr, self.p_values, self.raw, self.by_chance))
-        share, stderr, p_value, raw, by_chance = numbers
-        (low, high, mean), (other_low, other_high, other_mean) = self.summary[:, :, place].tolist()
-        middle, means = ((low, high), (other_low, other_high)), (mean, other_mean)
-        return FeatureShare(self.names[place], share, stderr, p_value <= LEVEL, p_value, raw, by_chance, middle, means)
+    def _ordered(self) -> list[FeatureShare]:
+        return sorted(self.columns, key=lambda one: (not one.beyond_noise, one.by_chance - one.raw_share))
 
     def __len__(self) -> int:
         """How many features there are."""
-        return len(self.names)
+        return len(self.columns)
 
     def __iter__(self) -> Iterator[FeatureShare]:
         """One after another, those that matter first."""
-        return map(self._at, self._places)
+        return iter(self._ordered)
 
     def __getitem__(self, which: int | str) -> FeatureShare:
         """The feature of this name, or at this place in the sequence."""
         if not isinstance(which, str):
-            return self._at(self._places[which])
-        if which not in self.names:
-            raise SotddError(f"there is no {self.noun} {which!r}: see .names.")
-        return self._at(self.names.index(which))
+            return self._ordered[which]
+        for one in self.columns:
+            if one.name == which:
+                return one
+        raise SotddError(f"there is no {self.noun} {which!r}: see .names.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all features, in the order of columns."""
+        return tuple(one.name for one in self.columns)
+
+    @property
+    def shares(self) -> Doubles:
+        """The shares (d,) of all features, in the order of columns."""
+        return np.array([one.share for one in self.columns])
 
     @property
     def beyond_noise(self) -> tuple[FeatureShare, ...]:
         """Those whose distribution differs beyond noise, the largest share first."""
-        count = int((self.p_values <= LEVEL).sum())
-        return tuple(self._at(place) for place in self._places[:count])
+        return tuple(one for one in self._ordered if one.beyond_noise)
 
     @property
     def image(self) -> Doubles:
         """The shares in the shape of a point, where points are images."""
         if self.shape is None:
             raise SotddError("the points of these datasets are no images: read .shares.")
-        return self.shares[: int(np.prod(self.shape))].reshape(self.shape)
+        return self.shares[: math.prod(self.shape)].reshape(self.shape)
 
     @property
     def pixels(self) -> Doubles:
@@ -198,7 +188,8 @@ class FeatureShares:
         """
         image = self.image
         if np.isnan(image).any():
-            image = (self.raw - self.by_chance)[: image.size].reshape(image.shape)
+            beyond = [one.raw_share - one.by_chance for one in self.columns[: image.size]]
+            image = np.array(beyond).reshape(image.shape)
         if image.ndim == 2:
             return image
         summed: Doubles = image.sum(axis=0 if image.shape[0] <= _MOST_COLOURS else 2)  # which come first or last
@@ -227,9 +218,9 @@ class FeatureShares:
         """As JSON values, those that matter first; of very many, the first thousand."""
         return {
             "n_features": len(self),
-            "features": [self._at(place).to_dict() for place in self._places[:_MOST_WRITTEN]],
+            "features": [one.to_dict() for one in self._ordered[:_MOST_WRITTEN]],
             "together": self.together.to_dict(),
-            "correlations": [pair.to_dict() for pair in self.pairs],
+            "correlations": [asdict(pair) for pair in self.pairs],
         }
 
 

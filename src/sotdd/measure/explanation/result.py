@@ -15,8 +15,8 @@ from sotdd.basics.checks import check_count
 from sotdd.basics.display import Part, Table, as_html, as_text, picture
 from sotdd.basics.text import join_names, json_label, json_number, show
 from sotdd.compute.distance import Distance
-from sotdd.measure.explanation.classes import ClassComparison, ClassLine, ClassMatches, find_same_names
-from sotdd.measure.explanation.features import FeatureShares
+from sotdd.measure.explanation.classes import ClassComparison, ClassLine, Pair, find_same_names
+from sotdd.measure.explanation.features import LEVEL, FeatureShares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,8 +95,10 @@ class Explanation:
     by_class
         What the projections say of the classes: their distances, how far apart the classes of
         one dataset are, what optimal transport moves between them, and what chance makes of their sizes.
-    matches
-        Which class is which on the other side, one to one, and how likely chance alone puts them this far apart.
+    pairs
+        Rows and columns of the classes that belong together, one to one; the larger dataset has classes left over.
+    p_values
+        Of those pairs, and of classes of one name, how likely chance alone puts them this far apart.
     resampled
         (2, S) W_p^p between random halves of the points of each, with labels and without, through the first
         projections: how both vary together from sample to sample.
@@ -122,7 +124,8 @@ class Explanation:
     distance: Distance
     unlabelled: Distance
     by_class: ClassComparison
-    matches: ClassMatches
+    pairs: tuple[Pair, ...]
+    p_values: dict[Pair, float]
     resampled: NDArray[np.float64]
     by_feature: FeatureShares
 
@@ -156,11 +159,6 @@ class Explanation:
         return self.distance.classes
 
     @property
-    def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many points each class has, of the one and of the other: (C,) and (C',)."""
-        return self.by_class.sizes
-
-    @property
     def class_distances(self) -> NDArray[np.float64]:
         """(C, C') the sliced distance between each class of the one and of the other."""
         return self.by_class.distances
@@ -180,7 +178,7 @@ class Explanation:
         """What of these shares chance alone would give: (C,) and (C',), the noise floor by the sizes of classes."""
         noise, whole = self.distance.noise, self.distance.value**self.distance.p
         floor = min(noise.power / whole, 1.0) if noise is not None and whole > 0 else 0.0
-        first, second = (floor * sizes / sizes.sum() for sizes in self.sizes)
+        first, second = (floor * sizes / sizes.sum() for sizes in self.by_class.sizes)
         return first, second
 
     @property
@@ -214,7 +212,7 @@ class Explanation:
     def moved(self) -> tuple[tuple[Hashable, Hashable], ...]:
         """Counterparts that are farther apart than chance puts two samples of one class."""
         first, second = self.classes
-        return tuple((first[i], second[j]) for i, j in self.counterpart_places.items() if self.matches.differ((i, j)))
+        return tuple((first[i], second[j]) for i, j in self.counterpart_places.items() if self._differ((i, j)))
 
     @cached_property
     def renamed(self) -> tuple[tuple[Hashable, Hashable], ...]:
@@ -226,7 +224,7 @@ class Explanation:
         for i, j in self.counterpart_places.items():
             rivals = [(i, by_row[i])] if i in by_row else []
             rivals += [by_column[j]] if j in by_column else []
-            if rivals and (i, j) not in rivals and all(self.matches.differ(rival) for rival in rivals):
+            if rivals and (i, j) not in rivals and all(map(self._differ, rivals)):
                 pairs.append((first[i], second[j]))
         return tuple(pairs)
 
@@ -246,11 +244,11 @@ class Explanation:
         """The same, as the row of each and its column."""
         of_first, of_second = self.by_class.own_excess
         apart = self.by_class.excess
-        return {
-            i: j
-            for i, j in self.matches.pairs
-            if not self.matches.differ((i, j)) or apart[i, j] < min(of_first[i], of_second[j])
-        }
+        return {i: j for i, j in self.pairs if not self._differ((i, j)) or apart[i, j] < min(of_first[i], of_second[j])}
+
+    def _differ(self, pair: Pair) -> bool:
+        """Whether two classes are farther apart than chance puts samples of one class."""
+        return self.p_values[pair] <= LEVEL
 
     # ------------------------------------------------------------------ to look at
 
@@ -288,14 +286,15 @@ class Explanation:
 
     def lines(self, side: int) -> list[ClassLine]:
         """One line per class of one side, 0 or 1, the largest share first."""
-        other = 1 - side
-        distances = self.class_distances if side == 0 else self.class_distances.T
-        stderr = self.by_class.stderr if side == 0 else self.by_class.stderr.T
+        distances, stderr = self.class_distances, self.by_class.stderr
+        if side == 1:
+            distances, stderr = distances.T, stderr.T
+        sizes, shares, by_chance = self.by_class.sizes[side], self.shares[side], self.shares_by_chance[side]
         lost, moved = self.without_counterpart[side], [pair[side] for pair in self.moved]
         lines = [
             ClassLine(
-                label, int(self.sizes[side][i]), self.classes[other][j], float(distances[i, j]), float(stderr[i, j]),
-                float(self.shares[side][i]), float(self.shares_by_chance[side][i]), label not in lost, label in moved,
+                label, int(sizes[i]), self.classes[1 - side][j], float(distances[i, j]), float(stderr[i, j]),
+                float(shares[i]), float(by_chance[i]), label not in lost, label in moved,
             )
             for i, (label, j) in enumerate(zip(self.classes[side], self._nearest_places[side], strict=True))
         ]  # fmt: skip

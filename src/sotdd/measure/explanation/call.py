@@ -319,11 +319,13 @@ def _share_out(
     numbers = np.stack([shares, stderr, p_values, parts / total, by_chance / total])  # (5, d + 1), or one more
     known = np.full((2, 3, len(parts)), np.nan)  # labels, and what is together, have no quartiles and no mean
     known[:, :, :d] = summary[:, :, :d]
-    *columns, together = (
-        FeatureShare(name, *numbers[:, at].tolist(), middle=((low, high), (low2, high2)), means=(mean, mean2))
-        for at, name in enumerate((*names.all_names, "together"))
-        for (low, high, mean), (low2, high2, mean2) in [known[:, :, at].tolist()]
-    )
+    columns = []
+    for at, name in enumerate((*names.all_names, "together")):
+        share, error, p_value, raw, chance = numbers[:, at].tolist()
+        (low, high, mean), (low2, high2, mean2) = known[:, :, at].tolist()
+        middle, means = ((low, high), (low2, high2)), (mean, mean2)
+        columns.append(FeatureShare(name, share, error, p_value, raw, chance, middle, means))
+    together = columns.pop()
     return FeatureShares(names.datasets, names.noun, names.shape, tuple(columns), together, _name_pairs(tests, names))
 
 

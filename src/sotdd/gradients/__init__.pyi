@@ -1,0 +1,1 @@
+from .loss import sotdd_loss as sotdd_loss

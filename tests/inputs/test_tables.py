@@ -99,7 +99,7 @@ def test_columns_that_are_empty_or_many(here):
     for source in ("empty_column.csv", people(1).assign(fax=np.nan)):
         assert open_dataset(source, label="churned").origin.left_out["fax"] == "empty"
     wide = people(1).assign(**{f"t{k}": "a" for k in range(20)})
-    assert str(open_dataset(wide, label="churned").remarks[0]).endswith("and 16 more columns")
+    assert str(open_dataset(wide, label="churned").remarks[0]).endswith("and 16 more")
 
 
 SAID = "8 of 120 rows, age (6), income (3)"

@@ -72,22 +72,15 @@ def check_path(path: object, expected: str = "the path of a file") -> Path:
     ...     check_path("")
     ... except ValueError as error:
     ...     print(error)
-    path is empty: expected the path of a file.
+    path is '': expected the path of a file.
     """
     try:
         text = os.fspath(path)  # type: ignore[call-overload]  # what is no path raises
+        usable = isinstance(text, str) and text != "" and b"\0" not in os.fsencode(text)
     except Exception:  # noqa: BLE001  # a path may be an object of the user's, which raises what it likes
-        text = None
-    if not isinstance(text, str):
-        raise SotddError(f"is {describe(path)}: expected {expected}.", setting="path")
-    if not text:
-        raise SotddError(f"is empty: expected {expected}.", setting="path")
-    try:
-        usable = b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
         usable = False
     if not usable:
-        raise SotddError(f"is {show_path(text)}: it has characters that no file name can have.", setting="path")
+        raise SotddError(f"is {describe(path)}: expected {expected}.", setting="path")
     return Path(text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 Doubles = NDArray[np.float64]
 
@@ -40,7 +41,7 @@ def smacof(distances: Doubles, start: Doubles, max_steps: int = 1000) -> Doubles
     """
     points, stress = start, raw_stress(distances, start)
     for _ in range(max_steps):
-        apart = euclidean_distances(points)
+        apart = cdist(points, points)
         ratio = np.divide(distances, apart, out=np.zeros_like(apart), where=apart > 0)
         points = (np.diag(ratio.sum(axis=1)) - ratio) @ points / len(points)
         previous, stress = stress, raw_stress(distances, points)
@@ -51,12 +52,4 @@ def smacof(distances: Doubles, start: Doubles, max_steps: int = 1000) -> Doubles
 
 def raw_stress(distances: Doubles, points: Doubles) -> float:
     """Σ (distance − distance of the points)², with every pair counted twice."""
-    return float(np.sum((distances - euclidean_distances(points)) ** 2))
-
-
-def euclidean_distances(points: Doubles) -> Doubles:
-    """Euclidean distances (N, N) between points (N, m)."""
-    from scipy.spatial.distance import cdist
-
-    apart: Doubles = cdist(points, points)
-    return apart
+    return float(np.sum((distances - cdist(points, points)) ** 2))

@@ -11,9 +11,6 @@ from typing import Any, Protocol
 
 from sotdd.basics.text import join_names, one_line, say_count, show
 
-# Remarks list this many columns.
-_SHOWN = 8
-
 
 class Naming(Protocol):
     """How a reader writes a setting, alone or with a value."""
@@ -51,8 +48,6 @@ class Remark:
     Remark: 500 of the 9,000 points of 'train' were sampled
     """
 
-    __slots__ = ("about", "facts", "kind")
-
     def __init__(self, kind: str, about: str = "", **facts: Any) -> None:  # noqa: ANN401  # JSON values
         self.kind: str = kind
         self.about: str = about
@@ -79,14 +74,10 @@ class Remark:
         return f"Remark: {self}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Remark) and self._key == other._key
+        return isinstance(other, Remark) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
         return hash((self.kind, self.about))
-
-    @property
-    def _key(self) -> tuple[str, str, dict[str, Any]]:
-        return self.kind, self.about, self.facts
 
 
 Remarks = tuple[Remark, ...]
@@ -113,19 +104,15 @@ def say_why(why: str | int) -> str:
 
 
 def _left_out(naming: Naming, columns: Mapping[str, str | int]) -> str:
-    named = [
-        f"{column or 'a column without a name'} ({say_why(why)})" for column, why in list(columns.items())[:_SHOWN]
-    ]
-    more = len(columns) - len(named)
-    return f"left out: {', '.join(named)}" + (f" and {say_count(more, 'more column')}" if more > 0 else "")
+    named = [f"{column or 'a column without a name'} ({say_why(why)})" for column, why in columns.items()]
+    return f"left out: {join_names(named)}"
 
 
 def say_gaps(rows: int, n_points: int, columns: Mapping[str, int]) -> str:
     """How many rows lack a value, and in which columns."""
     most_first = sorted(columns.items(), key=lambda item: -item[1])
-    named = ", ".join(f"{show(title)} ({count:,})" for title, count in most_first[:_SHOWN])
-    more = f" and {say_count(len(columns) - _SHOWN, 'more column')}" if len(columns) > _SHOWN else ""
-    return f"{rows:,} of {say_count(n_points, 'row')}, {named}{more}"
+    named = join_names([f"{show(column)} ({count:,})" for column, count in most_first])
+    return f"{rows:,} of {say_count(n_points, 'row')}, {named}"
 
 
 def _by_position(naming: Naming, name: str, projections_have_names: bool) -> str:

@@ -31,7 +31,7 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.measure.distance import ORDER, distance, fit_projections
 from sotdd.measure.statistics import LabelNames
-from sotdd.measure.two_sample import DRAWING, Permutations, TwoSampleTest, sample_datasets, split_seed
+from sotdd.measure.two_sample import DRAWING, TwoSampleTest, permute, sample_datasets, split_seed
 from sotdd.projections.drawing import DRAWING as MANY
 from sotdd.projections.drawing import DrawingSettings, show_drawing
 from sotdd.projections.recipe import Projections
@@ -239,11 +239,10 @@ class DriftReference:
         pair = self._take_enough(data.n_points), _bring_near(data, self.projections.scaler)
         engine = choose_engine(device, [pair[1]], self.projections.n_projections, precision)
         with report_progress(progress, "Permuting") as report, engine as active:
-            permutations = Permutations(
-                pair, self.projections, self.p, count, self.seed, active, self.label_names, report=report
-            )
-            run(pair, self.projections, active, permutations.collectors)
-            return permutations.conclude(self._remark_on(data))
+            return permute(
+                pair, self.projections, self.p, count, self.seed, active,
+                label_names=self.label_names, remarks=self._remark_on(data), report=report,
+            )  # fmt: skip
 
     def distance(self, batch: Dataset, *, device: str = "auto", precision: Precision = "float32") -> Distance:
         """How far a batch is from all points of the reference, in units of the reference's spread.

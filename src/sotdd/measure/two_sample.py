@@ -139,9 +139,10 @@ def test(
     recipe = recipe.evenly()
     engine = choose_engine(device, data, recipe.n_projections, precision)
     with report_progress(progress, "Permuting") as report, engine as active:
-        permutations = Permutations(data, recipe, p, count, seed, active, names, judged_by, report)
-        run(data, recipe, active, permutations.collectors)
-        return permutations.conclude((*remarks, *remark_on_features(data, recipe)))
+        said = (*remarks, *remark_on_features(data, recipe))
+        return permute(
+            data, recipe, p, count, seed, active, label_names=names, judged_by=judged_by, remarks=said, report=report
+        )
 
 
 def split_seed(drawing: DrawingSettings, projections: Projections | None) -> tuple[int, dict[str, Any]]:
@@ -169,82 +170,56 @@ def sample_datasets(
     return result, tuple(remarks)
 
 
-class Permutations:
-    """A permutation test of the first two datasets of a pass: what it collects, and what follows from that.
-
-    Parameters
-    ----------
-    datasets
-        The two datasets.
-    projections, p
-        What they are seen through, and the order of the distance.
-    n_permutations, seed
-        How many permutations, and what they follow from.
-    engine, report
-        The engine to work on, and where progress is reported.
-    label_names, judged_by
-        Whether names of labels count, and which statistic decides.
-    """
-
-    def __init__(
-        self,
-        datasets: Sequence[Labelled],
-        projections: Projections,
-        p: float,
-        n_permutations: int,
-        seed: int,
-        engine: Engine,
-        label_names: LabelNames = "ignore",
-        judged_by: Statistic = "combined",
-        report: Report = be_silent,
-    ) -> None:
-        self._projections, self._p, self._judged_by = projections, p, judged_by
-        count = projections.n_projections
-        whole = Plan.of_pair(datasets, (0, 1), n_permutations + 1, seed, (p,))
-        self._plan = replace(whole, actual=True, n_projections=count)
-        self._names = label_names == "match" and whole.n_classes > 1
-        near = replace(self._plan, near=FARTHEST, orders=ORDERS)
-        self._aspects: dict[Aspect, Plan] = {"labels": near, "features": replace(near, labels=False)}
-        if judged_by != "combined":
-            self._aspects = {}
-        elif whole.n_classes == 1:
-            del self._aspects["labels"]
-        # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
-        shown = replace(self._plan, count=min(whole.count, _SHOWN)) if self._aspects else self._plan
-        plans = [shown, *self._aspects.values()]
-        numbers = count * sum(plan.count * len(plan.orders) for plan in plans)
-        what = f"{say_count(whole.count, 'split')} through {say_count(count, 'projection')}"
-        check_fits(8 * numbers, what, "n_permutations", n_permutations)
-        self._resample, self._rows = Resample(plans, engine, count, report), _KeepRows()
-
-    @property
-    def collectors(self) -> list[Collector]:
-        """What looks at the projections."""
-        return [self._resample, self._rows] if self._aspects else [self._resample]
-
-    def conclude(self, remarks: Remarks = ()) -> TwoSampleTest:
-        """What the costs of all splits say."""
-        shown, *of_aspects = self._resample.costs()
-        distances = shown[:, :, 0]
-        statistics = find_statistics(
-            distances, dict(zip(self._aspects, of_aspects, strict=True)), self._p, self._judged_by
-        )
-        if self._aspects:
-            statistics |= measure_gaps(np.concatenate(self._rows.rows), self._plan, names=self._names)
-        outstanding, rooted = combine_statistics(statistics), find_distances(distances, self._p)
-        return TwoSampleTest(
-            distance=float(rooted[0]),
-            null_distances=rooted[1:],
-            statistic=float(outstanding[0]),
-            null=outstanding[1:],
-            judged_by=self._judged_by,
-            p=self._p,
-            n_points=self._plan.sizes,
-            n_projections=self._projections.n_projections,
-            fingerprint=self._projections.fingerprint,
-            remarks=remarks,
-            aspects={name: float(np.mean(values >= values[0])) for name, values in statistics.items()},
-        )
+def permute(
+    pair: Sequence[Labelled],
+    projections: Projections,
+    p: float,
+    n_permutations: int,
+    seed: int,
+    engine: Engine,
+    *,
+    label_names: LabelNames = "ignore",
+    judged_by: Statistic = "combined",
+    remarks: Remarks = (),
+    report: Report = be_silent,
+) -> TwoSampleTest:
+    """Test two datasets through the same projections, as they are and with their points permuted."""
+    count = projections.n_projections
+    plan = Plan.of_pair(pair, (0, 1), n_permutations + 1, seed, (p,))
+    plan = replace(plan, actual=True, n_projections=count)
+    near = replace(plan, near=FARTHEST, orders=ORDERS)
+    aspects: dict[Aspect, Plan] = {}
+    if judged_by == "combined" and plan.n_classes > 1:
+        aspects["labels"] = near
+    if judged_by == "combined":
+        aspects["features"] = replace(near, labels=False)
+    # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
+    plans = [replace(plan, count=min(plan.count, _SHOWN)) if aspects else plan, *aspects.values()]
+    numbers = count * sum(one.count * len(one.orders) for one in plans)
+    what = f"{say_count(plan.count, 'split')} through {say_count(count, 'projection')}"
+    check_fits(8 * numbers, what, "n_permutations", n_permutations)
+    resample, kept = Resample(plans, engine, count, report), _KeepRows()
+    run(pair, projections, engine, [resample, kept] if aspects else [resample])
+    shown, *of_aspects = resample.costs()
+    distances = shown[:, :, 0]
+    statistics = find_statistics(distances, dict(zip(aspects, of_aspects, strict=True)), p, judged_by)
+    if aspects:
+        names = label_names == "match" and plan.n_classes > 1
+        statistics |= measure_gaps(np.concatenate(kept.rows), plan, names=names)
+    outstanding, rooted = combine_statistics(statistics), find_distances(distances, p)
+    return TwoSampleTest(
+        distance=float(rooted[0]),
+        null_distances=rooted[1:],
+        statistic=float(outstanding[0]),
+        null=outstanding[1:],
+        judged_by=judged_by,
+        p=p,
+        n_points=plan.sizes,
+        n_projections=count,
+        fingerprint=projections.fingerprint,
+        remarks=remarks,
+        aspects={name: float(np.mean(values >= values[0])) for name, values in statistics.items()},
+    )
 
 
 class _KeepRows(Collector):

@@ -437,12 +437,7 @@ def _spread_rows(data: LabelledData) -> NDArray[np.float64]:
 
 def _count_commonest(rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Of every column (n, d) how often its commonest value is there, and which it is."""
-    ordered = np.sort(rows, axis=0)
-    counts, values = np.empty(rows.shape[1], np.int64), np.empty(rows.shape[1])
-    for column in range(rows.shape[1]):
-        one = ordered[:, column]
-        starts = np.flatnonzero(np.concatenate([[True], one[1:] != one[:-1]]))
-        lengths = np.diff([*starts, len(one)])
-        longest = int(np.argmax(lengths))
-        counts[column], values[column] = lengths[longest], one[starts[longest]]
-    return counts, values
+    found = [np.unique(column, return_counts=True) for column in rows.T]
+    commonest = [(counts.max(), values[counts.argmax()]) for values, counts in found]
+    counts, values = zip(*commonest, strict=True)
+    return np.array(counts, np.int64), np.array(values)

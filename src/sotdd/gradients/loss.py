@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sotdd.basics.checks import check_count, check_order, describe
+from sotdd.basics.checks import check_order, describe
 from sotdd.basics.errors import SotddError, require
 from sotdd.compute.engine import Sorted
 from sotdd.compute.kernels.rows import Overlaps
@@ -40,7 +40,7 @@ Labels: TypeAlias = Tensor | ArrayLike | Sequence[Hashable]
 # Of two staircases with other numbers of steps: which step meets which, and on how much of [0, 1].
 _Steps: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
-# Projected values that a chunk holds by default; polynomials keep a copy per order for the backward pass.
+# Projected values that a chunk holds; polynomials keep a copy per order for the backward pass.
 _CHUNK_VALUES = 1 << 20
 
 # How far a row of probabilities may be from summing to one.
@@ -54,12 +54,12 @@ def sotdd_loss(
     y2: Labels,
     projections: Projections,
     p: float = 2,
-    *,
-    chunk: int | None = None,
 ) -> Tensor:
     """How far apart two labelled datasets are, as a tensor to minimise.
 
     The loss is the mean over projections of W_p^p: ``sotdd.distance(..., projections=projections).value ** p``.
+    Where all projections at once would take much memory, chunks of them are computed again in the backward pass
+    instead of being kept.
 
     Parameters
     ----------
@@ -75,9 +75,6 @@ def sotdd_loss(
         must enter by moments or quantiles, as in every law that comes with the package.
     p
         The order of transport, any real number from 1.
-    chunk
-        How many projections are in memory at a time, a multiple of 64. If there are several chunks, each
-        is computed again in the backward pass instead of being kept.
 
     Returns
     -------
@@ -110,7 +107,7 @@ def sotdd_loss(
             _Side(_standardise(x, projections.scaler), _find_memberships(y, x, "x", "y")),
             _Side(_standardise(x2, projections.scaler), _find_memberships(y2, x2, "x2", "y2")),
         ]
-        engine = _GradientEngine(_chunk_size(chunk, len(x) + len(x2)))
+        engine = _GradientEngine(max(1, _CHUNK_VALUES // (len(x) + len(x2)) // BLOCK) * BLOCK)
         cost = _MeanCost(engine, p, projections.n_projections)
         run(sides, projections, engine, [cost])
         loss = torch.stack(cost.parts).sum()
@@ -255,15 +252,6 @@ class _MeanCost(Collector):
         """Add one chunk."""
         costs = self._engine.transport(chunk.rows, self._p)
         self.parts.append((_like(chunk.block.importance, costs) * costs).sum() / self._count)
-
-
-def _chunk_size(chunk: int | None, n_points: int) -> int:
-    """How many projections are in memory at a time."""
-    if chunk is None:
-        return max(1, _CHUNK_VALUES // n_points // BLOCK) * BLOCK
-    if check_count(chunk, "chunk") % BLOCK:
-        raise SotddError(f"chunk is {chunk}: expected a multiple of {BLOCK}.")
-    return chunk
 
 
 def _sort_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:

@@ -43,8 +43,6 @@ class NamedClasses:
         How to draw projections for them, with a scaler of their own.
     scaler
         That of the features alone.
-    columns
-        The names of the features alone.
     counts_targets
         Whether targets count as numbers, rather than names.
     """
@@ -53,7 +51,6 @@ class NamedClasses:
     datasets: list[LabelledData]
     settings: dict[str, Any]
     scaler: Scaler | None
-    columns: tuple[str, ...] | None
     counts_targets: bool
 
     @classmethod
@@ -89,8 +86,7 @@ class NamedClasses:
         if scaler is None and settings.get("label_law") in (None, "moments"):
             drawn["label_law"] = "paper"  # nothing is cut where features are as they are
         there = [_with(part, columns) for part, columns in zip(data, more, strict=True)]
-        columns = next((part.columns for part in data if part.columns is not None), None)
-        return cls(data, there, drawn, scaler, columns, targets)
+        return cls(data, there, drawn, scaler, targets)
 
     def forget_names(self) -> list[LabelledData]:
         """The datasets with all names at their centre."""
@@ -101,7 +97,8 @@ class NamedClasses:
     def describe(self, distance: Distance) -> Distance:
         """A distance between these datasets, with the scaler and the columns of the features."""
         counted = Remark("targets count" if self.counts_targets else "names matched")
-        return replace(distance, scaler=self.scaler, columns=self.columns, remarks=(counted, *distance.remarks))
+        columns = next((part.columns for part in self.features if part.columns is not None), None)
+        return replace(distance, scaler=self.scaler, columns=columns, remarks=(counted, *distance.remarks))
 
 
 def _names(data: Sequence[LabelledData]) -> list[NDArray[np.uint8]]:

@@ -21,27 +21,23 @@ Inner: TypeAlias = Literal["exact", "gaussian"]
 _MOST_SCALING_STEPS = 3000
 
 
-def exact_transport(cost: Doubles) -> float:
-    """The least total cost of carrying one uniform sample to another, by network simplex."""
+def find_plan(cost: Doubles) -> Doubles:
+    """How much of one uniform sample to carry to which point of another at the least cost, by network simplex."""
     transport = require("ot", "exact transport", "'sotdd[peers]'")
-    unit = cost_unit(cost)
-    total, log = transport.emd2([], [], cost / unit, numItermax=50_000_000, log=True)
-    refuse_unfinished(log)
-    return max(0.0, float(total)) * unit
-
-
-def cost_unit(cost: Doubles) -> float:
-    """The largest cost. The solver's tolerances are absolute, so it gets costs in this unit."""
     largest = float(cost.max())
     if not np.isfinite(largest):
         raise SotddError("transport costs overflow: use a smaller p, or scale='pooled'.")
-    return largest or 1.0
-
-
-def refuse_unfinished(log: dict[str, object]) -> None:
-    """Refuse a plan that the solver left before the optimum, according to its log."""
+    # The solver's tolerances are absolute, so it gets costs in units of the largest.
+    plan, log = transport.emd([], [], cost / (largest or 1.0), numItermax=50_000_000, log=True)
     if log["warning"] is not None:
         raise SotddError(f"exact transport did not finish: {log['warning']}; pass max_points.")
+    found: Doubles = plan
+    return found
+
+
+def exact_transport(cost: Doubles) -> float:
+    """The least total cost of carrying one uniform sample to another."""
+    return float(np.sum(find_plan(cost) * cost))
 
 
 def measure_labels(a: Sequence[Doubles], b: Sequence[Doubles], inner: Inner, p: float = 2) -> Doubles:

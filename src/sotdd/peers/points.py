@@ -204,7 +204,7 @@ def point_costs(a: Doubles, b: Doubles, p: float) -> Doubles:
     np.maximum(squares, 0, out=squares)
     if p == 2:
         return squares
-    with np.errstate(over="ignore"):  # `cost_unit` refuses infinite costs
+    with np.errstate(over="ignore"):  # `find_plan` refuses infinite costs
         powered: Doubles = squares ** (p / 2)
     return powered
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import as_array, check_count
 from sotdd.basics.display import Report
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.peers.label_distances import Inner, cost_unit, measure_labels, place_labels, refuse_unfinished
+from sotdd.peers.label_distances import Inner, find_plan, measure_labels, place_labels
 from sotdd.peers.points import Distances, Doubles, Measured, Pairs, Points, PointSets, check_plan_fits, point_costs
 from sotdd.projections.scaler import Scale
 
@@ -122,11 +122,8 @@ def embed(points: Doubles, reference: Doubles) -> Doubles:
 
     The Euclidean distance between two embeddings (M, D) stands for W_2 between the clouds.
     """
-    transport = require("ot", "exact transport", "'sotdd[peers]'")
     size = len(reference)
-    cost = point_costs(reference, points, 2)
-    plan, log = transport.emd([], [], cost / cost_unit(cost), numItermax=50_000_000, log=True)
-    refuse_unfinished(log)
+    plan = find_plan(point_costs(reference, points, 2))
     displacement: Doubles = (size * plan @ points - reference) / np.sqrt(size)
     return displacement
 

@@ -103,22 +103,11 @@ def say_why(why: str | int) -> str:
     return "neither number, date nor text" if why == "other" else why
 
 
-def _left_out(naming: Naming, columns: Mapping[str, str | int]) -> str:
-    named = [f"{column or 'a column without a name'} ({say_why(why)})" for column, why in columns.items()]
-    return f"left out: {join_names(named)}"
-
-
 def say_gaps(rows: int, n_points: int, columns: Mapping[str, int]) -> str:
     """How many rows lack a value, and in which columns."""
     most_first = sorted(columns.items(), key=lambda item: -item[1])
     named = join_names([f"{show(column)} ({count:,})" for column, count in most_first])
     return f"{rows:,} of {say_count(n_points, 'row')}, {named}"
-
-
-def _by_position(naming: Naming, name: str, projections_have_names: bool) -> str:
-    if projections_have_names:
-        return f"the columns of {name!r} have no names and are matched by position"
-    return f"the projections were fitted on columns without names, so those of {name!r} are matched by position"
 
 
 def _coarse(naming: Naming, error: float, by_bins: bool) -> str:
@@ -130,40 +119,9 @@ def _coarse(naming: Naming, error: float, by_bins: bool) -> str:
     return f"{cause} are coarse for a difference this small: the value may be off by up to {error:.2g}; {advice}"
 
 
-def _unknown_classes(naming: Naming, classes: Collection[str], more: int, points: int, n_points: int) -> str:
-    names = ", ".join(map(show, classes)) + (f" and {more:,} more" if more else "")
-    return f"classes that the reference does not have: {names} ({points:,} of {say_count(n_points, 'point')})"
-
-
-def _one_point(naming: Naming, point: str, share: float, makes_the_scale: bool) -> str:
-    what = "makes the scale" if makes_the_scale else "stands out"
-    return f"one point {what}: {point} carries {_percent(share)} of the spread"
-
-
 def _one_dataset(naming: Naming, name: str, farther: float) -> str:
     times = f"about {farther:,.2g} ×" if farther < 100 else f"about {farther:,.0f} ×"
     return f"dataset {name!r} makes the scale: without it the others would be {times} farther apart"
-
-
-def _tolerance(naming: Naming, max_projections: int, rel_tol: float, unreliable: bool) -> str:
-    missed = f"{max_projections:,} projections did not reach {naming('rel_tol', rel_tol)}"
-    return missed + (" with an error that can be relied on" if unreliable else "")
-
-
-def _few_projections(naming: Naming, count: int, needed: int) -> str:
-    return f"{say_count(count, 'projection')} are too few to judge the tail: use {needed} or more"
-
-
-def _heavy_tail(naming: Naming, index: float, needed: int, count: int) -> str:
-    return (
-        f"the costs of projections have a heavy tail (index {index:.1f}): a 95 % interval would need about "
-        f"{needed:,} projections to hold, there are {count:,}"
-    )
-
-
-def _rough(naming: Naming, rough: int, of: int) -> str:
-    of_all = "the error is" if of == 1 else f"{rough} of {of} errors are"
-    return f"{of_all} rough, since few projections carry most of the cost: use more projections"
 
 
 def _percent(share: float) -> str:
@@ -172,7 +130,10 @@ def _percent(share: float) -> str:
 
 SENTENCES: dict[str, Callable[..., str]] = {
     # How data were read.
-    "columns left out": _left_out,
+    "columns left out": lambda naming, columns: (
+        "left out: "
+        + join_names([f"{column or 'a column without a name'} ({say_why(why)})" for column, why in columns.items()])
+    ),
     "columns not in reference": lambda naming, columns: (
         f"left out, since the reference has none: {join_names(columns)}"
     ),
@@ -188,7 +149,11 @@ SENTENCES: dict[str, Callable[..., str]] = {
     "first rows": lambda naming, rows: f"the first {say_count(rows, 'row')} of a stream were taken",
     "images skipped": lambda naming, images: f"{say_count(images, 'broken image')} skipped",
     "row groups": lambda naming, groups, of, rows: f"{groups:,} of {of:,} row groups read, {say_count(rows, 'row')}",
-    "matched by position": _by_position,
+    "matched by position": lambda naming, name, projections_have_names: (
+        f"the columns of {name!r} have no names and are matched by position"
+        if projections_have_names
+        else f"the projections were fitted on columns without names, so those of {name!r} are matched by position"
+    ),
     "ranges differ": lambda naming, whole, fractions: (
         f"values of {whole!r} go up to 255 and those of {fractions!r} up to 1: divide the former by 255 if both are "
         "images"
@@ -198,7 +163,10 @@ SENTENCES: dict[str, Callable[..., str]] = {
     "one feature": lambda naming, feature, share: (
         f"{feature} carries {_percent(share)} of the spread: {naming('scale', 'features')} weighs all alike"
     ),
-    "one point": _one_point,
+    "one point": lambda naming, point, share, makes_the_scale: (
+        f"one point {'makes the scale' if makes_the_scale else 'stands out'}: {point} carries {_percent(share)} of the "
+        "spread"
+    ),
     "one dataset": _one_dataset,
     # How exact a number is.
     "far from zero": lambda naming: (
@@ -208,18 +176,29 @@ SENTENCES: dict[str, Callable[..., str]] = {
         f"projected values are so large that float32 rounding is up to {noise:.2g}: bring outliers in, scale the "
         "features or take lower orders"
     ),
-    "tolerance missed": _tolerance,
+    "tolerance missed": lambda naming, max_projections, rel_tol, unreliable: (
+        f"{max_projections:,} projections did not reach {naming('rel_tol', rel_tol)}"
+        + (" with an error that can be relied on" if unreliable else "")
+    ),
     "uncontrolled": lambda naming, share: (
         f"the controls disagree with the projections that they control (they take {share:.0%} of the mean cost), so "
         "this is the plain mean"
     ),
     "one projection": lambda naming: "a single projection cannot tell its error",
-    "few projections": _few_projections,
-    "heavy tail": _heavy_tail,
+    "few projections": lambda naming, count, needed: (
+        f"{say_count(count, 'projection')} are too few to judge the tail: use {needed} or more"
+    ),
+    "heavy tail": lambda naming, index, needed, count: (
+        f"the costs of projections have a heavy tail (index {index:.1f}): a 95 % interval would need about "
+        f"{needed:,} projections to hold, there are {count:,}"
+    ),
     "wild tail": lambda naming, index: (
         f"the costs of projections have so heavy a tail (index {index:.1f}) that controls of it mislead"
     ),
-    "rough errors": _rough,
+    "rough errors": lambda naming, rough, of: (
+        f"{'the error is' if of == 1 else f'{rough} of {of} errors are'} rough, since few projections carry most of "
+        "the cost: use more projections"
+    ),
     "coarse sketch": _coarse,
     "unequal sizes": lambda naming, least, most: (
         f"sizes go from {least:,} to {most:,} points: small samples lie far from everything, so the order is by what "
@@ -232,7 +211,10 @@ SENTENCES: dict[str, Callable[..., str]] = {
     # What was compared.
     "names matched": lambda naming: "classes are matched by name",
     "targets count": lambda naming: "targets count as numbers",
-    "unknown classes": _unknown_classes,
+    "unknown classes": lambda naming, classes, points, n_points: (
+        f"classes that the reference does not have: {join_names(classes, 5)} ({points:,} of "
+        f"{say_count(n_points, 'point')})"
+    ),
     "halves compared": lambda naming, size: f"halves of {say_count(size, 'point')} were compared",
     "below floor": lambda naming, by: f"{by:.4g} below the sampling floor, which counts as 0",
     "not converged": lambda naming, iterations, off: (

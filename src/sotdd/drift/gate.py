@@ -39,8 +39,6 @@ LEVEL = 0.05
 FEWEST = 10
 # Nor does one pass that lost more than this share of its rows, since something was missing in them.
 _MOST_LOST = 0.5
-# Classes that a remark names.
-_SHOWN = 5
 
 # Of a long log, this much of the end is read back.
 _READ = 1 << 20
@@ -239,10 +237,8 @@ def _remark_on_classes(reference: DriftReference, batch: LabelledData) -> Remark
     new = {code: str(label) for code, label in enumerate(batch.classes) if str(label) not in known}
     if not new:
         return ()
-    points, names = int(np.isin(batch.codes, list(new)).sum()), list(new.values())
-    more = max(0, len(names) - _SHOWN)
-    named = tuple(names[:_SHOWN])
-    return (Remark("unknown classes", classes=named, more=more, points=points, n_points=batch.n_points),)
+    points = int(np.isin(batch.codes, list(new)).sum())
+    return (Remark("unknown classes", classes=tuple(new.values()), points=points, n_points=batch.n_points),)
 
 
 def _judge_values(reference: DriftReference, batch: LabelledData, criteria: Criteria) -> list[Outcome]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Unpack, cast, get_args
 
@@ -29,6 +29,12 @@ from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch
 
 # The order of transport unless another is asked for.
 ORDER = 2.0
+
+# What is not asked for unless it is given.
+_DEFAULTS = {
+    "p": ORDER, "method": "sotdd", "projections": None, "estimator": "auto", "noise_floor": False,
+    "label_names": "auto", "rel_tol": None,
+}  # fmt: skip
 
 # Methods that compare features alone.
 _BLIND_TO_LABELS = ("frechet", "sw", "mmd")
@@ -237,11 +243,9 @@ def measure_pairs(
     n_splits = _check_splits(noise_floor)
     if not isinstance(method, str):
         raise SotddError(f"method is {describe(method)}: expected a name, such as 'sotdd' or 'otdd'.")
-    also: dict[str, tuple[object, object]] = {
-        "projections": (projections, None), "rel_tol": (rel_tol, None), "noise_floor": (n_splits, 0),
-        "label_names": (label_names, "auto"), "estimator": (estimator, "auto"),
-    }  # fmt: skip
-    given = [name for name, (value, default) in also.items() if _is_given(value, default)]
+    given = choose_given(
+        projections=projections, rel_tol=rel_tol, noise_floor=n_splits, label_names=label_names, estimator=estimator
+    )
     sources = [(name, read_sketch(one) if isinstance(one, (str, PathLike)) else one) for name, one in sources]
     sketch = next((source for _, source in sources if isinstance(source, Sketch)), None)
     if sketch is not None:
@@ -280,9 +284,13 @@ def _check_splits(noise_floor: object) -> int:
     return int(noise_floor)
 
 
-def _is_given(value: object, default: object) -> bool:
-    """Whether a setting is other than its default, which is a word or None; of arrays, too, that is one answer."""
-    return value is not default and not (isinstance(value, str) and value == default)
+def choose_given(**settings: object) -> dict[str, object]:
+    """Those of some settings that are not as they are by default."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if value is not _DEFAULTS[name] and not (isinstance(value, (str, int, float)) and value == _DEFAULTS[name])
+    }
 
 
 def _refuse_for_sketch(sketch: Sketch, method: str, asked: Sequence[str]) -> None:
@@ -352,7 +360,7 @@ def _measure_by_peer(
     pairs: Sequence[tuple[int, int]],
     p: float,
     settings: Mapping[str, Any],
-    given: Sequence[str],
+    given: Iterable[str],
     device: str,
     progress: Progress,
 ) -> dict[tuple[int, int], Distance]:

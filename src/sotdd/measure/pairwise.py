@@ -16,7 +16,7 @@ from sotdd.compute.matrix import Asked, DistanceMatrix
 from sotdd.compute.ranking import Ranking, rank_distances
 from sotdd.inputs import name_sources, open_all
 from sotdd.measure.class_names import NamesInDistance
-from sotdd.measure.distance import ORDER, MethodSettings, measure_pairs
+from sotdd.measure.distance import ORDER, MethodSettings, choose_given, measure_pairs
 from sotdd.projections.drawing import show_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.sketch import Sketch
@@ -75,17 +75,12 @@ def pairwise(
         p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
         label_names=label_names, device=device, precision=precision, progress=progress, settings=settings,
     )  # fmt: skip
-    also = {
-        "label_names": (label_names, "auto"),
-        "method": (method, "sotdd"),
-        "projections": (projections, None),
-        "noise_floor": (noise_floor, False),
-        "p": (p, ORDER),
-        "estimator": (estimator, "auto"),
-    }
-    asked = {**{name: value for name, (value, usual) in also.items() if value != usual}, **settings}
+    asked = choose_given(
+        label_names=label_names, method=method, projections=projections, noise_floor=noise_floor, p=p,
+        estimator=estimator,
+    )  # fmt: skip
     paths = {name: fspath(source) if isinstance(source, (str, PathLike)) else None for name, source in sources}
-    return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, asked))
+    return DistanceMatrix(tuple(paths), distances, recipe, Asked(paths, {**asked, **settings}))
 
 
 @show_drawing()

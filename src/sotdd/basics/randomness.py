@@ -26,8 +26,6 @@ class Stream(IntEnum):
     DEBIASING_HALVES = 10  # points of a dataset dealt to two sides, whose distance is a peer's sampling floor
     FEATURE_ROWS = 20  # points that features are compared on, by dataset
     FEATURE_DIRECTIONS = 21  # that features are compared along
-    FEATURE_SPLITS = 22  # those points dealt to two sides, by split
-    FEATURE_HALVES = 23  # half of those points of each side, by sample
     FEATURE_TIES = 24  # the order of equal values, by feature
 
 

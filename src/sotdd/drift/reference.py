@@ -166,10 +166,12 @@ class DriftReference:
         name = str(data) if isinstance(data, (str, PathLike)) else name  # a path is a name
         sketch = None
         if check_flag(with_sketch, "with_sketch"):
-            many = recipe if projections is not None else _draw_more(recipe)
+            many = recipe
+            if projections is None:  # the same and further ones, as many as distances have
+                many = replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
             sketch = sketch_opened(opened, many, Levels(QUANTILES), device, precision)
         said, reading = join_remarks(remarks, opened.remarks), BatchReading.of(data, opened)
-        points = project_points(reference, recipe, device, precision)
+        points = _project_points(reference, recipe, device, precision)
         return cls(points, recipe, p, names, seed, said, name, reading, sketch, Commonest.of(reference))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -304,34 +306,28 @@ class DriftReference:
         return join_remarks(self.remarks, () if scaler is None else scaler.remarks, matched, own)
 
 
-def project_points(
-    data: LabelledData, projections: Projections, device: str = "auto", precision: Precision = "float32"
-) -> ProjectedPoints:
+def _project_points(data: LabelledData, projections: Projections, device: str, precision: Precision) -> ProjectedPoints:
     """The points of a dataset under every projection, for tests to come."""
     near, kept = _bring_near(data, projections.scaler), _KeepPoints()
     with choose_engine(device, [near], projections.n_projections, precision) as engine:
         run([near], projections, engine, [kept])
-    return kept.gather(data)
+    label_rows = np.concatenate(kept.label_rows) if kept.label_rows else None
+    return ProjectedPoints(data.name, np.concatenate(kept.rows), label_rows, data.classes, np.array(data.codes))
 
 
 class _KeepPoints(Collector):
     """Keeps the projections of one dataset, points in their own order."""
 
     def __init__(self) -> None:
-        self._rows: list[NDArray[np.float32]] = []
-        self._label_rows: list[NDArray[np.float32]] = []
+        self.rows: list[NDArray[np.float32]] = []
+        self.label_rows: list[NDArray[np.float32]] = []
 
     def before_sorting(self, chunk: Projected) -> None:
         """Keep one chunk."""
         pool = chunk.pool((0,))
-        self._rows.append(pool.values())
+        self.rows.append(pool.values())
         if chunk.block.label_features is not None:
-            self._label_rows.append(pool.label_values())
-
-    def gather(self, data: LabelledData) -> ProjectedPoints:
-        """All of them, with the labels of their points."""
-        label_rows = np.concatenate(self._label_rows) if self._label_rows else None
-        return ProjectedPoints(data.name, np.concatenate(self._rows), label_rows, data.classes, np.array(data.codes))
+            self.label_rows.append(pool.label_values())
 
 
 class _NearFeatures(StreamedFeatures):
@@ -357,11 +353,6 @@ def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
         if (rows < low).any() or (rows > high).any():
             return replace(data, features=_NearFeatures(data, low, high))
     return data
-
-
-def _draw_more(recipe: Projections) -> Projections:
-    """The same projections and further ones, as many as distances have."""
-    return replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
 
 
 # ------------------------------------------------------------------ features that are stuck

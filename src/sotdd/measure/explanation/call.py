@@ -306,7 +306,10 @@ def _share_out(
     """Put it together: parts less those of noise, as shares; of directions, splits and halves, each (R, d + 1)."""
     d = len(names.names)
     table, split, halved = (_sum_labels(part, d) for part in (whole, split, halved))
-    p_values = np.append(_join_labels(tests.p_values, d), tests.together)
+    p_values = tests.p_values
+    if len(p_values) > d:  # the columns of labels count as one
+        p_values = np.append(p_values[:d], p_values[d:].min())
+    p_values = np.append(p_values, tests.together)
     parts, by_chance = table.mean(axis=0), split.mean(axis=0)
     total = float(parts.sum()) or 1.0
     beyond = p_values <= LEVEL
@@ -349,10 +352,6 @@ def _sum_labels(table: Doubles, d: int) -> Doubles:
     if table.shape[1] == d + 1:
         return table
     return np.column_stack([table[:, :d], table[:, d:-1].sum(axis=1), table[:, -1]])
-
-
-def _join_labels(p_values: Doubles, d: int) -> Doubles:
-    return p_values if len(p_values) == d else np.append(p_values[:d], p_values[d:].min())
 
 
 def _name_pairs(tests: FeatureTests, names: FeatureNames) -> tuple[CorrelationChange, ...]:

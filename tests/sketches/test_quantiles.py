@@ -145,8 +145,10 @@ def sketch_by(way, data, projections, n_quantiles):
     """A sketch of sorted values, of a stream, or by two passes over it."""
     if way == "whole":
         return sotdd.sketch(data, projections, n_quantiles=n_quantiles)
-    statistics = sotdd.ClassStatistics(projections).add(*data) if way == "two passes" else None
-    return sotdd.SketchBuilder(projections, statistics, n_quantiles=n_quantiles).add(*data).finish()
+    builder = sotdd.SketchBuilder(projections, n_quantiles=n_quantiles)
+    if way == "two passes":
+        builder = builder.begin_first_pass().add(*data).begin_second_pass()
+    return builder.add(*data).finish()
 
 
 @pytest.mark.parametrize("case", CASES)

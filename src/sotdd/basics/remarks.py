@@ -136,7 +136,7 @@ def _by_position(naming: Naming, name: str, projections_have_names: bool) -> str
 
 def _coarse(naming: Naming, error: float, by_bins: bool) -> str:
     cause, advice = (
-        ("the bins that values were counted in", "sketch the data whole, not as a stream or in a half-size file")
+        ("the bins that values were counted in", "sketch the data whole, not as a stream")
         if by_bins
         else ("the quantiles kept", f"sketch with more {naming('n_quantiles')}")
     )

@@ -1,27 +1,34 @@
-"""Sketches made by the workers of a Dask cluster, where the data are: one task per partition, in one pass or two."""
+"""Sketches made by the workers of a Dask cluster, where the data are: one task per partition, in one pass or two.
+
+Tasks begin with a builder without points, which knows which pass it is. They return the `SotddError` that they met
+instead of raising it, since a task that raises fills its worker's log. What they counted is merged as they finish.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
-from sotdd.basics.checks import check_choice, describe
+from sotdd.basics.checks import check_choice, describe, first_line
 from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs import ParquetBatches
 from sotdd.inputs.loaders.arrow import find_kind
 from sotdd.inputs.loaders.columns import Columns
+from sotdd.inputs.loaders.parquet import BATCH_ROWS, ParquetPiece, make_batch
 from sotdd.inputs.reading import DEFAULTS, Reading
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
-from sotdd.sketches.cluster_tasks import Client, Delayed, Partition, Pass, finish, get_result, merge_partitions
 from sotdd.sketches.histograms import ClassesDoNotFit
 from sotdd.sketches.quantiles import QUANTILES
 from sotdd.sketches.recipe import Recipe
@@ -31,10 +38,42 @@ __all__ = ["sketch"]
 
 # How large a builder may become in one pass: about the size of a partition that would travel in its place.
 ONE_PASS_BYTES = 128 << 20
+# This many are merged at a time: a worker holds that many and their sum.
+_FAN_IN = 4
+# Merges run before partitions, so that what was counted does not pile up.
+_MERGE_PRIORITY = 10
 
-Source = Any  # Dask's own types are not checked, since it is optional.
+# Dask's own types are not checked, since it is optional.
+Source = Any
+Client = Any
+Future = Any
 
 _log = logging.getLogger("sotdd")
+
+
+class Partition(NamedTuple):
+    """A part of the data that one task goes over.
+
+    Attributes
+    ----------
+    name
+        What messages call it.
+    source
+        Row groups of a Parquet file; or a Delayed or a Future of a frame or of a batch.
+    split
+        What makes batches of a frame; None for other sources.
+    """
+
+    name: str
+    source: object
+    split: Callable[..., Iterable[Any]] | None = None
+
+
+class Counted(NamedTuple):
+    """What was counted in some partitions, and the name of the first of them."""
+
+    builder: SketchBuilder
+    name: str
 
 
 def sketch(
@@ -101,19 +140,23 @@ def sketch(
         "features": features, "label": label, "exclude": exclude, "one_hot": one_hot, "dates": dates,
         "missing": check_choice(missing, "missing", ("error", "drop")),
     }  # fmt: skip
-    kept = SketchBuilder(projections, n_quantiles=n_quantiles).n_quantiles
-    only_pass = Pass(projections, kept, ONE_PASS_BYTES)
+    only = SketchBuilder(projections, n_quantiles=n_quantiles)
+    only.most_bytes = ONE_PASS_BYTES
     with _connect(client) as active, report_progress(progress, f"Sketching {name}") as report:
         partitions = _find_partitions(source, reading, active, projections.columns)
         if not partitions:
             raise SotddError("there are no points to sketch: the source has no rows.")
         try:
-            made = _last_pass(active, _delay(only_pass), partitions, name, report)
+            counted = _count(active, _begin(active, only), partitions, report)
+            _log.info("sketched %s in one pass", name)
         except ClassesDoNotFit:
             _log.info("sketching %s in two passes: its classes do not fit one", name)
-            made = _two_passes(active, only_pass, partitions, name, report)
-        else:
-            _log.info("sketched %s in one pass: %d classes", name, len(made.classes))
+            done, total = len(partitions), 2 * len(partitions)
+            first = _count(active, _begin(active, only.begin_first_pass()), partitions, lambda n, _: report(n, total))
+            # The first pass stays in the cluster: the second depends on it, and a lost copy is made again.
+            second = active.submit(_follow, first, pure=False)
+            counted = _count(active, second, partitions, lambda n, _: report(done + n, total))
+        made: Sketch = _get_result(active.submit(_finish, counted, name, pure=False), f"the sketch of {name}")
     return replace(made, through=Recipe.of(projections))  # and makes arrays read-only, as they are not after travelling
 
 
@@ -204,7 +247,8 @@ def _split_frame(frame: Source, reading: Mapping[str, Any], wanted: tuple[str, .
         settings = replace(settings, features=wanted)
     columns = Columns.choose({field.name: find_kind(field.type) for field in schema}, settings, "the frame")
     parts = frame[columns.all].to_delayed()
-    return [Partition(f"partition {index}", part, columns, settings.missing) for index, part in enumerate(parts)]
+    split = partial(_split_table, columns=columns, missing=settings.missing)
+    return [Partition(f"partition {index}", part, split) for index, part in enumerate(parts)]
 
 
 def _split_parquet(
@@ -212,7 +256,7 @@ def _split_parquet(
 ) -> list[Partition]:
     """The footers are read by a worker, since the client may not have access to the files."""
     paths = [_make_absolute(path) for path in ([source] if isinstance(source, (str, Path)) else source)]
-    found = get_result(client.submit(_find_pieces, paths, dict(reading), wanted, pure=False), "reading footers")
+    found = _get_result(client.submit(_find_pieces, paths, dict(reading), wanted, pure=False), "reading footers")
     return [Partition(piece.name, piece) for piece in found.pieces]
 
 
@@ -233,25 +277,131 @@ def _find_pieces(
         return error
 
 
-def _two_passes(client: Client, only_pass: Pass, partitions: list[Partition], name: str, report: Report) -> Sketch:
+# ------------------------------------------------------------------ tasks
+
+
+def count_partition(
+    begin: SketchBuilder, name: str, source: Source, split: Callable[..., Iterable[Any]] | None = None
+) -> Counted | SotddError:
+    """Go over one partition, whose parts these are."""
+    builder = begin.renew()
+    batches = source if isinstance(source, ParquetPiece) else [source]
+    try:
+        for batch in batches if split is None else split(source, name):
+            builder.add(batch)
+    except SotddError as error:
+        names_source = getattr(source, "path", name) in str(error)  # as errors of reading do
+        return error if names_source else type(error)(f"{name}: {error}")
+    return Counted(builder, name)
+
+
+def merge_counted(begin: SketchBuilder, parts: Sequence[Counted | SotddError]) -> Counted | SotddError:
+    """Merge what was counted in several partitions into a new builder, since a task may run again."""
+    merged = Counted(begin.renew(), "")
+    for part in parts:
+        if isinstance(part, SotddError):
+            return part
+        merged = merged._replace(name=merged.name or part.name)
+        try:
+            merged.builder.merge(part.builder)
+        except SotddError as error:
+            return type(error)(f"{part.name} does not go with {merged.name}: {error}")
+    return merged
+
+
+def _follow(first: Counted) -> SketchBuilder:
+    return first.builder.begin_second_pass()
+
+
+def _finish(counted: Counted, name: str) -> Sketch:
+    return counted.builder.finish(name)
+
+
+def _split_table(frame: Source, name: str, columns: Columns, missing: str) -> Iterator[Any]:
+    arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
+    try:
+        table = arrow.Table.from_pandas(frame[columns.all], preserve_index=False)
+    except (arrow.ArrowException, KeyError, ValueError, TypeError) as error:
+        raise SotddError(
+            f"{name} cannot be read as a table ({first_line(error)}): expected one type in each column."
+        ) from error
+    for batch in table.to_batches(max_chunksize=BATCH_ROWS):
+        yield make_batch(batch, columns, name, missing)
+
+
+# ------------------------------------------------------------------ merging as partitions finish
+
+
+def _get_result(future: Future, what: str) -> Any:  # noqa: ANN401  # what the task returned
+    """The result of a task, or an error that says in one line why there is none."""
+    try:
+        result = future.result()
+    except SotddError as error:
+        raise SotddError(f"{what}: {error}") from None
+    except Exception as error:  # the user's own task failed, its workers died, or the cluster is gone
+        raise SotddError(f"{what} could not be computed ({type(error).__name__}: {first_line(error)}).") from error
+    if isinstance(result, SotddError):  # which the task met
+        raise result
+    return result
+
+
+def _begin(client: Client, builder: SketchBuilder) -> Future:
+    """A builder without points as a task of its own, which any worker can repeat."""
+    begin = client.submit(builder.renew, pure=False)
+    # Dask would run partitions where this is, so every worker gets a copy. It only affects which worker does what: a
+    # failure, such as a worker that dies meanwhile, does no harm.
+    with suppress(Exception):
+        client.replicate([begin])
+    return begin
+
+
+def _count(client: Client, begin: Future, partitions: Sequence[Partition], report: Report) -> Future:
+    """Go over all partitions and merge what was counted: a future of it, or the first error."""
     from dask.delayed import delayed
 
-    total = 2 * len(partitions)
-    first = _delay(replace(only_pass, first_of_two=True))
-    statistics = merge_partitions(client, first, partitions, lambda done, _: report(done, total))
-    # The statistics stay in the cluster: the second pass depends on them, and a lost copy is made again.
-    second = delayed(only_pass.follow, pure=False)(statistics)
-    return _last_pass(client, second, partitions, name, lambda done, _: report(len(partitions) + done, total))
+    run_id = uuid4().hex[:8]
+    tasks = [
+        delayed(count_partition, pure=False)(begin, *partition, dask_key_name=f"sotdd-partition-{run_id}-{index}")
+        for index, partition in enumerate(partitions)
+    ]
+    leaves = client.compute(tasks)
+    names = {leaf.key: partition.name for leaf, partition in zip(leaves, partitions, strict=True)}
+    alive = set(leaves)
+    del leaves, tasks  # what was merged is no longer kept
+    try:
+        return _merge_all(client, begin, alive, names, report)
+    except BaseException:
+        # Released tasks that have not begun never will. Cancelling them instead can disconnect the client: the
+        # scheduler does not expect a task to be cancelled together with one that it depends on.
+        for future in alive:
+            future.release()
+        raise
 
 
-def _last_pass(client: Client, this_pass: Delayed, partitions: list[Partition], name: str, report: Report) -> Sketch:
-    collected = merge_partitions(client, this_pass, partitions, report)
-    made: Sketch = get_result(client.submit(finish, collected, name, pure=False), f"the sketch of {name}")
-    return made
+def _merge_all(client: Client, begin: Future, alive: set[Future], names: Mapping[str, str], report: Report) -> Future:
+    """Merge futures as they finish, those on one worker first, until one is left; ``alive`` has those not merged."""
+    from distributed import as_completed
 
-
-def _delay(this_pass: Pass) -> Delayed:
-    """A pass as a task of its own, which any worker can repeat."""
-    from dask.delayed import delayed
-
-    return delayed(this_pass, name=f"sotdd-pass-{uuid4().hex[:8]}", traverse=False)
+    queue, done = as_completed(alive, loop=client.loop), 0
+    loose: dict[str, list[Future]] = defaultdict(list)  # by the worker that has them
+    for finished in queue.batches():
+        for future in finished:
+            if future.exception() is not None or issubclass(future.type or object, SotddError):
+                _get_result(future, names.get(future.key, "a merge of partitions"))
+        holders = client.who_has(finished)
+        for future in finished:
+            loose[next(iter(holders.get(future.key) or ("",)))].append(future)
+        if leaves := sum(future.key in names for future in finished):
+            done += leaves
+            report(done, len(names))
+        if queue.is_empty() and all(len(held) < _FAN_IN for held in loose.values()):
+            loose = defaultdict(list, {"": list(chain(*loose.values()))})
+        for held in loose.values():
+            if len(held) >= _FAN_IN or (queue.is_empty() and len(held) > 1):
+                parts = held[:_FAN_IN]
+                merged = client.submit(merge_counted, begin, parts, pure=False, priority=_MERGE_PRIORITY)
+                alive.add(merged)
+                alive.difference_update(parts)
+                queue.add(merged)
+                del held[:_FAN_IN], parts
+    return alive.pop()

@@ -33,14 +33,13 @@ from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.moments import CUT, Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import check_name
+from sotdd.sketches.builder import check_name, open_batch
 from sotdd.sketches.controls import draw_weights
-from sotdd.sketches.histograms import Portion, for_each_portion
 from sotdd.sketches.noise import Noise, Reach, estimate_masses, estimate_shift, find_mass_quantiles, load_opendp
 from sotdd.sketches.quantiles import QUANTILES, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.statistics import open_batch
+from sotdd.sketches.sums import Portion, for_each_portion
 
 Doubles = NDArray[np.float64]
 Whole = NDArray[np.int64]

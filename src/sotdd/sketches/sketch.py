@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, describe
+from sotdd.basics.checks import check_choice, check_count, check_order, describe
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.files import write_whole
 from sotdd.basics.randomness import check_seed
@@ -278,15 +278,11 @@ class Sketch:
         signed = np.where(rng.random(whole.size, np.float32) < 0.5, -whole, whole)
         return np.bincount(target, weights=signed, minlength=n_sums).astype(np.float32)
 
-    def save(self, path: str | PathLike[str], *, half: bool = False) -> None:
-        """Write one portable file, whole or not at all; see `sotdd.sketches.codec` for its format.
-
-        With ``half`` every value is rounded to one of 65,536 steps between the smallest and the
-        largest of its projection, and the file is half as large.
-        """
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write one portable file, whole or not at all; see `sotdd.sketches.codec` for its format."""
         from sotdd.sketches.file import pack_sketch
 
-        write_whole(path, pack_sketch(self, check_flag(half, "half")))
+        write_whole(path, pack_sketch(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:

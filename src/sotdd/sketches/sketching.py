@@ -26,13 +26,12 @@ from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder, check_name, remark_on_position
+from sotdd.sketches.builder import SketchBuilder, check_name, open_batch, remark_on_position
 from sotdd.sketches.controls import narrow_controls
 from sotdd.sketches.histograms import ClassesDoNotFit
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.statistics import ClassStatistics, open_batch
 from sotdd.sketches.uncertainty import find_halves, plan_halves
 
 # What can be compared: data, or a sketch of data.
@@ -239,12 +238,12 @@ def sketch_batches(
                     "iterator."
                 ) from error
             _log.info("sketching %s in two passes: its classes do not fit one", name)
-            statistics = ClassStatistics(projections)
-            _add_all(statistics, begin(), report)
-            builder = SketchBuilder(projections, statistics, n_quantiles=levels.count)
+            first = builder.begin_first_pass()
+            _add_all(first, begin(), report)
+            builder = first.begin_second_pass()
             _add_all(builder, begin(), report)
         else:
-            _log.info("sketched %s in one pass: %d classes", name, len(builder.statistics.counts))
+            _log.info("sketched %s in one pass: %d classes", name, len(builder.counts))
         return builder.finish(name)
 
 
@@ -263,11 +262,11 @@ def _iterate(batches: Batches) -> Iterator[Dataset]:
         ) from error
 
 
-def _add_all(collector: SketchBuilder | ClassStatistics, batches: OpenedBatches, report: Report) -> None:
+def _add_all(builder: SketchBuilder, batches: OpenedBatches, report: Report) -> None:
     for batch in batches:
         if batch is not None:
-            collector.add_opened(batch)
-        report(collector.n_points, collector.n_points)
+            builder.add_opened(batch)
+        report(builder.n_points, builder.n_points)
 
 
 def compare_sketches(

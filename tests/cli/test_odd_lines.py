@@ -22,7 +22,7 @@ fuzz = settings(
 
 WORDS = [
     "distance", "matrix", "rank", "explain", "test", "check", "sketch", "catalog", "add", "search", "list", "show",
-    "remove", "rename", "demo", "a.npz", "b.npz", "odd.npz", "odd.csv", "odd.npy", "odd.parquet", "odd.sotdd",
+    "remove", "demo", "a.npz", "b.npz", "odd.npz", "odd.csv", "odd.npy", "odd.parquet", "odd.sotdd",
     "a.sotdd", "folder", "kept", "missing.npz", "a.npz::", "a.npz::label=", "a.npz::features=X,label=y",
     "odd.csv::label=x",
     "--n-projections", "--seed", "--p", "--label", "--features", "--label-law", "--estimator", "--noise-floor",

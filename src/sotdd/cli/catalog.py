@@ -177,24 +177,6 @@ def remove_command(path: Folder, name: Name, asked: o.Asked) -> None:
         say(f"removed {quote(name)} from {show(path)}; {_say_count(len(catalog))} left", "bold")
 
 
-@app.command("rename", epilog=o.examples("sotdd catalog rename shop march 2024-03"))
-@o.takes()
-def rename_command(
-    path: Folder,
-    name: Name,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
-    asked: o.Asked,
-) -> None:
-    """Give an entry another name."""
-    catalog = _find_catalog(path)
-    catalog.rename(name, new)
-    if asked.json:
-        print_json({"catalog": path, "renamed": name, **catalog.entry(new).to_dict()})
-        return
-    if not asked.quiet:
-        say(f"renamed {quote(name)} to {quote(new)}", "bold")
-
-
 @app.command("tidy", epilog=o.examples("sotdd catalog tidy shop"))
 @o.takes()
 def tidy_command(path: Folder, asked: o.Asked) -> None:

@@ -7,8 +7,6 @@ instead of raising it, since a task that raises fills its worker's log. What the
 from __future__ import annotations
 
 import logging
-import os
-import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, Unpack
 from uuid import uuid4
 
 from sotdd.basics.checks import check_choice, describe, first_line
@@ -26,7 +24,7 @@ from sotdd.inputs import ParquetBatches
 from sotdd.inputs.loaders.arrow import find_kind
 from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.parquet import BATCH_ROWS, ParquetPiece, make_batch
-from sotdd.inputs.reading import DEFAULTS, Reading
+from sotdd.inputs.reading import DEFAULTS, Reading, ReadingSettings
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
 from sotdd.sketches.histograms import ClassesDoNotFit
@@ -81,15 +79,10 @@ def sketch(
     projections: Projections,
     client: Client = None,
     *,
-    features: str | Sequence[str] | None = None,
-    label: str | None = "auto",
-    exclude: str | Sequence[str] | None = None,
-    one_hot: bool | int = False,
-    dates: bool = False,
-    missing: Literal["error", "drop"] = "error",
     n_quantiles: int = QUANTILES,
     name: str = "data",
     progress: Progress = None,
+    **reading: Unpack[ReadingSettings],
 ) -> Sketch:
     """Sketch data of any size on a Dask cluster; only the sketch comes to the client.
 
@@ -107,21 +100,14 @@ def sketch(
         What the data are projected by, as in `sotdd.sketch`.
     client
         The client of any Dask cluster. By default the current one, or else threads of this process.
-    features
-        Columns of numbers, or one column of lists of numbers; by default those of the projections, or all columns of
-        numbers but the labels.
-    label
-        The column of labels, or None for one class. "auto" stands for the only column named label,
-        labels, target, y or class.
-    exclude, one_hot, dates
-        As in `sotdd.open_dataset`; values of a Dask DataFrame are not known beforehand, so ``one_hot`` is for Parquet
-        files.
-    missing
-        Whether rows in which a value is missing are refused, or left out with "drop".
     n_quantiles, name
         As in `sotdd.sketch`.
     progress
         True for a bar, or a function of (partitions done, partitions in all).
+    **reading
+        ``features``, ``label``, ``exclude``, ``one_hot``, ``dates`` and ``missing`` as in `ParquetBatches.open`. By
+        default features are the columns of the projections, where these have names. Values of a Dask DataFrame are not
+        known beforehand, so ``one_hot`` is for Parquet files.
 
     Examples
     --------
@@ -136,10 +122,7 @@ def sketch(
     """
     require("dask", "sotdd.sketches.cluster", "'sotdd[cluster]'")
     check_name(name)
-    reading = {
-        "features": features, "label": label, "exclude": exclude, "one_hot": one_hot, "dates": dates,
-        "missing": check_choice(missing, "missing", ("error", "drop")),
-    }  # fmt: skip
+    check_choice(reading.get("missing", "error"), "missing", ("error", "drop"))
     only = SketchBuilder(projections, n_quantiles=n_quantiles)
     only.most_bytes = ONE_PASS_BYTES
     with _connect(client) as active, report_progress(progress, f"Sketching {name}") as report:
@@ -167,8 +150,15 @@ def _connect(client: Client) -> Iterator[Client]:
     if client is None:
         try:
             client = distributed.Client.current()
-        except ValueError:  # there is none
-            with _start_threads() as own:
+        except ValueError:  # there is none: in threads of this process data are not copied, and scripts need no guard
+            _log.info("there is no Dask client: using threads of this process")
+            with distributed.Client(
+                processes=False,
+                n_workers=1,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,
+                set_as_default=False,
+            ) as own:
                 yield own
             return
     if not isinstance(client, distributed.Client) or client.asynchronous or client.status != "running":
@@ -178,25 +168,6 @@ def _connect(client: Client) -> Iterator[Client]:
         )
     _refuse_other_versions(client)
     yield client
-
-
-@contextmanager
-def _start_threads() -> Iterator[Client]:
-    """A cluster of threads in this process: data are not copied, and scripts need no ``__main__`` guard."""
-    from distributed import Client, LocalCluster
-
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    _log.info("there is no Dask client: using %d threads of this process", cores)
-    settings = {"processes": False, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}  # 0: any free port
-    state = random.getstate()  # the scheduler draws from Python's random numbers
-    try:
-        with (
-            LocalCluster(n_workers=1, threads_per_worker=cores, **settings) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
-            yield client
-    finally:
-        random.setstate(state)
 
 
 def _refuse_other_versions(client: Client) -> None:
@@ -268,7 +239,7 @@ def _make_absolute(path: str | Path) -> str:
 def _find_pieces(
     source: list[str], reading: dict[str, Any], wanted: tuple[str, ...] | None
 ) -> ParquetBatches | SotddError:
-    if reading["features"] is None and wanted is not None:
+    if reading.get("features") is None and wanted is not None:
         with suppress(SotddError):  # what these files have instead is told where they meet the projections
             return ParquetBatches.open(source, **{**reading, "features": wanted})
     try:

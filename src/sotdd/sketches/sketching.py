@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Literal, TypeAlias
 
@@ -26,7 +27,7 @@ from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import SketchBuilder, check_name, open_batch, remark_on_position
+from sotdd.sketches.builder import SketchBuilder, check_name, remark_on_position
 from sotdd.sketches.controls import narrow_controls
 from sotdd.sketches.histograms import ClassesDoNotFit
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
@@ -39,9 +40,6 @@ Comparable: TypeAlias = "Dataset | Sketch"
 
 # A batch is a small dataset: (features, labels), or features alone.
 Batches: TypeAlias = "Iterable[Dataset] | Callable[[], Iterable[Dataset]]"
-
-# Batches as labelled data, their columns in the order of the projections; None for one without points.
-OpenedBatches: TypeAlias = Iterable[LabelledData | None]
 
 # The suffix of sketch files.
 SUFFIX = ".sotdd"
@@ -108,7 +106,8 @@ def sketch_opened(
     data = projections.align(opened)
     if levels is None or data.n_points <= _MOST_SORTED or str(device) not in ("auto", "cpu"):
         return _sketch_sorted(data, projections, levels, device, precision, progress)
-    return sketch_batches(lambda: _split_rows(data), projections, levels=levels, name=data.name, progress=progress)
+    rows = partial(_split_rows, data)
+    return sketch_stream(rows, projections, n_quantiles=levels.count, name=data.name, progress=progress)
 
 
 def _sketch_sorted(
@@ -206,42 +205,22 @@ def sketch_stream(
     >>> sotdd.sketch_stream(batches, projections)
     Sketch('stream': 5,000 points, 2 classes, 64 projections × 384 quantiles)
     """
-    return sketch_batches(
-        lambda: (open_batch(batch, None, projections) for batch in _iterate(batches)),
-        projections,
-        once=isinstance(batches, Iterator),
-        levels=check_quantiles(n_quantiles),
-        name=name,
-        progress=progress,
-    )
-
-
-def sketch_batches(
-    begin: Callable[[], OpenedBatches],
-    projections: Projections,
-    *,
-    once: bool = False,
-    levels: Levels,
-    name: str,
-    progress: Progress,
-) -> Sketch:
-    """Sketch batches that are opened already; ``begin`` starts over with the first, unless they come ``once``."""
     with report_progress(progress, f"Sketching {name}") as report:
-        builder = SketchBuilder(projections, n_quantiles=levels.count)
+        builder = SketchBuilder(projections, n_quantiles=n_quantiles)
         check_name(name)
         try:
-            _add_all(builder, begin(), report)
+            _add_all(builder, batches, report)
         except ClassesDoNotFit as error:
-            if once:
+            if isinstance(batches, Iterator):
                 raise SotddError(
                     f"{error} Or pass batches that can be gone over twice: a list, or a function that returns an "
                     "iterator."
                 ) from error
             _log.info("sketching %s in two passes: its classes do not fit one", name)
             first = builder.begin_first_pass()
-            _add_all(first, begin(), report)
+            _add_all(first, batches, report)
             builder = first.begin_second_pass()
-            _add_all(builder, begin(), report)
+            _add_all(builder, batches, report)
         else:
             _log.info("sketched %s in one pass: %d classes", name, len(builder.counts))
         return builder.finish(name)
@@ -262,10 +241,9 @@ def _iterate(batches: Batches) -> Iterator[Dataset]:
         ) from error
 
 
-def _add_all(builder: SketchBuilder, batches: OpenedBatches, report: Report) -> None:
-    for batch in batches:
-        if batch is not None:
-            builder.add_opened(batch)
+def _add_all(builder: SketchBuilder, batches: Batches, report: Report) -> None:
+    for batch in _iterate(batches):
+        builder.add(batch)
         report(builder.n_points, builder.n_points)
 
 

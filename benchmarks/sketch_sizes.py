@@ -103,7 +103,7 @@ def errors(pair: Pair, seeds: int, true: float, ways: list[tuple[int, int]] = WA
         for seed in range(seeds):
             drawn = {count: sotdd.Projections.fit(list(pair), n_projections=count, seed=seed) for count, _ in ways}
             most = drawn[max(drawn)].evenly()
-            before = [sotdd.sketch(side, most, n_quantiles=None).cut(Levels(512, "even")) for side in pair]
+            before = [sotdd.sketch(side, most, n_quantiles=None).cut(Levels(512, smooth=False)) for side in pair]
             found[-1].append(before[0].distance(before[1], estimator="plain").value)
             for at, (count, quantiles) in enumerate(ways):
                 files = []

@@ -51,7 +51,7 @@ def test_quantiles_of_counts_are_within_a_bin_of_the_sorted_values(values, weigh
     counted = Histograms.empty(1)
     counted.count(slice(0, 1), row, 0, row.shape[1])
     (found,), (lost,) = find_quantiles(
-        [counted], slice(0, 1), np.array([weight]), np.array([[shift]]), Levels(16, "even")
+        [counted], slice(0, 1), np.array([weight]), np.array([[shift]]), Levels(16, smooth=False)
     )
     parts = np.repeat(np.sort(weight * row[0].astype(np.float64) + shift), 16).reshape(16, -1)
     exact = parts.mean(axis=1)

@@ -8,7 +8,7 @@ from sotdd.compute.kernels.quantiles import compare_functions, row_losses
 from sotdd.demo import digits
 from sotdd.sketches.quantiles import QUANTILES, Levels, place_points
 
-LEVELS = [Levels(1), Levels(2), Levels(7), Levels(40), Levels(40, "even"), Levels(96)]
+LEVELS = [Levels(1), Levels(2), Levels(7), Levels(40), Levels(40, smooth=False), Levels(96)]
 
 
 def mixed_rows(rng, lines=6, n=90):
@@ -169,6 +169,8 @@ def test_sketches_are_within_one_percent(rng, case):
 )
 @pytest.mark.parametrize("case", list(CASES)[:-1])  # streams of many classes take long
 def test_the_bound_holds(rng, case, ways, label):
+    if label == "quantiles" and "two passes" in ways:
+        pytest.skip("class quantiles need all values of a class at once")
     a, b = CASES[case](rng)
     settings = {"label_law": label} if label == "quantiles" else {"moments": sotdd.projections.UniformOrders(2)}
     projections = sotdd.Projections.fit([a, b], n_projections=32, **settings)

@@ -188,14 +188,14 @@ def _find_partitions(
     the projections, are the features where none are named.
     """
     from dask.delayed import Delayed as Batch
-    from distributed import Future
+    from distributed import Future as Running
 
     if hasattr(source, "to_delayed") and hasattr(source, "_meta") and hasattr(source, "npartitions"):
         return _split_frame(source, reading, wanted)
     several = isinstance(source, (list, tuple)) and len(source) > 0
     if isinstance(source, (str, Path)) or (several and all(isinstance(part, (str, Path)) for part in source)):
         return _split_parquet(source, reading, client, wanted)
-    if several and all(isinstance(part, (Batch, Future)) for part in source):
+    if several and all(isinstance(part, (Batch, Running)) for part in source):
         if Reading.of(**reading) != DEFAULTS:
             raise SotddError("features and label name columns: a batch is (features, labels) and needs neither.")
         return [Partition(f"batch {place}", part) for place, part in enumerate(source)]

@@ -14,7 +14,7 @@ from sotdd.basics.checks import check_choice, check_count, check_order, describe
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.files import write_whole
 from sotdd.basics.randomness import check_seed
-from sotdd.basics.remarks import Remarks, join_remarks
+from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, quote, say_count
 from sotdd.compute.controls import ControlSide, ControlValues, PairControls
 from sotdd.compute.distance import Distance
@@ -23,14 +23,10 @@ from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, place_points
 from sotdd.sketches.recipe import Recipe
-from sotdd.sketches.uncertainty import (
-    Halves,
-    Lost,
-    bound_error,
-    find_floor,
-    measure_loss,
-    remark_on_error,
-)
+from sotdd.sketches.uncertainty import Halves, Lost, bound_error, find_floor, measure_loss
+
+# A bound on the error of a distance beyond this share of its value gets a remark.
+_TOLERATED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +211,10 @@ class Sketch:
         bound = bound_error(alike_a.lost, alike_b.lost, result.value, within, order, self.importance)
         if bound is None:
             return result
-        said = (*result.remarks, *remark_on_error(*bound, result.value))
-        return replace(result, sketch_error=bound[0], remarks=said)
+        error, by_bins = bound
+        coarse = error > _TOLERATED * result.value
+        more = (Remark("coarse sketch", error=error, by_bins=2 * by_bins > error),) if coarse else ()
+        return replace(result, sketch_error=error, remarks=(*result.remarks, *more))
 
     def cut(self, levels: Levels) -> Sketch:
         """The same sketch at other levels, which must be among its own unless all values are kept."""

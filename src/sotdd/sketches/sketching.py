@@ -104,23 +104,11 @@ def sketch_opened(
 ) -> Sketch:
     """Sketch a dataset that is opened already, sorted or counted as its size asks; None keeps every value."""
     data = projections.align(opened)
-    if levels is None or data.n_points <= _MOST_SORTED or str(device) not in ("auto", "cpu"):
-        return _sketch_sorted(data, projections, levels, device, precision, progress)
-    rows = partial(_split_rows, data)
-    return sketch_stream(rows, projections, n_quantiles=levels.count, name=data.name, progress=progress)
-
-
-def _sketch_sorted(
-    data: LabelledData,
-    projections: Projections,
-    levels: Levels | None,
-    device: str,
-    precision: Literal["float32", "tf32"],
-    progress: Progress,
-) -> Sketch:
-    """Sketch a dataset whose columns are in the order of the projections, sorting all its points at once."""
+    if levels is not None and data.n_points > _MOST_SORTED and str(device) in ("auto", "cpu"):
+        rows = partial(_split_rows, data)
+        return sketch_stream(rows, projections, n_quantiles=levels.count, name=data.name, progress=progress)
     exact = levels is None or data.n_points <= levels.count
-    kept = Levels(data.n_points, "even") if levels is None or exact else levels
+    kept = Levels(data.n_points, smooth=False) if levels is None or exact else levels
     engine = choose_engine(device, [data], projections.n_projections, precision)
     with report_progress(progress, f"Sketching {data.name}") as report, engine as active:
         found = _Functions(data, projections.n_projections, kept, exact, active)

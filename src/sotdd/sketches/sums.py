@@ -289,7 +289,8 @@ class ValueCounts(Sums):
         terms, errors = [], []
         for part, block in self._projections.blocks():
             assert isinstance(block.terms, Quantiles)
-            levels, unchanged = Levels(block.terms.levels, "even"), (np.ones(len(block)), np.zeros((len(block), 1)))
+            levels = Levels(block.terms.levels, smooth=False)
+            unchanged = np.ones(len(block)), np.zeros((len(block), 1))
             means = [find_quantiles([one], part, *unchanged, levels)[0] for one in classes]
             wide = np.stack(means, axis=1).astype(np.float64)  # (B, C, K)
             terms.append(np.einsum("bck,bk->bc", wide, block.terms.coefficients))

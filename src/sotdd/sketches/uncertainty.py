@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
-from sotdd.basics.remarks import Remark, Remarks
 from sotdd.compute.noise_floor import NoiseFloor, find_distances
 from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resample, make_seed
 from sotdd.inputs.data import LabelledData
@@ -48,8 +47,6 @@ Halves = NDArray[np.float64]  # (2, S) distances of S halvings, for p = 1 and fo
 HALVING_ORDERS = (1, 2)
 # How often a dataset is halved: two sketches have twice as many distances of halves, enough to judge at 5 % by rank.
 _HALVINGS = 12
-# A bound beyond this share of the value gets a remark.
-_TOLERATED = 0.05
 
 GROUPS = 8
 
@@ -98,13 +95,6 @@ def bound_error(
         below = value - math.sqrt(max(value**2 - crossed, 0.0))
         by_means = max(above, below)
     return by_means + by_bins, by_bins
-
-
-def remark_on_error(error: float, by_bins: float, value: float) -> Remarks:
-    """Say when the bound is no longer small beside the value, and what to do about it."""
-    if error <= _TOLERATED * value:
-        return ()
-    return (Remark("coarse sketch", error=error, by_bins=2 * by_bins > error),)
 
 
 def plan_halves(data: LabelledData, projections: Projections) -> list[Plan]:

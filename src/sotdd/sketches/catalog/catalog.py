@@ -319,7 +319,7 @@ class Catalog:
     def _sketch_all(self, sources: Mapping[str, Comparable]) -> dict[str, Sketch]:
         """Sketches and data as sketches; in a new catalog through those of the first sketch, or fitted on all data."""
         made = {name: one for name, one in sources.items() if isinstance(one, Sketch)}
-        data = {name: open_dataset(one, name=name) for name, one in sources.items() if name not in made}
+        data = {name: open_dataset(one, name=name) for name, one in sources.items() if not isinstance(one, Sketch)}
         if not data:
             return made
         if self.recipe is None and not made:

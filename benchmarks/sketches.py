@@ -76,9 +76,8 @@ def fine_bins(batches: list[Rows]) -> tuple[Rows, int]:
     for rows in batches:
         counted.count(everything, rows, 0, rows.shape[1])
     as_they_are = np.ones(len(batches[0])), np.zeros((len(batches[0]), 1))
-    return find_quantiles([counted], everything, *as_they_are, Levels(QUANTILES, smooth=False))[0], counted.counts[
-        0
-    ].nbytes
+    found, _ = find_quantiles([counted], everything, *as_they_are, Levels(QUANTILES, smooth=False))
+    return found, counted.counts[0].nbytes
 
 
 def kll(batches: list[Rows], k: int) -> tuple[Rows, int]:

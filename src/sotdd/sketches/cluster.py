@@ -1,7 +1,6 @@
 """Sketches made by the workers of a Dask cluster, where the data are: one task per partition, in one pass or two.
 
-Tasks begin with a builder without points, which knows which pass it is. They return the `SotddError` that they met
-instead of raising it, since a task that raises fills its worker's log. What they counted is merged as they finish.
+Tasks begin with a builder without points, which knows which pass it is. What they counted is merged as they finish.
 """
 
 from __future__ import annotations
@@ -67,13 +66,6 @@ class Partition(NamedTuple):
     split: Callable[..., Iterable[Any]] | None = None
 
 
-class Counted(NamedTuple):
-    """What was counted in some partitions, and the name of the first of them."""
-
-    builder: SketchBuilder
-    name: str
-
-
 def sketch(
     source: object,
     projections: Projections,
@@ -137,9 +129,10 @@ def sketch(
             done, total = len(partitions), 2 * len(partitions)
             first = _count(active, _begin(active, only.begin_first_pass()), partitions, lambda n, _: report(n, total))
             # The first pass stays in the cluster: the second depends on it, and a lost copy is made again.
-            second = active.submit(_follow, first, pure=False)
+            second = active.submit(SketchBuilder.begin_second_pass, first, pure=False)
             counted = _count(active, second, partitions, lambda n, _: report(done + n, total))
-        made: Sketch = _get_result(active.submit(_finish, counted, name, pure=False), f"the sketch of {name}")
+        finished = active.submit(SketchBuilder.finish, counted, name, pure=False)
+        made: Sketch = _get_result(finished, f"the sketch of {name}")
     return replace(made, through=Recipe.of(projections))  # and makes arrays read-only, as they are not after travelling
 
 
@@ -236,16 +229,11 @@ def _make_absolute(path: str | Path) -> str:
     return str(path) if "://" in str(path) else str(Path(path).absolute())
 
 
-def _find_pieces(
-    source: list[str], reading: dict[str, Any], wanted: tuple[str, ...] | None
-) -> ParquetBatches | SotddError:
+def _find_pieces(source: list[str], reading: dict[str, Any], wanted: tuple[str, ...] | None) -> ParquetBatches:
     if reading.get("features") is None and wanted is not None:
         with suppress(SotddError):  # what these files have instead is told where they meet the projections
             return ParquetBatches.open(source, **{**reading, "features": wanted})
-    try:
-        return ParquetBatches.open(source, **reading)
-    except SotddError as error:
-        return error
+    return ParquetBatches.open(source, **reading)
 
 
 # ------------------------------------------------------------------ tasks
@@ -253,7 +241,7 @@ def _find_pieces(
 
 def count_partition(
     begin: SketchBuilder, name: str, source: Source, split: Callable[..., Iterable[Any]] | None = None
-) -> Counted | SotddError:
+) -> SketchBuilder:
     """Go over one partition, whose parts these are."""
     builder = begin.renew()
     batches = source if isinstance(source, ParquetPiece) else [source]
@@ -262,30 +250,16 @@ def count_partition(
             builder.add(batch)
     except SotddError as error:
         names_source = getattr(source, "path", name) in str(error)  # as errors of reading do
-        return error if names_source else type(error)(f"{name}: {error}")
-    return Counted(builder, name)
+        raise error if names_source else type(error)(f"{name}: {error}") from None
+    return builder
 
 
-def merge_counted(begin: SketchBuilder, parts: Sequence[Counted | SotddError]) -> Counted | SotddError:
+def merge_builders(begin: SketchBuilder, parts: Sequence[SketchBuilder]) -> SketchBuilder:
     """Merge what was counted in several partitions into a new builder, since a task may run again."""
-    merged = Counted(begin.renew(), "")
+    whole = begin.renew()
     for part in parts:
-        if isinstance(part, SotddError):
-            return part
-        merged = merged._replace(name=merged.name or part.name)
-        try:
-            merged.builder.merge(part.builder)
-        except SotddError as error:
-            return type(error)(f"{part.name} does not go with {merged.name}: {error}")
-    return merged
-
-
-def _follow(first: Counted) -> SketchBuilder:
-    return first.builder.begin_second_pass()
-
-
-def _finish(counted: Counted, name: str) -> Sketch:
-    return counted.builder.finish(name)
+        whole.merge(part)
+    return whole
 
 
 def _split_table(frame: Source, name: str, columns: Columns, missing: str) -> Iterator[Any]:
@@ -306,14 +280,11 @@ def _split_table(frame: Source, name: str, columns: Columns, missing: str) -> It
 def _get_result(future: Future, what: str) -> Any:  # noqa: ANN401  # what the task returned
     """The result of a task, or an error that says in one line why there is none."""
     try:
-        result = future.result()
-    except SotddError as error:
-        raise SotddError(f"{what}: {error}") from None
+        return future.result()
+    except SotddError:
+        raise
     except Exception as error:  # the user's own task failed, its workers died, or the cluster is gone
         raise SotddError(f"{what} could not be computed ({type(error).__name__}: {first_line(error)}).") from error
-    if isinstance(result, SotddError):  # which the task met
-        raise result
-    return result
 
 
 def _begin(client: Client, builder: SketchBuilder) -> Future:
@@ -357,7 +328,7 @@ def _merge_all(client: Client, begin: Future, alive: set[Future], names: Mapping
     loose: dict[str, list[Future]] = defaultdict(list)  # by the worker that has them
     for finished in queue.batches():
         for future in finished:
-            if future.exception() is not None or issubclass(future.type or object, SotddError):
+            if future.status == "error":
                 _get_result(future, names.get(future.key, "a merge of partitions"))
         holders = client.who_has(finished)
         for future in finished:
@@ -370,7 +341,7 @@ def _merge_all(client: Client, begin: Future, alive: set[Future], names: Mapping
         for held in loose.values():
             if len(held) >= _FAN_IN or (queue.is_empty() and len(held) > 1):
                 parts = held[:_FAN_IN]
-                merged = client.submit(merge_counted, begin, parts, pure=False, priority=_MERGE_PRIORITY)
+                merged = client.submit(merge_builders, begin, parts, pure=False, priority=_MERGE_PRIORITY)
                 alive.add(merged)
                 alive.difference_update(parts)
                 queue.add(merged)

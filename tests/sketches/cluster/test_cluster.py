@@ -122,7 +122,7 @@ def test_partitions_of_a_frame_with_mixed_types(batches, threads, projections):
         return part
 
     mixed = frame(batches[:2], 2).map_partitions(changed, meta=frame(batches[:1], 1)._meta)
-    with pytest.raises(sotdd.SotddError, match=r"partition \d does not go with partition \d: labels are text"):
+    with pytest.raises(sotdd.SotddError, match="labels are text in one batch"):
         sotdd.sketches.cluster.sketch(mixed, projections, threads)
     objects = frame(batches[:1], 1).map_partitions(
         lambda part: part.astype({"label": object}).assign(label=[1, "a"] * (len(part) // 2)),

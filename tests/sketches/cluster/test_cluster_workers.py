@@ -177,8 +177,6 @@ def test_an_error_of_a_batch_itself_is_told_and_the_rest_cancelled(batches, thre
 def test_merging_leaves_what_is_merged_as_it_was(batches, projections):
     begin = sotdd.SketchBuilder(projections)
     parts = [cluster.count_partition(begin, str(place), part) for place, part in enumerate(batches[:3])]
-    once, again = (cluster.merge_counted(begin, parts).builder.finish() for _ in range(2))
+    once, again = (cluster.merge_builders(begin, parts).finish() for _ in range(2))
     np.testing.assert_array_equal(once.quantiles, again.quantiles)
     assert once.counts.tolist() == again.counts.tolist()
-    error = sotdd.SotddError("no")
-    assert cluster.merge_counted(begin, [parts[0], error]) is error

@@ -92,6 +92,8 @@ def search_command(
     ] = "excess",
 ) -> None:
     """Show the datasets of a catalog that are nearest to yours, and which are within noise."""
+    from sotdd.sketches.catalog.store import quote_text
+
     catalog, order = _find_catalog(path), check_choice(rank_by, "rank_by", ("excess", "distance"))
     if (source is None) == (entry is None):
         raise SotddError(
@@ -99,7 +101,7 @@ def search_command(
         )
     if entry is not None:
         query = catalog.get(entry)
-        others = f"name <> {quote(entry)}"
+        others = f"name <> {quote_text(entry)}"
         where = others if where is None else f"{others} AND ({where})"
     else:
         query = _sketch(catalog, str(source), asked)

@@ -226,10 +226,10 @@ class SketchBuilder:
             whole.classes,
             counts,
             terms.astype(np.float32),
+            draw_weights(projections),
             lost,
             remark_on_position(name, projections) if self.by_position else (),
             halves=groups.find_halves() if isinstance(groups, GroupCounts) else None,
-            weights=draw_weights(projections),
             controls=controls.collect(dict(zip(whole.classes, counts.tolist(), strict=True))),
         )
 

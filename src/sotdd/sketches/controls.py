@@ -25,12 +25,11 @@ _POWER_BYTES = 256 << 20
 _FACTORIALS = np.array([2.0, 24.0, 720.0])
 
 
-def draw_weights(projections: Projections) -> NDArray[np.float64] | None:
-    """(L,) what each projection counts by in a mean; None where all count the same."""
+def draw_weights(projections: Projections) -> NDArray[np.float64]:
+    """(L,) what each projection counts by in a mean."""
     if not projections.weighted:
-        return None
-    weights = np.concatenate([block.importance for _, block in projections.blocks()])
-    return None if (weights == 1).all() else weights
+        return np.ones(projections.n_projections)
+    return np.concatenate([block.importance for _, block in projections.blocks()])
 
 
 def narrow_controls(found: Sequence[ControlValues]) -> ControlValues | None:

@@ -86,7 +86,7 @@ def unpack_sketch(content: bytes, name: str | PathLike[str], projections: Projec
             "class_terms": Field("f4", (count, len(classes))),
             "lost": Field("f8", (count, 3), 0, most, optional=True),
             "halves": Field("f8", (2, None), 0, most, optional=True),
-            "weights": Field("f8", (count,), 0, most, optional=True),
+            "weights": Field("f8", (count,), 0, most),
         }
     )
     reader.check_ascending("quantiles", arrays["quantiles"])

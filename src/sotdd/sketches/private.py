@@ -162,9 +162,8 @@ class PrivateBuilder:
         sizes[0] += 0 if sizes.any() else 1
         masses = estimate_masses(noisy, variance, float(sizes.sum()))
         weights = draw_weights(self.projections)
-        counts_by = np.ones(len(masses)) if weights is None else weights
-        by_bins = estimate_shift(masses, variance, edges, levels, counts_by)
-        off = math.hypot(by_bins, math.sqrt(np.mean(counts_by * (variances @ shares))))
+        by_bins = estimate_shift(masses, variance, edges, levels, weights)
+        off = math.hypot(by_bins, math.sqrt(np.mean(weights * (variances @ shares))))
         return Sketch(
             name,
             Recipe.of(self.projections),
@@ -173,8 +172,8 @@ class PrivateBuilder:
             self.classes,
             sizes,
             terms.astype(np.float32),
+            weights,
             remarks=(Remark("private", name=name, epsilon=noise.epsilon, delta=noise.delta, off=off),),
-            weights=weights,
         )
 
     def _exact(self) -> ExactCounts:

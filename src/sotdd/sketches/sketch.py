@@ -58,7 +58,7 @@ class Sketch:
     remarks
         What a reader should know, such as that columns were matched by position.
     weights
-        (L,) what each projection counts by in a mean; None where all count the same.
+        (L,) what each projection counts by in a mean.
     controls
         What distances are controlled by; None where nothing can be.
     halves
@@ -85,10 +85,10 @@ class Sketch:
     classes: tuple[Hashable, ...]
     counts: NDArray[np.int64]
     class_terms: NDArray[np.float32]
+    weights: NDArray[np.float64]
     lost: Lost | None = None
     remarks: Remarks = ()
     halves: Halves | None = None
-    weights: NDArray[np.float64] | None = None
     controls: ControlValues | None = None
 
     def __post_init__(self) -> None:
@@ -146,11 +146,6 @@ class Sketch:
         """The names of the features, where they have names."""
         return tuple(self.recipe["columns"]) if "columns" in self.recipe else None
 
-    @property
-    def importance(self) -> NDArray[np.float64]:
-        """(L,) what each projection counts by."""
-        return np.ones(self.n_projections) if self.weights is None else self.weights
-
     def __repr__(self) -> str:
         """Name and sizes, for people."""
         kept = "all values" if self.exact else say_count(self.n_quantiles, "quantile")
@@ -189,7 +184,7 @@ class Sketch:
         said: Any = join_remarks(scale_remarks, self.remarks, other.remarks)
         controlled = None
         if not plain and self.controls is not None and other.controls is not None:
-            a, b = (ControlSide(one, self.importance) for one in (self.controls, other.controls))
+            a, b = (ControlSide(one, self.weights) for one in (self.controls, other.controls))
             controlled = PairControls.of(a, b, order)
         result = estimate_distance(
             self,
@@ -200,7 +195,7 @@ class Sketch:
             scaler=self.scaler,
             columns=self.columns,
             remarks=said,
-            weights=self.weights,
+            weights=None if (self.weights == 1).all() else self.weights,
             controls=None if controlled is None else controlled.columns,
             estimator="plain" if controlled is None else controlled.name,
             fitted=controlled is not None and controlled.directions,
@@ -208,7 +203,7 @@ class Sketch:
         sized_halves = [(one.n_points, one.halves) for one in (self, other)]
         floor = find_floor(sized_halves, order, result.n_points, result.value)
         result = replace(result, noise=floor, sampling=floor)
-        bound = bound_error(alike_a.lost, alike_b.lost, result.value, within, order, self.importance)
+        bound = bound_error(alike_a.lost, alike_b.lost, result.value, within, order, self.weights)
         if bound is None:
             return result
         error, by_bins = bound
@@ -263,9 +258,8 @@ class Sketch:
         grid = self.quantiles
         if self.exact or levels != self.levels:
             grid = levels.means(grid, None if self.exact else self.levels.edges)
-        whole = (grid * np.sqrt(levels.shares / len(grid)).astype(np.float32)).ravel()
-        if self.weights is not None:
-            whole = (whole.reshape(grid.shape) * np.sqrt(self.weights)[:, None]).astype(np.float32).ravel()
+        shared = grid * np.sqrt(levels.shares / len(grid)).astype(np.float32)
+        whole = (shared * np.sqrt(self.weights)[:, None]).astype(np.float32).ravel()
         if dim is None:
             return whole
         n_sums = check_count(dim, "dim")

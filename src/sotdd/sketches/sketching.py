@@ -115,7 +115,6 @@ def sketch_opened(
         controls = CollectControls(projections, active).sum_points([data])
         halves = Resample(plan_halves(data, projections), active, projections.n_projections)
         run([data], projections, active, [found, controls, halves], report)
-        weights = found.weights
     by_position = meets_by_position(data, projections.columns)
     return Sketch(
         data.name,
@@ -125,10 +124,10 @@ def sketch_opened(
         data.classes,
         data.counts,
         found.terms,
+        found.weights,
         found.lost,
         remark_on_position(data.name, projections) if by_position else (),
-        find_halves(halves, weights),
-        None if (weights == 1).all() else weights,
+        find_halves(halves, found.weights),
         narrow_controls(controls.collect()),
     )
 

@@ -125,8 +125,10 @@ def test_many_classes_take_two_passes_and_say_so(rng, caplog, monkeypatch):
     assert ["two passes" in record.message for record in caplog.records] == [True, True, False]
     assert made.distance(sotdd.sketch(data, projections)).value < 5e-3
     assert few.n_points == 500
-    with pytest.raises(sotdd.SotddError, match="twice"):
-        sotdd.sketch_stream(iter(batches), projections)
+    once = iter(batches)
+    for source, said in ((once, "twice"), (lambda: once, "saw no points")):
+        with pytest.raises(sotdd.SotddError, match=said):
+            sotdd.sketch_stream(source, projections)
 
 
 @pytest.mark.parametrize("label", ["moments", "quantiles"])

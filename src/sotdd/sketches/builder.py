@@ -113,6 +113,8 @@ class SketchBuilder:
 
     def begin_second_pass(self) -> SketchBuilder:
         """The second of two passes, without points, after this one."""
+        if not self.counts:
+            raise SotddError("the first of two passes saw no points: pass batches that can be gone over again.")
         second = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
         second.first = self
         second.sums = {"values": ShiftedCounts(self.projections, self.classes, self._find_terms()[0])}

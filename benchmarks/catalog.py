@@ -53,7 +53,7 @@ def measure(folder: Path, sketches: list[sotdd.Sketch], asked: list[sotdd.Sketch
     for start in range(0, len(sketches), _BATCH):
         part = sketches[start : start + _BATCH]
         catalog.add_many({str(start + i): one for i, one in enumerate(part)})
-    exact = _exact(asked, sketches, catalog.n_quantiles)
+    exact = _exact(asked, sketches, catalog.levels.count)
     catalog.nearest(asked[0])
     recall: dict[str, float] = {}
     seconds, compared = [], []
@@ -74,7 +74,7 @@ def measure(folder: Path, sketches: list[sotdd.Sketch], asked: list[sotdd.Sketch
     return {
         "entries": len(sketches),
         "queries": len(asked),
-        "sketch": f"{asked[0].n_projections} x {catalog.n_quantiles}",
+        "sketch": f"{asked[0].n_projections} x {catalog.levels.count}",
         "recall at 10 by excess": recall["excess"],
         "recall at 10 by distance": recall["distance"],
         "full sketches compared": max(compared),

@@ -23,7 +23,7 @@ from sotdd.sketches.quantiles import Levels
 Pair = tuple[Any, Any]
 
 # Projections and quantiles; and whether values are stored in 16 bits.
-WAYS = [(1000, 384, False), (1000, 128, False), (512, 128, False), (512, 96, True), (384, 64, True), (256, 96, True)]
+WAYS = [(1000, 384), (1000, 128), (512, 128)]
 TRUE = 10_000
 
 
@@ -95,21 +95,21 @@ def _heavy(rng: np.random.Generator, n: int, shift: float = 0.0) -> tuple[NDArra
     return x, (x[:, 0] > 0).astype(int)
 
 
-def errors(pair: Pair, seeds: int, true: float, ways: list[tuple[int, int, bool]] = WAYS) -> list[tuple[float, float]]:
+def errors(pair: Pair, seeds: int, true: float, ways: list[tuple[int, int]] = WAYS) -> list[tuple[float, float]]:
     """Of each way, and first of what sketches were before, the error and the size of a file in kB."""
     found: dict[int, list[float]] = {at: [] for at in range(-1, len(ways))}
     sizes: dict[int, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(seeds):
-            drawn = {count: sotdd.Projections.fit(list(pair), n_projections=count, seed=seed) for count, _, _ in ways}
+            drawn = {count: sotdd.Projections.fit(list(pair), n_projections=count, seed=seed) for count, _ in ways}
             most = drawn[max(drawn)].evenly()
-            before = [sotdd.sketch(side, most, n_quantiles=None).cut(Levels(512, "even")) for side in pair]
+            before = [sotdd.sketch(side, most, n_quantiles=None).cut(Levels(512, smooth=False)) for side in pair]
             found[-1].append(before[0].distance(before[1], estimator="plain").value)
-            for at, (count, quantiles, half) in enumerate(ways):
+            for at, (count, quantiles) in enumerate(ways):
                 files = []
                 for side, data in enumerate(pair):
                     files.append(Path(folder) / f"{side}.sotdd")
-                    sotdd.sketch(data, drawn[count], n_quantiles=quantiles).save(files[-1], half=half)
+                    sotdd.sketch(data, drawn[count], n_quantiles=quantiles).save(files[-1])
                 sizes[at] = files[0].stat().st_size / 1e3
                 one, other = (sotdd.Sketch.load(file) for file in files)
                 found[at].append(one.distance(other).value)
@@ -126,7 +126,7 @@ def of_distances(pair: Pair, seeds: int, true: float, count: int) -> float:
 
 def sizes_and_errors(folder: Path, n: int, seeds: int, most: int = TRUE) -> str:
     """The table."""
-    shown = [f"{count:,} × {quantiles}{', half' if half else ''}" for count, quantiles, half in WAYS]
+    shown = [f"{count:,} × {quantiles}" for count, quantiles in WAYS]
     lines = [
         "| pair | distances, L = 1,000 | L = 256 | before: 1,000 × 512 | " + " | ".join(shown) + " |",
         "|---" * (4 + len(WAYS)) + "|",

@@ -3,9 +3,9 @@
     python examples/federated.py
 
 All agree on a recipe: here the sketch of a public reference, a file of less than a megabyte. The clinics hold
-different parts of one study, so they first exchange class statistics, then counts of projected values. The result
-is the sketch of the whole study, close to what all data in one place would give. The laboratory sends a sketch of
-its own. The script lists every file that is exchanged; none of them contains data points.
+different parts of one study, so they exchange counts of projected values. The result is the sketch of the whole study,
+close to what all data in one place would give. The laboratory sends a sketch of its own. The script lists every file
+that is exchanged; none of them contains data points.
 """
 
 from __future__ import annotations
@@ -36,19 +36,12 @@ def main() -> None:
         recipe = sotdd.Projections.fit([reference], n_projections=500)
         sotdd.sketch(reference, recipe, name="public reference").save(exchanged / "reference.sotdd")
 
-        # First round: each clinic says where its classes stand.
+        # Each clinic counts its points.
         shared = sotdd.Sketch.load(exchanged / "reference.sotdd").projections
         assert shared is not None
         for clinic, data in clinics.items():
-            sotdd.ClassStatistics(shared).add(*data).save(exchanged / f"{clinic}.statistics")
-        together = sotdd.ClassStatistics(shared)
-        for clinic in clinics:
-            together.merge(sotdd.ClassStatistics.load(exchanged / f"{clinic}.statistics"))
-
-        # Second round: each counts its points, placed by the classes of the whole study.
-        for clinic, data in clinics.items():
-            sotdd.SketchBuilder(shared, together).add(*data).save(exchanged / f"{clinic}.counts")
-        builder = sotdd.SketchBuilder(shared, together)
+            sotdd.SketchBuilder(shared).add(*data).save(exchanged / f"{clinic}.counts")
+        builder = sotdd.SketchBuilder(shared)
         for clinic in clinics:
             builder.merge(sotdd.SketchBuilder.load(exchanged / f"{clinic}.counts"))
         whole_study = builder.finish("whole study")

@@ -28,4 +28,3 @@ from .sketches.private import PrivateBuilder as PrivateBuilder
 from .sketches.sketch import Sketch as Sketch
 from .sketches.sketching import sketch as sketch
 from .sketches.sketching import sketch_stream as sketch_stream
-from .sketches.statistics import ClassStatistics as ClassStatistics

@@ -44,9 +44,7 @@ def test_sketch_and_distance(files, run):
 
 def test_sketch_options(files, run):
     whole = json.loads(run("sketch", "a.npz", "-o", "a.sotdd", "--json")[1])
-    half = json.loads(run("sketch", "a.npz", "-o", "half.sotdd", "--half", "--json")[1])
     assert whole["bytes"] == os.path.getsize("a.sotdd")
-    assert 0.4 < half["bytes"] / whole["bytes"] < 0.6
     assert whole["name"] == "a.npz"
     few = json.loads(run("sketch", "b.npz", "-o", "b.sotdd", "--n-quantiles", "16", "--like", "a.sotdd", "--json")[1])
     assert (few["n_quantiles"], few["fingerprint"]) == (16, whole["fingerprint"])
@@ -91,12 +89,11 @@ def test_a_catalog_from_the_first_to_the_last_entry(files, run):
 
     told = json.loads(run("catalog", "search", "shop", "c.npz", "--rank-by", "distance", "--json")[1])
     assert told["ranked_by"] == "distance"
-    assert [hit["within_noise"] for hit in told["hits"]].count(None) == 0
+    assert [hit["distance"]["within_noise"] for hit in told["hits"]].count(None) == 0
     assert "noise" in run("catalog", "search", "shop", "c.npz")[1]
     assert "tidied shop: 3 entries" in run("catalog", "tidy", "shop")[1]
     assert json.loads(run("catalog", "tidy", "shop", "--json")[1]) == {"catalog": "shop", "entries": 3}
-    assert "renamed 'third' to '3rd'" in run("catalog", "rename", "shop", "third", "3rd")[1]
-    assert "2 entries left" in run("catalog", "remove", "shop", "3rd")[1]
+    assert "2 entries left" in run("catalog", "remove", "shop", "third")[1]
     assert json.loads(run("catalog", "remove", "shop", "second", "--json")[1])["entries"] == 1
     assert run("catalog", "add", "shop", "first", "b.npz", "--overwrite")[0] == 0
     assert json.loads(run("catalog", "show", "shop", "first", "--json")[1])["metadata"] == {}

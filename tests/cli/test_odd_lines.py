@@ -22,12 +22,12 @@ fuzz = settings(
 
 WORDS = [
     "distance", "matrix", "rank", "explain", "test", "check", "sketch", "catalog", "add", "search", "list", "show",
-    "remove", "rename", "demo", "a.npz", "b.npz", "odd.npz", "odd.csv", "odd.npy", "odd.parquet", "odd.sotdd",
+    "remove", "demo", "a.npz", "b.npz", "odd.npz", "odd.csv", "odd.npy", "odd.parquet", "odd.sotdd",
     "a.sotdd", "folder", "kept", "missing.npz", "a.npz::", "a.npz::label=", "a.npz::features=X,label=y",
     "odd.csv::label=x",
     "--n-projections", "--seed", "--p", "--label", "--features", "--label-law", "--estimator", "--noise-floor",
     "--method", "--device", "--csv", "--json", "--quiet", "--n-permutations", "--max-points",
-    "--top", "--like", "--n-quantiles", "--half", "-o", "out.sotdd", "--report", "out.html", "--fail-above", "-k",
+    "--top", "--like", "--n-quantiles", "-o", "out.sotdd", "--report", "out.html", "--fail-above", "-k",
     "--p-value",
     "--", "-", "", "0", "1", "3", "-1", "nan", "inf", "1e400", "99999999999999999999", "cpu", "otdd", "frechet",
     "plain", "quantiles", "X", "y", "x", "--help", "--version", "[bold]", "\x00", "é", "../", "/",

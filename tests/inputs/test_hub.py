@@ -151,29 +151,9 @@ def test_a_folder_of_the_same_name_is_not_taken_for_it(folder):
     assert "'mnist'" in refusal("hub:mnist", max_points=5)
 
 
-@pytest.mark.slow
-def test_a_catalog_of_the_hub_is_made_resumed_and_searched(hub, run, tmp_path):
-    place = tmp_path / "catalog"
-    names = ["org/large", "org/near", "org/none", "org/bare", "org/far"]
-    code, out, errors = run("catalog", "add-hub", place, *names, "--limit", 1500)
-    assert code == 1, errors
-    assert "3 added, 0 there already, 2 skipped" in out
-    assert all(f"skipped {name}: " in errors for name in ("org/none", "org/bare"))
-    hub.served = 0
-    _, out, _ = run("catalog", "add-hub", place, *names[:2], "org/far", "--json")
-    assert json.loads(out)["there"] == ["org/large", "org/near", "org/far"]
-    assert not hub.served  # what is there is not even looked at
-    _, out, _ = run("catalog", "add-hub", place, "org/near", "--overwrite", "--limit", 700, "--json")
-    assert json.loads(out)["added"] == ["org/near"]
-    _, out, _ = run("catalog", "list", place, "--json")
-    assert {entry["name"]: entry["n_points"] for entry in json.loads(out)["entries"]}["org/near"] == 700
-    _, out, _ = run("catalog", "search", place, "--entry", "org/near", "--json")
-    assert [hit["name"] for hit in json.loads(out)["hits"]][-1] == "org/far"
-
-
 def test_a_connection_that_breaks_is_one_line_and_leaves_nothing(hub, run, tmp_path, monkeypatch):
     monkeypatch.setattr(hub, "breaks", True)
-    code, _, errors = run("catalog", "add-hub", tmp_path / "catalog", "org/large")
+    code, _, errors = run("catalog", "add", tmp_path / "catalog", "large", "hub:org/large::max_points=50")
     assert (code, len(errors.splitlines())) == (2, 1), errors
     assert "'org/large'" in errors
     assert not (tmp_path / "catalog").exists()

@@ -21,7 +21,6 @@ OF_PROJECTIONS = {
     "sketch": sotdd.Sketch,
     "builder": sotdd.SketchBuilder,
     "window": sotdd.SketchWindow,
-    "statistics": sotdd.ClassStatistics,
     "drift reference": sotdd.DriftReference,
 }
 KINDS = [*OF_PROJECTIONS, "csv", "report.html"]
@@ -37,7 +36,6 @@ def made(version):
         "sketch": sotdd.sketch((x, y), projections).save,
         "builder": sotdd.SketchBuilder(projections).add(x, y).save,
         "window": sotdd.SketchWindow(projections).add("part", x, y).save,
-        "statistics": sotdd.ClassStatistics(projections).add(x, y).save,
         "drift reference": sotdd.DriftReference.fit((x, y), n_projections=64 * (1 + version)).save,
         "csv": matrix.to_csv,
         "report.html": lambda path: sotdd.report(matrix, path),

@@ -18,13 +18,13 @@ def in_batches(data, edges):
 
 
 def two_passes(batches, projections):
-    statistics = sotdd.ClassStatistics(projections)
+    first = sotdd.SketchBuilder(projections).begin_first_pass()
     for batch in batches:
-        statistics.add(*batch)
-    builder = sotdd.SketchBuilder(projections, statistics)
+        first.add(*batch)
+    second = first.begin_second_pass()
     for batch in batches:
-        builder.add(*batch)
-    return builder.finish()
+        second.add(*batch)
+    return second.finish()
 
 
 def assert_same_controls(a, b):

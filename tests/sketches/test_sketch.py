@@ -114,7 +114,7 @@ def test_sketches_know_what_their_sizes_give_as_data_do(rng, p, tmp_path):
     np.testing.assert_allclose(halves[:, :4].ravel(), expected.sampling.distances, rtol=1e-6)
     assert found.excess == pytest.approx(found.value**p - np.mean(halves**p), rel=1e-9)
     assert found.within_noise is bool(found.value <= found.noise.limit())
-    few.save(tmp_path / "few.sotdd", half=True)
+    few.save(tmp_path / "few.sotdd")
     again = sotdd.Sketch.load(tmp_path / "few.sotdd")
     np.testing.assert_array_equal(again.halves, few.halves)
     assert sotdd.pairwise([again, many], p=p).distances[0, 1].excess == pytest.approx(found.excess, rel=1e-3)
@@ -123,8 +123,8 @@ def test_sketches_know_what_their_sizes_give_as_data_do(rng, p, tmp_path):
 def test_one_sketch_that_knows_its_halves_is_enough(rng):
     a, b = rng.normal(size=(100, 3)), rng.normal(size=(50, 3))
     projections = sotdd.Projections.fit([a, b], n_projections=64)
-    statistics = sotdd.ClassStatistics(projections).add(a)
-    streamed = sotdd.SketchBuilder(projections, statistics).add(a).finish()  # the second of two passes knows none
+    first = sotdd.SketchBuilder(projections).begin_first_pass().add(a)
+    streamed = first.begin_second_pass().add(a).finish()  # the second of two passes knows none
     assert streamed.halves is None
     assert streamed.distance(streamed).excess is None
     assert sotdd.sketch(b, projections).distance(streamed).excess is not None

@@ -96,7 +96,6 @@ def test_a_rolling_window_behind_a_gate(tmp_path, days, run):
     for wrong in (("--forget", "sun"), ("--forget", "mon.npz"), (tmp_path / "missing.npz",), (mon,)):
         code, _, said = run("update", week, *wrong)
         assert (code, len(said.strip().splitlines())) == (2, 1)
-    assert run("sketch", mon, "-o", week, "--parts", "--half")[0] == 2
     assert week.read_bytes() == before
     assert run("update", week, mon, "--forget", "mon.npz")[0] == 0  # replaced
     assert json.loads(run("update", week, "--json")[1])["parts"] == {"mon.npz": 300}

@@ -112,7 +112,7 @@ def say_gaps(rows: int, n_points: int, columns: Mapping[str, int]) -> str:
 
 def _coarse(naming: Naming, error: float, by_bins: bool) -> str:
     cause, advice = (
-        ("the bins that values were counted in", "sketch the data whole, not as a stream or in a half-size file")
+        ("the bins that values were counted in", "sketch the data whole, not as a stream")
         if by_bins
         else ("the quantiles kept", f"sketch with more {naming('n_quantiles')}")
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,9 +11,8 @@ from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import quote, say_count, show
 from sotdd.cli import options as o
-from sotdd.cli.sources import note_remarks, open_source, say_quantiles, say_sizes
-from sotdd.cli.terminal import complain, make_table, print_json, print_remarks, print_table, say, say_note
-from sotdd.inputs.reading import parse_option
+from sotdd.cli.sources import note_remarks, open_source, say_quantiles
+from sotdd.cli.terminal import make_table, print_json, print_remarks, print_table, say, say_note
 
 if TYPE_CHECKING:
     from sotdd.sketches.catalog.catalog import Catalog
@@ -71,74 +69,6 @@ def add_command(
 
 
 @app.command(
-    "add-hub",
-    epilog=o.examples(
-        "sotdd catalog add-hub digits ylecun/mnist zalando-datasets/fashion_mnist --features image --label label",
-        "sotdd catalog add-hub s3://bucket/digits OWNER/NAME:CONFIG --split test --limit 5000 --image-size 28",
-    ),
-)
-@o.takes("reading", "drawing", "device")
-def add_hub_command(
-    path: o.NewCatalog,
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME...",
-            help="Datasets on the Hub: OWNER/NAME or OWNER/NAME:CONFIG, with options as in NAME::label=LABEL.",
-        ),
-    ],
-    asked: o.Asked,
-    split: Annotated[str, typer.Option(help="Which split of each.")] = "train",
-    limit: Annotated[int, typer.Option(help="How many rows of each, at most; a sample by row groups.")] = 10_000,
-    image_size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Bring images to this size, such as 28 or 28x32.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Read again what is there already.")] = False,
-) -> None:
-    """Add samples of datasets on the Hugging Face Hub, by name; only the rows that are read are fetched.
-
-    Entries that are there are left alone, so a command that was interrupted can be given again. What cannot be used is
-    skipped, and said: exit code 1 then, or 2 if that goes for all.
-    """
-    catalog, _ = _open_catalog(path, asked)
-    reading = {**asked.reading, "split": split, "max_points": limit}
-    if image_size is not None:
-        reading["image_size"] = parse_option("image_size", image_size)
-    asked = replace(asked, reading=reading, quiet=asked.quiet or asked.json)
-    added: list[str] = []
-    kept: list[str] = []
-    skipped: dict[str, str] = {}
-    for text in names:
-        entry = text
-        try:
-            entry, source, metadata = _find_on_hub(text, split)
-            if entry in catalog and not overwrite:
-                kept.append(entry)
-                say_note(f"{show(entry)} is there already", asked.quiet)
-                continue
-            made = _sketch(catalog, source, asked, entry)
-            catalog.add_many({entry: made}, {entry: metadata}, overwrite=overwrite)
-        except SotddError as error:
-            skipped[entry] = error.say(asked.naming)
-            complain(f"skipped {show(entry)}: {skipped[entry]}")
-            continue
-        added.append(entry)
-        if len(made.classes) == 1:
-            say_note(
-                f"{show(entry)}: all rows that were read are of one class; raise --limit if it has more.", asked.quiet
-            )
-        if not asked.json:
-            say(f"added {quote(entry)} to {show(path)}: {say_sizes(made)}", "bold")
-    if asked.json:
-        print_json({"catalog": path, "added": added, "there": kept, "skipped": skipped})
-    else:
-        counts = f"{len(added):,} added, {len(kept):,} there already, {len(skipped):,} skipped"
-        say_note(f"{counts}, of {say_count(len(names), 'dataset')}", asked.quiet)
-    if skipped:
-        raise typer.Exit(1 if added or kept else 2)
-
-
-@app.command(
     "search",
     epilog=o.examples(
         "sotdd catalog search shop new.npz -k 5 --where \"year > 2020 AND source = 'web'\"",
@@ -162,6 +92,8 @@ def search_command(
     ] = "excess",
 ) -> None:
     """Show the datasets of a catalog that are nearest to yours, and which are within noise."""
+    from sotdd.sketches.catalog.store import quote_text
+
     catalog, order = _find_catalog(path), check_choice(rank_by, "rank_by", ("excess", "distance"))
     if (source is None) == (entry is None):
         raise SotddError(
@@ -169,7 +101,7 @@ def search_command(
         )
     if entry is not None:
         query = catalog.get(entry)
-        others = f"name <> {quote(entry)}"
+        others = f"name <> {quote_text(entry)}"
         where = others if where is None else f"{others} AND ({where})"
     else:
         query = _sketch(catalog, str(source), asked)
@@ -247,24 +179,6 @@ def remove_command(path: Folder, name: Name, asked: o.Asked) -> None:
         say(f"removed {quote(name)} from {show(path)}; {_say_count(len(catalog))} left", "bold")
 
 
-@app.command("rename", epilog=o.examples("sotdd catalog rename shop march 2024-03"))
-@o.takes()
-def rename_command(
-    path: Folder,
-    name: Name,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
-    asked: o.Asked,
-) -> None:
-    """Give an entry another name."""
-    catalog = _find_catalog(path)
-    catalog.rename(name, new)
-    if asked.json:
-        print_json({"catalog": path, "renamed": name, **catalog.entry(new).to_dict()})
-        return
-    if not asked.quiet:
-        say(f"renamed {quote(name)} to {quote(new)}", "bold")
-
-
 @app.command("tidy", epilog=o.examples("sotdd catalog tidy shop"))
 @o.takes()
 def tidy_command(path: Folder, asked: o.Asked) -> None:
@@ -311,19 +225,6 @@ def _sketch(catalog: Catalog, source: str, asked: o.Asked, name: str | None = No
         return catalog.sketch(data, name=name or source, device=device, progress=asked.bar)
     projections = sotdd.Projections.fit([data], **asked.drawing)
     return sotdd.sketch(data, projections, name=name or source, device=device, progress=asked.bar)
-
-
-def _find_on_hub(text: str, split: str) -> tuple[str, str, dict[str, Any]]:
-    """What a dataset is called in the catalog, with its split where that is not the usual one; its source; and more."""
-    from sotdd.inputs.loaders.huggingface import PREFIX, HubName
-    from sotdd.inputs.sources import SourceText
-
-    source = PREFIX + text.removeprefix(PREFIX)
-    parsed = SourceText.parse(source)
-    name, split = parsed.path.removeprefix(PREFIX), parsed.options.get("split", split)
-    hub = HubName.parse(name)
-    entry = name if split == "train" else f"{name}::split={split}"
-    return entry, source, {"hub": hub.dataset, "config": hub.config, "split": split}
 
 
 def _read_pair(text: str) -> tuple[str, Any]:

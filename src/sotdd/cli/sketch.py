@@ -49,7 +49,6 @@ def sketch_command(
         int | None,
         typer.Option(help="How many numbers to keep of each projection.", show_default="384, or as in --like"),
     ] = None,
-    half: Annotated[bool, typer.Option("--half", help="Store 16-bit values, which halves the file.")] = False,
     parts: Annotated[
         bool, typer.Option("--parts", help="Begin a window: rows can be added and taken out by sotdd update.")
     ] = False,
@@ -60,8 +59,6 @@ def sketch_command(
     refuse_unwritable(output)
     if like is not None:
         asked.refuse_drawing("together with --like, which brings its own")
-    if parts and half:
-        raise SotddError("--half is given with --parts, whose counts are not rounded: leave one of them out.")
     if data.endswith(o.SKETCH):
         raise SotddError(f"{data!r} is already a sketch: name a dataset.")
     source = _open_named(data, asked)
@@ -78,7 +75,7 @@ def sketch_command(
         made = window.finish(output.stem)
     else:
         made = sketch_opened(source, projections, levels, asked.measuring.get("device", "auto"), progress=asked.bar)
-        made.save(output, half=half)
+        made.save(output)
     if asked.json:
         print_json({"file": str(output), "bytes": output.stat().st_size, **made.to_dict()})
         return

@@ -13,7 +13,7 @@ from sotdd.compute.distance import Distance
 from sotdd.measure.distance import ORDER
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
-from sotdd.sketches.file import pack_counts, unpack_counts
+from sotdd.sketches.file import pack_builder, unpack_builder
 
 require("torchmetrics", "sotdd.integrations.torchmetrics", "'sotdd[torchmetrics]'")
 
@@ -166,7 +166,7 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
 
     def _count_waiting(self, side: Side) -> None:
         """Put everything of one side into the bytes of one builder."""
-        content = np.frombuffer(bytearray(pack_counts(self._count(side))), np.uint8)
+        content = np.frombuffer(bytearray(pack_builder(self._count(side))), np.uint8)
         setattr(self, f"{side}_counts", [torch.from_numpy(content).to(self.device)])
         setattr(self, f"{side}_features", [])
         setattr(self, f"{side}_labels", [])
@@ -176,7 +176,7 @@ class SlicedOTDatasetDistance(Metric):  # type: ignore[misc]  # a class of a lib
         builder = SketchBuilder(self.projections)
         for number, content in enumerate(getattr(self, f"{side}_counts")):
             stored = content.to("cpu", torch.uint8).numpy().tobytes()
-            part = unpack_counts(SketchBuilder, stored, "the state of the metric", self.projections)
+            part = unpack_builder(stored, "the state of the metric", self.projections)
             builder = builder.merge(part) if number else part
         waiting = zip(getattr(self, f"{side}_features"), getattr(self, f"{side}_labels"), strict=True)
         for features, labels in waiting:

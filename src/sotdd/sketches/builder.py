@@ -1,9 +1,16 @@
-"""Sketches of data that arrive in batches: in bounded memory, in any order, on any number of machines."""
+"""Sketches of data that arrive in batches: in bounded memory, in any order, on any number of machines.
+
+A point's projection includes the label term of its class, which is known only when all points have been seen. So there
+are two ways. In **one pass**, each class has histograms of its own, which are shifted and put together at the end. In
+**two passes**, the first sums up what label terms are made of; the second knows the terms, and needs one histogram per
+projection only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from functools import partial
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
+from os import PathLike
 from typing import Self
 
 import numpy as np
@@ -11,25 +18,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import read_whole, write_whole
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import quote, say_count
+from sotdd.inputs import open_dataset
+from sotdd.inputs.agreement import meets_by_position
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.projections.draws import Block
+from sotdd.projections.draws import BLOCK, Block
+from sotdd.projections.labels import Quantiles
+from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.controls import draw_weights
-from sotdd.sketches.histograms import (
-    Histograms,
-    Portion,
-    Sums,
-    check_classes,
-    count_classes,
-    find_quantiles,
-    refuse_not_finite,
-)
+from sotdd.sketches.controls import PowerSums, draw_weights
+from sotdd.sketches.histograms import ClassesDoNotFit, check_classes, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
-from sotdd.sketches.recipe import Recipe
+from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.statistics import ClassStatistics, Stored, open_batch, refuse_unlike
+from sotdd.sketches.sums import Doubles, Portion, ShiftedCounts, Sums, TermSums, ValueCounts, for_each_portion
 from sotdd.sketches.uncertainty import GroupCounts
 
 
@@ -39,21 +43,32 @@ def check_name(name: object) -> None:
         raise SotddError(f"is {describe(name)}: expected text.", setting="name")
 
 
-class SketchBuilder(Stored):
+def open_batch(
+    features: Dataset, labels: ArrayLike | Sequence[Hashable] | None, projections: Projections
+) -> LabelledData | None:
+    """A batch as labelled data, its columns in the order of the projections; None for one without points."""
+    source = features if labels is None else (features, labels)
+    points, classes = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
+    shape = getattr(points, "shape", None)
+    if isinstance(shape, tuple) and len(shape) > 1 and shape[0] == 0:
+        if classes is not None and (not isinstance(classes, Sized) or len(classes)):
+            raise SotddError("a batch has labels but no features: expected one label per row.")
+        return None
+    return projections.align(open_dataset(source, name="batch"))
+
+
+class SketchBuilder:
     """Makes a sketch from batches, keeping counts of projected values in place of the values.
 
-    A point's projection includes the label term of its class, which is known only when all points have
-    been seen. So there are two ways. In **one pass**, each class has histograms of its own, which are
-    shifted and put together at the end: 4 kB per class and projection. In **two passes**, the first
-    gathers `ClassStatistics`; the second uses them and needs only one histogram per projection. Either
-    way builders merge in any order and grouping.
+    Each class has histograms of its own, 4 kB for each projection, since the label term that its points share is known
+    only at the end. Builders merge in any order and grouping. Data with more classes than fit are for `sketch_stream`,
+    which goes over them twice.
 
     Parameters
     ----------
     projections
-        What the data are projected by.
-    statistics
-        The class statistics of all the data, for the second of two passes; None for one pass.
+        What the data are projected by. Their label law must be one that can be merged over parts of a dataset: moments
+        or class quantiles.
     n_quantiles
         How many numbers the sketch keeps of each projection.
 
@@ -71,45 +86,65 @@ class SketchBuilder(Stored):
     True
     """
 
-    def __init__(
-        self, projections: Projections, statistics: ClassStatistics | None = None, *, n_quantiles: int = QUANTILES
-    ) -> None:
+    def __init__(self, projections: Projections, *, n_quantiles: int = QUANTILES) -> None:
         self.n_quantiles: int = check_quantiles(n_quantiles).count
-        self.statistics: ClassStatistics = ClassStatistics(projections)
+        _check_label_law(projections)
         self.projections = projections
-        self.first_pass = statistics
-        self.groups: GroupCounts = GroupCounts(projections)
-        sums, values = self.statistics.sums, {"values": partial(Histograms.empty, projections.n_projections)}
-        if statistics is None:
-            # The label law may keep the very histograms that one pass needs.
-            self._counts_values = not self.statistics.counts_features
-            sums |= {"counted": Sums(values, required=True)} if self._counts_values else {}
-            sums["groups"] = self.groups.sums
-            return
-        refuse_unlike(self.statistics, statistics)
-        if not statistics.counts:
-            raise SotddError("the statistics of the first pass are empty: add the data to them first.")
-        for first in sums.values():  # which the first pass has
-            first.drop()
-        self._counts_values = True
-        sums["counted"] = Sums({}, values)
-        self._class_index = {label: index for index, label in enumerate(statistics.classes)}
-        self._terms = statistics.terms()  # (L, C)
+        self.counts: dict[Hashable, int] = {}
+        self.by_position: bool = False  # whether columns could not be matched by name
+        self.most_bytes: int | None = None  # that histograms of classes may take; as `check_classes` has it
+        self.first: SketchBuilder | None = None  # the first of two passes, if this is the second
+        drawn = projections.draw(0, BLOCK)
+        self.sums: dict[str, Sums] = {"controls": PowerSums(projections)}
+        if isinstance(drawn.terms, Polynomials):
+            self.sums["terms"] = TermSums(projections)
+        elif drawn.label_features is not None:  # else the terms follow from the values that are counted anyway
+            self.sums["terms"] = ValueCounts(projections, of_labels=True)
+        self.sums |= {"groups": GroupCounts(projections), "values": ValueCounts(projections)}
+        self._half_added = False  # whether an error interrupted a batch
 
-    @property
-    def passes(self) -> int:
-        """1 where this is the only pass, 2 where it is the second of two."""
-        return 1 if self.first_pass is None else 2
+    def begin_first_pass(self) -> SketchBuilder:
+        """The first of two passes, without points: it counts no values, but adds up what label terms are made of."""
+        if not isinstance(self.sums.get("terms"), TermSums):
+            raise ClassesDoNotFit("class quantiles need all values at once, and so one pass: use fewer projections.")
+        first = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
+        first.sums = {name: sums for name, sums in first.sums.items() if name in ("controls", "terms")}
+        return first
+
+    def begin_second_pass(self) -> SketchBuilder:
+        """The second of two passes, without points, after this one."""
+        if not self.counts:
+            raise SotddError("the first of two passes saw no points: pass batches that can be gone over again.")
+        second = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
+        second.first = self
+        second.sums = {"values": ShiftedCounts(self.projections, self.classes, self._find_terms()[0])}
+        return second
+
+    def renew(self) -> SketchBuilder:
+        """The same pass, without points."""
+        if self.first is not None:
+            return self.first.begin_second_pass()
+        new = SketchBuilder(self.projections, n_quantiles=self.n_quantiles)
+        new.most_bytes = self.most_bytes
+        return new if "values" in self.sums else new.begin_first_pass()
 
     @property
     def n_points(self) -> int:
         """How many points were added."""
-        return self.statistics.n_points
+        return sum(self.counts.values())
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The labels, in an order that does not depend on how they arrived."""
+        try:
+            return tuple(sorted(self.counts))  # type: ignore[type-var]  # labels that cannot be compared raise
+        except TypeError:
+            return tuple(sorted(self.counts, key=lambda label: (type(label).__name__, str(label))))
 
     def __repr__(self) -> str:
         """Sizes, for people."""
         points, projections = say_count(self.n_points, "point"), say_count(self.projections.n_projections, "projection")
-        return f"SketchBuilder({points}, {projections}, {'one pass' if self.passes == 1 else 'second pass'})"
+        return f"SketchBuilder({points}, {projections})"
 
     def add(self, features: Dataset, labels: ArrayLike | Sequence[Hashable] | None = None) -> Self:
         """Add a batch; features alone are one class."""
@@ -120,41 +155,71 @@ class SketchBuilder(Stored):
 
     def add_opened(self, batch: LabelledData) -> None:
         """Add a batch whose columns are in the order of the projections."""
-        if self.passes == 2:
-            unknown = [label for label in batch.classes if label not in self._class_index]
-            if unknown:
-                raise SotddError(f"class {unknown[0]!r} was not there in the first pass: go over the same data.")
-        self.statistics.add_opened(batch, self._count_classes if self.passes == 1 else self._count_shifted)
+        unknown = [] if self.first is None else [label for label in batch.classes if label not in self.first.counts]
+        if unknown:
+            raise SotddError(f"class {unknown[0]!r} was not there in the first pass: go over the same data.")
+        before = self.n_points
+        with self._adding(dict(zip(batch.classes, batch.counts.tolist(), strict=True))):
+            self.by_position |= meets_by_position(batch, self.projections.columns)
+            for sums in self.sums.values():
+                sums.add_points(batch)
+            for_each_portion(batch, self.projections, self._gather, before)
+
+    def _gather(self, portion: Portion) -> None:
+        for sums in self.sums.values():
+            if sums.kept:
+                sums.gather(portion)
 
     def merge(self, other: SketchBuilder) -> Self:
-        """Add the counts of another builder, through the same projections and in the same pass."""
-        refuse_unlike(self, other)
-        if self.passes != other.passes or self._other_first_pass(other):
-            raise SotddError(
-                "these builders are not of the same pass, or have other statistics: pass all of them the same "
-                "statistics."
-            )
-        self.statistics.merge(other.statistics)
-        self.groups.n_dealt += other.groups.n_dealt
+        """Add the counts of another builder through the same projections."""
+        if not isinstance(other, SketchBuilder):
+            raise SotddError(f"is {describe(other)}: expected a SketchBuilder.", setting="other")
+        Recipe.of(self.projections).refuse_other(Recipe.of(other.projections), "the parts to merge")
+        other.refuse_half_added()
+        with self._adding(dict(other.counts)):  # which may be this one's own
+            self.by_position |= other.by_position
+            for name, sums in self.sums.items():
+                sums.merge(other.sums[name])
         return self
+
+    def refuse_half_added(self) -> None:
+        """Refuse to go on after an error left a batch half added."""
+        if self._half_added:
+            raise SotddError("an error interrupted a batch while it was added: start again with a new builder.")
+
+    @contextmanager
+    def _adding(self, counts: Mapping[Hashable, int]) -> Iterator[None]:
+        """Make room for this many more points of each class, or refuse before anything is changed."""
+        self.refuse_half_added()
+        _refuse_mixed([*self.counts, *counts])
+        if any(isinstance(sums, ValueCounts) for sums in self.sums.values()):
+            check_classes(len({*self.counts, *counts}), self.projections.n_projections, self.most_bytes)
+        self._half_added = True
+        for label, count in counts.items():
+            self.counts[label] = self.counts.get(label, 0) + count
+        for sums in self.sums.values():
+            sums.expect(counts)
+        yield
+        self._half_added = False
 
     def finish(self, name: str = "data") -> Sketch:
         """The sketch of all points added."""
         check_name(name)
-        self.statistics.refuse_half_added()
+        self.refuse_half_added()
         if not self.n_points:
             raise SotddError("there are no points to sketch: add some first.")
-        whole = self.statistics if self.first_pass is None else self.first_pass
-        if whole.counts != self.statistics.counts:
+        whole, projections = self.first or self, self.projections
+        if whole.counts != self.counts:
             raise SotddError(
                 f"the second pass saw {say_count(self.n_points, 'point')} but the first {whole.n_points:,}, or other "
                 "classes: both must go over the same data."
             )
-        terms = whole.terms()
+        terms, errors = whole._find_terms()
         counts = np.array([whole.counts[label] for label in whole.classes], np.int64)
-        quantiles, lost = self._quantiles(terms)
-        lost[:, 2] += np.sqrt(whole.term_errors() ** 2 @ (counts / counts.sum()))
-        projections = self.projections
+        quantiles, lost = self._find_quantiles(terms, Levels(self.n_quantiles))
+        lost[:, 2] += np.sqrt(errors**2 @ (counts / counts.sum()))
+        controls, groups = whole.sums["controls"], self.sums.get("groups")
+        assert isinstance(controls, PowerSums)
         return Sketch(
             name,
             Recipe.of(projections),
@@ -163,28 +228,49 @@ class SketchBuilder(Stored):
             whole.classes,
             counts,
             terms.astype(np.float32),
+            draw_weights(projections),
             lost,
-            remark_on_position(name, projections) if self.statistics.by_position else (),
-            halves=self.groups.halves(),
-            weights=draw_weights(projections),
-            controls=whole.powers.collect({label: whole.counts[label] for label in whole.classes}),
+            remark_on_position(name, projections) if self.by_position else (),
+            halves=groups.find_halves() if isinstance(groups, GroupCounts) else None,
+            controls=controls.collect(dict(zip(whole.classes, counts.tolist(), strict=True))),
         )
 
-    def _quantiles(self, terms: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a file, whole or not at all, for another machine or party; it holds counts and sums, no data points."""
+        from sotdd.sketches.file import pack_builder
+
+        write_whole(path, pack_builder(self))
+
+    @staticmethod
+    def load(path: str | PathLike[str], projections: Projections | None = None) -> SketchBuilder:
+        """Read a file that `save` wrote; pass projections only if they use laws of your own."""
+        from sotdd.sketches.file import unpack_builder
+
+        return unpack_builder(read_whole(path, "a file of a SketchBuilder"), path, projections)
+
+    def _find_terms(self) -> tuple[Doubles, Doubles]:
+        """The label term of each class (L, C), and how far it may be off."""
+        found = self.sums.get("terms", self.sums.get("values"))
+        assert isinstance(found, (TermSums, ValueCounts))
+        return found.find_terms({label: self.counts[label] for label in self.classes})
+
+    def _find_quantiles(self, terms: Doubles, levels: Levels) -> tuple[NDArray[np.float32], Doubles]:
         """Quantile functions (L, Q) of the counted values, and what is lost by them (L, 3).
 
         In one pass the counted values lack the label terms (L, C), which are added here.
         """
         from sotdd.compute.cpu.workers import Workers
 
-        sums = self.statistics.sums["counted" if self._counts_values else "terms"]
-        classes = self.statistics.classes
-        levels = Levels(self.n_quantiles)
-        groups = [sums.by_class[label]["values"] for label in classes] if self.passes == 1 else [sums.whole["values"]]
+        values = self.sums["values"]
+        groups = (
+            [values.by_class[label]["values"] for label in self.classes]
+            if self.first is None
+            else [values.whole["values"]]
+        )
 
-        def find(drawn: tuple[slice, Block]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        def find(drawn: tuple[slice, Block]) -> tuple[NDArray[np.float32], Doubles]:
             part, block = drawn
-            if self.passes == 2:
+            if self.first is not None:
                 return find_quantiles(groups, part, np.ones(len(block)), np.zeros((len(block), 1)), levels)
             return find_quantiles(groups, part, block.terms.weights, terms[part], levels)
 
@@ -192,36 +278,8 @@ class SketchBuilder(Stored):
             rows, lost = zip(*workers.each(find, self.projections.blocks()), strict=True)
         return np.concatenate(rows), np.concatenate(lost)
 
-    def _count_classes(self, portion: Portion) -> None:
-        """One pass: gather the statistics of each class, and count its values."""
-        self.statistics.gather(portion)
-        self.groups.gather(portion)
-        if self._counts_values:
-            count_classes(self.statistics.sums["counted"], portion, portion.rows)
 
-    def _count_shifted(self, portion: Portion) -> None:
-        """Second pass: add the label terms to the projected features, then count."""
-        from sotdd.compute.kernels.rows import shift_rows
-
-        columns = [self._class_index[label] for label in portion.classes]
-        shift_rows(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
-        values: Histograms = self.statistics.sums["counted"].whole["values"]
-        refuse_not_finite(portion, values.count(portion.part, portion.rows, 0, portion.rows.shape[1]))
-
-    def _other_first_pass(self, other: SketchBuilder) -> bool:
-        """Whether the statistics of the first pass differ."""
-        mine, theirs = self.first_pass, other.first_pass
-        if mine is None or theirs is None:
-            return mine is not theirs
-        return mine.counts != theirs.counts or not np.allclose(self._terms, other._terms, rtol=1e-9)
-
-
-def remark_on_position(name: str, projections: Projections) -> Remarks:
-    """What a reader should know of a dataset whose columns were matched by position."""
-    return (Remark("matched by position", name=name, projections_have_names=projections.columns is not None),)
-
-
-class SketchWindow(Stored):
+class SketchWindow:
     """Parts of a dataset by name, each counted on its own, and the sketch of all of them together.
 
     A part that is taken out leaves nothing behind: the sketch is that of the parts that are left, to the last bit,
@@ -279,7 +337,7 @@ class SketchWindow(Stored):
         batch = open_batch(features, labels, self.projections)
         if batch is None:
             return self
-        known = {label for each in self.parts.values() for label in each.statistics.counts}
+        known = {label for each in self.parts.values() for label in each.counts}
         check_classes(len(known | set(batch.classes)), self.projections.n_projections)
         builder = self.parts.get(part)
         if builder is None:
@@ -303,3 +361,40 @@ class SketchWindow(Stored):
         for part in self.parts.values():
             whole.merge(part)
         return whole.finish(name)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a file, whole or not at all, for another machine or party; it holds counts and sums, no data points."""
+        from sotdd.sketches.file import pack_window
+
+        write_whole(path, pack_window(self))
+
+    @staticmethod
+    def load(path: str | PathLike[str], projections: Projections | None = None) -> SketchWindow:
+        """Read a file that `save` wrote; pass projections only if they use laws of your own."""
+        from sotdd.sketches.file import unpack_window
+
+        return unpack_window(read_whole(path, "a file of a SketchWindow"), path, projections)
+
+
+def remark_on_position(name: str, projections: Projections) -> Remarks:
+    """What a reader should know of a dataset whose columns were matched by position."""
+    return (Remark("matched by position", name=name, projections_have_names=projections.columns is not None),)
+
+
+def _check_label_law(projections: Projections) -> None:
+    if not isinstance(check_projections(projections).draw(0, BLOCK).terms, (Polynomials, Quantiles)):
+        raise SotddError(
+            "the label law of these projections does not add up over parts of a dataset: use sotdd.sketch on the "
+            "whole dataset, or label_law='moments' or 'quantiles'."
+        )
+
+
+def _refuse_mixed(labels: Sequence[Hashable]) -> None:
+    """Refuse labels that are text in one batch and numbers in another: one class would count as two."""
+    kinds = {isinstance(label, str) for label in labels}
+    if len(kinds) > 1:
+        text = next(label for label in labels if isinstance(label, str))
+        other = next(label for label in labels if not isinstance(label, str))
+        raise SotddError(
+            f"labels are text in one batch ({text!r}) and not in another ({other!r}): use one type for all."
+        )

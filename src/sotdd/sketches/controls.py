@@ -14,12 +14,10 @@ from sotdd.compute.engine import ClassMoments, PointSums, Sorted
 from sotdd.compute.run import run
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.histograms import Portion, Sums
+from sotdd.sketches.sums import Portion, Sums
 
 if TYPE_CHECKING:
     from sotdd.compute.cpu.engine import CpuEngine
-
-Doubles = NDArray[np.float64]
 
 # How much memory sums of powers may take. With more classes nothing is carried.
 _POWER_BYTES = 256 << 20
@@ -27,12 +25,11 @@ _POWER_BYTES = 256 << 20
 _FACTORIALS = np.array([2.0, 24.0, 720.0])
 
 
-def draw_weights(projections: Projections) -> NDArray[np.float64] | None:
-    """(L,) what each projection counts by in a mean; None where all count the same."""
+def draw_weights(projections: Projections) -> NDArray[np.float64]:
+    """(L,) what each projection counts by in a mean."""
     if not projections.weighted:
-        return None
-    weights = np.concatenate([block.importance for _, block in projections.blocks()])
-    return None if (weights == 1).all() else weights
+        return np.ones(projections.n_projections)
+    return np.concatenate([block.importance for _, block in projections.blocks()])
 
 
 def narrow_controls(found: Sequence[ControlValues]) -> ControlValues | None:
@@ -40,103 +37,100 @@ def narrow_controls(found: Sequence[ControlValues]) -> ControlValues | None:
     return found[0].narrow() if found else None
 
 
-class PowerSums:
+class PowerSums(Sums):
     """Sums over the points of each class: of powers of their projections, and of the points themselves.
 
-    The sketch of a stream gets its controls from them (`sotdd.sketches.controls`). Of each class, ``powers``
-    (L, D + 1) are the sum of t, and the sums of t^k / k! for k = 1, …, D with t cut as label terms cut it; ``totals``
-    (d,) is the sum of its scaled points, or nothing where directions are not controlled. Of all points, ``even``
-    (L, 3) are the sums of t^2, t^4 and t^6, and ``lengths`` (3,) those of |x|^2, |x|^4 and |x|^6.
+    The sketch of a stream gets its controls from them. Of each class, ``powers`` (L, D + 1) are the sum of t, and the
+    sums of t^k / k! for k = 1, …, D with t cut as label terms cut it; ``totals`` (d,) is the sum of its scaled points,
+    or nothing where directions are not controlled. Of all points, ``even`` (L, 3) are the sums of t^2, t^4 and t^6, and
+    ``lengths`` (3,) those of |x|^2, |x|^4 and |x|^6.
     """
 
     def __init__(self, projections: Projections) -> None:
-        self.projections = projections
-        self.degree, _, self.dimensions = find_controls(projections)
-        count, width = projections.n_projections, self.degree + 1
-        n_totals = 0 if self.dimensions is None else projections.n_features
-        self.sums: Sums = Sums(
+        self.most_bytes = _POWER_BYTES
+        self._projections = projections
+        self._degree, _, self._dimensions = find_controls(projections)
+        count, width = projections.n_projections, self._degree + 1
+        n_totals = 0 if self._dimensions is None else projections.n_features
+        super().__init__(
             {"powers": partial(np.zeros, (count, width)), "totals": partial(np.zeros, n_totals)},
             {"even": partial(np.zeros, (count, 3)), "lengths": partial(np.zeros, 3)},
-            _POWER_BYTES,
         )
-        if not self.degree:
-            self.sums.drop()
+        if not self._degree:
+            self.drop()
 
     def add_points(self, batch: LabelledData) -> None:
         """Add the points of a batch, once for all projections."""
         from sotdd.compute.cpu.rows import scale_rows
         from sotdd.compute.kernels.moments import norm_sums
 
-        if not self.sums.kept or self.dimensions is None:
+        if not self.kept or self._dimensions is None:
             return
         lengths = np.zeros(3)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found in projections
             for part in batch.feature_parts():
                 by_class = np.zeros((len(batch.classes), part.stop - part.start))
                 for block in batch.blocks():
-                    points = scale_rows(batch.rows(block), self.projections.scaler, batch.name)
+                    points = scale_rows(batch.rows(block), self._projections.scaler, batch.name)
                     norm_sums(
                         points, batch.codes[block], lengths if part.start == 0 else lengths[:0], part.start, by_class
                     )
                 for label, total in zip(batch.classes, by_class, strict=True):
-                    self.sums.by_class[label]["totals"][part] += total
-            self.sums.whole["lengths"] += lengths
+                    self.by_class[label]["totals"][part] += total
+            self.whole["lengths"] += lengths
 
     def gather(self, portion: Portion) -> None:
         """Add the projections of some points."""
         from sotdd.compute.kernels.moments import power_sums
 
-        if not self.sums.kept:
-            return
-        sums = np.empty((len(portion.rows), len(portion.classes), self.degree + 1))
+        sums = np.empty((len(portion.rows), len(portion.classes), self._degree + 1))
         even = np.empty((len(portion.rows), 3))
         with np.errstate(over="ignore", invalid="ignore"):
             power_sums(portion.rows, portion.offsets, portion.terms.limit, sums, even)
-            self.sums.whole["even"][portion.part] += even
+            self.whole["even"][portion.part] += even
             for number, label in enumerate(portion.classes):
-                self.sums.by_class[label]["powers"][portion.part] += sums[:, number]
+                self.by_class[label]["powers"][portion.part] += sums[:, number]
 
     def collect(self, counts: Mapping[Hashable, int]) -> ControlValues | None:
         """What a sketch of all points carries; None where nothing was kept."""
         from sotdd.compute.cpu.engine import CpuEngine
 
-        if not self.sums.kept:
+        if not self.kept:
             return None
-        labels = list(counts)
-        sizes = np.array([counts[label] for label in labels], np.float64)
         with np.errstate(over="ignore", invalid="ignore"), CpuEngine() as engine:
-            controls = _SummedControls(self, labels, sizes, engine)
-            run([], self.projections, engine, [controls])
+            controls = _SummedControls(self, counts, engine)
+            run([], self._projections, engine, [controls])
             return narrow_controls(controls.collect())
 
-    def find_lengths(self, labels: list[Hashable], sizes: Doubles) -> list[Lengths]:
+    def find_lengths(self, counts: Mapping[Hashable, int]) -> list[Lengths]:
         """What the means over directions follow from; nothing where directions are not controlled."""
-        if self.dimensions is None:
+        if self._dimensions is None:
             return []
-        totals = [self.sums.by_class[label]["totals"] for label in labels]
-        between = sum(float(total @ total) / size for total, size in zip(totals, sizes, strict=True))
-        sums = PointSums(self.sums.whole["lengths"], np.sum(totals, axis=0), between)
-        return [Lengths.of(sums, int(sizes.sum()), self.dimensions)]
+        totals = {label: self.by_class[label]["totals"] for label in counts}
+        between = sum(float(total @ total) / counts[label] for label, total in totals.items())
+        sums = PointSums(self.whole["lengths"], np.sum(list(totals.values()), axis=0), between)
+        return [Lengths.of(sums, sum(counts.values()), self._dimensions)]
 
-    def find_moments(self, labels: list[Hashable], sizes: Doubles, part: slice) -> ClassMoments:
+    def find_moments(self, counts: Mapping[Hashable, int], part: slice) -> ClassMoments:
         """Mean and covariance, over points, of what is known of their class."""
+        sizes = np.array(list(counts.values()), np.float64)
         shares = sizes / sizes.sum()
-        powers = [self.sums.by_class[label]["powers"][part] for label in labels]
+        powers = [self.by_class[label]["powers"][part] for label in counts]
         means = np.stack(powers, axis=1) / sizes[:, None]  # (B, C, D + 1)
         centre = np.einsum("c,bcd->bd", shares, means)
         weighted = means * shares[:, None]
         covariance = np.matmul(weighted.transpose(0, 2, 1), means) - centre[:, :, None] * centre[:, None, :]
-        return ClassMoments(centre, covariance, self.sums.whole["even"][part] / (_FACTORIALS * sizes.sum()))
+        return ClassMoments(centre, covariance, self.whole["even"][part] / (_FACTORIALS * sizes.sum()))
 
 
 class _SummedControls(CollectControls):
     """Controls whose class moments follow from sums, not from points."""
 
-    def __init__(self, sums: PowerSums, labels: list[Hashable], sizes: Doubles, engine: CpuEngine) -> None:
-        super().__init__(sums.projections, engine)
-        self._sums, self._labels, self._sizes = sums, labels, sizes
-        self.lengths = sums.find_lengths(labels, sizes)
+    def __init__(self, sums: PowerSums, counts: Mapping[Hashable, int], engine: CpuEngine) -> None:
+        super().__init__(sums._projections, engine)
+        self._sums, self._counts = sums, counts
+        self.lengths = sums.find_lengths(counts)
 
     def after_sorting(self, chunk: Sorted) -> None:
         """Take what the sums say under one chunk."""
-        self.add(chunk, [self._sums.find_moments(self._labels, self._sizes, chunk.part)])
+        self.add(chunk, [self._sums.find_moments(self._counts, chunk.part)])

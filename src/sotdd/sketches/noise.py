@@ -2,16 +2,14 @@
 
 **The noise is OpenDP's**, on vectors of whole numbers throughout. Three things are released: how many points each class
 has, sums of label polynomials over each class, and counts of projected values in bins. A row changes each of them by no
-more than a known length (`Reach`). With δ above 0 the noise follows the discrete normal law, whose costs add up as ρ of
-zero-concentrated privacy, also where a later release depends on earlier noisy ones; OpenDP says which ρ an ε and a δ
-allow. With δ = 0 it follows the discrete Laplace law, and costs add up as ε. What is made of noisy numbers costs no
-further privacy.
+more than a known length, the root of the sum of squares. The noise follows the discrete normal law, whose costs add up
+as ρ of zero-concentrated privacy, also where a later release depends on earlier noisy ones; OpenDP says which ρ an ε
+and a δ allow. What is made of noisy numbers costs no further privacy.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
@@ -34,14 +32,6 @@ _SMALLEST_EPSILON, _LARGEST_EPSILON, _SMALLEST_DELTA = 1e-6, 100.0, 1e-12
 _BEYOND_NOISE = 0.9
 
 
-@dataclass(frozen=True)
-class Reach:
-    """By how much one row can change numbers that are released: in the root of squares, and in the sum of sizes."""
-
-    root_of_squares: float
-    sum_of_sizes: float
-
-
 class Noise:
     """Noise of a budget, from OpenDP and the random numbers of the operating system."""
 
@@ -51,33 +41,28 @@ class Noise:
             limits = f"{_SMALLEST_EPSILON:g} to {_LARGEST_EPSILON:g}"
             raise SotddError(f"is {describe(epsilon)}: expected a number from {limits}.", setting="epsilon")
         number = as_number(delta)
-        if number is None or not (number == 0 or _SMALLEST_DELTA <= number <= 0.1):
+        if number is None or not _SMALLEST_DELTA <= number <= 0.1:
             raise SotddError(
-                f"is {describe(delta)}: expected 0 for Laplace's noise, or from {_SMALLEST_DELTA:g} to 0.1 and far "
-                "below one in as many points as there are, such as 1e-6.",
+                f"is {describe(delta)}: expected a number from {_SMALLEST_DELTA:g} to 0.1, far below one in as many "
+                "points as there are, such as 1e-6.",
                 setting="delta",
             )
         self.delta: float = number
 
-    def scale(self, name: str, reach: Reach) -> float:
-        """The scale of the noise on what a row reaches so far, for its share of the budget."""
-        if self.delta:
-            return unit_scale(self.epsilon, self.delta) * reach.root_of_squares / math.sqrt(SHARES[name])
-        return reach.sum_of_sizes / (self.epsilon * SHARES[name])
+    def scale(self, name: str, length: float) -> float:
+        """The standard deviation of the noise on what a row changes by this length, for its share of the budget."""
+        return unit_scale(self.epsilon, self.delta) * length / math.sqrt(SHARES[name])
 
-    def mechanism(self, name: str, reach: Reach) -> Any:  # noqa: ANN401  # OpenDP's Measurement
-        """What adds the noise; its ``map`` tells what it costs of ρ, or of ε where δ is 0."""
-        dp, scale = load_opendp(), self.scale(name, reach)
+    def mechanism(self, name: str, length: float) -> Any:  # noqa: ANN401  # OpenDP's Measurement
+        """What adds the noise; its ``map`` tells what it costs of ρ."""
+        dp = load_opendp()
         numbers = dp.vector_domain(dp.atom_domain(T="i64"))
-        if self.delta:
-            return dp.m.make_gaussian(numbers, dp.l2_distance(T="f64"), scale=scale)
-        return dp.m.make_laplace(numbers, dp.l1_distance(T="f64"), scale=scale)
+        return dp.m.make_gaussian(numbers, dp.l2_distance(T="f64"), scale=self.scale(name, length))
 
-    def add(self, name: str, numbers: Whole, reach: Reach) -> tuple[Whole, float]:
+    def add(self, name: str, numbers: Whole, length: float) -> tuple[Whole, float]:
         """Noisy numbers, and the variance of the noise."""
-        noisy = self.mechanism(name, reach)(numbers.ravel().tolist())
-        variance = self.scale(name, reach) ** 2 * (1 if self.delta else 2)
-        return np.array(noisy, np.int64).reshape(numbers.shape), variance
+        noisy = self.mechanism(name, length)(numbers.ravel().tolist())
+        return np.array(noisy, np.int64).reshape(numbers.shape), self.scale(name, length) ** 2
 
 
 @lru_cache(maxsize=64)

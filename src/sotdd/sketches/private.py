@@ -4,10 +4,9 @@
 (ε, δ)-differentially private: of neighbours, no set of results is more than exp(ε) times as likely with one as with the
 other, but for δ.
 
-**Every bound holds for any row whatever**: rows are bounded here, not trusted. A scaled point longer than ``max_norm``
-is brought back to that length. Projected values beyond ±``reach`` count in the outermost bins. The label polynomials of
-a row, each divided by its root mean square over a normal law, are brought back together to a known length, block by
-block, and rounded to whole steps towards zero.
+**Every bound holds for any row whatever**: rows are bounded here, not trusted. Projected values beyond ±``reach`` count
+in the outermost bins. The label polynomials of a row, each divided by its root mean square over a normal law, are
+brought back together to a known length, block by block, and rounded to whole steps towards zero.
 
 `sotdd.sketches.noise` says how much noise is added to what.
 """
@@ -17,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -28,19 +26,17 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count
-from sotdd.compute.cpu.rows import scale_rows
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.moments import CUT, Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.builder import check_name
+from sotdd.sketches.builder import check_name, open_batch
 from sotdd.sketches.controls import draw_weights
-from sotdd.sketches.histograms import Portion, for_each_portion
-from sotdd.sketches.noise import Noise, Reach, estimate_masses, estimate_shift, find_mass_quantiles, load_opendp
+from sotdd.sketches.noise import Noise, estimate_masses, estimate_shift, find_mass_quantiles, load_opendp
 from sotdd.sketches.quantiles import QUANTILES, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.statistics import open_batch
+from sotdd.sketches.sums import Portion, for_each_portion
 
 Doubles = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -54,9 +50,8 @@ _WITHIN = 1 - 2.0**-40
 # How long the label polynomials of a row may be together, in units of their length over a normal law.
 _LABELS, _LONGEST_LABELS = 6.0, 1e4
 _BINS, _MOST_BINS, _MOST_CLASSES = 32, 1 << 14, 100_000
-# Rows whose mean is nearer to the centre of the scaler than this share of their spread are the ones it was fitted on.
-_CENTRED = 1e-6
-_LARGEST = float(np.finfo(np.float32).max)
+# Rows whose projections all have means below this share of their spread are the ones that the scaler was fitted on.
+_CENTRED = 1e-5
 
 
 class PrivateBuilder:
@@ -73,8 +68,6 @@ class PrivateBuilder:
         are to be protected: nothing here can hide what they say.
     classes
         All labels that there can be, known in public: which of them occur is protected.
-    max_norm
-        Scaled points that are longer are brought back to this length. By default 3 + 2 √d.
     reach
         Projected values beyond ±reach count as at the end. By default 5, which is five spreads of scaled data.
     max_label
@@ -99,7 +92,6 @@ class PrivateBuilder:
         projections: Projections,
         *,
         classes: Sequence[Hashable],
-        max_norm: float | None = None,
         reach: float | None = None,
         max_label: float | None = None,
         n_bins: int = _BINS,
@@ -112,7 +104,7 @@ class PrivateBuilder:
         self.projections = projections
         self.classes: tuple[Hashable, ...] = _check_classes(classes)
         self._n_bins = check_count(n_bins, "n_bins", _MOST_BINS)
-        self._counts: ExactCounts | None = ExactCounts(projections, self.classes, max_norm, reach, max_label)
+        self._counts: ExactCounts | None = ExactCounts(projections, self.classes, reach, max_label)
 
     def __repr__(self) -> str:
         """Settings, for people; how many points there are is not said."""
@@ -155,8 +147,7 @@ class PrivateBuilder:
         Parameters
         ----------
         epsilon, delta
-            The budget. A delta of 0 asks for Laplace's noise, which is larger; otherwise it should be far below one in
-            as many points as there are.
+            The budget. Delta should be far below one in as many points as there are.
         name, n_quantiles
             As in `SketchBuilder`.
         """
@@ -166,14 +157,13 @@ class PrivateBuilder:
         self._counts = None
         sizes, terms, variances = release_terms(counts, noise)
         edges = counts.edges(terms, self._n_bins)
-        noisy, variance = noise.add("bins", counts.place(terms, edges), counts.reaches()["bins"])
+        noisy, variance = noise.add("bins", counts.place(terms, edges), counts.lengths()["bins"])
         shares, sizes = _estimate_shares(sizes), np.maximum(sizes, 0)
         sizes[0] += 0 if sizes.any() else 1
         masses = estimate_masses(noisy, variance, float(sizes.sum()))
         weights = draw_weights(self.projections)
-        counts_by = np.ones(len(masses)) if weights is None else weights
-        by_bins = estimate_shift(masses, variance, edges, levels, counts_by)
-        off = math.hypot(by_bins, math.sqrt(np.mean(counts_by * (variances @ shares))))
+        by_bins = estimate_shift(masses, variance, edges, levels, weights)
+        off = math.hypot(by_bins, math.sqrt(np.mean(weights * (variances @ shares))))
         return Sketch(
             name,
             Recipe.of(self.projections),
@@ -182,8 +172,8 @@ class PrivateBuilder:
             self.classes,
             sizes,
             terms.astype(np.float32),
+            weights,
             remarks=(Remark("private", name=name, epsilon=noise.epsilon, delta=noise.delta, off=off),),
-            weights=weights,
         )
 
     def _exact(self) -> ExactCounts:
@@ -220,15 +210,13 @@ class ExactCounts:
         self,
         projections: Projections,
         classes: Sequence[Hashable],
-        max_norm: object = None,
         reach: object = None,
         max_label: object = None,
     ) -> None:
-        if projections.scaler is None and (max_norm is None or reach is None):
-            raise SotddError("these projections do not scale features: pass max_norm= and reach=, in their own units.")
+        if projections.scaler is None and reach is None:
+            raise SotddError("these projections do not scale features: pass reach=, in their own units.")
         self.projections: Projections = projections
         self.classes: tuple[Hashable, ...] = tuple(classes)
-        self.max_norm: float = _positive(max_norm, "max_norm", 3 + 2 * math.sqrt(projections.n_features), 1e30)
         self.reach: float = _positive(reach, "reach", CUT, 1e30)
         self.max_label: float = _positive(max_label, "max_label", _LABELS, _LONGEST_LABELS)
         shape = len(self.classes), projections.n_projections
@@ -238,39 +226,32 @@ class ExactCounts:
         self.sizes: Whole = np.zeros(shape[0], np.int64)
         self.sums: Whole = np.zeros(shape, np.int64)
         self.fine: Whole = np.zeros((*shape, FINE), np.int64)
-        self._total, self._squares = np.zeros(projections.n_features), 0.0
+        self._totals, self._squares = np.zeros(shape[1]), np.zeros(shape[1])
         self._weights: Doubles = np.concatenate([terms.weights for terms in _draw_polynomials(projections)])
         self._number = {label: number for number, label in enumerate(self.classes)}
 
     @property
     def settings(self) -> tuple[Hashable, ...]:
         """What two of them must have in common to be merged."""
-        return self.projections.fingerprint, self.classes, self.max_norm, self.reach, self.max_label
+        return self.projections.fingerprint, self.classes, self.reach, self.max_label
 
-    def reaches(self) -> dict[str, Reach]:
-        """By how much one row more or less can change each thing that is released."""
-        count, most = self.projections.n_projections, self.max_label / STEP
-        return {
-            "sizes": Reach(1.0, 1.0),
-            "sums": Reach(most * math.sqrt(count), most * count),
-            "bins": Reach(math.sqrt(count), float(count)),
-        }
+    def lengths(self) -> dict[str, float]:
+        """By how much one row more or less can change each thing that is released: the root of the sum of squares."""
+        root = math.sqrt(self.projections.n_projections)
+        return {"sizes": 1.0, "sums": self.max_label / STEP * root, "bins": root}
 
     def add(self, batch: LabelledData) -> None:
         """Count a batch whose classes are all known."""
         for label, count in zip(batch.classes, batch.counts.tolist(), strict=True):
             self.sizes[self._number[label]] += count
-        through = replace(self.projections, scaler=None)  # points are scaled here, and none is too long
-        for block in batch.blocks():
-            points = self._hold(scale_rows(batch.rows(block), self.projections.scaler, batch.name))
-            for_each_portion(replace(batch, features=points, codes=batch.codes[block]), through, self._count)
+        for_each_portion(batch, self.projections, self._count)
 
     def merge(self, other: ExactCounts) -> None:
         """Add the counts of other rows."""
         self.sizes += other.sizes
         self.sums += other.sums
         self.fine += other.fine
-        self._total += other._total
+        self._totals += other._totals
         self._squares += other._squares
 
     def refuse_own_projections(self) -> None:
@@ -279,8 +260,8 @@ class ExactCounts:
         No other misuse of private rows shows in the projections.
         """
         n_points = max(1, int(self.sizes.sum()))
-        mean, spread = np.linalg.norm(self._total) / n_points, math.sqrt(self._squares / n_points)
-        if n_points > 1 and self.projections.scaler is not None and mean < _CENTRED * spread:
+        centred = np.abs(self._totals) / n_points < _CENTRED * np.sqrt(self._squares / n_points)
+        if n_points > 1 and self.projections.scaler is not None and centred.all():
             raise SotddError(
                 "the projections were fitted on the rows that are to be protected, and would tell of them: fit them on "
                 "public data."
@@ -310,24 +291,17 @@ class ExactCounts:
                 np.add.at(out[line], bins, self.fine[number, line])
         return out
 
-    def _hold(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Points (m, d), none of them longer than the bound."""
-        finite = np.clip(np.nan_to_num(points.astype(np.float64)), -_LARGEST, _LARGEST)
-        lengths = np.linalg.norm(finite, axis=1)
-        self._total += finite.sum(axis=0)
-        self._squares += float(lengths @ lengths)
-        shrunk = finite * np.minimum(1.0, self.max_norm / np.maximum(lengths, 1e-300))[:, None]
-        held: NDArray[np.float32] = shrunk.astype(np.float32)
-        return held
-
     def _count(self, portion: Portion) -> None:
         assert isinstance(portion.terms, Polynomials)
         part, reach = portion.part, self.reach
+        rows = np.nan_to_num(portion.rows).astype(np.float64)
+        self._totals[part] += rows.sum(axis=1)
+        self._squares[part] += np.einsum("bm,bm->b", rows, rows)
         values = _evaluate(portion.terms, portion.label_rows, reach) / self.spreads[part][:, None]
         most = _WITHIN * self.max_label * math.sqrt(len(values))
         values *= np.minimum(1.0, most / np.maximum(np.sqrt(np.einsum("bm,bm->m", values, values)), 1e-300))
         steps = np.trunc(values / STEP).astype(np.int64)
-        at = np.floor((np.nan_to_num(portion.rows.astype(np.float64)) / reach + 1) * (FINE / 2))
+        at = np.floor((rows / reach + 1) * (FINE / 2))
         bins = np.clip(at, 0, FINE - 1).astype(np.int64) + FINE * np.arange(len(at))[:, None]
         for index, label in enumerate(portion.classes):
             number, members = self._number[label], slice(*portion.offsets[index : index + 2].tolist())
@@ -383,9 +357,9 @@ def release_terms(counts: ExactCounts, noise: Noise) -> tuple[Whole, Doubles, Do
     Terms are drawn towards that of all points as far as they may be noise. That is empirical Bayes: classes vary, and
     noise does by a known amount.
     """
-    reaches, unit = counts.reaches(), STEP * counts.spreads
-    found, size_variance = noise.add("sizes", counts.sizes, reaches["sizes"])
-    steps, step_variance = noise.add("sums", counts.sums, reaches["sums"])
+    lengths, unit = counts.lengths(), STEP * counts.spreads
+    found, size_variance = noise.add("sizes", counts.sizes, lengths["sizes"])
+    steps, step_variance = noise.add("sums", counts.sums, lengths["sums"])
     sums, sizes = steps * unit, np.maximum(found, 1.0)
     low, high = (ends[:, None] for ends in _find_ranges(counts.projections, counts.reach))  # (L, 1)
     raw = (sums / sizes[:, None]).T  # (L, C)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count
-
-Spacing: TypeAlias = Literal["tails", "even"]
 
 # How many numbers a sketch keeps of each projection, unless it is asked for more.
 QUANTILES = 384
@@ -33,36 +30,31 @@ class Levels:
     ----------
     count
         How many parts there are.
-    spacing
-        "tails" for parts that are finer towards both ends, where quantile functions rise steeply, as in all sketches;
-        "even" for parts of equal probability, as in label terms.
+    smooth
+        Whether parts are finer towards both ends, where quantile functions rise steeply, and functions are put together
+        again between the means, as in all sketches. Otherwise parts have equal probability, as in label terms.
 
     Examples
     --------
     >>> from sotdd.sketches.quantiles import Levels
-    >>> Levels(4, "even").edges.tolist()
+    >>> Levels(4, smooth=False).edges.tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     >>> Levels(4).edges.round(3).tolist()
     [0.0, 0.118, 0.5, 0.882, 1.0]
     """
 
     count: int
-    spacing: Spacing = "tails"
+    smooth: bool = True
 
     @property
     def edges(self) -> NDArray[np.float64]:
         """(count + 1,) where parts begin and end, from 0 to 1."""
-        return _compute_edges(self.count, self.spacing)
+        return _compute_edges(self.count, self.smooth)
 
     @property
     def shares(self) -> NDArray[np.float64]:
         """(count,) the probability of each part."""
         return np.diff(self.edges)
-
-    @property
-    def smooth(self) -> bool:
-        """Whether functions are put together again between the means, or are these throughout."""
-        return self.spacing == "tails"
 
     def means(self, rows: NDArray[np.float32], places: NDArray[np.float64] | None = None) -> NDArray[np.float32]:
         """Means (B, count) over the parts of ascending rows (B, n), of points or of parts with edges ``places``."""
@@ -84,9 +76,9 @@ def place_points(count: int) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=64)
-def _compute_edges(count: int, spacing: Spacing) -> NDArray[np.float64]:
+def _compute_edges(count: int, smooth: bool) -> NDArray[np.float64]:
     wanted = place_points(count)
-    if spacing == "tails":
+    if smooth:
         from scipy.special import ndtr
 
         low, high = np.full(count + 1, -_REACH), np.full(count + 1, _REACH)

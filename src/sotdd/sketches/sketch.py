@@ -10,11 +10,11 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, check_order, describe
+from sotdd.basics.checks import check_choice, check_count, check_order, describe
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.files import write_whole
 from sotdd.basics.randomness import check_seed
-from sotdd.basics.remarks import Remarks, join_remarks
+from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, quote, say_count
 from sotdd.compute.controls import ControlSide, ControlValues, PairControls
 from sotdd.compute.distance import Distance
@@ -23,14 +23,10 @@ from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles, place_points
 from sotdd.sketches.recipe import Recipe
-from sotdd.sketches.uncertainty import (
-    Halves,
-    Lost,
-    bound_error,
-    find_floor,
-    measure_loss,
-    remark_on_error,
-)
+from sotdd.sketches.uncertainty import Halves, Lost, bound_error, find_floor, measure_loss
+
+# A bound on the error of a distance beyond this share of its value gets a remark.
+_TOLERATED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +58,7 @@ class Sketch:
     remarks
         What a reader should know, such as that columns were matched by position.
     weights
-        (L,) what each projection counts by in a mean; None where all count the same.
+        (L,) what each projection counts by in a mean.
     controls
         What distances are controlled by; None where nothing can be.
     halves
@@ -89,10 +85,10 @@ class Sketch:
     classes: tuple[Hashable, ...]
     counts: NDArray[np.int64]
     class_terms: NDArray[np.float32]
+    weights: NDArray[np.float64]
     lost: Lost | None = None
     remarks: Remarks = ()
     halves: Halves | None = None
-    weights: NDArray[np.float64] | None = None
     controls: ControlValues | None = None
 
     def __post_init__(self) -> None:
@@ -150,11 +146,6 @@ class Sketch:
         """The names of the features, where they have names."""
         return tuple(self.recipe["columns"]) if "columns" in self.recipe else None
 
-    @property
-    def importance(self) -> NDArray[np.float64]:
-        """(L,) what each projection counts by."""
-        return np.ones(self.n_projections) if self.weights is None else self.weights
-
     def __repr__(self) -> str:
         """Name and sizes, for people."""
         kept = "all values" if self.exact else say_count(self.n_quantiles, "quantile")
@@ -193,7 +184,7 @@ class Sketch:
         said: Any = join_remarks(scale_remarks, self.remarks, other.remarks)
         controlled = None
         if not plain and self.controls is not None and other.controls is not None:
-            a, b = (ControlSide(one, self.importance) for one in (self.controls, other.controls))
+            a, b = (ControlSide(one, self.weights) for one in (self.controls, other.controls))
             controlled = PairControls.of(a, b, order)
         result = estimate_distance(
             self,
@@ -204,7 +195,7 @@ class Sketch:
             scaler=self.scaler,
             columns=self.columns,
             remarks=said,
-            weights=self.weights,
+            weights=None if (self.weights == 1).all() else self.weights,
             controls=None if controlled is None else controlled.columns,
             estimator="plain" if controlled is None else controlled.name,
             fitted=controlled is not None and controlled.directions,
@@ -212,11 +203,13 @@ class Sketch:
         sized_halves = [(one.n_points, one.halves) for one in (self, other)]
         floor = find_floor(sized_halves, order, result.n_points, result.value)
         result = replace(result, noise=floor, sampling=floor)
-        bound = bound_error(alike_a.lost, alike_b.lost, result.value, within, order, self.importance)
+        bound = bound_error(alike_a.lost, alike_b.lost, result.value, within, order, self.weights)
         if bound is None:
             return result
-        said = (*result.remarks, *remark_on_error(*bound, result.value))
-        return replace(result, sketch_error=bound[0], remarks=said)
+        error, by_bins = bound
+        coarse = error > _TOLERATED * result.value
+        more = (Remark("coarse sketch", error=error, by_bins=2 * by_bins > error),) if coarse else ()
+        return replace(result, sketch_error=error, remarks=(*result.remarks, *more))
 
     def cut(self, levels: Levels) -> Sketch:
         """The same sketch at other levels, which must be among its own unless all values are kept."""
@@ -265,9 +258,8 @@ class Sketch:
         grid = self.quantiles
         if self.exact or levels != self.levels:
             grid = levels.means(grid, None if self.exact else self.levels.edges)
-        whole = (grid * np.sqrt(levels.shares / len(grid)).astype(np.float32)).ravel()
-        if self.weights is not None:
-            whole = (whole.reshape(grid.shape) * np.sqrt(self.weights)[:, None]).astype(np.float32).ravel()
+        shared = grid * np.sqrt(levels.shares / len(grid)).astype(np.float32)
+        whole = (shared * np.sqrt(self.weights)[:, None]).astype(np.float32).ravel()
         if dim is None:
             return whole
         n_sums = check_count(dim, "dim")
@@ -278,15 +270,11 @@ class Sketch:
         signed = np.where(rng.random(whole.size, np.float32) < 0.5, -whole, whole)
         return np.bincount(target, weights=signed, minlength=n_sums).astype(np.float32)
 
-    def save(self, path: str | PathLike[str], *, half: bool = False) -> None:
-        """Write one portable file, whole or not at all; see `sotdd.sketches.codec` for its format.
-
-        With ``half`` every value is rounded to one of 65,536 steps between the smallest and the
-        largest of its projection, and the file is half as large.
-        """
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write one portable file, whole or not at all; see `sotdd.sketches.codec` for its format."""
         from sotdd.sketches.file import pack_sketch
 
-        write_whole(path, pack_sketch(self, check_flag(half, "half")))
+        write_whole(path, pack_sketch(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Sketch:

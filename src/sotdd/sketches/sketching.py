@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Literal, TypeAlias
 
@@ -32,7 +33,6 @@ from sotdd.sketches.histograms import ClassesDoNotFit
 from sotdd.sketches.quantiles import QUANTILES, Levels, check_quantiles
 from sotdd.sketches.recipe import Recipe, check_projections
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.statistics import ClassStatistics, open_batch
 from sotdd.sketches.uncertainty import find_halves, plan_halves
 
 # What can be compared: data, or a sketch of data.
@@ -40,9 +40,6 @@ Comparable: TypeAlias = "Dataset | Sketch"
 
 # A batch is a small dataset: (features, labels), or features alone.
 Batches: TypeAlias = "Iterable[Dataset] | Callable[[], Iterable[Dataset]]"
-
-# Batches as labelled data, their columns in the order of the projections; None for one without points.
-OpenedBatches: TypeAlias = Iterable[LabelledData | None]
 
 # The suffix of sketch files.
 SUFFIX = ".sotdd"
@@ -107,29 +104,17 @@ def sketch_opened(
 ) -> Sketch:
     """Sketch a dataset that is opened already, sorted or counted as its size asks; None keeps every value."""
     data = projections.align(opened)
-    if levels is None or data.n_points <= _MOST_SORTED or str(device) not in ("auto", "cpu"):
-        return _sketch_sorted(data, projections, levels, device, precision, progress)
-    return sketch_batches(lambda: _split_rows(data), projections, levels=levels, name=data.name, progress=progress)
-
-
-def _sketch_sorted(
-    data: LabelledData,
-    projections: Projections,
-    levels: Levels | None,
-    device: str,
-    precision: Literal["float32", "tf32"],
-    progress: Progress,
-) -> Sketch:
-    """Sketch a dataset whose columns are in the order of the projections, sorting all its points at once."""
+    if levels is not None and data.n_points > _MOST_SORTED and str(device) in ("auto", "cpu"):
+        rows = partial(_split_rows, data)
+        return sketch_stream(rows, projections, n_quantiles=levels.count, name=data.name, progress=progress)
     exact = levels is None or data.n_points <= levels.count
-    kept = Levels(data.n_points, "even") if levels is None or exact else levels
+    kept = Levels(data.n_points, smooth=False) if levels is None or exact else levels
     engine = choose_engine(device, [data], projections.n_projections, precision)
     with report_progress(progress, f"Sketching {data.name}") as report, engine as active:
         found = _Functions(data, projections.n_projections, kept, exact, active)
         controls = CollectControls(projections, active).sum_points([data])
         halves = Resample(plan_halves(data, projections), active, projections.n_projections)
         run([data], projections, active, [found, controls, halves], report)
-        weights = found.weights
     by_position = meets_by_position(data, projections.columns)
     return Sketch(
         data.name,
@@ -139,10 +124,10 @@ def _sketch_sorted(
         data.classes,
         data.counts,
         found.terms,
+        found.weights,
         found.lost,
         remark_on_position(data.name, projections) if by_position else (),
-        find_halves(halves, weights),
-        None if (weights == 1).all() else weights,
+        find_halves(halves, found.weights),
         narrow_controls(controls.collect()),
     )
 
@@ -207,44 +192,24 @@ def sketch_stream(
     >>> sotdd.sketch_stream(batches, projections)
     Sketch('stream': 5,000 points, 2 classes, 64 projections × 384 quantiles)
     """
-    return sketch_batches(
-        lambda: (open_batch(batch, None, projections) for batch in _iterate(batches)),
-        projections,
-        once=isinstance(batches, Iterator),
-        levels=check_quantiles(n_quantiles),
-        name=name,
-        progress=progress,
-    )
-
-
-def sketch_batches(
-    begin: Callable[[], OpenedBatches],
-    projections: Projections,
-    *,
-    once: bool = False,
-    levels: Levels,
-    name: str,
-    progress: Progress,
-) -> Sketch:
-    """Sketch batches that are opened already; ``begin`` starts over with the first, unless they come ``once``."""
     with report_progress(progress, f"Sketching {name}") as report:
-        builder = SketchBuilder(projections, n_quantiles=levels.count)
+        builder = SketchBuilder(projections, n_quantiles=n_quantiles)
         check_name(name)
         try:
-            _add_all(builder, begin(), report)
+            _add_all(builder, batches, report)
         except ClassesDoNotFit as error:
-            if once:
+            if isinstance(batches, Iterator):
                 raise SotddError(
                     f"{error} Or pass batches that can be gone over twice: a list, or a function that returns an "
                     "iterator."
                 ) from error
             _log.info("sketching %s in two passes: its classes do not fit one", name)
-            statistics = ClassStatistics(projections)
-            _add_all(statistics, begin(), report)
-            builder = SketchBuilder(projections, statistics, n_quantiles=levels.count)
-            _add_all(builder, begin(), report)
+            first = builder.begin_first_pass()
+            _add_all(first, batches, report)
+            builder = first.begin_second_pass()
+            _add_all(builder, batches, report)
         else:
-            _log.info("sketched %s in one pass: %d classes", name, len(builder.statistics.counts))
+            _log.info("sketched %s in one pass: %d classes", name, len(builder.counts))
         return builder.finish(name)
 
 
@@ -263,11 +228,10 @@ def _iterate(batches: Batches) -> Iterator[Dataset]:
         ) from error
 
 
-def _add_all(collector: SketchBuilder | ClassStatistics, batches: OpenedBatches, report: Report) -> None:
-    for batch in batches:
-        if batch is not None:
-            collector.add_opened(batch)
-        report(collector.n_points, collector.n_points)
+def _add_all(builder: SketchBuilder, batches: Batches, report: Report) -> None:
+    for batch in _iterate(batches):
+        builder.add(batch)
+        report(builder.n_points, builder.n_points)
 
 
 def compare_sketches(

@@ -5,7 +5,7 @@ function of the projected points and f the one put together from its means (`sot
 
 1. at least the mean of |F − f|,
 2. at least the root of the mean of |F − f|²,
-3. how far F itself may be off, in W_2, where values were counted in bins (streams) or rounded (half-size files).
+3. how far F itself may be off, in W_2, where values were counted in bins (streams).
 
 Log-convexity of norms gives ‖F − f‖_p for p between 1 and 2. The distance is a p-norm over probabilities and
 projections together, so by the triangle inequality it is off by at most the sum over both sketches. For p = 2
@@ -21,33 +21,32 @@ only, by plain means, and brought from the sizes of halves to those of the datas
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
-from sotdd.basics.remarks import Remark, Remarks
 from sotdd.compute.noise_floor import NoiseFloor, find_distances
 from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resample, make_seed
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.histograms import BINS, Histograms, Portion, Sums, find_quantiles
+from sotdd.sketches.histograms import BINS, Histograms, find_quantiles
 from sotdd.sketches.quantiles import QUANTILES, Levels
+from sotdd.sketches.sums import Doubles, Portion, Sums
 
 Lost = NDArray[np.float64]  # (L, 3)
-Doubles = NDArray[np.float64]
 Halves = NDArray[np.float64]  # (2, S) distances of S halvings, for p = 1 and for p = 2
 
 HALVING_ORDERS = (1, 2)
 # How often a dataset is halved: two sketches have twice as many distances of halves, enough to judge at 5 % by rank.
 _HALVINGS = 12
-# A bound beyond this share of the value gets a remark.
-_TOLERATED = 0.05
 
 GROUPS = 8
 
@@ -79,7 +78,7 @@ def bound_error(
     p: float,
     weights: NDArray[np.float64],
 ) -> tuple[float, float] | None:
-    """How far a distance of two sketches may be off, and how much of that comes from bins or rounding.
+    """How far a distance of two sketches may be off, and how much of that comes from bins.
 
     ``within`` (L,) is what their functions differ by within parts, for p = 2. None where no bound is known: for p above
     2, or where a sketch does not say what it lost. Projections count by ``weights`` (L,).
@@ -96,13 +95,6 @@ def bound_error(
         below = value - math.sqrt(max(value**2 - crossed, 0.0))
         by_means = max(above, below)
     return by_means + by_bins, by_bins
-
-
-def remark_on_error(error: float, by_bins: float, value: float) -> Remarks:
-    """Say when the bound is no longer small beside the value, and what to do about it."""
-    if error <= _TOLERATED * value:
-        return ()
-    return (Remark("coarse sketch", error=error, by_bins=2 * by_bins > error),)
 
 
 def plan_halves(data: LabelledData, projections: Projections) -> list[Plan]:
@@ -148,7 +140,7 @@ def _average_norm(numbers: NDArray[np.float64], p: float, weights: NDArray[np.fl
     return float(largest * np.mean(weights * (numbers / largest) ** p) ** (1 / p))
 
 
-class GroupCounts:
+class GroupCounts(Sums):
     """Points of a stream dealt to a few groups, so that its sketch knows how far apart halves of the points are.
 
     Every point goes to one of eight groups at random. What the first projections make of it is counted by class and
@@ -158,74 +150,64 @@ class GroupCounts:
     Which group a point is dealt to depends on the projections and on how many points came before it in the same
     builder. So the halves of a sketch depend on how rows were batched, as no other number in it does.
 
-    Of each class, ``values`` are one histogram for each group and projection, and ``terms`` (G, B) the sums of its
-    label polynomial. Nothing is kept where label terms are no sums over the same projections, or the classes do not
-    fit.
+    Of each class there are a histogram of each group by its number, and ``terms`` (G, B), the sums of its label
+    polynomial. Nothing is kept where label terms are no sums over the same projections, or the classes do not fit.
     """
 
     def __init__(self, projections: Projections) -> None:
-        self.projections = projections
-        first = projections.draw(0, BLOCK)
-        self.n_rows: int = len(first)
-        self.n_dealt: int = 0
-        self.sums: Sums = Sums(
-            {
-                "values": partial(Histograms.empty, self.n_rows, GROUP_BINS, GROUPS),
-                "terms": partial(np.zeros, (GROUPS, self.n_rows)),
-            },
-            most_bytes=_GROUP_BYTES,
-        )
-        if not isinstance(first.terms, Polynomials) or first.label_features is not None:
-            self.sums.drop()
+        self.most_bytes = _GROUP_BYTES
+        self._projections, self._first = projections, projections.draw(0, BLOCK)
+        self._n_rows = len(self._first)
+        groups = {str(group): partial(Histograms.empty, self._n_rows, GROUP_BINS) for group in range(GROUPS)}
+        super().__init__({**groups, "terms": partial(np.zeros, (GROUPS, self._n_rows))})
+        if not isinstance(self._first.terms, Polynomials) or self._first.label_features is not None:
+            self.drop()
 
     def gather(self, portion: Portion) -> None:
         """Deal some points out, and count them; only the first projections matter."""
-        if not self.sums.kept or portion.part.start:
+        if portion.part.start:
             return
-        rng = generator(make_seed(self.projections), Stream.STREAM_GROUPS, self.n_dealt)
-        n_points = portion.rows.shape[1]
-        self.n_dealt += n_points
-        drawn = np.asarray(rng.integers(GROUPS, size=n_points))
+        rng = generator(make_seed(self._projections), Stream.STREAM_GROUPS, portion.before)
+        drawn = np.asarray(rng.integers(GROUPS, size=portion.rows.shape[1]))
         for number, label in enumerate(portion.classes):
             begin, end = portion.offsets[number : number + 2].tolist()
             order = begin + np.argsort(drawn[begin:end], kind="stable")
-            sizes: NDArray[np.int64] = np.bincount(drawn[begin:end], minlength=GROUPS).astype(np.int64)
+            sizes = np.bincount(drawn[begin:end], minlength=GROUPS)
             edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-            self._count(label, np.take(portion.rows, order, axis=1), edges, portion)
+            self._count(self.by_class[label], np.take(portion.rows, order, axis=1), edges, portion)
 
-    def _count(self, label: Hashable, rows: NDArray[np.float32], edges: NDArray[np.int64], portion: Portion) -> None:
+    def _count(
+        self, totals: dict[str, Any], rows: NDArray[np.float32], edges: NDArray[np.int64], portion: Portion
+    ) -> None:
         """Count the points of one class, which lie group after group."""
         from sotdd.compute.cpu.rows import sum_classes
 
         assert isinstance(portion.terms, Polynomials)
-        totals = self.sums.by_class[label]
-        for group in range(GROUPS):
-            first, last = int(edges[group]), int(edges[group + 1])
+        for group, (first, last) in enumerate(pairwise(edges.tolist())):
             if first < last:
-                totals["values"].count(slice(group * self.n_rows, (group + 1) * self.n_rows), rows, first, last)
+                totals[str(group)].count(portion.part, rows, first, last)
                 members = np.ascontiguousarray(rows[:, first:last])
                 totals["terms"][group] += sum_classes(members, np.array([0, last - first]), portion.terms)[:, 0]
 
-    def halves(self) -> Halves | None:
+    def find_halves(self) -> Halves | None:
         """How far apart halves are, for p = 1 and p = 2; None where nothing was kept, or a half would be empty."""
         from scipy.linalg import hadamard
 
         from sotdd.compute.cpu.workers import Workers
 
-        if not self.sums.kept:
+        if not self.kept:
             return None
         # Rows of a Hadamard matrix but the first, which does not halve.
         with Workers() as workers:
-            parts = workers.each(self._halving, hadamard(GROUPS)[1:])
+            parts = workers.each(self._halve, hadamard(GROUPS)[1:])
         if any(part is None for part in parts):
             return None
         costs = np.stack([part for part in parts if part is not None], axis=1)  # (B, S, orders)
         if not np.isfinite(costs).all():  # the sketch itself is good, and its distances say what overflows
             return None
-        weights = self.projections.draw(0, BLOCK).importance
-        return root_costs(costs, weights)
+        return root_costs(costs, self._first.importance)
 
-    def _halving(self, signs: NDArray[np.int64]) -> Doubles | None:
+    def _halve(self, signs: NDArray[np.int64]) -> Doubles | None:
         """W_p^p (B, orders) between those groups and the others; None where one half has no points."""
         from sotdd.compute.kernels.quantiles import compare_functions
 
@@ -233,7 +215,7 @@ class GroupCounts:
         one, other = (self._functions(np.flatnonzero(signs == side), levels) for side in (1, -1))
         if one is None or other is None:
             return None
-        costs, within = np.empty((len(HALVING_ORDERS), self.n_rows)), np.empty(self.n_rows)
+        costs, within = np.empty((len(HALVING_ORDERS), self._n_rows)), np.empty(self._n_rows)
         for out, p in zip(costs, HALVING_ORDERS, strict=True):
             compare_functions(one, other, levels.edges, levels.smooth, float(p), out, within)
         return costs.T
@@ -242,16 +224,14 @@ class GroupCounts:
         """Quantile functions (B, Q) of some groups together, with label terms of their own; None for no points."""
         classes: list[Histograms] = []
         terms: list[Doubles] = []
-        for totals in self.sums.by_class.values():
-            whole = Histograms.empty(self.n_rows, GROUP_BINS)
+        for totals in self.by_class.values():
+            whole = Histograms.empty(self._n_rows, GROUP_BINS)
             for group in groups:
-                part = totals["values"].group(group)
-                whole.expect(part.n_points)
-                whole += part
+                whole += totals[str(group)]
             if whole.n_points:
                 classes.append(whole)
                 terms.append(totals["terms"][groups].sum(axis=0) / whole.n_points)
         if not classes:
             return None
-        weights = self.projections.draw(0, BLOCK).terms.weights
-        return find_quantiles(classes, slice(0, self.n_rows), weights, np.stack(terms, axis=1), levels)[0]
+        part = slice(0, self._n_rows)
+        return find_quantiles(classes, part, self._first.terms.weights, np.stack(terms, axis=1), levels)[0]

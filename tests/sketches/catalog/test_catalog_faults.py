@@ -22,16 +22,16 @@ def large(rng):
 
 
 def test_many_single_additions_are_tidied_and_stay_readable(tmp_path, large, monkeypatch):
-    monkeypatch.setattr("sotdd.sketches.catalog.store._PARTS", 8)
+    monkeypatch.setattr("sotdd.sketches.catalog.catalog._PARTS", 8)
     catalog = sotdd.Catalog(tmp_path / "catalog")
     sketches = list(large.values())
     for i in range(70):
         catalog.add(f"e{i}", sketches[i % 6])
-    parts = catalog._store._entries().stats()["fragment_stats"]["num_fragments"]
+    parts = catalog._store.entries().stats()["fragment_stats"]["num_fragments"]
     assert parts < 40
     catalog.remove("e3")
     catalog.tidy()
-    assert catalog._store._entries().stats()["fragment_stats"]["num_fragments"] == 1
+    assert catalog._store.entries().stats()["fragment_stats"]["num_fragments"] == 1
     assert len(catalog) == 69
     for i in (0, 17, 69):
         assert np.array_equal(catalog.get(f"e{i}").quantiles, sketches[i % 6].quantiles)

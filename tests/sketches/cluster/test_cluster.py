@@ -1,7 +1,5 @@
 """Sketches on a Dask cluster: of every kind of source, against streams in this process, and of bad ones."""
 
-import random
-
 import dask
 import dask.dataframe
 import numpy as np
@@ -47,16 +45,6 @@ def test_delayed_batches_and_futures(batches, threads, projections, streamed):
     futures = [threads.submit(lambda part: part, part, pure=False) for part in batches]
     same(sotdd.sketches.cluster.sketch(tuple(futures), projections, threads), streamed)
     assert all(future.status == "finished" for future in futures)
-
-
-def test_random_numbers_of_the_caller_stay_where_they_are(batches, projections):
-    """The scheduler of threads in this process draws from them."""
-    state = random.getstate()
-    sotdd.sketches.cluster.sketch([dask.delayed(batches[0])], projections)
-    assert random.getstate() == state
-    with pytest.raises(sotdd.SotddError, match="there is no file"):
-        sotdd.sketches.cluster.sketch("missing.parquet", projections)
-    assert random.getstate() == state
 
 
 def test_features_alone_are_one_class(folder, batches, threads, projections):
@@ -134,7 +122,7 @@ def test_partitions_of_a_frame_with_mixed_types(batches, threads, projections):
         return part
 
     mixed = frame(batches[:2], 2).map_partitions(changed, meta=frame(batches[:1], 1)._meta)
-    with pytest.raises(sotdd.SotddError, match=r"partition \d does not go with partition \d: labels are text"):
+    with pytest.raises(sotdd.SotddError, match="labels are text in one batch"):
         sotdd.sketches.cluster.sketch(mixed, projections, threads)
     objects = frame(batches[:1], 1).map_partitions(
         lambda part: part.astype({"label": object}).assign(label=[1, "a"] * (len(part) // 2)),

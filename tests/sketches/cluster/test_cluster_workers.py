@@ -16,7 +16,7 @@ from sketches.cases import two_passes
 from sketches.cluster.cases import batch, same
 from sotdd.inputs.loaders import parquet
 from sotdd.inputs.loaders.parquet import ParquetBatches
-from sotdd.sketches import cluster, cluster_tasks
+from sotdd.sketches import cluster
 
 # ------------------------------------------------------------------ passes, progress, clients
 
@@ -30,7 +30,7 @@ def test_many_classes_take_two_passes_and_say_so(folder, threads, projections, b
             folder, projections, threads, progress=lambda *state: reports.append(state)
         )
     assert [record.message for record in caplog.records if record.name == "sotdd"] == [
-        "sketched few in one pass: 3 classes",
+        "sketched few in one pass",
         "sketching data in two passes: its classes do not fit one",
     ]
     assert reports[-1] == (22, 22)
@@ -175,10 +175,8 @@ def test_an_error_of_a_batch_itself_is_told_and_the_rest_cancelled(batches, thre
 
 
 def test_merging_leaves_what_is_merged_as_it_was(batches, projections):
-    begin = cluster_tasks.Pass(projections, 512, 1 << 30)
-    parts = [cluster_tasks.collect(begin, part, str(place), None) for place, part in enumerate(batches[:3])]
-    once, again = (cluster_tasks.finish(cluster_tasks.merge(begin, parts), "data") for _ in range(2))
+    begin = sotdd.SketchBuilder(projections)
+    parts = [cluster.count_partition(begin, str(place), part) for place, part in enumerate(batches[:3])]
+    once, again = (cluster.merge_builders(begin, parts).finish() for _ in range(2))
     np.testing.assert_array_equal(once.quantiles, again.quantiles)
     assert once.counts.tolist() == again.counts.tolist()
-    error = sotdd.SotddError("no")
-    assert cluster_tasks.merge(begin, [parts[0], error]) is error

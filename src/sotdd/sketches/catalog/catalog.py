@@ -1,15 +1,18 @@
-"""The catalog: add, search, get, rename and remove sketches by name."""
+"""The catalog: add, search, get and remove sketches by name."""
 
 from __future__ import annotations
 
+import logging
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from os import PathLike
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice, check_count, check_flag, describe
 from sotdd.basics.display import Progress
@@ -19,10 +22,21 @@ from sotdd.basics.text import join_names, say_count
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.catalog.search import CatalogRecipe, Hits, RankBy, nearest
-from sotdd.sketches.catalog.store import ENTRY_COLUMNS, OWN_COLUMNS, Entry, Row, Store, Value, make_row, quote_text
+from sotdd.sketches.catalog.search import CatalogRecipe, Hits, RankBy, compare_entries
+from sotdd.sketches.catalog.store import (
+    ENTRY_COLUMNS,
+    OWN_COLUMNS,
+    Entry,
+    Row,
+    Store,
+    Table,
+    Value,
+    make_row,
+    put_rows,
+    quote_text,
+)
 from sotdd.sketches.file import pack_sketch, unpack_sketch
-from sotdd.sketches.quantiles import Levels
+from sotdd.sketches.quantiles import QUANTILES, Levels
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable, sketch_opened
 
@@ -30,6 +44,15 @@ from sotdd.sketches.sketching import Comparable, sketch_opened
 _LARGEST = 2**53
 _METADATA_KEY = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _LONGEST_NAME = 1000
+# After every 32nd change the parts of the table are counted. They are joined when there are more than 64 and one per
+# ten rows, so that each sketch is copied about ten times while a catalog grows one by one.
+_EVERY, _PARTS, _ROWS_PER_PART = 32, 64, 10
+# Rows that were removed, replaced or copied stay this long, for readers that began before.
+_KEPT = timedelta(minutes=2)
+# This many full sketches are read at a time, which bounds memory.
+_TOGETHER = 16
+
+_log = logging.getLogger("sotdd")
 
 
 class Catalog:
@@ -87,8 +110,8 @@ class Catalog:
         name
             The name of the entry.
         sketch
-            A sketch through the projections of this catalog, or data, which are sketched through them. A
-            new catalog takes any sketch, and its projections from it.
+            A sketch through the projections of this catalog, or data, which are sketched through them. A new catalog
+            takes its projections from its first sketch, or fits them on its first data.
         overwrite
             Whether to replace an entry of the same name, which is an error otherwise.
         metadata
@@ -128,14 +151,14 @@ class Catalog:
         for name in checked:
             if name not in sketches:
                 raise SotddError(f"there is metadata of {name!r} but no sketch of that name: check the name.")
-        made = {check_name(name): self._as_sketch(source, name) for name, source in sketches.items()}
+        made = self._sketch_all({check_name(name): source for name, source in sketches.items()})
         if not made:
             return
         first = CatalogRecipe.of(next(iter(made.values())), self.path)
         recipe = CatalogRecipe.unpack(self._store.settle_recipe(first.pack()), self.path)
         for one in made.values():
             recipe.check(one)
-        taken = set() if overwrite else self._names_of("name", list(made))
+        taken = set() if overwrite else self._find_names(made)
         if taken:
             raise self._taken(min(taken))
         rows = [
@@ -149,9 +172,11 @@ class Catalog:
             )
             for name, one in made.items()
         ]
-        if self._store.put(rows, overwrite=overwrite) < len(rows):  # another process was first
-            added = self._names_of("token", [row["token"] for row in rows])
-            raise self._taken(next((name for name in made if name not in added), rows[0]["name"]))
+        self._store.make_entries(recipe.width)
+        count = self._store.change(lambda table: put_rows(table, rows, overwrite=overwrite))
+        self._tidy_sometimes()
+        if count < len(rows):  # another process was first
+            raise self._taken(*made)
 
     def nearest(
         self,
@@ -185,22 +210,26 @@ class Catalog:
         check_choice(rank_by, "rank_by", get_args(RankBy))
         recipe = self._get_recipe()
         count = min(check_count(k, "k"), max(1, len(self)))  # LanceDB counts in 64 bits
-        query = self._as_sketch(source, None)
+        query = source if isinstance(source, Sketch) else self.sketch(source)
         recipe.check(query)
-        return nearest(self._store, recipe, query, count, where, rank_by)
+        # For ten entries thirty are compared, which hold 0.99 or more of the ten nearest of 20,000.
+        vector = recipe.query_vector(query, by_excess=rank_by == "excess")
+        table, rows = self._select(where, vector, 2 * count + 10)
+        return compare_entries(query, self._read_entries(table, rows), recipe, count, rank_by)
 
     def get(self, name: str) -> Sketch:
         """The sketch of this name."""
-        content = self._row(name)["sketch"]
+        ((_, content),) = self._read_entries(*self._find_row(name))
         return replace(unpack_sketch(content, name, self._get_recipe().through.projections), name=name)
 
     def entry(self, name: str) -> Entry:
         """The entry of this name: sizes, when it was added, metadata."""
-        return Entry.from_table(self._row(name))
+        _, (row,) = self._find_row(name)
+        return Entry.from_table(row)
 
     def entries(self, where: str | None = None) -> tuple[Entry, ...]:
         """All entries in the order of their names, or those that meet an SQL condition."""
-        rows = self._store.select(ENTRY_COLUMNS, where)
+        _, rows = self._select(where)
         return tuple(sorted(map(Entry.from_table, rows), key=lambda entry: entry.name))
 
     @property
@@ -210,34 +239,15 @@ class Catalog:
 
     def remove(self, name: str) -> None:
         """Remove the entry of this name."""
-        if len(self) == 0 or not self._store.delete(f"name = {quote_text(check_name(name))}"):
+        condition = f"name = {quote_text(check_name(name))}"
+        if name not in self or not self._store.change(lambda table: table.delete(condition).num_deleted_rows):
             raise self._missing(name)
-
-    def rename(self, old: str, new: str) -> None:
-        """Give an entry another name, which must be free; readers see one name or the other."""
-        row = self._row(old)
-        if check_name(new) in self:
-            raise self._taken(new, "remove it first")
-        inserted, removed = self._store.replace(row, {**row, "name": new})
-        if inserted and removed:
-            return
-        # Since we looked, another process took the new name or changed the old entry: undo our half.
-        if inserted:
-            self._store.delete(f"name = {quote_text(new)} AND token = {quote_text(row['token'])}")
-            raise SotddError(f"entry {old!r} was changed by another process meanwhile: try again.")
-        if removed:
-            self._store.put([row], overwrite=False)
-        raise self._taken(new, "remove it first")
+        self._tidy_sometimes()
 
     @property
     def recipe(self) -> Mapping[str, Any] | None:
         """The settings of its projections; None where nothing was added yet."""
         return None if self._store.recipe() is None else self._get_recipe().through.settings
-
-    @property
-    def n_quantiles(self) -> int:
-        """How many numbers its sketches keep of each projection; single sketches may keep a multiple of it."""
-        return self._get_recipe().n_quantiles
 
     @property
     def levels(self) -> Levels:
@@ -247,7 +257,7 @@ class Catalog:
     @property
     def projections(self) -> Projections:
         """The projections of every sketch in the catalog."""
-        return self._get_recipe().through.require_projections(f"catalog {show_path(self.path)}")
+        return self._get_recipe().require_projections()
 
     def sketch(
         self,
@@ -267,15 +277,30 @@ class Catalog:
         Additions and removals do this now and then by themselves. Entries removed in the last two minutes stay on disk,
         for readers that began before.
         """
-        self._store.tidy()
+        with self._store.one_line_errors("tidy"):
+            self._store.require_entries().optimize(cleanup_older_than=_KEPT)
+
+    def _tidy_sometimes(self) -> None:
+        """Tidy if there are many parts. The change itself is committed, so a failure here is only logged."""
+        try:
+            table = self._store.require_entries()
+            if table.version % _EVERY:
+                return
+            stats = table.stats()
+            if stats["fragment_stats"]["num_fragments"] > _PARTS + stats["num_rows"] // _ROWS_PER_PART:
+                self.tidy()
+        except (SotddError, RuntimeError, ValueError, OSError) as error:
+            _log.info("the catalog %s was not tidied: %s", self.path, error)
 
     def __len__(self) -> int:
         """How many entries there are."""
-        return self._store.count()
+        table = self._store.entries()
+        with self._store.one_line_errors("read"):
+            return 0 if table is None else int(table.count_rows())
 
     def __contains__(self, name: object) -> bool:
         """Whether there is an entry of this name."""
-        return isinstance(name, str) and name.isprintable() and bool(self._names_of("name", [name]))
+        return isinstance(name, str) and name.isprintable() and bool(self._find_names([name]))
 
     def __iter__(self) -> Iterator[str]:
         """The names, in order."""
@@ -291,19 +316,63 @@ class Catalog:
             raise self._store.absent()
         return CatalogRecipe.unpack(content, self.path)
 
-    def _names_of(self, column: str, values: Sequence[str]) -> set[str]:
-        """The names of the entries with one of these values in a column of texts."""
-        rows = self._store.select(["name"], f"{column} IN ({', '.join(map(quote_text, values))})")
+    def _sketch_all(self, sources: Mapping[str, Comparable]) -> dict[str, Sketch]:
+        """Sketches and data as sketches; in a new catalog through those of the first sketch, or fitted on all data."""
+        made = {name: one for name, one in sources.items() if isinstance(one, Sketch)}
+        data = {name: open_dataset(one, name=name) for name, one in sources.items() if not isinstance(one, Sketch)}
+        if not data:
+            return made
+        if self.recipe is None and not made:
+            drawn, levels = Projections.fit(data), Levels(QUANTILES)
+        else:
+            recipe = (
+                self._get_recipe()
+                if self.recipe is not None
+                else CatalogRecipe.of(next(iter(made.values())), self.path)
+            )
+            drawn, levels = recipe.require_projections(), recipe.levels
+        made |= {name: sketch_opened(one, drawn, levels) for name, one in data.items()}
+        return {name: made[name] for name in sources}
+
+    def _select(
+        self, where: str | None, vector: NDArray[np.float32] | None = None, limit: int = 0
+    ) -> tuple[Table, list[Row]]:
+        """The entries that meet an SQL condition, those with the largest inner products with a vector first.
+
+        With the table as it was read. An error in a condition is told in LanceDB's words.
+        """
+        if not isinstance(where, (str, type(None))):
+            raise SotddError(f'is {describe(where)}: expected SQL, such as "n_points > 1000".', setting="where")
+        table, columns = self._store.entries(), list(ENTRY_COLUMNS)
+        if table is None:
+            return table, []
+        with self._store.one_line_errors("read" if where is None else f"find {describe(where)} in"):
+            search = table.search()
+            if vector is not None:
+                search = table.search(vector, vector_column_name="vector").distance_type("dot").limit(limit)
+                columns.append("_distance")
+            found = search if where is None else search.where(where)
+            return table, found.select(columns).with_row_id(True).to_arrow().to_pylist()
+
+    def _read_entries(self, table: Table, rows: Sequence[Row]) -> Iterator[tuple[Entry, bytes]]:
+        """The entries in some rows, and their sketches as files."""
+        for start in range(0, len(rows), _TOGETHER):
+            part = rows[start : start + _TOGETHER]
+            with self._store.one_line_errors("read"):
+                blobs = [blob.as_py() for blob in table.fetch_blobs("sketch", [row["_rowid"] for row in part])]
+            yield from zip(map(Entry.from_table, part), blobs, strict=True)
+
+    def _find_names(self, names: Iterable[str]) -> set[str]:
+        """Those of these names that there are entries of."""
+        _, rows = self._select(f"name IN ({', '.join(map(quote_text, names))})")
         return {row["name"] for row in rows}
 
-    def _row(self, name: str) -> Row:
-        row = self._store.row(check_name(name))
-        if row is None:
+    def _find_row(self, name: str) -> tuple[Table, list[Row]]:
+        """The table, and the row of an entry in it."""
+        table, rows = self._select(f"name = {quote_text(check_name(name))}")
+        if not rows:
             raise self._missing(name)
-        return row
-
-    def _as_sketch(self, source: Comparable, name: str | None) -> Sketch:
-        return source if isinstance(source, Sketch) else self.sketch(source, name=name)
+        return table, rows
 
     def _missing(self, name: str) -> SotddError:
         there = join_names(self.names) or "none"
@@ -311,9 +380,11 @@ class Catalog:
             f"there is no entry {name!r} in the catalog {show_path(self.path)}, only {there}: check the name."
         )
 
-    def _taken(self, name: str, instead: str = "pass overwrite=True") -> SotddError:
+    def _taken(self, *names: str) -> SotddError:
+        named = " or ".join(map(repr, names))
         return SotddError(
-            f"there is an entry {name!r} in the catalog {show_path(self.path)}: choose another name, or {instead}."
+            f"there is an entry {named} in the catalog {show_path(self.path)}: choose another name, or pass "
+            "overwrite=True."
         )
 
 
@@ -350,12 +421,18 @@ def check_metadata(metadata: object) -> dict[str, Value]:
                 "at most 100 of them."
             )
         plain = value.item() if isinstance(value, np.generic) else value
-        if not isinstance(plain, (str, int, float, bool, type(None))):
-            raise SotddError(f"metadata {key!r} is {describe(value)}: expected text, a number, True, False or None.")
-        if isinstance(plain, str) and plain.encode(errors="replace").decode() != plain:  # half of a surrogate pair
-            raise SotddError(f"metadata {key!r} is {describe(value)}: expected text that can be written as UTF-8.")
-        too_large = isinstance(plain, int) and abs(plain) > _LARGEST
-        if too_large or (isinstance(plain, float) and not math.isfinite(plain)):
-            raise SotddError(f"metadata {key!r} is {describe(value)}: expected a finite number up to 2^53.")
+        if not _can_be_kept(plain):
+            raise SotddError(
+                f"metadata {key!r} is {describe(value)}: expected text, a finite number up to 2^53, True, False or "
+                "None."
+            )
         values[key] = plain
     return values
+
+
+def _can_be_kept(value: object) -> bool:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode() == value  # not half of a surrogate pair
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or (isinstance(value, int) and abs(value) <= _LARGEST)

@@ -16,8 +16,8 @@ alone. So one search of LanceDB, for the largest inner products, finds the neare
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -29,7 +29,8 @@ from sotdd.basics.files import show_path
 from sotdd.basics.text import align_rows, one_line, with_error
 from sotdd.compute.distance import Distance
 from sotdd.compute.ranking import remark_on_sizes
-from sotdd.sketches.catalog.store import Metadata, Store
+from sotdd.projections.recipe import Projections
+from sotdd.sketches.catalog.store import Entry, Metadata
 from sotdd.sketches.codec import Field, pack, unpack
 from sotdd.sketches.file import unpack_sketch
 from sotdd.sketches.quantiles import MOST_QUANTILES, QUANTILES, Levels
@@ -106,6 +107,10 @@ class CatalogRecipe:
         """How many numbers a vector has."""
         return len(self.centre) + 5
 
+    def require_projections(self) -> Projections:
+        """The projections, to see other data through, or an error where they cannot be had."""
+        return self.through.require_projections(f"catalog {show_path(self.location)}")
+
     def check(self, sketch: Sketch) -> None:
         """Refuse a sketch that cannot be compared with those of the catalog, and say why."""
         try:
@@ -151,21 +156,19 @@ def find_noise(sketch: Sketch) -> float | None:
     return None if floor is None else floor.power
 
 
-def nearest(store: Store, recipe: CatalogRecipe, query: Sketch, k: int, where: str | None, rank_by: RankBy) -> Hits:
-    """The k entries nearest to a sketch, by the full sketches of the 2 k + 10 that are nearest by their vectors.
-
-    For ten that is thirty, which hold 0.99 or more of the ten nearest of 20,000 (`benchmarks/catalog.json`).
-    """
-    vector = recipe.query_vector(query, by_excess=rank_by == "excess")
+def compare_entries(
+    query: Sketch, entries: Iterable[tuple[Entry, bytes]], recipe: CatalogRecipe, k: int, rank_by: RankBy
+) -> Hits:
+    """The k of some entries that are nearest to a sketch, by their full sketches, which are the content of files."""
     hits = []
-    for entry, content in store.closest(vector, 2 * k + 10, where):
+    for entry, content in entries:
         stored = unpack_sketch(content, entry.name, recipe.through.projections)
         # Plain means over the projections, which are the same for all, as vectors have them.
-        hits.append(Hit(entry.name, query.distance(stored, estimator="plain"), entry.metadata, rank_by))
+        hits.append(Hit(entry.name, query.distance(stored, estimator="plain"), entry.metadata))
     if any(hit.distance.excess is None for hit in hits):
-        hits = [replace(hit, ranked_by="distance") for hit in hits]
-    hits.sort(key=lambda hit: (getattr(hit.distance, "value" if hit.ranked_by == "distance" else "excess"), hit.name))
-    return Hits(tuple(hits[:k]), len(hits))
+        rank_by = "distance"
+    hits.sort(key=lambda hit: (hit.distance.value if rank_by == "distance" else hit.distance.excess, hit.name))
+    return Hits(tuple(hits[:k]), len(hits), rank_by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,35 +180,19 @@ class Hit:
     name
         The name of the entry.
     distance
-        s-OTDD with p = 2, from the full sketches.
+        s-OTDD with p = 2, from the full sketches. Its ``within_noise`` follows from halvings of each dataset;
+        `sotdd.distance` of the data permutes the points of both.
     metadata
         The metadata of the entry.
-    ranked_by
-        "excess", ``distance.excess``: what remains beyond the noise of the sizes; or "distance" itself.
     """
 
     name: str
     distance: Distance
     metadata: Metadata
-    ranked_by: str = "distance"
-
-    @property
-    def within_noise(self) -> bool | None:
-        """Whether samples of one source would often be as far apart; None where neither sketch knows its noise.
-
-        It follows from halvings of each dataset; `sotdd.distance` of the data permutes the points of both.
-        """
-        return self.distance.within_noise
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        return {
-            "name": self.name,
-            "distance": self.distance.to_dict(),
-            "ranked_by": self.ranked_by,
-            "within_noise": self.within_noise,
-            "metadata": dict(self.metadata),
-        }
+        return {"name": self.name, "distance": self.distance.to_dict(), "metadata": dict(self.metadata)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -218,15 +205,13 @@ class Hits(Sequence[Hit]):
         The nearest entries.
     compared
         How many full sketches were compared to find them.
+    ranked_by
+        "excess", ``distance.excess``: what remains beyond the noise of the sizes; or "distance" itself.
     """
 
     hits: tuple[Hit, ...]
     compared: int
-
-    @property
-    def ranked_by(self) -> str:
-        """What the hits are ordered by: "excess", beyond the noise of the sizes; or "distance"."""
-        return self.hits[0].ranked_by if self.hits else "distance"
+    ranked_by: RankBy
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -248,7 +233,7 @@ class Hits(Sequence[Hit]):
             apart = hit.distance
             sizes = [f"{apart.n_points[1]:,}", f"{len(apart.classes[1]):,}"]
             values = ["" if hit.metadata.get(key) is None else str(hit.metadata[key]) for key in keys]
-            excess = ["" if apart.excess is None else f"{apart.excess:.2g}", _IN_WORDS[hit.within_noise]]
+            excess = ["" if apart.excess is None else f"{apart.excess:.2g}", _IN_WORDS[apart.within_noise]]
             beyond = excess if known else []
             table.append([str(rank), hit.name, with_error(apart.value, apart.stderr), *beyond, *sizes, *values])
         return table

@@ -17,7 +17,7 @@ from sotdd.basics.memory import check_fits, kept_property
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.compute.controls import DRAWS, CollectControls, ControlSide, ControlValues, PairControls
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import Engine, Precision, Sorted
+from sotdd.compute.engine import Engine, Sorted
 from sotdd.compute.estimators import Estimate, Estimator, estimate_distance, estimates
 from sotdd.compute.noise_floor import NoiseFloor, find_distances
 from sotdd.compute.resampling import HALVINGS, Plan, Resample, make_seed
@@ -296,7 +296,6 @@ def compare(
     method: str = "s-OTDD",
     estimator: Estimator = "plain",
     device: str = "auto",
-    precision: Precision = "float32",
     engine: Engine | None = None,
     n_splits: int = 0,
     halves: bool = False,
@@ -306,7 +305,7 @@ def compare(
     if not pairs:
         return {}
     check_memory(len(datasets), len(pairs), projections.n_projections, n_splits, estimator)
-    chosen = engine or choose_engine(device, datasets, projections.n_projections, precision)
+    chosen = engine or choose_engine(device, datasets, projections.n_projections)
     with report_progress(progress, "Projecting") as report, chosen as active:
         comparison = Comparison(
             datasets, pairs, projections, p, active, estimator=estimator, n_splits=n_splits, halves=halves
@@ -347,7 +346,6 @@ def compare_to_tolerance(
     *,
     estimator: Estimator = "controlled",
     device: str = "auto",
-    precision: Precision = "float32",
     n_splits: int = 0,
 ) -> Distance:
     """Draw whole blocks until the standard error is at most ``rel_tol`` of the value and reliable, or none are left.
@@ -358,7 +356,7 @@ def compare_to_tolerance(
     p, wanted = check_order(p), check_positive(rel_tol, "rel_tol")
     most = check_count(max_projections, "max_projections")
     total = _find_next_total(0, min(projections.n_projections, FIRST), most)
-    with report_progress(progress, "Projecting") as report, choose_engine(device, datasets, total, precision) as active:
+    with report_progress(progress, "Projecting") as report, choose_engine(device, datasets, total) as active:
         drawn = projections.from_block(0, total)
         comparison = Comparison(datasets, [(0, 1)], drawn, p, active, estimator=estimator, n_splits=n_splits)
         run(datasets, drawn, active, comparison.collectors, report)

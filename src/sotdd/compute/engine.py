@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from sotdd.compute.cpu.pools import ProjectedRows as CpuProjected
     from sotdd.compute.torch.engine import TorchEngine
     from sotdd.compute.torch.pools import ProjectedRows as TorchProjected
-
-# Of products on a GPU: full, or faster and rougher.
-Precision: TypeAlias = Literal["float32", "tf32"]
 
 
 @dataclass(frozen=True, eq=False)

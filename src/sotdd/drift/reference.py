@@ -20,7 +20,7 @@ from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import say_count
 from sotdd.compute.comparison import PairCosts
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import Precision, Projected, ProjectedPoints
+from sotdd.compute.engine import Projected, ProjectedPoints
 from sotdd.compute.estimators import estimate_distance
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.drift.monitor import DriftMonitor, find_limit
@@ -128,7 +128,6 @@ class DriftReference:
         max_points: int | None = 20_000,
         with_sketch: bool = False,
         device: str = "auto",
-        precision: Precision = "float32",
         **drawing: Unpack[DrawingSettings],
     ) -> DriftReference:
         """Project a reference, and keep that.
@@ -152,7 +151,7 @@ class DriftReference:
         with_sketch
             Whether to keep a sketch of all points too, through 1,000 projections of the same laws. It makes `distance`
             several times as exact, as `sotdd reference` does.
-        device, precision
+        device
             As in `sotdd.distance`.
         """
         p = check_order(p)
@@ -167,9 +166,9 @@ class DriftReference:
         sketch = None
         if check_flag(with_sketch, "with_sketch"):
             many = recipe if projections is not None else _draw_more(recipe)
-            sketch = sketch_opened(opened, many, Levels(QUANTILES), device, precision)
+            sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
         said, reading = join_remarks(remarks, opened.remarks), BatchReading.of(data, opened)
-        points = project_points(reference, recipe, device, precision)
+        points = project_points(reference, recipe, device)
         return cls(points, recipe, p, names, seed, said, name, reading, sketch, Commonest.of(reference))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -217,7 +216,6 @@ class DriftReference:
         *,
         n_permutations: int = 499,
         device: str = "auto",
-        precision: Precision = "float32",
         progress: Progress = None,
     ) -> TwoSampleTest:
         """Say whether a batch may be a sample of the reference's source.
@@ -229,7 +227,7 @@ class DriftReference:
             read; one that lacks a column is refused.
         n_permutations
             How many permutations; the smallest p-value is 1 / (n_permutations + 1).
-        device, precision
+        device
             As in `sotdd.distance`.
         progress
             True for a bar, or a function of (done, total).
@@ -237,7 +235,7 @@ class DriftReference:
         count = check_count(n_permutations, "n_permutations")
         data = self.open_batch(batch)
         pair = self._take_enough(data.n_points), _bring_near(data, self.projections.scaler)
-        engine = choose_engine(device, [pair[1]], self.projections.n_projections, precision)
+        engine = choose_engine(device, [pair[1]], self.projections.n_projections)
         with report_progress(progress, "Permuting") as report, engine as active:
             permutations = Permutations(
                 pair, self.projections, self.p, count, self.seed, active, self.label_names, report=report
@@ -245,7 +243,7 @@ class DriftReference:
             run(pair, self.projections, active, permutations.collectors)
             return permutations.conclude(self._remark_on(data))
 
-    def distance(self, batch: Dataset, *, device: str = "auto", precision: Precision = "float32") -> Distance:
+    def distance(self, batch: Dataset, *, device: str = "auto") -> Distance:
         """How far a batch is from all points of the reference, in units of the reference's spread.
 
         By the sketch where one is kept; otherwise what `sotdd.distance` gives through ``projections`` with
@@ -261,10 +259,10 @@ class DriftReference:
         """
         data, recipe = self.open_batch(batch), self.projections
         if self.sketch is not None:
-            found = distance(self.sketch, data, p=self.p, device=device, precision=precision)
+            found = distance(self.sketch, data, p=self.p, device=device)
             return replace(found, remarks=self._remark_on(data))
         pair = self.points, _bring_near(data, recipe.scaler)
-        with choose_engine(device, [pair[1]], recipe.n_projections, precision) as engine:
+        with choose_engine(device, [pair[1]], recipe.n_projections) as engine:
             costs = PairCosts([(0, 1)], self.p, engine)
             run(pair, recipe, engine, [costs])
             table = costs.table([])
@@ -305,12 +303,10 @@ class DriftReference:
         return join_remarks(self.remarks, () if scaler is None else scaler.remarks, matched, own)
 
 
-def project_points(
-    data: LabelledData, projections: Projections, device: str = "auto", precision: Precision = "float32"
-) -> ProjectedPoints:
+def project_points(data: LabelledData, projections: Projections, device: str = "auto") -> ProjectedPoints:
     """The points of a dataset under every projection, for tests to come."""
     near, kept = _bring_near(data, projections.scaler), _KeepPoints()
-    with choose_engine(device, [near], projections.n_projections, precision) as engine:
+    with choose_engine(device, [near], projections.n_projections) as engine:
         run([near], projections, engine, [kept])
     return kept.gather(data)
 

@@ -18,7 +18,7 @@ from sotdd.basics.randomness import Stream, check_seed, generator
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import json_number, say_count
 from sotdd.compute.comparison import remark_on_features
-from sotdd.compute.engine import Engine, Precision, Projected
+from sotdd.compute.engine import Engine, Projected
 from sotdd.compute.noise_floor import find_distances
 from sotdd.compute.resampling import Labelled, Plan, Resample
 from sotdd.compute.run import Collector, be_silent, choose_engine, run
@@ -61,7 +61,6 @@ def test(
     label_names: LabelNames = "ignore",
     max_points: int | None = None,
     device: str = "auto",
-    precision: Precision = "float32",
     progress: Progress = None,
     **drawing: Unpack[DrawingSettings],
 ) -> TwoSampleTest:
@@ -108,7 +107,7 @@ def test(
         the same name are compared, and their shares, so that two classes that exchange their names differ.
     max_points
         Use a random sample of this many points of each dataset, where there are more.
-    device, precision
+    device
         As in `sotdd.distance`.
     progress
         True for a bar, or a function of (done, total).
@@ -137,7 +136,7 @@ def test(
     data, remarks = sample_datasets(pair, max_points, seed)
     recipe, data = fit_projections(data, projections, settings, drawing=DRAWING)
     recipe = recipe.evenly()
-    engine = choose_engine(device, data, recipe.n_projections, precision)
+    engine = choose_engine(device, data, recipe.n_projections)
     with report_progress(progress, "Permuting") as report, engine as active:
         permutations = Permutations(data, recipe, p, count, seed, active, names, judged_by, report)
         run(data, recipe, active, permutations.collectors)

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -62,7 +62,6 @@ def sketch(
     n_quantiles: int | None = QUANTILES,
     name: str | None = None,
     device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
 ) -> Sketch:
     """Project a dataset, and keep its quantile functions.
@@ -80,7 +79,7 @@ def sketch(
         million points is counted in fine bins rather than sorted, see `sketch_stream`.
     name
         What messages call it.
-    device, precision, progress
+    device, progress
         As in `distance`.
 
     Examples
@@ -94,7 +93,7 @@ def sketch(
     """
     check_projections(projections)
     levels = None if n_quantiles is None else check_quantiles(n_quantiles)
-    return sketch_opened(open_dataset(data, name=name), projections, levels, device, precision, progress)
+    return sketch_opened(open_dataset(data, name=name), projections, levels, device, progress)
 
 
 def sketch_opened(
@@ -102,13 +101,12 @@ def sketch_opened(
     projections: Projections,
     levels: Levels | None,
     device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
 ) -> Sketch:
     """Sketch a dataset that is opened already, sorted or counted as its size asks; None keeps every value."""
     data = projections.align(opened)
     if levels is None or data.n_points <= _MOST_SORTED or str(device) not in ("auto", "cpu"):
-        return _sketch_sorted(data, projections, levels, device, precision, progress)
+        return _sketch_sorted(data, projections, levels, device, progress)
     return sketch_batches(lambda: _split_rows(data), projections, levels=levels, name=data.name, progress=progress)
 
 
@@ -117,13 +115,12 @@ def _sketch_sorted(
     projections: Projections,
     levels: Levels | None,
     device: str,
-    precision: Literal["float32", "tf32"],
     progress: Progress,
 ) -> Sketch:
     """Sketch a dataset whose columns are in the order of the projections, sorting all its points at once."""
     exact = levels is None or data.n_points <= levels.count
     kept = Levels(data.n_points, "even") if levels is None or exact else levels
-    engine = choose_engine(device, [data], projections.n_projections, precision)
+    engine = choose_engine(device, [data], projections.n_projections)
     with report_progress(progress, f"Sketching {data.name}") as report, engine as active:
         found = _Functions(data, projections.n_projections, kept, exact, active)
         controls = CollectControls(projections, active).sum_points([data])
@@ -277,7 +274,6 @@ def compare_sketches(
     *,
     estimator: Estimator = "auto",
     device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
 ) -> dict[tuple[int, int], Distance]:
     """Distances of some pairs of sketches and data; data are sketched the way the first sketch was."""
@@ -291,7 +287,7 @@ def compare_sketches(
             continue
         projections = require_projections(first)
         opened = replace(source, name=name) if isinstance(source, LabelledData) else open_dataset(source, name=name)
-        sketches.append(sketch_opened(opened, projections, levels, device, precision, progress))
+        sketches.append(sketch_opened(opened, projections, levels, device, progress))
     return {(i, j): sketches[i].distance(sketches[j], p, estimator=estimator) for i, j in pairs}
 
 

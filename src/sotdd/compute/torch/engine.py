@@ -22,7 +22,6 @@ from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,
     PointSums,
-    Precision,
     Projected,
     ProjectedPoints,
     Seen,
@@ -113,20 +112,12 @@ class TorchEngine:
     ----------
     device
         "cuda", "cuda:1", "cpu" or a torch device.
-    precision
-        "float32" for products at full precision, or "tf32", which is faster and rougher.
     chunk
         About how many projections are in memory at a time; by default what fits.
     """
 
-    def __init__(
-        self,
-        device: str | torch.device = "cuda",
-        precision: Precision = "float32",
-        chunk: int | None = None,
-    ) -> None:
+    def __init__(self, device: str | torch.device = "cuda", chunk: int | None = None) -> None:
         self.device: torch.device = verbs.check_device(device)
-        self._tf32 = precision == "tf32"
         self._chunk = chunk
         # Draws are made on the processor for every engine. More threads would only compete for
         # Python's lock with the one that feeds the device.
@@ -137,10 +128,10 @@ class TorchEngine:
         self._begun: Draws | None = None
 
     def __enter__(self) -> TorchEngine:
-        """Start the threads that draw; choose the precision of products."""
+        """Start the threads that draw; make products in full float32."""
         self.workers.__enter__()
         self._before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high" if self._tf32 else "highest")
+        torch.set_float32_matmul_precision("highest")
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -63,8 +63,10 @@ def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, kind):
     with engine as active:
         view = next(active.walk(data, recipe, degree=24))
         terms = view.block.terms
-        nothing = replace(terms, weights=0 * terms.weights, coefficients=0 * terms.coefficients)  # a cost of zero
-        places = [active.collect([found]) for found in active.label_places(view.moments, terms, [nothing])]
+        # A further draw of nothing has a cost of zero.
+        weights, coefficients = (np.stack([part, 0 * part], 1) for part in (terms.weights, terms.coefficients))
+        block = replace(view.block, draws=replace(terms, weights=weights, coefficients=coefficients))
+        places = [active.collect([found]) for found in active.label_places(view.moments, block)]
     out = np.empty((64, 3))
     control_kernels.gaussian_gaps(*places, float(p), out)
     first, second = (np.asarray(rows).astype(np.float64) for rows in view.rows)

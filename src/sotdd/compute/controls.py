@@ -27,7 +27,7 @@ from sotdd.compute.estimators import FEWEST_FITTED
 from sotdd.compute.run import Collector
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Hadamard, Sphere, Tilted
-from sotdd.projections.draws import BLOCK, Laws
+from sotdd.projections.draws import Laws
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 
@@ -262,7 +262,7 @@ def find_controls(projections: Projections) -> tuple[int, bool, int | None]:
     laws = projections.source
     if not isinstance(laws, Laws) or not laws.shared_directions:
         return 0, False, None
-    terms = laws.more_terms(0, 1, DRAWS * BLOCK)
+    terms = laws.more_terms(0, 1, DRAWS)
     label, uniform = isinstance(terms, Polynomials), isinstance(laws.directions, (Sphere, Hadamard, Tilted))
     degree = terms.coefficients.shape[1] - 1 if isinstance(terms, Polynomials) else _LOWEST_DEGREE
     degree = min(_HIGHEST_DEGREE, max(_LOWEST_DEGREE, degree))
@@ -315,9 +315,7 @@ class CollectControls(Collector):
         """Take what the class moments of datasets under one chunk say."""
         with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
             if self.label:
-                drawn = chunk.block.terms
-                assert isinstance(drawn, Polynomials)
-                _append(self._places, self._engine.label_places(moments, drawn, chunk.more_terms))
+                _append(self._places, self._engine.label_places(moments, chunk.block))
             if self.lengths:
                 _append(self._values, [self._engine.direction_values(of_data) for of_data in moments])
 

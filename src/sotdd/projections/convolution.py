@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import check_choice, check_count, check_limit, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.projections.directions import Directions
-from sotdd.projections.laws import Law
+from sotdd.projections.directions import Directions, Law
 
 Pair: TypeAlias = tuple[int, int]
 

@@ -16,7 +16,7 @@ from sotdd.compute.engine import Projected, describe_overflow
 from sotdd.compute.run import Collector, run
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
-from sotdd.projections.labels import LabelTerms
+from sotdd.projections.moments import LabelTerms
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Field, Reader
 from sotdd.sketches.quantiles import Levels

@@ -208,7 +208,7 @@ class ClassStatistics(Stored):
 
     def _bound_quantile_terms(self, part: slice, block: Block) -> NDArray[np.float64]:
         """A term is Σ c_k q_k with c in any direction, and the K means q_k are off by a bin's width / √3 together."""
-        lengths = np.linalg.norm(block.terms.numbers, axis=1) / np.sqrt(3)
+        lengths = np.linalg.norm(block.terms.coefficients, axis=1) / np.sqrt(3)
         return np.stack([lengths * one.widths(part) for one in self._histograms()], axis=1)
 
     def _find_quantile_terms(self, part: slice, block: Block) -> NDArray[np.float64]:

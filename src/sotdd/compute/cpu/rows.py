@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.compute.engine import ByClass, ProjectedPoints, Seen
+from sotdd.compute.cpu.workers import Workers
+from sotdd.compute.engine import ByClass, Pool, ProjectedPoints, Seen
 from sotdd.compute.kernels import rows as kernels
-from sotdd.compute.kernels.rows import SHORT_ROW
+from sotdd.compute.kernels.rows import SHORT_ROW, Overlaps, transport_rows
+from sotdd.compute.resampling import Plan, Side
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK
-from sotdd.projections.labels import LabelTerms, Quantiles, summarise_class
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.labels import Quantiles, Summaries, summarise_class
+from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
@@ -40,6 +42,9 @@ _FAR = 1e6
 
 # What one stored value under one projection costs, in operations of a matrix product and in additions of a transform.
 _OF_PRODUCT, _OF_TRANSFORM = 8.0, 4.0
+
+# Values of a side that a thread works on at a time: with their copies, a second-level cache's worth.
+_ITEM_VALUES = 1 << 17
 
 # What rows may take together, where datasets are seen in several ways.
 _CHUNK_BYTES = 512 << 20
@@ -69,14 +74,8 @@ def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
             return
         for start in range(0, len(out), tile):
             np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
-
-
-def group_rows(rows: Rows, position: NDArray[np.integer] | None, drawn: Drawn) -> None:
-    """Clamp values where the directions ask for it, and bring the points of each class together."""
-    if isinstance(drawn, Directions) and drawn.clamp is not None:
-        kernels.clamp_rows(rows, drawn.clamp)
-    if position is not None:
-        kernels.group_rows(rows, position)
+        if drawn.clamp is not None:
+            np.clip(out, np.float32(-drawn.clamp), np.float32(drawn.clamp), out=out)
 
 
 def sum_classes(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
@@ -95,6 +94,7 @@ def find_class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) 
         sort_classes(rows, offsets)
         kernels.quantile_terms(rows, offsets, terms.coefficients, result)
         return result
+    assert isinstance(terms, Summaries)
     return np.stack([summarise_class(terms, rows[:, first:last]) for first, last in neighbours(offsets)], axis=1)
 
 
@@ -121,6 +121,57 @@ def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
         kernels.gather_classes(rows, offsets, classes, together)
         together.sort(axis=2)
         kernels.scatter_classes(together, offsets, classes, rows)
+
+
+# ------------------------------------------------------------------ the sides of splits
+
+
+def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDArray[np.float64]:
+    """W_p^p (B, S, orders) between the two sides of some ways of a plan, for each of its orders p.
+
+    Threads take a split each, or a share of its rows where there are few splits, and draw it
+    themselves, so that no more splits are held than threads are at work.
+    """
+    n, m = plan.sizes
+    overlaps = None if n == m else Overlaps.of(n, m)
+    costs = np.empty((len(pool.rows), len(numbers), len(plan.orders)))
+
+    def work(item: tuple[int, slice]) -> None:
+        at, share = item
+        left, right = plan.draw(numbers[at])
+        size = max(1, _ITEM_VALUES // (n + m))
+        for start, stop in neighbours([*range(share.start, share.stop, size), share.stop]):
+            part = slice(start, stop)
+            a, b = (_sort_side(pool, part, side, labels=plan.labels) for side in (left, right))
+            for column, p in enumerate(plan.orders):
+                costs[part, at, column] = transport_rows(a, b, p, overlaps)
+
+    shares = _share_rows(len(pool.rows), -(-2 * workers.count // len(numbers)))
+    workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
+    return costs
+
+
+def _sort_side(pool: Pool, part: slice, side: Side, *, labels: bool) -> Rows:
+    """Sorted data point projections of the points of one side, or feature projections where labels do not count."""
+    rows = _take_columns(pool.rows[part], side.index)
+    if labels:
+        terms = pool.terms.part(part)
+        by_labels = rows if pool.label_rows is None else _take_columns(pool.label_rows[part], side.index)
+        kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(by_labels, side.offsets, terms))
+    sort_rows(rows)
+    return rows
+
+
+def _take_columns(rows: Rows, index: NDArray[np.int64]) -> Rows:
+    taken = np.empty((len(rows), len(index)), np.float32)
+    kernels.take_columns(rows, index, taken)
+    return taken
+
+
+def _share_rows(count: int, wanted: int) -> list[slice]:
+    """Cut ``count`` rows into about ``wanted`` shares."""
+    size = -(-count // min(wanted, count))
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 # ------------------------------------------------------------------ how datasets lie in memory

@@ -54,11 +54,6 @@ def take_columns(rows: Floats, index: Integers, out: Floats) -> None:
             taken[i] = row[index[i]]
 
 
-def clamp_rows(rows: Floats, limit: float) -> None:
-    """Cut every value to [-limit, limit]."""
-    np.clip(rows, np.float32(-limit), np.float32(limit), out=rows)
-
-
 @step
 def _polynomial(x: Floats, coefficients: Doubles, degree: int, cut: np.float32, y: Doubles) -> None:
     """Horner's rule at x cut to ±cut, four steps per sweep, so that memory is read and written once in four."""

@@ -15,10 +15,10 @@ from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.memory import check_fits, kept_property
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.compute.controls import DRAWS, CollectControls, ControlSide, ControlValues, PairControls
+from sotdd.compute.controls import DRAWS, CollectControls, ControlSide, ControlValues, control_pair
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Engine, Sorted
-from sotdd.compute.estimators import Estimate, Estimator, estimate_distance, estimates
+from sotdd.compute.estimators import Controls, Estimate, Estimator, estimate_distance, estimates
 from sotdd.compute.noise_floor import NoiseFloor, find_distances
 from sotdd.compute.resampling import HALVINGS, Plan, Resample, make_seed
 from sotdd.compute.run import Collector, choose_engine, run
@@ -104,20 +104,17 @@ class CostTable:
             for ends, largest in zip(self.reach, self._largest, strict=True)
         ]
 
-    def estimate(self, some: range, engine: Engine) -> list[tuple[Estimate, str]]:
-        """The mean costs of some pairs, each with the name of its estimator."""
+    def estimate(self, some: range, engine: Engine) -> list[Estimate]:
+        """The mean costs of some pairs."""
         for number in some:
             self._refuse_lost_powers(number)
         costs = self.costs[some.start : some.stop]
-        found = engine.workers.each(self._control, some) if self.controls else [None] * len(some)
-        columns = [None if one is None else one.columns for one in found]
-        fitted = any(one is not None and one.directions for one in found)
-        means = estimates(costs if self.weights is None else costs * self.weights, columns, fitted=fitted)
-        return [(mean, "plain" if one is None else one.name) for mean, one in zip(means, found, strict=True)]
+        controls = engine.workers.each(self._control, some) if self.controls else [None] * len(some)
+        return estimates(costs if self.weights is None else costs * self.weights, controls)
 
-    def _control(self, number: int) -> PairControls | None:
+    def _control(self, number: int) -> Controls | None:
         i, j = self.pairs[number]
-        return PairControls.of(self._sides[i], self._sides[j], self.p)
+        return control_pair(self._sides[i], self._sides[j], self.p)
 
     def _refuse_lost_powers(self, number: int) -> None:
         """Refuse powers that left float64, above or below."""
@@ -244,8 +241,8 @@ class Comparison:
         found: Distances = {}
         for start in range(0, len(self._pairs), _TOGETHER):
             some = range(start, min(start + _TOGETHER, len(self._pairs)))
-            for number, (mean, estimator) in zip(some, table.estimate(some, self._engine), strict=True):
-                distance = self._conclude_pair(table, number, mean, estimator, recipe, method)
+            for number, mean in zip(some, table.estimate(some, self._engine), strict=True):
+                distance = self._conclude_pair(table, number, mean, recipe, method)
                 costs, importance = table.costs[number], table.importance
                 noise = NoiseFloor.of(splits[number], costs * importance, self._p, distance.value) if splits else None
                 known = [halves[side] for side in self._pairs[number] if side in halves]
@@ -266,24 +263,15 @@ class Comparison:
         return costs[:count], halves
 
     def _conclude_pair(
-        self, table: CostTable, number: int, mean: Estimate, estimator: str, projections: Projections, method: str
+        self, table: CostTable, number: int, mean: Estimate, projections: Projections, method: str
     ) -> Distance:
         """The distance of one pair, whose costs are at ``number`` in the table."""
         first, second = (self._datasets[side] for side in self._pairs[number])
+        remarks = (*table.remark_on_precision(number), *remark_on_features([first, second], projections))
         return estimate_distance(
-            first,
-            second,
-            table.costs[number],
-            self._p,
-            method=method,
-            fingerprint=projections.fingerprint,
-            scaler=projections.scaler,
-            columns=projections.columns,
-            remarks=(*table.remark_on_precision(number), *remark_on_features([first, second], projections)),
-            weights=table.weights,
-            estimator=estimator,
-            known=mean,
-        )
+            first, second, table.costs[number], self._p, weights=table.weights, known=mean, remarks=remarks,
+            method=method, fingerprint=projections.fingerprint, scaler=projections.scaler, columns=projections.columns,
+        )  # fmt: skip
 
 
 def compare(

@@ -266,7 +266,7 @@ class DriftReference:
             costs = PairCosts([(0, 1)], self.p, engine)
             run(pair, recipe, engine, [costs])
             table = costs.table([])
-            [(mean, _)] = table.estimate(range(1), engine)
+            [mean] = table.estimate(range(1), engine)
         return estimate_distance(
             self.points, data, table.costs[0], self.p, fingerprint=recipe.fingerprint, scaler=recipe.scaler,
             columns=recipe.columns, remarks=self._remark_on(data), known=mean,

@@ -195,13 +195,14 @@ def compose(kernels: Sequence[NDArray[np.floating]], strides: Sequence[Pair], si
     layers = [
         Layer((kernel.shape[2], kernel.shape[3]), stride) for kernel, stride in zip(kernels, strides, strict=True)
     ]
-    from sotdd.projections.kernels import send_back
-
     sizes = _sizes(size, layers)
     reach = np.ones((len(kernels[0]), 1, 1, 1))  # (B, 1, 1, 1): the one output pixel
     for kernel, layer, (height, width) in zip(reversed(kernels), reversed(layers), reversed(sizes[:-1]), strict=True):
         earlier = np.zeros((len(kernel), kernel.shape[1], height, width))
-        send_back(reach[:, 0], np.ascontiguousarray(kernel, np.float64), *layer.stride, earlier)
+        down, right = layer.stride
+        high, wide = down * (reach.shape[2] - 1) + 1, right * (reach.shape[3] - 1) + 1
+        for i, j in np.ndindex(*layer.kernel):  # each weight of a kernel meets the pixels that are steps apart
+            earlier[:, :, i : i + high : down, j : j + wide : right] += kernel[:, :, i, j, None, None] * reach
         reach = earlier
     return reach
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sotdd.compute.torch.engine import TorchEngine
 
 
+Doubles = NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
     """Moments of a dataset's classes under some projections, summed up over its points, in a form of the engine's own.
@@ -56,8 +59,8 @@ class PointSums:
         Of n_c |m_c|², with the number of points and the mean of each class.
     """
 
-    lengths: NDArray[np.float64]
-    total: NDArray[np.float64]
+    lengths: Doubles
+    total: Doubles
     between: float
 
 
@@ -114,7 +117,13 @@ class ProjectedPoints:
 
 
 # What engines see through projections. Datasets with the same features are projected once.
-Seen: TypeAlias = LabelledData | ByClass | ProjectedPoints
+Points: TypeAlias = LabelledData | ProjectedPoints
+Seen: TypeAlias = Points | ByClass
+
+
+def unwrap(seen: Seen) -> Points:
+    """The dataset itself, however its rows are wanted."""
+    return seen.data if isinstance(seen, ByClass) else seen
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from sotdd.basics.display import Report
 from sotdd.basics.errors import OutOfRange
 from sotdd.basics.memory import kept_property
 from sotdd.basics.randomness import Stream, generator
-from sotdd.compute.engine import Engine, Pool, Projected
+from sotdd.compute.engine import Engine, Points, Pool, Projected
 from sotdd.compute.run import Collector, be_silent
 from sotdd.projections.recipe import Projections
 
@@ -41,22 +41,6 @@ HALVING_PROJECTIONS = 64
 
 # Splits that are made between two reports of progress.
 _BATCH = 64
-
-
-class Labelled(Protocol):
-    """What a plan asks of a dataset: the classes of its points."""
-
-    @property
-    def classes(self) -> tuple[Hashable, ...]:
-        """The distinct labels."""
-
-    @property
-    def codes(self) -> NDArray[np.integer]:
-        """The index of every point's label among them."""
-
-    @property
-    def n_points(self) -> int:
-        """How many points there are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +115,7 @@ class Plan:
 
     @classmethod
     def of_pair(
-        cls, datasets: Sequence[Labelled], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
+        cls, datasets: Sequence[Points], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
     ) -> Plan:
         """All points of two datasets, split into sides of the same sizes."""
         both = [datasets[number] for number in pair]
@@ -139,7 +123,7 @@ class Plan:
 
     @classmethod
     def of_halves(
-        cls, datasets: Sequence[Labelled], number: int, count: int, seed: int, orders: tuple[float, ...]
+        cls, datasets: Sequence[Points], number: int, count: int, seed: int, orders: tuple[float, ...]
     ) -> list[Plan]:
         """One dataset, split into halves; nothing for a single point."""
         data = datasets[number]
@@ -150,7 +134,7 @@ class Plan:
 
     @classmethod
     def of_half_samples(
-        cls, datasets: Sequence[Labelled], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
+        cls, datasets: Sequence[Points], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
     ) -> Plan:
         """Half of the points of one dataset against half of the other's.
 
@@ -226,7 +210,7 @@ def _make_side(index: Indices, counts: Indices) -> Side:
     return Side(index, np.concatenate([[0], np.cumsum(present)]).astype(np.int64))
 
 
-def pool_codes(datasets: Sequence[Labelled]) -> Indices:
+def pool_codes(datasets: Sequence[Points]) -> Indices:
     """The class of every point of the pooled datasets, where labels that are equal are one class."""
     seen: dict[Hashable, int] = {}
     parts = []

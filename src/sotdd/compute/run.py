@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 from sotdd.basics.display import Report
 from sotdd.basics.errors import SotddError, require
@@ -49,22 +49,6 @@ class Collector:
         """Look at sorted rows, class terms and the draws."""
 
 
-class Walker(Protocol):
-    """What the loop over projections asks of an engine."""
-
-    def walk(
-        self,
-        datasets: Sequence[Any],
-        projections: Projections,
-        *,
-        degree: int = 0,
-        draws: int = 0,
-        before_sorting: Callable[[Any], None] | None = None,
-        sort: bool = True,
-    ) -> Iterator[Sorted]:
-        """See datasets through one chunk of projections after another."""
-
-
 def be_silent(done: int, total: int) -> None:
     """Report nothing."""
 
@@ -72,7 +56,7 @@ def be_silent(done: int, total: int) -> None:
 def run(
     datasets: Sequence[Any],
     projections: Projections,
-    engine: Walker,
+    engine: Any,  # noqa: ANN401  # whatever has `walk` as an `Engine` has
     collectors: Sequence[Collector],
     report: Report = be_silent,
 ) -> None:

@@ -18,9 +18,9 @@ from sotdd.basics.randomness import Stream, check_seed, generator
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import json_number, say_count
 from sotdd.compute.comparison import remark_on_features
-from sotdd.compute.engine import Engine, Projected
+from sotdd.compute.engine import Engine, Points, Projected
 from sotdd.compute.noise_floor import find_distances
-from sotdd.compute.resampling import Labelled, Plan, Resample
+from sotdd.compute.resampling import Plan, Resample
 from sotdd.compute.run import Collector, be_silent, choose_engine, run
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled
@@ -187,7 +187,7 @@ class Permutations:
 
     def __init__(
         self,
-        datasets: Sequence[Labelled],
+        datasets: Sequence[Points],
         projections: Projections,
         p: float,
         n_permutations: int,

@@ -73,9 +73,8 @@ class Convolution(Law, name="convolution"):
         (height, width), (channels, height, width), or with ``channels="last"``
         (height, width, channels): the shape of one point.
     kernels
-        ``"auto"``: the authors' stack for 28 × 28 and 32 × 32 images, ``"stride"`` for others.
-        ``"paper"``: the authors' stack or an error; their stack for 32 pixels does not see the last
-        three rows and columns. ``"stride"``: layers of stride two, for any
+        ``"auto"``: the authors' stack for 28 × 28 and 32 × 32 images, of which the latter does not see the
+        last three rows and columns; ``"stride"`` for others. ``"stride"``: layers of stride two, for any
         size, square or not, that leave no pixel out. Or a sequence of (kernel, stride), each an
         integer or a pair (vertical, horizontal), that reduces the image to one pixel.
     clamp
@@ -95,7 +94,7 @@ class Convolution(Law, name="convolution"):
     """
 
     image_shape: tuple[int, ...]
-    kernels: Literal["auto", "paper", "stride"] | Sequence[tuple[int | Pair, int | Pair]] = "auto"
+    kernels: Literal["auto", "stride"] | Sequence[tuple[int | Pair, int | Pair]] = "auto"
     clamp: float | None = 5.0
     channels: Literal["first", "last"] = "first"
 
@@ -129,19 +128,12 @@ class Convolution(Law, name="convolution"):
         size = self._planes[1:]
         if not isinstance(self.kernels, str):
             return _check_layers(self.kernels)
-        paper = {(28, 28): PAPER_28, (32, 32): PAPER_32}
-        if self.kernels == "stride" or (self.kernels == "auto" and size not in paper):
-            return stride_stack(*size)
-        if self.kernels not in ("auto", "paper"):
+        if self.kernels not in ("auto", "stride"):
             raise SotddError(
-                f"is {describe(self.kernels)}: expected 'auto', 'paper', 'stride' or (kernel, stride) pairs.",
-                setting="kernels",
+                f"is {describe(self.kernels)}: expected 'auto', 'stride' or (kernel, stride) pairs.", setting="kernels"
             )
-        if size not in paper:
-            raise SotddError(
-                f"the paper has no stack for {size[0]} × {size[1]} images: use kernels='stride' or give the layers."
-            )
-        return paper[size]
+        paper = {(28, 28): PAPER_28, (32, 32): PAPER_32} if self.kernels == "auto" else {}
+        return paper.get(size) or stride_stack(*size)
 
     def describe(self) -> Mapping[str, object]:
         """Name the law and its stack, however that was asked for."""
@@ -233,7 +225,7 @@ def _check_layers(kernels: Sequence[tuple[int | Pair, int | Pair]]) -> tuple[Lay
     except (TypeError, ValueError) as error:
         if isinstance(error, SotddError):
             raise
-        raise SotddError("kernels must be 'auto', 'paper', 'stride' or (kernel, stride) pairs.") from error
+        raise SotddError("kernels must be 'auto', 'stride' or (kernel, stride) pairs.") from error
     if not layers:
         raise SotddError("kernels is empty: expected at least one (kernel, stride) pair.")
     return layers

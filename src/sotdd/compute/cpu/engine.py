@@ -109,8 +109,9 @@ class CpuEngine:
             part = slice(start, start + len(block))
             terms = self._project_and_sort(layouts, part, block, projections.scaler, tile, before_sorting, sort)
             rows = [layout.rows[: len(block)] for layout in layouts]
-            by_dataset = [layout.moments for layout in layouts if layout.moments is not None]
-            moments = [ClassMoments(*(each[: len(block)] for each in parts)) for parts in by_dataset]
+            found = [layout.moments for layout in layouts if layout.moments is not None]
+            here = slice(len(block))
+            moments = [ClassMoments(one.mean[here], one.covariance[here], one.even[here]) for one in found]
             yield Sorted(part, rows, block, terms, moments)
 
     def expect(self, projections: Projections, draws: int) -> None:
@@ -311,8 +312,8 @@ def _finish(layout: Layout, part: slice, terms: Doubles | None, block: Block, st
     if layout.position is not None:
         kernels.group_rows(rows, layout.position)
     if layout.moments is not None:
-        moments = (room[part] for room in layout.moments)
-        moment_kernels.summarise_rows(rows, layout.offsets, block.terms.limit, *moments)
+        room = layout.moments.mean[part], layout.moments.covariance[part], layout.moments.even[part]
+        moment_kernels.summarise_rows(rows, layout.offsets, block.terms.limit, *room)
     if terms is None:
         terms = _find_terms(rows, layout, block.terms.part(part), start + part.start)
     kernels.shift_rows(rows, layout.offsets, block.terms.weights[part], terms)

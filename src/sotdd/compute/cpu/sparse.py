@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.compute.cpu.rows import Rows, is_near, scale_rows
+from sotdd.compute.cpu.rows import Rows, clamp_rows, is_near, scale_rows
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.engine import PointSums
 from sotdd.compute.kernels.moments import norm_sums
@@ -56,6 +56,7 @@ def project_stored(data: LabelledData, drawn: Drawn, scaler: Scaler | None, work
         ) -> None:
             points = slice(*ends)
             multiply_stored(*_scale_stored(data, points, scaler), columns, shift, rows[:, points])
+            clamp_rows(rows[:, points], drawn)
 
         workers.each(work, neighbours(edges))
     return True

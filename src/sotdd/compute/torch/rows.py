@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.compute.engine import ClassMoments, Pool, ProjectedPoints
+from sotdd.compute.engine import ClassMoments, Points, Pool
 from sotdd.compute.resampling import Plan, Side
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData
@@ -96,7 +96,7 @@ class Terms:
 class Layout:
     """A dataset with what every chunk needs to know of it."""
 
-    data: LabelledData | ProjectedPoints
+    data: Points
     classes: Classes
     position: torch.Tensor | None  # (n,) index of each point among grouped points; None where they lie so
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from sotdd.compute.engine import ByClass, PointSums, ProjectedPoints, Seen
+from sotdd.compute.engine import ByClass, Points, PointSums, Seen, unwrap
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Affine, Along, Classes, Layout, Terms, copy_array
@@ -84,7 +84,8 @@ def scale_points(data: LabelledData, block: slice, affine: Affine, device: torch
 
 def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.device) -> list[Layout]:
     """The datasets' classes on the device, and their points too where all of them fit, those of twins once."""
-    needed = sum(_count_values(datasets).values())
+    whole = [data for data in map(unwrap, datasets) if isinstance(data, LabelledData)]
+    needed = sum({id(data.features): data.n_points * data.n_features for data in whole}.values())
     stays = device.type == "cuda" and 2 * 4 * needed <= _RESIDENT_SHARE * free_bytes(device)
     affine = None
     if scaler is not None:
@@ -92,29 +93,21 @@ def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.devic
         affine = tuple(copy_array(np.stack([centre, inverse]), np.float64, device))
     layouts: list[Layout] = []
     for seen in datasets:
-        data = seen.data if isinstance(seen, ByClass) else seen
+        data = unwrap(seen)
         twin = next((one for one in layouts if _are_twins(one.data, data)), None)
         layout = _lay_one_out(data, affine, device, stays, twin)
         layouts.append(replace(layout, by_class=isinstance(seen, ByClass)))
     return layouts
 
 
-def _count_values(datasets: Sequence[Seen]) -> dict[int, int]:
-    """How many values each distinct array of features has."""
-    whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
-    return {id(data.features): data.n_points * data.n_features for data in whole if isinstance(data, LabelledData)}
-
-
-def _are_twins(one: LabelledData | ProjectedPoints, other: LabelledData | ProjectedPoints) -> bool:
+def _are_twins(one: Points, other: Points) -> bool:
     """Whether two datasets are the same points in the same classes, or in one class."""
     if not (isinstance(one, LabelledData) and isinstance(other, LabelledData)):
         return False
     return one.features is other.features and (one.codes is other.codes or len(other.classes) == 1)
 
 
-def _lay_one_out(
-    data: LabelledData | ProjectedPoints, affine: Affine, device: torch.device, stays: bool, twin: Layout | None
-) -> Layout:
+def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool, twin: Layout | None) -> Layout:
     offsets, grouped_at = data.grouping()
     classes = Classes.of(offsets, torch.from_numpy(offsets).to(device))
     if twin is not None:  # points of one class are in any order
@@ -178,7 +171,7 @@ def free_bytes(device: torch.device) -> int:
 
 def fit_chunk(datasets: Sequence[Seen], projections: Projections, device: torch.device) -> int:
     """How many projections of all datasets fit in memory at a time: a multiple of 64, or a power of two of a turn."""
-    sizes = [seen.data.n_points if isinstance(seen, ByClass) else seen.n_points for seen in datasets] or [1]
+    sizes = [unwrap(seen).n_points for seen in datasets] or [1]
     per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
     fitting = int(_CHUNK_SHARE * free_bytes(device)) // per_projection
     turn_size = projections.turn_size

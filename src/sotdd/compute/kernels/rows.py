@@ -7,7 +7,6 @@ releases the GIL, and never allocates anything of the size of the whole problem.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -274,19 +273,6 @@ def power(gap: float, p: float) -> float:
 
 
 @kernel
-def align(n: int, m: int, left: Integers, right: Integers, width: Doubles) -> int:
-    """Write which of n and which of m equal steps overlap on [0, 1], and by how much; returns how many do."""
-    i = j = k = here = 0
-    while i < n and j < m:
-        left[k], right[k] = i, j
-        end, i, j = advance(i, j, n, m)
-        width[k] = float(end - here) / (float(n) * float(m))
-        here = end
-        k += 1
-    return k
-
-
-@kernel
 def transport_equal(a: Floats, b: Floats, p: float, out: Doubles) -> None:
     """Write W_p^p between sorted rows of the same length."""
     for line in range(a.shape[0]):
@@ -301,7 +287,7 @@ def transport_equal(a: Floats, b: Floats, p: float, out: Doubles) -> None:
 def transport_aligned(
     a: Floats, b: Floats, left: Integers, right: Integers, width: Doubles, p: float, out: Doubles
 ) -> None:
-    """Write W_p^p between sorted rows of any two lengths, along the overlaps of ``align``."""
+    """Write W_p^p between sorted rows of any two lengths, along `Overlaps` of the two."""
     for line in range(a.shape[0]):
         x, y = a[line], b[line]
         total = 0.0
@@ -328,12 +314,13 @@ class Overlaps:
 
     @classmethod
     def of(cls, n: int, m: int) -> Overlaps:
-        """Walk along both staircases at once."""
-        most = n + m - math.gcd(n, m)
-        index = np.dtype(np.int32 if most < 2**31 else np.int64)
-        left, right, width = np.empty(most, index), np.empty(most, index), np.empty(most)
-        align(n, m, left, right, width)
-        return cls(left, right, width)
+        """Walk along both staircases at once, in units of 1 / (n m)."""
+        both = [np.arange(1, n + 1, dtype=np.int64) * m, np.arange(1, m + 1, dtype=np.int64) * n]
+        ends = np.sort(np.concatenate(both), kind="stable")  # which merges what is in order
+        ends = ends[np.diff(ends, prepend=0) > 0]  # where both end, a step ends once
+        starts = np.concatenate([[0], ends[:-1]])
+        index = np.dtype(np.int32 if len(ends) < 2**31 else np.int64)
+        return cls((starts // m).astype(index), (starts // n).astype(index), (ends - starts) / (float(n) * float(m)))
 
 
 def transport_rows(

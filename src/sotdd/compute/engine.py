@@ -121,11 +121,6 @@ Points: TypeAlias = LabelledData | ProjectedPoints
 Seen: TypeAlias = Points | ByClass
 
 
-def unwrap(seen: Seen) -> Points:
-    """The dataset itself, however its rows are wanted."""
-    return seen.data if isinstance(seen, ByClass) else seen
-
-
 @dataclass(frozen=True, eq=False)
 class Sorted:
     """All datasets through one chunk of projections.

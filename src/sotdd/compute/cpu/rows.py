@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.compute.cpu.workers import Workers
-from sotdd.compute.engine import ByClass, ClassMoments, Points, Pool, ProjectedPoints, Seen, unwrap
+from sotdd.compute.engine import ByClass, ClassMoments, Points, Pool, ProjectedPoints, Seen
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.rows import SHORT_ROW, Overlaps, transport_rows
 from sotdd.compute.resampling import Plan, Side
@@ -200,7 +200,7 @@ def lay_out(datasets: Sequence[Seen], chunk: int, degree: int, projections: Proj
     """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
     layouts: list[Layout] = []
     for seen in datasets:
-        data, by_class = unwrap(seen), isinstance(seen, ByClass)
+        data, by_class = (seen.data, True) if isinstance(seen, ByClass) else (seen, False)
         rows = np.empty((chunk, data.n_points), np.float32)
         if isinstance(data, ProjectedPoints):
             layouts.append(Layout(data, *data.grouping(), rows, None))
@@ -222,7 +222,7 @@ def _find_twin(data: LabelledData, earlier: Sequence[object]) -> int | None:
 
 def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | None) -> tuple[int, int]:
     """The tile of products, and how many projections are in memory at a time, about as many as ``wanted``."""
-    whole = [unwrap(seen) for seen in datasets]
+    whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
     # Points of twins are projected once, and products depend on nothing else.
     distinct = {id(data.features): data.n_points for data in whole if isinstance(data, LabelledData)}
     n_points, size = max(1, sum(distinct.values())), projections.turn_size

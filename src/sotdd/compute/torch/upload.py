@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from sotdd.compute.engine import ByClass, Points, PointSums, Seen, unwrap
+from sotdd.compute.engine import ByClass, Points, PointSums, Seen
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
 from sotdd.compute.torch.rows import Affine, Along, Classes, Layout, Terms, copy_array
@@ -84,16 +84,16 @@ def scale_points(data: LabelledData, block: slice, affine: Affine, device: torch
 
 def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.device) -> list[Layout]:
     """The datasets' classes on the device, and their points too where all of them fit, those of twins once."""
-    whole = [data for data in map(unwrap, datasets) if isinstance(data, LabelledData)]
-    needed = sum({id(data.features): data.n_points * data.n_features for data in whole}.values())
+    whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
+    sizes = {id(data.features): data.n_points * data.n_features for data in whole if isinstance(data, LabelledData)}
+    needed = sum(sizes.values())
     stays = device.type == "cuda" and 2 * 4 * needed <= _RESIDENT_SHARE * free_bytes(device)
     affine = None
     if scaler is not None:
         centre, inverse = np.broadcast_arrays(scaler.centre, scaler.inverse)
         affine = tuple(copy_array(np.stack([centre, inverse]), np.float64, device))
     layouts: list[Layout] = []
-    for seen in datasets:
-        data = unwrap(seen)
+    for seen, data in zip(datasets, whole, strict=True):
         twin = next((one for one in layouts if _are_twins(one.data, data)), None)
         layout = _lay_one_out(data, affine, device, stays, twin)
         layouts.append(replace(layout, by_class=isinstance(seen, ByClass)))
@@ -171,7 +171,7 @@ def free_bytes(device: torch.device) -> int:
 
 def fit_chunk(datasets: Sequence[Seen], projections: Projections, device: torch.device) -> int:
     """How many projections of all datasets fit in memory at a time: a multiple of 64, or a power of two of a turn."""
-    sizes = [unwrap(seen).n_points for seen in datasets] or [1]
+    sizes = [seen.data.n_points if isinstance(seen, ByClass) else seen.n_points for seen in datasets] or [1]
     per_projection = 4 * sum(sizes) + _WORK_BYTES * max(sizes)
     fitting = int(_CHUNK_SHARE * free_bytes(device)) // per_projection
     turn_size = projections.turn_size

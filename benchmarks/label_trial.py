@@ -13,10 +13,10 @@ import sotdd
 from benchmarks.label_pairs import Subset, halves, real_pairs, transfer_pairs
 from sotdd.compute.cpu import rows as cpu
 from sotdd.compute.kernels.quantiles import part_means
-from sotdd.compute.kernels.rows import shift_rows, transport_rows
+from sotdd.compute.kernels.rows import group_rows, shift_rows, transport_rows
 from sotdd.peers.features import FeaturesOnly
 from sotdd.projections import LabelLaw
-from sotdd.projections.labels import LabelTerms
+from sotdd.projections.moments import LabelTerms
 from sotdd.projections.scaler import Scaler
 
 Doubles = NDArray[np.float64]
@@ -44,7 +44,8 @@ class View:
             bounds, position = one.grouping()
             values = np.empty((n_projections, one.n_points), np.float32)
             cpu.project(cpu.scale_rows(one.rows(slice(None)), scaler), drawn, n_projections, values)
-            cpu.group_rows(values, position, drawn)
+            if position is not None:
+                group_rows(values, position)
             rows.append(values)
             offsets.append(bounds)
         return cls(rows, offsets, seed)

@@ -16,8 +16,8 @@ class Medians:
         return Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
 
     @staticmethod
-    def summary(values, parameters):
-        return parameters[:, 0] * np.median(values, axis=1)
+    def summary(values, coefficients):
+        return coefficients[:, 0] * np.median(values, axis=1)
 
 
 class Circles:

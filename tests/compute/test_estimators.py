@@ -10,9 +10,9 @@ import pytest
 import sotdd
 from laws import Medians
 from sotdd.compute.comparison import PairCosts
-from sotdd.compute.controls import CollectControls, ControlSide, PairControls, _mean_power
+from sotdd.compute.controls import CollectControls, ControlSide, _mean_power, control_pair
 from sotdd.compute.cpu.engine import CpuEngine
-from sotdd.compute.estimators import FEWEST_FITTED, estimate
+from sotdd.compute.estimators import FEWEST_FITTED, Controls, estimates
 from sotdd.compute.kernels import moments as control_kernels
 from sotdd.compute.run import run
 from sotdd.inputs import open_pair
@@ -63,8 +63,10 @@ def test_the_gaussian_cost_is_that_of_the_projected_points(pair, p, kind):
     with engine as active:
         view = next(active.walk(data, recipe, degree=24))
         terms = view.block.terms
-        nothing = replace(terms, weights=0 * terms.weights, coefficients=0 * terms.coefficients)  # a cost of zero
-        places = [active.collect([found]) for found in active.label_places(view.moments, terms, [nothing])]
+        # A further draw of nothing has a cost of zero.
+        weights, coefficients = (np.stack([part, 0 * part], 1) for part in (terms.weights, terms.coefficients))
+        block = replace(view.block, draws=replace(terms, weights=weights, coefficients=coefficients))
+        places = [active.collect([found]) for found in active.label_places(view.moments, block)]
     out = np.empty((64, 3))
     control_kernels.gaussian_gaps(*places, float(p), out)
     first, second = (np.asarray(rows).astype(np.float64) for rows in view.rows)
@@ -106,7 +108,7 @@ def test_every_control_has_mean_zero(pair):
         controls, costs = CollectControls(recipe, active).sum_points(data), PairCosts([(0, 1)], 2.0, active)
         run(data, recipe, active, [controls, costs])
         table = costs.table(controls.collect())
-    columns = PairControls.of(*(ControlSide(values, table.importance) for values in table.controls), 2.0).columns
+    columns = control_pair(*(ControlSide(values, table.importance) for values in table.controls), 2.0).columns
     errors = columns.std(axis=0) / math.sqrt(len(columns))
     assert columns.shape[1] == 3 + 2 + 2 * 4
     assert np.all(np.abs(columns.mean(axis=0)) < 4.5 * errors)
@@ -118,7 +120,7 @@ def test_coefficients_are_never_fitted_to_the_costs_they_correct(rng):
     for _ in range(200):
         columns = rng.normal(size=(FEWEST_FITTED, 12))
         costs = 1 + (columns**2).sum(axis=1) * columns[:, 0]  # a nonlinear dependence biases an ordinary fit
-        found.append(estimate(costs, columns, fitted=True))
+        found.extend(estimates(costs[None], [Controls(columns, labels=False, directions=True)]))
     means = np.array([one.unit * one.mean for one in found])
     assert abs(means.mean() - 1) < 4 * means.std() / math.sqrt(200)
 

@@ -76,7 +76,7 @@ def test_any_label_law_and_any_law_of_directions(rng, pair):
 
     def place(line, index):
         values, labels = t[line, index], y[index]
-        shift = {label: block.terms.parameters[line, 0] * np.median(values[labels == label]) for label in set(labels)}
+        shift = {label: block.terms.coefficients[line, 0] * np.median(values[labels == label]) for label in set(labels)}
         return block.terms.weights[line] * values + np.array([shift[label] for label in labels])
 
     expected = [

@@ -257,9 +257,6 @@ def test_devices_are_checked(pair):
     for bad in ("tpu", "cuda:x", "meta", "gpu"):
         with pytest.raises(sotdd.SotddError, match=f"device is '{bad}'"):
             sotdd.distance(*pair, device=bad)
-    for bad in ("float16", None):
-        with pytest.raises(sotdd.SotddError, match="precision is"):
-            sotdd.distance(*pair, device="cpu", precision=bad)
     with pytest.raises(sotdd.SotddError, match=r"cuda:.* finds \d GPU"):
         sotdd.distance(*pair, device=f"cuda:{torch.cuda.device_count()}")
 
@@ -276,10 +273,10 @@ def test_without_torch_it_says_what_to_install(pair, monkeypatch):
 def test_auto_takes_a_gpu_for_much_work(pair, monkeypatch):
     asked = []
     monkeypatch.setattr(protocol, "_has_gpu", lambda: True)
-    monkeypatch.setattr(protocol, "_torch_engine", lambda device, precision: asked.append((device, precision)))
-    protocol.choose_engine("auto", pair, 10**8, "tf32")
+    monkeypatch.setattr(protocol, "_torch_engine", asked.append)
+    protocol.choose_engine("auto", pair, 10**8)
     assert isinstance(protocol.choose_engine("auto", pair, 100), CpuEngine)
-    assert asked == [("cuda", "tf32")]
+    assert asked == ["cuda"]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
@@ -309,12 +306,6 @@ def test_tensors_on_a_device_stay_there(pair):
 
 
 @needs_gpu
-def test_tf32_is_near(pair):
-    exact, rough = (sotdd.distance(*pair, device="cuda", precision=how).value for how in ("float32", "tf32"))
-    assert rough == pytest.approx(exact, rel=1e-2)
-
-
-@needs_gpu
 def test_fused_loops_agree_with_plain_torch(rng, monkeypatch, pair):
     assert fused.available(torch.empty(1, device="cuda"))
     _, with_triton = both(pair, "cuda")
@@ -326,7 +317,7 @@ def test_fused_loops_agree_with_plain_torch(rng, monkeypatch, pair):
 def test_torch_settings_are_left_as_found(pair):
     for before in ("highest", "high"):
         torch.set_float32_matmul_precision(before)
-        with TorchEngine("cpu", "tf32"):
-            assert torch.get_float32_matmul_precision() == "high"
+        with TorchEngine("cpu"):
+            assert torch.get_float32_matmul_precision() == "highest"
         assert torch.get_float32_matmul_precision() == before
     torch.set_float32_matmul_precision("highest")

@@ -13,7 +13,7 @@ from benchmarks.ordinary import flipped, halves, ordinary_pairs, standardised, t
 
 import reference
 import sotdd
-from sotdd.compute.estimators import estimate, tail_indices
+from sotdd.compute.estimators import Controls, estimates, tail_indices
 
 NAMES = list(ordinary_pairs())
 
@@ -120,6 +120,10 @@ def test_nothing_is_cut_where_features_are_not_scaled(rng):
 
 
 # ------------------------------------------------------------------ the safety net
+
+
+def estimate(costs, columns=None, *, fitted=False):
+    return estimates(costs[None], [None if columns is None else Controls(columns, labels=True, directions=fitted)])[0]
 
 
 def test_controls_that_disagree_with_their_projections_are_left_out(rng):

@@ -166,18 +166,16 @@ def test_points_are_brought_within_spreads_of_the_middle(rng, engine):
     middle = np.median(rows, axis=1, keepdims=True)
     spread = 1.4826 * np.median(np.abs(rows - middle), axis=1, keepdims=True)
     expected = np.clip(rows, middle - 3 * spread, middle + 3 * spread)
-    terms = sotdd.projections.Moments().draw(rng, 5)
     if engine == "cpu":
-        from sotdd.compute.cpu.pools import PooledRows
+        from sotdd.compute.cpu.engine import CpuEngine
 
-        found = PooledRows(rows, None, terms).within(3.0).rows
+        found = CpuEngine().bring_near(rows, 3.0)
     else:
         import torch
 
-        from sotdd.compute.torch.pools import PooledRows
+        from sotdd.compute.torch.engine import TorchEngine
 
-        pool = PooledRows(None, np.arange(101), torch.tensor(rows), None, terms, torch.ones(5), None)
-        found = pool.within(3.0).rows.numpy()
+        found = TorchEngine("cpu").bring_near(torch.tensor(rows), 3.0).numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 

@@ -115,4 +115,4 @@ def _term(values, members, terms, row):
         levels = terms.coefficients.shape[1]
         bins = np.repeat(np.sort(own), levels).reshape(levels, len(own)).mean(axis=1)
         return float(np.dot(terms.coefficients[row], bins))
-    return float(terms.summary(values[:, members].astype(np.float32), terms.parameters)[row])
+    return float(terms.summary(values[:, members].astype(np.float32), terms.coefficients)[row])

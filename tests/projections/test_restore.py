@@ -39,7 +39,7 @@ def numbers(block):
     drawn = [block.features, *([] if block.label_features is None else [block.label_features])]
     cut = [-1.0 if part.clamp is None else part.clamp for part in drawn]
     cut.append(block.terms.limit)
-    return [part.theta for part in drawn], cut, block.terms.weights, block.terms.numbers
+    return [part.theta for part in drawn], cut, block.terms.weights, block.terms.coefficients
 
 
 def assert_same(one, other):

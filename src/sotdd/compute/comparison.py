@@ -15,10 +15,10 @@ from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.basics.memory import check_fits, kept_property
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.compute.controls import DRAWS, CollectControls, ControlSide, ControlValues, PairControls
+from sotdd.compute.controls import DRAWS, CollectControls, ControlSide, ControlValues, control_pair
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import Engine, Precision, Sorted
-from sotdd.compute.estimators import Estimate, Estimator, estimate_distance, estimates
+from sotdd.compute.engine import Engine, Sorted
+from sotdd.compute.estimators import Controls, Estimate, Estimator, estimate_distance, estimates
 from sotdd.compute.noise_floor import NoiseFloor, find_distances
 from sotdd.compute.resampling import HALVINGS, Plan, Resample, make_seed
 from sotdd.compute.run import Collector, choose_engine, run
@@ -104,20 +104,17 @@ class CostTable:
             for ends, largest in zip(self.reach, self._largest, strict=True)
         ]
 
-    def estimate(self, some: range, engine: Engine) -> list[tuple[Estimate, str]]:
-        """The mean costs of some pairs, each with the name of its estimator."""
+    def estimate(self, some: range, engine: Engine) -> list[Estimate]:
+        """The mean costs of some pairs."""
         for number in some:
             self._refuse_lost_powers(number)
         costs = self.costs[some.start : some.stop]
-        found = engine.workers.each(self._control, some) if self.controls else [None] * len(some)
-        columns = [None if one is None else one.columns for one in found]
-        fitted = any(one is not None and one.directions for one in found)
-        means = estimates(costs if self.weights is None else costs * self.weights, columns, fitted=fitted)
-        return [(mean, "plain" if one is None else one.name) for mean, one in zip(means, found, strict=True)]
+        controls = engine.workers.each(self._control, some) if self.controls else [None] * len(some)
+        return estimates(costs if self.weights is None else costs * self.weights, controls)
 
-    def _control(self, number: int) -> PairControls | None:
+    def _control(self, number: int) -> Controls | None:
         i, j = self.pairs[number]
-        return PairControls.of(self._sides[i], self._sides[j], self.p)
+        return control_pair(self._sides[i], self._sides[j], self.p)
 
     def _refuse_lost_powers(self, number: int) -> None:
         """Refuse powers that left float64, above or below."""
@@ -244,8 +241,8 @@ class Comparison:
         found: Distances = {}
         for start in range(0, len(self._pairs), _TOGETHER):
             some = range(start, min(start + _TOGETHER, len(self._pairs)))
-            for number, (mean, estimator) in zip(some, table.estimate(some, self._engine), strict=True):
-                distance = self._conclude_pair(table, number, mean, estimator, recipe, method)
+            for number, mean in zip(some, table.estimate(some, self._engine), strict=True):
+                distance = self._conclude_pair(table, number, mean, recipe, method)
                 costs, importance = table.costs[number], table.importance
                 noise = NoiseFloor.of(splits[number], costs * importance, self._p, distance.value) if splits else None
                 known = [halves[side] for side in self._pairs[number] if side in halves]
@@ -266,24 +263,15 @@ class Comparison:
         return costs[:count], halves
 
     def _conclude_pair(
-        self, table: CostTable, number: int, mean: Estimate, estimator: str, projections: Projections, method: str
+        self, table: CostTable, number: int, mean: Estimate, projections: Projections, method: str
     ) -> Distance:
         """The distance of one pair, whose costs are at ``number`` in the table."""
         first, second = (self._datasets[side] for side in self._pairs[number])
+        remarks = (*table.remark_on_precision(number), *remark_on_features([first, second], projections))
         return estimate_distance(
-            first,
-            second,
-            table.costs[number],
-            self._p,
-            method=method,
-            fingerprint=projections.fingerprint,
-            scaler=projections.scaler,
-            columns=projections.columns,
-            remarks=(*table.remark_on_precision(number), *remark_on_features([first, second], projections)),
-            weights=table.weights,
-            estimator=estimator,
-            known=mean,
-        )
+            first, second, table.costs[number], self._p, weights=table.weights, known=mean, remarks=remarks,
+            method=method, fingerprint=projections.fingerprint, scaler=projections.scaler, columns=projections.columns,
+        )  # fmt: skip
 
 
 def compare(
@@ -296,7 +284,6 @@ def compare(
     method: str = "s-OTDD",
     estimator: Estimator = "plain",
     device: str = "auto",
-    precision: Precision = "float32",
     engine: Engine | None = None,
     n_splits: int = 0,
     halves: bool = False,
@@ -306,7 +293,7 @@ def compare(
     if not pairs:
         return {}
     check_memory(len(datasets), len(pairs), projections.n_projections, n_splits, estimator)
-    chosen = engine or choose_engine(device, datasets, projections.n_projections, precision)
+    chosen = engine or choose_engine(device, datasets, projections.n_projections)
     with report_progress(progress, "Projecting") as report, chosen as active:
         comparison = Comparison(
             datasets, pairs, projections, p, active, estimator=estimator, n_splits=n_splits, halves=halves
@@ -347,7 +334,6 @@ def compare_to_tolerance(
     *,
     estimator: Estimator = "controlled",
     device: str = "auto",
-    precision: Precision = "float32",
     n_splits: int = 0,
 ) -> Distance:
     """Draw whole blocks until the standard error is at most ``rel_tol`` of the value and reliable, or none are left.
@@ -358,7 +344,7 @@ def compare_to_tolerance(
     p, wanted = check_order(p), check_positive(rel_tol, "rel_tol")
     most = check_count(max_projections, "max_projections")
     total = _find_next_total(0, min(projections.n_projections, FIRST), most)
-    with report_progress(progress, "Projecting") as report, choose_engine(device, datasets, total, precision) as active:
+    with report_progress(progress, "Projecting") as report, choose_engine(device, datasets, total) as active:
         drawn = projections.from_block(0, total)
         comparison = Comparison(datasets, [(0, 1)], drawn, p, active, estimator=estimator, n_splits=n_splits)
         run(datasets, drawn, active, comparison.collectors, report)

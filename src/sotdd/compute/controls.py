@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from sotdd.basics.memory import kept_property
 from sotdd.compute.engine import ClassMoments, Engine, PointSums, Sorted
-from sotdd.compute.estimators import FEWEST_FITTED
+from sotdd.compute.estimators import FEWEST_FITTED, Controls
 from sotdd.compute.run import Collector
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Hadamard, Sphere, Tilted
-from sotdd.projections.draws import BLOCK, Laws
+from sotdd.projections.draws import Laws
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 
@@ -163,34 +163,19 @@ class ControlSide:
         return self.made_of.lengths.columns(self.made_of.values, self.weights)
 
 
-@dataclass(frozen=True, eq=False)
-class PairControls:
-    """The controls of a pair: (L, q) columns of mean zero, and what they control."""
-
-    columns: Doubles
-    labels: bool
-    directions: bool
-
-    @classmethod
-    def of(cls, a: ControlSide, b: ControlSide, p: float) -> PairControls | None:
-        """What both sides allow; None where they allow nothing."""
-        one, other = a.made_of, b.made_of
-        label = None
-        if one.places is not None and other.places is not None and one.places.shape == other.places.shape:
-            label = _control_labels(one.places, other.places, p)
-        directions = one.lengths is not None and other.lengths is not None
-        if label is None and not (directions and len(a.weights) >= FEWEST_FITTED):
-            return None  # directions are controlled by coefficients, which few projections cannot tell
-        with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
-            rows = [] if label is None else [a.weights * _leave_out_rounding(label)]
-            rows += _control_directions(a, b) if directions else []
-            return cls(np.concatenate(rows).T, label is not None, directions)
-
-    @property
-    def name(self) -> str:
-        """The estimator, and what it controls."""
-        parts = [*(["labels"] if self.labels else []), *(["directions"] if self.directions else [])]
-        return f"controlled ({' and '.join(parts)})"
+def control_pair(a: ControlSide, b: ControlSide, p: float) -> Controls | None:
+    """The controls that both sides allow; None where they allow nothing."""
+    one, other = a.made_of, b.made_of
+    label = None
+    if one.places is not None and other.places is not None and one.places.shape == other.places.shape:
+        label = _control_labels(one.places, other.places, p)
+    directions = one.lengths is not None and other.lengths is not None
+    if label is None and not (directions and len(a.weights) >= FEWEST_FITTED):
+        return None  # directions are controlled by coefficients, which few projections cannot tell
+    with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
+        rows = [] if label is None else [a.weights * _leave_out_rounding(label)]
+        rows += _control_directions(a, b) if directions else []
+        return Controls(np.concatenate(rows).T, label is not None, directions)
 
 
 def _control_labels(a: NDArray[np.floating], b: NDArray[np.floating], p: float) -> Doubles | None:
@@ -262,7 +247,7 @@ def find_controls(projections: Projections) -> tuple[int, bool, int | None]:
     laws = projections.source
     if not isinstance(laws, Laws) or not laws.shared_directions:
         return 0, False, None
-    terms = laws.more_terms(0, 1, DRAWS * BLOCK)
+    terms = laws.more_terms(0, 1, DRAWS)
     label, uniform = isinstance(terms, Polynomials), isinstance(laws.directions, (Sphere, Hadamard, Tilted))
     degree = terms.coefficients.shape[1] - 1 if isinstance(terms, Polynomials) else _LOWEST_DEGREE
     degree = min(_HIGHEST_DEGREE, max(_LOWEST_DEGREE, degree))
@@ -315,9 +300,7 @@ class CollectControls(Collector):
         """Take what the class moments of datasets under one chunk say."""
         with np.errstate(over="ignore", invalid="ignore"):  # the engine finds, and explains, what is not finite
             if self.label:
-                drawn = chunk.block.terms
-                assert isinstance(drawn, Polynomials)
-                _append(self._places, self._engine.label_places(moments, drawn, chunk.more_terms))
+                _append(self._places, self._engine.label_places(moments, chunk.block))
             if self.lengths:
                 _append(self._values, [self._engine.direction_values(of_data) for of_data in moments])
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import OutOfRange, SotddError
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import Block
-from sotdd.projections.labels import LabelTerms, Quantiles, Summaries
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.labels import Quantiles, Summaries
+from sotdd.projections.moments import LabelTerms, Polynomials
 
 if TYPE_CHECKING:
     from sotdd.compute.cpu.engine import CpuEngine
-    from sotdd.compute.cpu.pools import ProjectedRows as CpuProjected
     from sotdd.compute.torch.engine import TorchEngine
-    from sotdd.compute.torch.pools import ProjectedRows as TorchProjected
 
-# Of products on a GPU: full, or faster and rougher.
-Precision: TypeAlias = Literal["float32", "tf32"]
+
+Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +59,8 @@ class PointSums:
         Of n_c |m_c|², with the number of points and the mean of each class.
     """
 
-    lengths: NDArray[np.float64]
-    total: NDArray[np.float64]
+    lengths: Doubles
+    total: Doubles
     between: float
 
 
@@ -119,7 +117,8 @@ class ProjectedPoints:
 
 
 # What engines see through projections. Datasets with the same features are projected once.
-Seen: TypeAlias = LabelledData | ByClass | ProjectedPoints
+Points: TypeAlias = LabelledData | ProjectedPoints
+Seen: TypeAlias = Points | ByClass
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +137,6 @@ class Sorted:
         Of each dataset, its class terms (B, C), in a form of the engine's own.
     moments
         Of each dataset, its class moments, where they were asked for.
-    more_terms
-        Further draws of the label law, as many for each projection as were asked for: those of the first ones, of
-        the next, and so on.
     """
 
     part: slice
@@ -148,14 +144,94 @@ class Sorted:
     block: Block
     terms: list[Any]
     moments: list[ClassMoments]
-    more_terms: Sequence[Polynomials] = ()
 
 
 # Both engines have the same verbs, each in rows (B, n) of a form of its own, for the time of a ``with`` block.
 Engine: TypeAlias = "CpuEngine | TorchEngine"
 
-# All datasets through one chunk of projections, before class terms are known; valid until it is looked at.
-Projected: TypeAlias = "CpuProjected | TorchProjected"
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The points of several datasets under some projections, before class terms are added.
+
+    Attributes
+    ----------
+    engine
+        The engine whose rows these are.
+    rows
+        (B, N) feature projections, one dataset after another, points in their own order.
+    label_rows
+        (B, N) those made for labels; None where ``rows`` serve both.
+    terms
+        How labels enter.
+    """
+
+    engine: Engine
+    rows: Any
+    label_rows: Any
+    terms: LabelTerms
+
+    def values(self) -> NDArray[np.float32]:
+        """The projections (B, N) as an array."""
+        return self.engine.fetch_rows(self.rows)
+
+    def label_values(self) -> NDArray[np.float32]:
+        """The projections made for labels, where they have their own."""
+        return self.engine.fetch_rows(self.label_rows)
+
+    def take(self, index: NDArray[np.integer]) -> Pool:
+        """Some of the points."""
+        rows, label_rows = (
+            None if part is None else self.engine.take_points(part, index) for part in (self.rows, self.label_rows)
+        )
+        return replace(self, rows=rows, label_rows=label_rows)
+
+    def part(self, some: slice) -> Pool:
+        """Some of the projections."""
+        label_rows = None if self.label_rows is None else self.label_rows[some]
+        return replace(self, rows=self.rows[some], label_rows=label_rows, terms=self.terms.part(some))
+
+
+@dataclass(frozen=True, eq=False)
+class Projected:
+    """All datasets through one chunk of projections, before class terms are known; valid until it is looked at.
+
+    Attributes
+    ----------
+    engine
+        The engine at work.
+    part, block
+        Which projections, and these as drawn.
+    rows, label_rows
+        Of each dataset, its feature projections (B, n) and those made for labels, points in their own order.
+    """
+
+    engine: Engine
+    part: slice
+    block: Block
+    rows: list[Any]
+    label_rows: list[Any] | None
+    _pools: dict[object, Pool] = field(default_factory=dict)
+
+    def pool(self, members: tuple[int, ...], near: float | None = None, count: int | None = None) -> Pool:
+        """The points of some of the datasets together, under the first ``count`` projections or all.
+
+        Those farther from the median than ``near`` deviations are brought that near. Only pools of the same datasets
+        are kept for the next call.
+        """
+        kept, plain = self._pools, (members, count, None)
+        if plain not in kept:
+            kept.clear()
+            rows, label_rows = (
+                None if parts is None else self.engine.join_points([parts[one][:count] for one in members])
+                for parts in (self.rows, self.label_rows)
+            )
+            kept[plain] = Pool(self.engine, rows, label_rows, self.block.terms.part(slice(count)))
+        if near is None:
+            return kept[plain]
+        if (members, count, near) not in kept:
+            kept[members, count, near] = replace(kept[plain], rows=self.engine.bring_near(kept[plain].rows, near))
+        return kept[members, count, near]
 
 
 # ------------------------------------------------------------------ why a projection came out unusable
@@ -181,6 +257,7 @@ def describe_bad_term(name: str, largest: float, terms: LabelTerms, line: int, p
             f"the label law's summary of dataset {name!r} is not finite in projection {projection:,}: check its "
             "summary function."
         )
+    assert isinstance(terms, Polynomials)
     order = int(terms.degrees[line])
     return OutOfRange(
         f"class moments of dataset {name!r} overflow: order {order} of projected values as large as {largest:.3g} "

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.compute.distance import Distance
-from sotdd.projections.scaler import Scaler
 
 Doubles = NDArray[np.float64]
 
@@ -48,6 +47,29 @@ FEWEST_JUDGED = 32
 _WILDEST_COSTS = 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class Controls:
+    """Controls of a pair.
+
+    Attributes
+    ----------
+    columns
+        (L, q) of mean zero over projections.
+    labels, directions
+        What they control. For directions, coefficients are fitted; without, the first column is taken off as it is.
+    """
+
+    columns: Doubles
+    labels: bool
+    directions: bool
+
+    @property
+    def name(self) -> str:
+        """The estimator, and what it controls."""
+        parts = [*(["labels"] if self.labels else []), *(["directions"] if self.directions else [])]
+        return f"controlled ({' and '.join(parts)})"
+
+
 @dataclass(frozen=True)
 class Estimate:
     """The mean of W_p^p over projections, its standard error, and whether that can be relied on.
@@ -55,12 +77,13 @@ class Estimate:
     Both numbers are in terms of ``unit``, so that their powers and squares stay within float64.
     """
 
+    estimator: str
     unit: float
     mean: float
     stderr: float
     unreliable: Remark | None
     contributions: Doubles  # (L,) of which ``mean`` is the mean
-    uncontrolled: Remark | None = None  # why the controls were left out after all
+    uncontrolled: Remark | None  # why the controls were left out after all
 
     def take_root(self, p: float) -> tuple[float, float]:
         """The distance and its standard error, by the delta method.
@@ -92,28 +115,21 @@ def estimate_distance(
     per_projection: Doubles,
     p: float,
     *,
-    method: str = "s-OTDD",
-    fingerprint: str | None = None,
-    scaler: Scaler | None = None,
-    remarks: Remarks = (),
     weights: Doubles | None = None,
-    controls: Doubles | None = None,
-    estimator: str = "plain",
-    fitted: bool = False,
-    columns: tuple[str, ...] | None = None,
+    controls: Controls | None = None,
     known: Estimate | None = None,
+    remarks: Remarks = (),
+    method: str = "s-OTDD",
+    **facts: Any,  # noqa: ANN401  # further attributes of a distance
 ) -> Distance:
     """The root of the mean of W_p^p, and its standard error by the delta method.
 
-    Projections count as independent, which for orthogonal directions is usually cautious. The mean is weighted, and
-    controlled by ``controls`` (L, q), as `estimate` says, unless it is ``known``; ``columns`` are the names of the
-    features.
+    Projections count as independent, which for orthogonal directions is usually cautious. The mean is weighted and
+    controlled, as `estimates` says, unless it is ``known``.
     """
     kept = np.array(per_projection, np.float64)
     kept.flags.writeable = False
-    mean = known or estimate(kept if weights is None else kept * weights, controls, fitted=fitted)
-    if mean.uncontrolled is not None:
-        remarks, estimator = (*remarks, mean.uncontrolled), "plain"
+    mean = known or estimates((kept if weights is None else kept * weights)[None], [controls])[0]
     value, stderr = mean.take_root(p)
     return Distance(
         value=value,
@@ -123,71 +139,67 @@ def estimate_distance(
         classes=(a.classes, b.classes),
         method=method,
         per_projection=kept,
-        fingerprint=fingerprint,
-        scaler=scaler,
-        remarks=remarks,
-        estimator=estimator,
+        remarks=remarks if mean.uncontrolled is None else (*remarks, mean.uncontrolled),
+        estimator=mean.estimator,
         weights=weights,
         contributions=mean.contributions * mean.unit,
         unreliable=mean.unreliable,
-        columns=columns,
+        **facts,
     )
 
 
-def estimate(costs: Doubles, columns: Doubles | None = None, *, fitted: bool = False) -> Estimate:
-    """The mean of costs (L,), less controls (L, q) of mean zero.
+def estimates(costs: Doubles, controls: Sequence[Controls | None]) -> list[Estimate]:
+    """The mean of each row of costs (P, L), less its controls: one pass instead of many small ones.
 
     Parameters
     ----------
     costs
         W_p^p per projection, times its importance.
-    columns
-        Controls; None for a plain mean.
-    fitted
-        Whether to fit the coefficients of the controls; otherwise the first is subtracted as it is.
+    controls
+        Of each row; None for a plain mean.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sotdd.compute.estimators import estimate
+    >>> from sotdd.compute.estimators import Controls, estimates
     >>> rng = np.random.default_rng(0)
     >>> known = rng.normal(size=1000)
     >>> costs = 1 + 3 * known + 0.01 * rng.normal(size=1000)
-    >>> estimate(costs).stderr > 100 * estimate(costs, known[:, None], fitted=True).stderr
+    >>> controls = Controls(known[:, None], labels=False, directions=True)
+    >>> plain, controlled = estimates(np.stack([costs, costs]), [None, controls])
+    >>> plain.stderr > 100 * controlled.stderr
     True
     """
-    return estimates(costs[None], [columns], fitted=fitted)[0]
-
-
-def estimates(costs: Doubles, columns: Sequence[Doubles | None], *, fitted: bool = False) -> list[Estimate]:
-    """As `estimate` does for each row of costs (P, L), with its controls: one pass instead of many small ones."""
     count = costs.shape[1]
     largest = np.abs(costs).max(axis=1)
     units = np.where(largest == 0, 1.0, largest)  # squares are taken of numbers up to one
     plain = costs / units[:, None]
     left = plain.copy()
-    for row, (of_pair, unit) in enumerate(zip(columns, units.tolist(), strict=True)):
+    for row, (of_pair, unit) in enumerate(zip(controls, units.tolist(), strict=True)):
         if of_pair is not None and largest[row]:  # nothing is taken from the zero of a dataset and itself
-            _control(left[row], of_pair, unit, fitted)
+            _control(left[row], of_pair, unit)
     reasons = _find_implausible(plain, left)
     for row, why in enumerate(reasons):
         if why is not None:
             left[row] = plain[row]
-    means = left.mean(axis=1).tolist()
-    if count < 2:
-        alone = Remark("one projection")
-        parts = zip(units.tolist(), means, left, reasons, strict=True)
-        return [Estimate(unit, mean, math.nan, alone, values, why) for unit, mean, values, why in parts]
-    errors = (left.std(axis=1, ddof=1) / math.sqrt(count)).tolist()
-    together = zip(units.tolist(), means, errors, _judge_tails(left, plain), left, reasons, strict=True)
+    names = [
+        "plain" if one is None or why is not None else one.name for one, why in zip(controls, reasons, strict=True)
+    ]
+    means, errors = left.mean(axis=1).tolist(), [math.nan] * len(costs)
+    unreliable: Sequence[Remark | None] = [Remark("one projection")] * len(costs)
+    if count > 1:
+        errors = (left.std(axis=1, ddof=1) / math.sqrt(count)).tolist()
+        unreliable = _judge_tails(left, plain)
+    together = zip(names, units.tolist(), means, errors, unreliable, left, reasons, strict=True)
     return [Estimate(*found) for found in together]
 
 
-def _control(costs: Doubles, columns: Doubles, unit: float, fitted: bool) -> None:
+def _control(costs: Doubles, controls: Controls, unit: float) -> None:
     """Take controls from costs (L,), in place."""
+    columns = controls.columns
     finite = np.isfinite(columns).all(axis=0)
     usable = (columns if finite.all() else columns[:, finite]) / unit
-    if fitted and len(costs) >= FEWEST_FITTED and usable.shape[1]:
+    if controls.directions and len(costs) >= FEWEST_FITTED and usable.shape[1]:
         costs[:] = _find_residuals(costs, usable)
     elif usable.shape[1] == columns.shape[1]:
         costs -= usable[:, 0]

@@ -6,10 +6,9 @@ projections go by.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from sotdd.basics.display import Report
 from sotdd.basics.errors import OutOfRange
 from sotdd.basics.memory import kept_property
 from sotdd.basics.randomness import Stream, generator
-from sotdd.compute.engine import Engine, Projected
+from sotdd.compute.engine import Engine, Points, Pool, Projected
 from sotdd.compute.run import Collector, be_silent
 from sotdd.projections.recipe import Projections
 
@@ -42,22 +41,6 @@ HALVING_PROJECTIONS = 64
 
 # Splits that are made between two reports of progress.
 _BATCH = 64
-
-
-class Labelled(Protocol):
-    """What a plan asks of a dataset: the classes of its points."""
-
-    @property
-    def classes(self) -> tuple[Hashable, ...]:
-        """The distinct labels."""
-
-    @property
-    def codes(self) -> NDArray[np.integer]:
-        """The index of every point's label among them."""
-
-    @property
-    def n_points(self) -> int:
-        """How many points there are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +115,7 @@ class Plan:
 
     @classmethod
     def of_pair(
-        cls, datasets: Sequence[Labelled], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
+        cls, datasets: Sequence[Points], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
     ) -> Plan:
         """All points of two datasets, split into sides of the same sizes."""
         both = [datasets[number] for number in pair]
@@ -140,7 +123,7 @@ class Plan:
 
     @classmethod
     def of_halves(
-        cls, datasets: Sequence[Labelled], number: int, count: int, seed: int, orders: tuple[float, ...]
+        cls, datasets: Sequence[Points], number: int, count: int, seed: int, orders: tuple[float, ...]
     ) -> list[Plan]:
         """One dataset, split into halves; nothing for a single point."""
         data = datasets[number]
@@ -151,7 +134,7 @@ class Plan:
 
     @classmethod
     def of_half_samples(
-        cls, datasets: Sequence[Labelled], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
+        cls, datasets: Sequence[Points], pair: tuple[int, int], count: int, seed: int, orders: tuple[float, ...]
     ) -> Plan:
         """Half of the points of one dataset against half of the other's.
 
@@ -214,45 +197,11 @@ class Plan:
             marked[side.index] = mark
         return marked
 
-    def take_points(self, chunk: Projected) -> Any:  # noqa: ANN401  # an engine's own pool
+    def take_points(self, chunk: Projected) -> Pool:
         """The points that are split, under those projections of a chunk that this plan looks at."""
         left = self.n_projections - chunk.part.start
         pool = chunk.pool(self.members, self.near, left if left < chunk.part.stop - chunk.part.start else None)
         return pool if self.index is None else pool.take(self.index)
-
-
-class Near(Protocol):
-    """Pooled points, of which far ones can be brought near."""
-
-    def within(self, deviations: float) -> Self:
-        """The same points, those farther from the median than this many deviations brought that near."""
-
-
-_Pool = TypeVar("_Pool", bound=Near)
-# Which datasets, under how many projections, and how near far points are brought.
-PoolKey: TypeAlias = tuple[tuple[int, ...], int | None, float | None]
-
-
-class Pooling(ABC, Generic[_Pool]):
-    """Datasets through some projections, whose points are pooled; each engine joins them in its own form."""
-
-    pools: dict[PoolKey, _Pool]  # those that were asked for
-
-    @abstractmethod
-    def join_points(self, members: Sequence[int], part: slice) -> _Pool:
-        """The points of some datasets together, under some projections."""
-
-    def pool(self, members: tuple[int, ...], near: float | None = None, count: int | None = None) -> _Pool:
-        """The points of some of the datasets together, under the first ``count`` projections or all.
-
-        Far ones are brought near where that is asked for. Only pools of the same datasets are kept for the next call.
-        """
-        if (members, count, None) not in self.pools:
-            self.pools.clear()
-            self.pools[members, count, None] = self.join_points(members, slice(count))
-        if (members, count, near) not in self.pools and near is not None:
-            self.pools[members, count, near] = self.pools[members, count, None].within(near)
-        return self.pools[members, count, near]
 
 
 def _make_side(index: Indices, counts: Indices) -> Side:
@@ -261,7 +210,7 @@ def _make_side(index: Indices, counts: Indices) -> Side:
     return Side(index, np.concatenate([[0], np.cumsum(present)]).astype(np.int64))
 
 
-def pool_codes(datasets: Sequence[Labelled]) -> Indices:
+def pool_codes(datasets: Sequence[Points]) -> Indices:
     """The class of every point of the pooled datasets, where labels that are equal are one class."""
     seen: dict[Hashable, int] = {}
     parts = []

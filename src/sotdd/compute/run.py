@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, Protocol, get_args
+from typing import Any
 
-from sotdd.basics.checks import check_choice
 from sotdd.basics.display import Report
 from sotdd.basics.errors import SotddError, require
-from sotdd.compute.engine import Engine, Precision, Projected, Sorted
+from sotdd.compute.engine import Engine, Projected, Sorted
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.recipe import Projections
@@ -50,22 +49,6 @@ class Collector:
         """Look at sorted rows, class terms and the draws."""
 
 
-class Walker(Protocol):
-    """What the loop over projections asks of an engine."""
-
-    def walk(
-        self,
-        datasets: Sequence[Any],
-        projections: Projections,
-        *,
-        degree: int = 0,
-        draws: int = 0,
-        before_sorting: Callable[[Any], None] | None = None,
-        sort: bool = True,
-    ) -> Iterator[Sorted]:
-        """See datasets through one chunk of projections after another."""
-
-
 def be_silent(done: int, total: int) -> None:
     """Report nothing."""
 
@@ -73,7 +56,7 @@ def be_silent(done: int, total: int) -> None:
 def run(
     datasets: Sequence[Any],
     projections: Projections,
-    engine: Walker,
+    engine: Any,  # noqa: ANN401  # whatever has `walk` as an `Engine` has
     collectors: Sequence[Collector],
     report: Report = be_silent,
 ) -> None:
@@ -114,34 +97,31 @@ def _overrides(collector: Collector, method: str) -> bool:
 # ------------------------------------------------------------------ which engine does the work
 
 
-def choose_engine(
-    device: str, datasets: Sequence[LabelledData], n_projections: int, precision: Precision = "float32"
-) -> Engine:
+def choose_engine(device: str, datasets: Sequence[LabelledData], n_projections: int) -> Engine:
     """The engine for a ``device`` argument."""
-    check_choice(precision, "precision", get_args(Precision))
     from sotdd.compute.cpu.engine import CpuEngine
 
     name = str(device)  # a torch.device reads as its name
     if name == "cpu":
         return CpuEngine()
     if name != "auto":
-        return _torch_engine(name, precision)
+        return _torch_engine(name)
     homes = {str(data.features.tensor.device) for data in datasets if isinstance(data.features, DeviceFeatures)}
     if len(homes) > 1:
         raise SotddError(f"the datasets are on {' and '.join(sorted(homes))}: move them to one device, or name one.")
     if homes:
-        return _torch_engine(homes.pop(), precision)
+        return _torch_engine(homes.pop())
     work = n_projections * sum(data.n_points * data.n_features for data in datasets)
     if work >= _WORTH_A_GPU and _has_gpu():
-        return _torch_engine("cuda", precision)
+        return _torch_engine("cuda")
     return CpuEngine()
 
 
-def _torch_engine(device: str, precision: Precision) -> Engine:
+def _torch_engine(device: str) -> Engine:
     require("torch", f"device={device!r}", "'sotdd[torch]'")
     from sotdd.compute.torch.engine import TorchEngine
 
-    return TorchEngine(device, precision)
+    return TorchEngine(device)
 
 
 def _has_gpu() -> bool:

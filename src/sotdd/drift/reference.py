@@ -20,7 +20,7 @@ from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import say_count
 from sotdd.compute.comparison import PairCosts
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import Precision, Projected, ProjectedPoints
+from sotdd.compute.engine import Projected, ProjectedPoints
 from sotdd.compute.estimators import estimate_distance
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.drift.monitor import DriftMonitor, find_limit
@@ -128,7 +128,6 @@ class DriftReference:
         max_points: int | None = 20_000,
         with_sketch: bool = False,
         device: str = "auto",
-        precision: Precision = "float32",
         **drawing: Unpack[DrawingSettings],
     ) -> DriftReference:
         """Project a reference, and keep that.
@@ -152,7 +151,7 @@ class DriftReference:
         with_sketch
             Whether to keep a sketch of all points too, through 1,000 projections of the same laws. It makes `distance`
             several times as exact, as `sotdd reference` does.
-        device, precision
+        device
             As in `sotdd.distance`.
         """
         p = check_order(p)
@@ -169,9 +168,9 @@ class DriftReference:
             many = recipe
             if projections is None:  # the same and further ones, as many as distances have
                 many = replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
-            sketch = sketch_opened(opened, many, Levels(QUANTILES), device, precision)
+            sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
         said, reading = join_remarks(remarks, opened.remarks), BatchReading.of(data, opened)
-        points = _project_points(reference, recipe, device, precision)
+        points = _project_points(reference, recipe, device)
         return cls(points, recipe, p, names, seed, said, name, reading, sketch, Commonest.of(reference))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -219,7 +218,6 @@ class DriftReference:
         *,
         n_permutations: int = 499,
         device: str = "auto",
-        precision: Precision = "float32",
         progress: Progress = None,
     ) -> TwoSampleTest:
         """Say whether a batch may be a sample of the reference's source.
@@ -231,7 +229,7 @@ class DriftReference:
             read; one that lacks a column is refused.
         n_permutations
             How many permutations; the smallest p-value is 1 / (n_permutations + 1).
-        device, precision
+        device
             As in `sotdd.distance`.
         progress
             True for a bar, or a function of (done, total).
@@ -239,14 +237,14 @@ class DriftReference:
         count = check_count(n_permutations, "n_permutations")
         data = self.open_batch(batch)
         pair = self._take_enough(data.n_points), _bring_near(data, self.projections.scaler)
-        engine = choose_engine(device, [pair[1]], self.projections.n_projections, precision)
+        engine = choose_engine(device, [pair[1]], self.projections.n_projections)
         with report_progress(progress, "Permuting") as report, engine as active:
             return permute(
                 pair, self.projections, self.p, count, self.seed, active,
                 label_names=self.label_names, remarks=self._remark_on(data), report=report,
             )  # fmt: skip
 
-    def distance(self, batch: Dataset, *, device: str = "auto", precision: Precision = "float32") -> Distance:
+    def distance(self, batch: Dataset, *, device: str = "auto") -> Distance:
         """How far a batch is from all points of the reference, in units of the reference's spread.
 
         By the sketch where one is kept; otherwise what `sotdd.distance` gives through ``projections`` with
@@ -262,14 +260,14 @@ class DriftReference:
         """
         data, recipe = self.open_batch(batch), self.projections
         if self.sketch is not None:
-            found = distance(self.sketch, data, p=self.p, device=device, precision=precision)
+            found = distance(self.sketch, data, p=self.p, device=device)
             return replace(found, remarks=self._remark_on(data))
         pair = self.points, _bring_near(data, recipe.scaler)
-        with choose_engine(device, [pair[1]], recipe.n_projections, precision) as engine:
+        with choose_engine(device, [pair[1]], recipe.n_projections) as engine:
             costs = PairCosts([(0, 1)], self.p, engine)
             run(pair, recipe, engine, [costs])
             table = costs.table([])
-            [(mean, _)] = table.estimate(range(1), engine)
+            [mean] = table.estimate(range(1), engine)
         return estimate_distance(
             self.points, data, table.costs[0], self.p, fingerprint=recipe.fingerprint, scaler=recipe.scaler,
             columns=recipe.columns, remarks=self._remark_on(data), known=mean,
@@ -306,10 +304,10 @@ class DriftReference:
         return join_remarks(self.remarks, () if scaler is None else scaler.remarks, matched, own)
 
 
-def _project_points(data: LabelledData, projections: Projections, device: str, precision: Precision) -> ProjectedPoints:
+def _project_points(data: LabelledData, projections: Projections, device: str) -> ProjectedPoints:
     """The points of a dataset under every projection, for tests to come."""
     near, kept = _bring_near(data, projections.scaler), _KeepPoints()
-    with choose_engine(device, [near], projections.n_projections, precision) as engine:
+    with choose_engine(device, [near], projections.n_projections) as engine:
         run([near], projections, engine, [kept])
     label_rows = np.concatenate(kept.label_rows) if kept.label_rows else None
     return ProjectedPoints(data.name, np.concatenate(kept.rows), label_rows, data.classes, np.array(data.codes))

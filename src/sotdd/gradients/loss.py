@@ -269,7 +269,7 @@ def _sort_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
     if isinstance(terms, Quantiles):
         class_terms = _quantile_terms(for_labels, shares, _like(terms.coefficients, values))
     else:
-        cut = for_labels if terms.cut is None else for_labels.clamp(-terms.cut, terms.cut)
+        cut = for_labels.clamp(-terms.limit, terms.limit)
         class_terms = _evaluate(cut, terms.coefficients) @ shares  # (B, C)
     rows = _like(terms.weights[:, None], values) * values + class_terms @ members.T
     return rows.sort(dim=1).values

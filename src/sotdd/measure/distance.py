@@ -14,7 +14,6 @@ from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.compute.comparison import MOST, compare, compare_to_tolerance
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import Precision
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import SPLITS
 from sotdd.inputs import open_pair
@@ -71,7 +70,6 @@ def distance(
     noise_floor: bool | int = False,
     label_names: NamesInDistance = "auto",
     device: str = "auto",
-    precision: Precision = "float32",
     progress: Progress = None,
     **settings: Unpack[MethodSettings],
 ) -> Distance:
@@ -131,8 +129,6 @@ def distance(
     device
         "cpu", "cuda" or "cuda:1" (with torch), or "auto": where the data are, or a GPU if one is
         there and the work is worth it, or else the processor.
-    precision
-        Of products on a GPU: "float32", or "tf32", which is faster and rougher.
     progress
         True for a bar, or a function of (done, total) projections.
     settings
@@ -161,7 +157,7 @@ def distance(
     distances, _ = measure_pairs(
         sources, [(0, 1)], lambda: open_pair(a, b),  # type: ignore[arg-type]  # no sketches are left then
         p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
-        label_names=label_names, device=device, precision=precision, progress=progress, settings=settings,
+        label_names=label_names, device=device, progress=progress, settings=settings,
         rel_tol=rel_tol, max_projections=max_projections,
     )  # fmt: skip
     return distances[0, 1]
@@ -175,7 +171,6 @@ def paper(
     p: float = ORDER,
     projections: Projections | None = None,
     device: str = "auto",
-    precision: Precision = "float32",
     progress: Progress = None,
     **drawing: Unpack[DrawingSettings],
 ) -> Distance:
@@ -194,7 +189,7 @@ def paper(
         As in `distance`.
     projections
         Explicit draws, from `Projections.from_arrays`, in place of those settings.
-    device, precision, progress
+    device, progress
         As in `distance`.
 
     Examples
@@ -213,7 +208,7 @@ def paper(
             raise UnknownSetting(f"the paper's definition has no setting {name}: use sotdd.distance.")
     settings = drawing if projections is not None else {"directions": Sphere(), **drawing, **_ITS_OWN}
     return distance(
-        a, b, p=p, projections=projections, estimator="plain", device=device, precision=precision, progress=progress,
+        a, b, p=p, projections=projections, estimator="plain", device=device, progress=progress,
         **cast("MethodSettings", settings),
     )  # fmt: skip
 
@@ -229,7 +224,6 @@ def measure_pairs(
     method: str,
     noise_floor: bool | int,
     device: str,
-    precision: Precision,
     progress: Progress,
     settings: Mapping[str, Any],
     label_names: NamesInDistance = "auto",
@@ -250,9 +244,7 @@ def measure_pairs(
     sketch = next((source for _, source in sources if isinstance(source, Sketch)), None)
     if sketch is not None:
         _refuse_for_sketch(sketch, method, [*settings, *(name for name in given if name != "estimator")])
-        distances = compare_sketches(
-            sources, pairs, p, estimator=estimator, device=device, precision=precision, progress=progress
-        )
+        distances = compare_sketches(sources, pairs, p, estimator=estimator, device=device, progress=progress)
         return distances, sketch.projections
     data = open_all()
     if method not in _BLIND_TO_LABELS:
@@ -261,7 +253,7 @@ def measure_pairs(
         return _measure_by_peer(method, data, pairs, p, settings, given, device, progress), None
     chosen = choose_estimator(estimator)
     named, recipe, data = fit_named(data, label_names, projections, settings, chosen)
-    how: dict[str, Any] = {"device": device, "precision": precision, "n_splits": n_splits, "estimator": chosen}
+    how: dict[str, Any] = {"device": device, "n_splits": n_splits, "estimator": chosen}
     if rel_tol is None:
         distances = compare(data, pairs, recipe, p, progress, halves=len(data) > 2, **how)
     elif projections is None:

@@ -10,7 +10,6 @@ from typing import Unpack
 from sotdd.basics.checks import describe
 from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError
-from sotdd.compute.engine import Precision
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import Asked, DistanceMatrix
 from sotdd.compute.ranking import Ranking, rank_distances
@@ -34,7 +33,6 @@ def pairwise(
     noise_floor: bool | int = False,
     label_names: NamesInDistance = "auto",
     device: str = "auto",
-    precision: Precision = "float32",
     progress: Progress = None,
     **settings: Unpack[MethodSettings],
 ) -> DistanceMatrix:
@@ -50,7 +48,7 @@ def pairwise(
         sketches: the others are then seen through their projections.
     p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
         As in `distance`.
-    projections, estimator, method, device, precision, progress, settings
+    projections, estimator, method, device, progress, settings
         As in `distance`.
     noise_floor
         As in `distance`; each pair has its own.
@@ -73,7 +71,7 @@ def pairwise(
         list(combinations(range(len(sources)), 2)),
         lambda: open_all(dict(sources)),
         p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
-        label_names=label_names, device=device, precision=precision, progress=progress, settings=settings,
+        label_names=label_names, device=device, progress=progress, settings=settings,
     )  # fmt: skip
     asked = choose_given(
         label_names=label_names, method=method, projections=projections, noise_floor=noise_floor, p=p,
@@ -94,7 +92,6 @@ def rank(
     method: str = "sotdd",
     noise_floor: bool | int = False,
     device: str = "auto",
-    precision: Precision = "float32",
     progress: Progress = None,
     **settings: Unpack[MethodSettings],
 ) -> Ranking:
@@ -112,7 +109,7 @@ def rank(
         Datasets by name, or a list of them, as in `pairwise`.
     p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
         As in `distance`.
-    projections, estimator, method, noise_floor, device, precision, progress, settings
+    projections, estimator, method, noise_floor, device, progress, settings
         As in `pairwise`.
 
     Returns
@@ -150,7 +147,7 @@ def rank(
         [(0, number) for number in range(1, len(sources))],
         lambda: open_all(dict(sources)),
         p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
-        device=device, precision=precision, progress=progress, settings=settings,
+        device=device, progress=progress, settings=settings,
     )  # fmt: skip
     by_name = {other: distances[0, number] for number, (other, _) in enumerate(others, 1)}
     return Ranking(name, tuple(rank_distances(by_name)))

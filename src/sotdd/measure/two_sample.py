@@ -18,9 +18,9 @@ from sotdd.basics.randomness import Stream, check_seed, generator
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import json_number, say_count
 from sotdd.compute.comparison import remark_on_features
-from sotdd.compute.engine import Engine, Precision, Projected
+from sotdd.compute.engine import Engine, Points, Projected
 from sotdd.compute.noise_floor import find_distances
-from sotdd.compute.resampling import Labelled, Plan, Resample
+from sotdd.compute.resampling import Plan, Resample
 from sotdd.compute.run import Collector, be_silent, choose_engine, run
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled
@@ -61,7 +61,6 @@ def test(
     label_names: LabelNames = "ignore",
     max_points: int | None = None,
     device: str = "auto",
-    precision: Precision = "float32",
     progress: Progress = None,
     **drawing: Unpack[DrawingSettings],
 ) -> TwoSampleTest:
@@ -108,7 +107,7 @@ def test(
         the same name are compared, and their shares, so that two classes that exchange their names differ.
     max_points
         Use a random sample of this many points of each dataset, where there are more.
-    device, precision
+    device
         As in `sotdd.distance`.
     progress
         True for a bar, or a function of (done, total).
@@ -137,7 +136,7 @@ def test(
     data, remarks = sample_datasets(pair, max_points, seed)
     recipe, data = fit_projections(data, projections, settings, drawing=DRAWING)
     recipe = recipe.evenly()
-    engine = choose_engine(device, data, recipe.n_projections, precision)
+    engine = choose_engine(device, data, recipe.n_projections)
     with report_progress(progress, "Permuting") as report, engine as active:
         said = (*remarks, *remark_on_features(data, recipe))
         return permute(
@@ -171,7 +170,7 @@ def sample_datasets(
 
 
 def permute(
-    pair: Sequence[Labelled],
+    pair: Sequence[Points],
     projections: Projections,
     p: float,
     n_permutations: int,

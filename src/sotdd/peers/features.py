@@ -26,8 +26,8 @@ from sotdd.peers.points import (
     point_costs,
     remarks_on,
 )
+from sotdd.projections.directions import Law
 from sotdd.projections.drawing import Drawing
-from sotdd.projections.laws import Law
 from sotdd.projections.moments import Polynomials
 from sotdd.projections.scaler import Scale, Scaler, find_scaler
 

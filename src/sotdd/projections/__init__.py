@@ -3,7 +3,7 @@
 from sotdd.projections.convolution import Convolution, Layer
 from sotdd.projections.directions import DirectionLaw, Directions, Hadamard, Orthogonal, PointMap, Sphere, Tilted
 from sotdd.projections.labels import ClassQuantiles, ClassSummary, LabelLaw, Quantiles, Summaries
-from sotdd.projections.moments import MomentLaw, Moments, Polynomials, UniformOrders, ZeroTruncatedPoisson
+from sotdd.projections.moments import Moments, Polynomials, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
 from sotdd.projections.turns import TurnedDirections
 
@@ -16,7 +16,6 @@ __all__ = [
     "Hadamard",
     "LabelLaw",
     "Layer",
-    "MomentLaw",
     "Moments",
     "Orthogonal",
     "PointMap",

@@ -104,16 +104,17 @@ def butterflies(radix: int) -> Callable[..., None]:
     return _instruction(transform)
 
 
-def _multiply(_context: Any, z: Any, at: Any, factor: Any) -> Any:  # noqa: ANN401
-    """``(z, at, factor)``: multiply a line, in place."""
+def _write_multiple(_context: Any, z: Any, at: Any, factor: Any, other: Any, other_at: Any) -> Any:  # noqa: ANN401
+    """``(z, at, factor, other, other_at)``: write a multiple of another line, or of this one."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
-        array, at, factor = args
-        place = _place(context, builder, signature.args[0], array, at)
-        builder.store(builder.fmul(builder.load(place, align=4), _spread(builder, factor)), place, align=4)
+        array, at, factor, other, other_at = args
+        line = builder.load(_place(context, builder, signature.args[3], other, other_at), align=4)
+        product = builder.fmul(line, _spread(builder, factor))
+        builder.store(product, _place(context, builder, signature.args[0], array, at), align=4)
         return context.get_dummy_value()
 
-    return types.void(z, types.intp, types.float32), build
+    return types.void(z, types.intp, types.float32, other, types.intp), build
 
 
 def _add_multiple(_context: Any, z: Any, at: Any, factor: Any, other: Any, other_at: Any) -> Any:  # noqa: ANN401
@@ -128,18 +129,6 @@ def _add_multiple(_context: Any, z: Any, at: Any, factor: Any, other: Any, other
         return context.get_dummy_value()
 
     return types.void(z, types.intp, types.float32, other, types.intp), build
-
-
-def _copy(_context: Any, z: Any, at: Any, other: Any, other_at: Any) -> Any:  # noqa: ANN401
-    """``(z, at, other, other_at)``: write another line."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ANN401
-        array, at, other, other_at = args
-        line = builder.load(_place(context, builder, signature.args[2], other, other_at), align=4)
-        builder.store(line, _place(context, builder, signature.args[0], array, at), align=4)
-        return context.get_dummy_value()
-
-    return types.void(z, types.intp, other, types.intp), build
 
 
 def _transpose(_context: Any, z: Any, at: Any, flat: Any, flat_at: Any, step: Any) -> Any:  # noqa: ANN401
@@ -185,7 +174,6 @@ def _shuffle(builder: Any, a: Any, b: Any, mask: list[int]) -> Any:  # noqa: ANN
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), mask))
 
 
-multiply: Callable[..., None] = _instruction(_multiply)
+write_multiple: Callable[..., None] = _instruction(_write_multiple)
 add_multiple: Callable[..., None] = _instruction(_add_multiple)
-copy: Callable[..., None] = _instruction(_copy)
 transpose: Callable[..., None] = _instruction(_transpose)

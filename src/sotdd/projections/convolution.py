@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import check_choice, check_count, check_limit, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.projections.directions import Directions
-from sotdd.projections.laws import Law
+from sotdd.projections.directions import Directions, Law
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -74,9 +73,8 @@ class Convolution(Law, name="convolution"):
         (height, width), (channels, height, width), or with ``channels="last"``
         (height, width, channels): the shape of one point.
     kernels
-        ``"auto"``: the authors' stack for 28 × 28 and 32 × 32 images, ``"stride"`` for others.
-        ``"paper"``: the authors' stack or an error; their stack for 32 pixels does not see the last
-        three rows and columns. ``"stride"``: layers of stride two, for any
+        ``"auto"``: the authors' stack for 28 × 28 and 32 × 32 images, of which the latter does not see the
+        last three rows and columns; ``"stride"`` for others. ``"stride"``: layers of stride two, for any
         size, square or not, that leave no pixel out. Or a sequence of (kernel, stride), each an
         integer or a pair (vertical, horizontal), that reduces the image to one pixel.
     clamp
@@ -96,7 +94,7 @@ class Convolution(Law, name="convolution"):
     """
 
     image_shape: tuple[int, ...]
-    kernels: Literal["auto", "paper", "stride"] | Sequence[tuple[int | Pair, int | Pair]] = "auto"
+    kernels: Literal["auto", "stride"] | Sequence[tuple[int | Pair, int | Pair]] = "auto"
     clamp: float | None = 5.0
     channels: Literal["first", "last"] = "first"
 
@@ -130,19 +128,12 @@ class Convolution(Law, name="convolution"):
         size = self._planes[1:]
         if not isinstance(self.kernels, str):
             return _check_layers(self.kernels)
-        paper = {(28, 28): PAPER_28, (32, 32): PAPER_32}
-        if self.kernels == "stride" or (self.kernels == "auto" and size not in paper):
-            return stride_stack(*size)
-        if self.kernels not in ("auto", "paper"):
+        if self.kernels not in ("auto", "stride"):
             raise SotddError(
-                f"is {describe(self.kernels)}: expected 'auto', 'paper', 'stride' or (kernel, stride) pairs.",
-                setting="kernels",
+                f"is {describe(self.kernels)}: expected 'auto', 'stride' or (kernel, stride) pairs.", setting="kernels"
             )
-        if size not in paper:
-            raise SotddError(
-                f"the paper has no stack for {size[0]} × {size[1]} images: use kernels='stride' or give the layers."
-            )
-        return paper[size]
+        paper = {(28, 28): PAPER_28, (32, 32): PAPER_32} if self.kernels == "auto" else {}
+        return paper.get(size) or stride_stack(*size)
 
     def describe(self) -> Mapping[str, object]:
         """Name the law and its stack, however that was asked for."""
@@ -196,13 +187,14 @@ def compose(kernels: Sequence[NDArray[np.floating]], strides: Sequence[Pair], si
     layers = [
         Layer((kernel.shape[2], kernel.shape[3]), stride) for kernel, stride in zip(kernels, strides, strict=True)
     ]
-    from sotdd.projections.kernels import send_back
-
     sizes = _sizes(size, layers)
     reach = np.ones((len(kernels[0]), 1, 1, 1))  # (B, 1, 1, 1): the one output pixel
     for kernel, layer, (height, width) in zip(reversed(kernels), reversed(layers), reversed(sizes[:-1]), strict=True):
         earlier = np.zeros((len(kernel), kernel.shape[1], height, width))
-        send_back(reach[:, 0], np.ascontiguousarray(kernel, np.float64), *layer.stride, earlier)
+        down, right = layer.stride
+        high, wide = down * (reach.shape[2] - 1) + 1, right * (reach.shape[3] - 1) + 1
+        for i, j in np.ndindex(*layer.kernel):  # each weight of a kernel meets the pixels that are steps apart
+            earlier[:, :, i : i + high : down, j : j + wide : right] += kernel[:, :, i, j, None, None] * reach
         reach = earlier
     return reach
 
@@ -233,7 +225,7 @@ def _check_layers(kernels: Sequence[tuple[int | Pair, int | Pair]]) -> tuple[Lay
     except (TypeError, ValueError) as error:
         if isinstance(error, SotddError):
             raise
-        raise SotddError("kernels must be 'auto', 'paper', 'stride' or (kernel, stride) pairs.") from error
+        raise SotddError("kernels must be 'auto', 'stride' or (kernel, stride) pairs.") from error
     if not layers:
         raise SotddError("kernels is empty: expected at least one (kernel, stride) pair.")
     return layers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
-from sotdd.projections.laws import Law
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, draw_turn
 
 if TYPE_CHECKING:
@@ -98,6 +97,43 @@ class DirectionLaw(Protocol):
 
     def draw(self, rng: np.random.Generator, n_projections: int, n_features: int) -> Drawn:
         """Draw that many projections of points with that many features."""
+
+
+# ------------------------------------------------------------------ the laws of this package
+
+
+class Law:
+    """A dataclass that says what it is in JSON values, and is made again from them.
+
+    A subclass gives its name: ``class Sphere(Law, name="sphere")``.
+    """
+
+    law: ClassVar[str]
+    _known: ClassVar[dict[str, type[Law]]] = {}
+
+    def __init_subclass__(cls, *, name: str) -> None:
+        """Make it known by its name."""
+        cls.law = name
+        Law._known[name] = cls
+
+    def describe(self) -> Mapping[str, object]:
+        """Name the law and its settings: they become part of the fingerprint."""
+        return {"law": self.law, **{field.name: getattr(self, field.name) for field in fields(self)}}  # type: ignore[arg-type]
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """A law of this kind, from what it said of itself."""
+        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # every law is a dataclass
+        return cls(**{name: settings[name] for name in names if name in settings})
+
+    @staticmethod
+    def restore(settings: Mapping[str, Any]) -> Any:  # noqa: ANN401  # a law of directions, of labels or of orders
+        """The law that these settings are of, where they say all of it."""
+        name = settings.get("law")
+        if not isinstance(name, str) or name not in Law._known:
+            shown = name or "a law of its own"
+            raise SotddError(f"its projections ({shown}) cannot be drawn from their description alone")
+        return Law._known[name].of(settings)
 
 
 @dataclass(frozen=True)
@@ -297,7 +333,7 @@ def check_directions(drawn: object, law: DirectionLaw, n_projections: int, n_fea
         importance = None if weights is None else _check_numbers(weights, "importance", name, (n_projections,))
         return Directions(theta.astype(np.float32), check_limit(drawn.clamp, "clamp"), importance)
     if callable(drawn):
-        return _CheckedMap(drawn, name, n_projections)
+        return _check_map(drawn, name, n_projections)
     raise SotddError(
         f"{name} drew a {type(drawn).__name__}: expected Directions, or a callable that maps points to values."
     )
@@ -314,25 +350,22 @@ def _check_numbers(values: object, what: str, law: str, shape: tuple[int, ...]) 
     return numbers
 
 
-@dataclass(frozen=True, eq=False)
-class _CheckedMap:
+def _check_map(drawn: PointMap, law: str, n_projections: int) -> PointMap:
     """A law's map of points, held to the shape that it promised."""
 
-    map: PointMap
-    law: str
-    n_projections: int
-
-    def __call__(self, points: NDArray[np.float32]) -> NDArray[np.floating]:
+    def project(points: NDArray[np.float32]) -> NDArray[np.floating]:
         shown = points.view()
         shown.flags.writeable = False  # they may be the caller's own
-        values = np.asarray(self.map(shown))
-        expected = (self.n_projections, len(points))
+        values = np.asarray(drawn(shown))
+        expected = (n_projections, len(points))
         if values.shape != expected or values.dtype.kind not in "iuf":
             raise SotddError(
-                f"{self.law} mapped {say_count(len(points), 'point')} to {values.dtype} of shape {values.shape}: "
+                f"{law} mapped {say_count(len(points), 'point')} to {values.dtype} of shape {values.shape}: "
                 f"expected real numbers of shape {expected}, one row per projection."
             )
         return values
+
+    return project
 
 
 # ------------------------------------------------------------------ the principal directions of data

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from sotdd.inputs.data import LabelledData, same_features
 from sotdd.projections.directions import DirectionLaw, Hadamard, Sphere, Tilted
 from sotdd.projections.draws import Laws
 from sotdd.projections.labels import ClassQuantiles, LabelLaw
-from sotdd.projections.moments import CUT, MomentLaw, Moments, ZeroTruncatedPoisson
+from sotdd.projections.moments import CUT, Moments, OrderLaw, UniformOrders, ZeroTruncatedPoisson
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scale, find_scaler
 from sotdd.projections.turns import FEWEST_FEATURES
@@ -34,7 +34,7 @@ class DrawingSettings(TypedDict, total=False):
 
     n_projections: int
     n_moments: int | None
-    moments: MomentLaw | Sequence[float] | None
+    moments: OrderLaw | Sequence[float] | None
     label_law: LabelChoice | None
     directions: DirectionLaw | None
     shared_directions: bool
@@ -55,7 +55,7 @@ class Drawing:
 
     n_projections: int = field(default=1000, metadata=_say("How many projections; more give a smaller error."))
     n_moments: int | None = field(default=None, metadata=_say("How many moments of a class enter."))
-    moments: MomentLaw | Sequence[float] | None = field(
+    moments: OrderLaw | Sequence[float] | None = field(
         default=None, metadata=_say("The law of the orders of moments, or the rates of a Poisson law.")
     )
     label_law: LabelChoice | None = field(
@@ -137,12 +137,13 @@ class Drawing:
         return law
 
     def _moments(self, cut: float | None) -> Moments:
-        orders = self.moments if hasattr(self.moments, "orders") else ZeroTruncatedPoisson(self.moments)
+        given = self.moments
+        orders = given if isinstance(given, (ZeroTruncatedPoisson, UniformOrders)) else ZeroTruncatedPoisson(given)
         count = self.n_moments
         if count is None:
             rates = getattr(orders, "rates", None)
             count = len(rates) if isinstance(rates, (Sequence, np.ndarray)) else 5
-        return Moments(count, cast("MomentLaw", orders), cut)
+        return Moments(count, orders, cut)
 
 
 # What calls draw unless they are told otherwise.

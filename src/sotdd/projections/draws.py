@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias, cast
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import kept_property
 from sotdd.basics.randomness import Stream, generator
 from sotdd.projections.directions import DirectionLaw, Directions, Drawn, Hadamard, PointMap, Tilted, check_directions
-from sotdd.projections.labels import LabelLaw, LabelTerms
-from sotdd.projections.moments import DrawnTerms, Moments, draw_from_each, moment_terms
+from sotdd.projections.labels import LabelLaw
+from sotdd.projections.moments import LabelTerms, Moments, draw_from_each, moment_terms
 from sotdd.projections.turns import FEWEST_FEATURES, Turn, TurnedDirections, turn_size
 
 # Draws come in blocks of this many projections, each keyed by (seed, block): a projection is the
@@ -37,11 +37,15 @@ class Block:
         How features are projected for the label terms; None where ``features`` serves both.
     terms
         How labels enter.
+    draws
+        The terms and J further draws of the label law: weights (B, 1 + J) and coefficients (B, 1 + J, q); None where
+        none were asked for.
     """
 
     features: Drawn
     label_features: Drawn | None
     terms: LabelTerms
+    draws: LabelTerms | None = None
 
     def __len__(self) -> int:
         """How many projections these are."""
@@ -57,7 +61,7 @@ class Block:
     def freeze(self) -> None:
         """Make the arrays read-only, in place: they are kept, and handed out again and again."""
         arrays = [part.theta for part in (self.features, self.label_features) if isinstance(part, Directions)]
-        for array in (*arrays, self.terms.weights, self.terms.numbers):
+        for array in (*arrays, self.terms.weights, self.terms.coefficients):
             array.flags.writeable = False
 
     def part(self, rows: slice) -> Block:
@@ -65,7 +69,22 @@ class Block:
         if rows.indices(len(self))[:2] == (0, len(self)):
             return self
         second = None if self.label_features is None else _part(self.label_features, rows)
-        return Block(_part(self.features, rows), second, self.terms.part(rows))
+        draws = None if self.draws is None else self.draws.part(rows)
+        return Block(_part(self.features, rows), second, self.terms.part(rows), draws)
+
+    @staticmethod
+    def join(blocks: Sequence[Block]) -> Block:
+        """Put consecutive blocks together."""
+        if len(blocks) == 1:
+            return blocks[0]
+        second = [block.label_features for block in blocks if block.label_features is not None]
+        draws = [block.draws for block in blocks if block.draws is not None]
+        return Block(
+            _join([block.features for block in blocks]),
+            _join(second) if second else None,
+            LabelTerms.join([block.terms for block in blocks]),
+            LabelTerms.join(draws) if draws else None,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,18 +107,28 @@ class Laws:
             return Block(along, None, terms)
         return Block(along, _join([self._project(index, Stream.LABEL_DIRECTIONS) for index in numbers]), terms)
 
+    def draw_more(self, block: Block, first: int, count: int) -> Block:
+        """The projections from block ``first`` on with ``count`` further draws of the label law for each."""
+        own, last = block.terms, first - (-len(block) // BLOCK)
+        more = self.more_terms(first, last, count).part(slice(count * len(block)))
+        widths = own.coefficients.shape[1], more.coefficients.shape[1]
+        coefficients = np.zeros((len(block), 1 + count, max(widths)))
+        coefficients[:, 0, : widths[0]] = own.coefficients
+        coefficients[:, 1:, : widths[1]] = more.coefficients.reshape(len(block), count, -1)
+        weights = np.column_stack([own.weights, more.weights.reshape(len(block), count)])
+        return replace(block, draws=replace(own, weights=weights, coefficients=coefficients))
+
     def more_terms(self, first: int, last: int, count: int) -> LabelTerms:
-        """``count`` further draws of the label law for each of these blocks, independent of those of any block."""
+        """``count`` further draws of the label law for each projection of these blocks, independent of all others."""
         numbers = range(self.first_block + first, self.first_block + last)
-        return self._terms(Stream.MORE_LABEL_TERMS, numbers, count)
+        return self._terms(Stream.MORE_LABEL_TERMS, numbers, count * BLOCK)
 
     def _terms(self, stream: Stream, numbers: Sequence[int], count: int) -> LabelTerms:
         generators = [generator(self.seed, stream, number) for number in numbers]
         if type(self.label) is Moments:  # a law of a user's own may draw otherwise
             return draw_from_each(self.label, generators, count)
         name = type(self.label).__name__
-        drawn = [DrawnTerms.check(self.label.draw(rng, count), name, count) for rng in generators]
-        return cast("LabelTerms", DrawnTerms.join(drawn))
+        return LabelTerms.join([LabelTerms.check(self.label.draw(rng, count), name, count) for rng in generators])
 
     def describe(self) -> Mapping[str, object]:
         """The laws and the seed."""
@@ -182,18 +211,6 @@ class Arrays:
 
 
 Source: TypeAlias = Laws | Arrays
-
-
-def join_blocks(blocks: list[Block]) -> Block:
-    """Put consecutive blocks together."""
-    if len(blocks) == 1:
-        return blocks[0]
-    second = [block.label_features for block in blocks if block.label_features is not None]
-    return Block(
-        _join([block.features for block in blocks]),
-        _join(second) if second else None,
-        cast("LabelTerms", DrawnTerms.join([block.terms for block in blocks])),
-    )
 
 
 def _part(drawn: Drawn, rows: slice) -> Drawn:

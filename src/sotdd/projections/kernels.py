@@ -1,4 +1,4 @@
-"""The loops behind laws of directions: points times rows of H·S₃·H·S₂·H·S₁, and convolutions as directions.
+"""The loops of projections: points times rows of H·S₃·H·S₂·H·S₁, and moments of features.
 
 H is the Hadamard matrix of a power of two, in its natural order and without a factor. It is never formed: a transform
 adds and subtracts values that are half of what is left apart, again and again. Sixteen points go side by side, one to a
@@ -15,15 +15,13 @@ from sotdd.projections.compiling import (
     LANES,
     Doubles,
     Floats,
-    Integers,
     add_multiple,
     butterflies,
-    copy,
     exact_kernel,
     exact_step,
     kernel,
-    multiply,
     transpose,
+    write_multiple,
 )
 
 _two, _four, _eight, _sixteen = butterflies(2), butterflies(4), butterflies(8), butterflies(16)
@@ -53,6 +51,13 @@ def _transform(z: Floats, size: int) -> None:
 
 
 @exact_step
+def _multiply_lines(z: Floats, factors: Floats) -> None:
+    """Multiply the first lines of z, each by a factor of its own."""
+    for i in range(factors.size):
+        write_multiple(z, LANES * i, factors[i], z, LANES * i)
+
+
+@exact_step
 def _fold(z: Floats, size: int, first: int, rows: int) -> None:
     """The levels of a transform that lead to rows first, …, first + rows - 1 alone; the rest is left to a smaller H."""
     stride = size // 2
@@ -77,8 +82,7 @@ def _load(points: Floats, start: int, signs: Floats, z: Floats) -> None:
     for lane in range(here):
         for j in range(whole, d):
             z[LANES * j + lane] = flat[(start + lane) * d + j]
-    for j in range(d):
-        multiply(z, LANES * j, signs[j])
+    _multiply_lines(z, signs[:d])
 
 
 @exact_step
@@ -100,11 +104,11 @@ def _write(z: Floats, along: Floats, lean: Floats, scales: Floats, start: int, o
             for i in range(top, below):
                 add_multiple(z, LANES * i, lean[i, k], along, LANES * k)
         for i in range(top, below):
-            multiply(z, LANES * i, scales[i])
             if here == LANES:
-                copy(out[i], start, z, LANES * i)
+                write_multiple(out[i], start, scales[i], z, LANES * i)
             else:
-                out[i, start:] = z[LANES * i : LANES * i + here]
+                for lane in range(here):
+                    out[i, start + lane] = scales[i] * z[LANES * i + lane]
 
 
 @exact_kernel
@@ -124,12 +128,12 @@ def project_rows(
     for start in range(0, points.shape[0], LANES):
         _load(points, start, signs[0], z)
         _products(z, basis, along)
-        for step in range(1, 3):
-            _transform(z, size)
-            for i in range(size):
-                multiply(z, LANES * i, signs[step, i])
-        _fold(z, size, first, rows)
-        _transform(z, rows)
+        for step in range(3):  # one place for all transforms, since each is compiled anew
+            if step:
+                _multiply_lines(z, signs[step])
+            if step == 2:
+                _fold(z, size, first, rows)
+            _transform(z, rows if step == 2 else size)
         _write(z[LANES * skipped :], along, lean, scales, start, out)
 
 
@@ -149,10 +153,10 @@ def write_directions(signs: Floats, basis: Floats, lean: Floats, scales: Floats,
                 for shift in (32, 16, 8, 4, 2, 1):
                     shared ^= shared >> shift
                 z[LANES * j + lane] = signs[2, j] if shared & 1 == 0 else -signs[2, j]
-        _transform(z, size)
-        for j in range(size):
-            multiply(z, LANES * j, signs[1, j])
-        _transform(z, size)
+        for step in range(2):
+            if step:
+                _multiply_lines(z, signs[1])
+            _transform(z, size)
         for j in range(features):
             for i in range(start, min(start + LANES, scales.size)):
                 value = z[LANES * j + i - start] * signs[0, j]
@@ -161,24 +165,7 @@ def write_directions(signs: Floats, basis: Floats, lean: Floats, scales: Floats,
                 out[j, i] = scales[i] * value
 
 
-# --------------------------------------------------------------------------- stacks of convolutions
-
-
-@kernel
-def send_back(reach: Doubles, weights: Doubles, step_h: int, step_w: int, out: Doubles) -> None:
-    """Send values (B, h, w) backwards through one convolution (B, C, kh, kw) with the given steps.
-
-    Adds to out (B, C, height, width), which is zero before.
-    """
-    for b in range(out.shape[0]):
-        for c in range(out.shape[1]):
-            for y in range(reach.shape[1]):
-                for i in range(weights.shape[2]):
-                    line = out[b, c, y * step_h + i]
-                    for j in range(weights.shape[3]):
-                        weight = weights[b, c, i, j]
-                        for x in range(reach.shape[2]):
-                            line[x * step_w + j] += weight * reach[b, y, x]
+# --------------------------------------------------------------------------- features
 
 
 @kernel
@@ -205,12 +192,3 @@ def block_moments(block: NDArray[np.generic], pivot: Doubles, reach: Doubles, me
         if length > longest:
             farthest, longest = i, length
     return farthest
-
-
-@kernel
-def add_moments(psi: Doubles, orders: Integers, inverse_factorials: Doubles, coefficients: Doubles) -> None:
-    """Add ψ_(i+1) / λ_i! to the coefficient of t^λ_i of every projection: psi (B, k + 1), orders (B, k)."""
-    for line in range(orders.shape[0]):
-        for i in range(orders.shape[1]):
-            order = orders[line, i]
-            coefficients[line, order] += psi[line, i + 1] * inverse_factorials[order]

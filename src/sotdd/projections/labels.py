@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import as_number, check_count, describe
 from sotdd.basics.errors import SotddError
-from sotdd.projections.directions import unit_rows
-from sotdd.projections.laws import Law
-from sotdd.projections.moments import DrawnTerms, Polynomials
+from sotdd.projections.directions import Law, unit_rows
+from sotdd.projections.moments import LabelTerms
 
 
 @dataclass(frozen=True, eq=False)
-class Quantiles(DrawnTerms):
+class Quantiles(LabelTerms):
     """A class's term is a linear functional of its quantile function, seen through K equal bins.
 
     With q_k the mean of the class's projected points over the k-th of K bins of equal probability, the
@@ -33,9 +32,6 @@ class Quantiles(DrawnTerms):
         (B, K) of the bins, lowest first.
     """
 
-    weights: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
-
     @property
     def levels(self) -> int:
         """How many bins, K."""
@@ -45,48 +41,48 @@ class Quantiles(DrawnTerms):
 class ClassSummary(Protocol):
     """Summarises the projected points of one class, (B, m), into one number per projection, (B,)."""
 
-    def __call__(self, values: NDArray[np.float32], parameters: NDArray[np.float64], /) -> NDArray[np.floating]:
-        """Summarise; row l of ``parameters`` (B, q) belongs to row l of ``values``."""
+    def __call__(self, values: NDArray[np.float32], coefficients: NDArray[np.float64], /) -> NDArray[np.floating]:
+        """Summarise; row l of ``coefficients`` (B, q) belongs to row l of ``values``."""
 
 
 @dataclass(frozen=True, eq=False)
-class Summaries(DrawnTerms):
+class Summaries(LabelTerms):
     """A class's term is any function of its projected points: the general case, called class by class.
 
     Attributes
     ----------
     weights
         (B,) what the feature projection t is multiplied by.
-    parameters
-        (B, q) what was drawn, one row per projection.
+    coefficients
+        (B, q) what was drawn, one row per projection, which the function is given.
     summary
         The function, the same for every draw.
     """
 
-    weights: NDArray[np.float64]
-    parameters: NDArray[np.float64]
     summary: ClassSummary
 
-    def check_shared(self) -> None:
+    def __post_init__(self) -> None:
         """Check the function."""
         if not callable(self.summary):
             raise SotddError(f"the summary of a label law is a {type(self.summary).__name__}: expected a function.")
+
+    @property
+    def shared(self) -> ClassSummary:
+        """The function."""
+        return self.summary
 
 
 def summarise_class(terms: Summaries, values: NDArray[np.float32]) -> NDArray[np.float64]:
     """The terms (B,) of a class with these projected points (B, m), which the function sees read-only."""
     shown = values.view()
     shown.flags.writeable = False
-    result = np.asarray(terms.summary(shown, terms.parameters))
+    result = np.asarray(terms.summary(shown, terms.coefficients))
     if result.shape != (len(values),) or result.dtype.kind not in "iuf":
         raise SotddError(
             f"the label law's summary returned {result.dtype} of shape {result.shape}: expected real numbers of "
             f"shape {(len(values),)}, one per projection."
         )
     return result.astype(np.float64)
-
-
-LabelTerms: TypeAlias = Polynomials | Quantiles | Summaries
 
 
 class LabelLaw(Protocol):
@@ -106,8 +102,8 @@ class LabelLaw(Protocol):
     ...         return sotdd.projections.Summaries(np.cos(angle), np.sin(angle)[:, None], self.summary)
     ...
     ...     @staticmethod
-    ...     def summary(values, parameters):
-    ...         return parameters[:, 0] * np.median(values, axis=1)
+    ...     def summary(values, coefficients):
+    ...         return coefficients[:, 0] * np.median(values, axis=1)
     >>> x = np.array([[0.0], [1.0], [5.0], [6.0]])
     >>> r = sotdd.distance((x, [0, 0, 1, 1]), (x, [0, 1, 0, 1]), label_law=Medians(), n_projections=64)
     >>> r.value > 0

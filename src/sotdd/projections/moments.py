@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, check_count, check_law, check_limit, describe
+from sotdd.basics.checks import as_array, check_count, check_limit, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.projections.directions import unit_rows
-from sotdd.projections.laws import Law
+from sotdd.projections.directions import Law, unit_rows
 
 # Orders beyond this have probability below 1e-17 at any rate allowed here, and factorials
 # beyond float64.
 HIGHEST_ORDER = 170
 _HIGHEST_RATE = 64.0
-
-
-class MomentLaw(Protocol):
-    """What a law of moment orders offers: a quantile function and a description.
-
-    Orders come from uniform numbers rather than from a generator, so that evenly spread
-    uniforms can be used in place of random ones.
-    """
-
-    def describe(self, n_moments: int) -> Mapping[str, object]:
-        """Name the law and its settings in JSON values."""
-
-    def orders(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Turn uniforms (B, k) in [0, 1) into orders (B, k) of 1 and more."""
 
 
 @dataclass(frozen=True)
@@ -142,31 +127,43 @@ class UniformOrders(Law, name="uniform orders"):
         return (uniforms * self.max_order).astype(np.int64) + 1
 
 
+OrderLaw: TypeAlias = ZeroTruncatedPoisson | UniformOrders
+
+
 # ------------------------------------------------------------------ what they make
 
 # Where moments of scaled projections are cut, in spreads. The authors cut convolution projections here too.
 CUT = 5.0
 
 
-class DrawnTerms:
-    """How labels enter, drawn: a dataclass of weights (B,), numbers (B, q), and what all projections share."""
+@dataclass(frozen=True, eq=False)
+class LabelTerms:
+    """How labels enter, drawn: what a label law's ``draw`` returns.
+
+    Attributes
+    ----------
+    weights
+        (B,) what the feature projection t is multiplied by.
+    coefficients
+        (B, q) what else was drawn.
+    """
 
     weights: NDArray[np.float64]
-
-    @property
-    def numbers(self) -> NDArray[np.float64]:
-        """What was drawn beside the weights."""
-        drawn: NDArray[np.float64] = getattr(self, self._fields[1])
-        return drawn
+    coefficients: NDArray[np.float64]
 
     @property
     def limit(self) -> float:
         """Where the values that classes are summarised by are cut: infinite where they are not."""
         return math.inf
 
+    @property
+    def shared(self) -> object:
+        """What all projections share, such as a cut."""
+        return None
+
     def part(self, rows: slice) -> Self:
         """Some consecutive projections."""
-        return self._with(self.weights[rows], self.numbers[rows])
+        return replace(self, weights=self.weights[rows], coefficients=self.coefficients[rows])
 
     @classmethod
     def check(cls, terms: object, law: str, n_projections: int) -> Self:
@@ -176,51 +173,39 @@ class DrawnTerms:
                 f"the label law {law} must draw Polynomials, Quantiles or Summaries, one row for each of the "
                 f"{n_projections} projections asked for: check its draw method."
             )
-        arrays = [as_array(terms.weights, "weights"), as_array(terms.numbers, terms._fields[1])]
-        shapes = arrays[0].ndim == 1 and arrays[1].ndim == 2 and len(arrays[1]) == n_projections and arrays[1].size > 0
-        if not shapes or any(array.dtype.kind not in "iuf" or not np.isfinite(array).all() for array in arrays):
+        weights, numbers = as_array(terms.weights, "weights"), as_array(terms.coefficients, "coefficients")
+        shapes = weights.ndim == 1 and numbers.ndim == 2 and len(numbers) == n_projections and numbers.size > 0
+        if not shapes or any(
+            part.dtype.kind not in "iuf" or not np.isfinite(part).all() for part in (weights, numbers)
+        ):
             raise SotddError(
-                f"the label law {law} drew weights of shape {arrays[0].shape} and {terms._fields[1]} of shape "
-                f"{arrays[1].shape}: expected finite numbers, one weight and one row per projection."
+                f"the label law {law} drew weights of shape {weights.shape} and coefficients of shape "
+                f"{numbers.shape}: expected finite numbers, one weight and one row per projection."
             )
-        terms.check_shared()
-        return terms._with(*(np.ascontiguousarray(array, np.float64) for array in arrays))
-
-    def check_shared(self) -> None:
-        """Refuse what all projections share, where it cannot be used."""
+        return replace(terms, weights=weights.astype(np.float64), coefficients=numbers.astype(np.float64, order="C"))
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """Those of consecutive blocks together, which must be of one kind; polynomials are padded with zeros."""
-        first, widths = parts[0], {part.numbers.shape[1] for part in parts}
+        first, widths = parts[0], {part.coefficients.shape[-1] for part in parts}
         if len(parts) == 1:
             return first
-        alike = all(type(part) is type(first) and part._shared == first._shared for part in parts)
+        alike = all(type(part) is type(first) and part.shared == first.shared for part in parts)
         if not alike or (len(widths) > 1 and not isinstance(first, Polynomials)):
             raise SotddError(
                 "a label law must draw the same kind of terms, with the same cut or summary function, every time: put "
-                "what is random into the parameters."
+                "what is random into the coefficients."
             )
-        numbers, done = np.zeros((sum(len(part.weights) for part in parts), max(widths))), 0
+        weights, done = np.concatenate([part.weights for part in parts]), 0
+        coefficients = np.zeros((*weights.shape, max(widths)))
         for part in parts:
-            numbers[done : done + len(part.weights), : part.numbers.shape[1]] = part.numbers
+            coefficients[done : done + len(part.weights), ..., : part.coefficients.shape[-1]] = part.coefficients
             done += len(part.weights)
-        return first._with(np.concatenate([part.weights for part in parts]), numbers)
-
-    def _with(self, weights: NDArray[np.float64], numbers: NDArray[np.float64]) -> Self:
-        return replace(self, **{"weights": weights, self._fields[1]: numbers})  # type: ignore[type-var]  # a dataclass
-
-    @property
-    def _fields(self) -> list[str]:
-        return [field.name for field in fields(self)]  # type: ignore[arg-type]  # a dataclass
-
-    @property
-    def _shared(self) -> list[object]:
-        return [getattr(self, name) for name in self._fields[2:]]
+        return replace(first, weights=weights, coefficients=coefficients)
 
 
 @dataclass(frozen=True, eq=False)
-class Polynomials(DrawnTerms):
+class Polynomials(LabelTerms):
     """A class's term is the mean of a polynomial over its projected points.
 
     A data point's projection is ``weight * t + term of its class``. The sums of the polynomial
@@ -237,13 +222,16 @@ class Polynomials(DrawnTerms):
         The feature itself is never cut.
     """
 
-    weights: NDArray[np.float64]
-    coefficients: NDArray[np.float64]
     cut: float | None = None
 
-    def check_shared(self) -> None:
+    def __post_init__(self) -> None:
         """Check the cut."""
         check_limit(self.cut, "cut")
+
+    @property
+    def shared(self) -> float | None:
+        """The cut."""
+        return self.cut
 
     @property
     def limit(self) -> float:
@@ -288,18 +276,15 @@ class Moments(Law, name="moments"):
     """
 
     n_moments: int = 5
-    orders: MomentLaw = field(default_factory=ZeroTruncatedPoisson)
+    orders: OrderLaw = field(default_factory=ZeroTruncatedPoisson)
     cut: float | None = CUT
 
     def __post_init__(self) -> None:
         """Check the number of moments and that the law can serve it."""
         object.__setattr__(self, "n_moments", check_count(self.n_moments, "n_moments"))
         object.__setattr__(self, "cut", check_limit(self.cut, "cut"))
-        check_law(
-            self.orders,
-            {"describe": 1, "orders": 1},
-            "moments must be ZeroTruncatedPoisson(...), UniformOrders(...), rates, or an object with their methods",
-        )
+        if not isinstance(self.orders, (ZeroTruncatedPoisson, UniformOrders)):
+            raise SotddError("moments must be ZeroTruncatedPoisson(...), UniformOrders(...) or rates.")
         self.orders.describe(self.n_moments)
 
     def describe(self) -> Mapping[str, object]:
@@ -324,19 +309,11 @@ def draw_from_each(law: Moments, generators: Sequence[np.random.Generator], n_pr
         mine = slice(number * n_projections, (number + 1) * n_projections)
         rng.standard_normal(out=psi[mine])
         rng.random(out=uniforms[mine])
-    orders = np.asarray(law.orders.orders(uniforms))
-    if orders.shape != uniforms.shape:
-        raise SotddError(
-            f"the law of orders {type(law.orders).__name__} gave shape {orders.shape}: expected one order per "
-            "uniform number."
-        )
-    return moment_terms(unit_rows(psi), check_orders(orders), law.cut)
+    return moment_terms(unit_rows(psi), law.orders.orders(uniforms), law.cut)
 
 
 def check_orders(orders: NDArray[Any]) -> NDArray[np.int64]:
     """Return moment orders as integers, or refuse those that are not from 1 to 170."""
-    if orders.dtype == np.int64 and orders.min() >= 1 and orders.max() <= HIGHEST_ORDER:
-        return orders
     if orders.dtype.kind not in "iuf" or not ((orders >= 1) & (orders <= HIGHEST_ORDER) & (orders % 1 == 0)).all():
         raise SotddError(f"orders must be whole numbers from 1 to {HIGHEST_ORDER}, whose factorials fit float64.")
     return orders.astype(np.int64)
@@ -349,10 +326,8 @@ def _inverse_factorials() -> NDArray[np.float64]:
 
 def moment_terms(psi: NDArray[np.float64], orders: NDArray[np.int64], cut: float | None = None) -> Polynomials:
     """Collect ψ (B, k+1) and orders (B, k) into polynomials: coefficient of t^λ is Σ ψ_i / λ!."""
-    from sotdd.projections.kernels import add_moments
-
-    degree = int(orders.max())
-    inverse_factorial = _inverse_factorials()
-    coefficients = np.zeros((len(psi), degree + 1))
-    add_moments(psi, orders, inverse_factorial, coefficients)
-    return Polynomials(psi[:, 0].copy(), coefficients, cut)
+    shape = len(psi), int(orders.max()) + 1
+    places = orders + shape[1] * np.arange(shape[0])[:, None]
+    values = psi[:, 1:] * _inverse_factorials()[orders]
+    coefficients = np.bincount(places.ravel(), values.ravel(), shape[0] * shape[1]).astype(np.float64, copy=False)
+    return Polynomials(psi[:, 0].copy(), coefficients.reshape(shape), cut)

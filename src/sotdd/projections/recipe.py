@@ -19,9 +19,8 @@ from sotdd.inputs import open_all
 from sotdd.inputs.agreement import order_columns
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.origin import Names
-from sotdd.projections.directions import Directions, Drawn, Hadamard, Sphere, Tilted
+from sotdd.projections.directions import Directions, Drawn, Hadamard, Law, Sphere, Tilted
 from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source
-from sotdd.projections.laws import Law
 from sotdd.projections.moments import check_orders
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
@@ -206,10 +205,10 @@ class Projections:
         law = settings["directions"].get("law", "own law")
         return f"Projections({self.n_projections:,} of {say_count(self.n_features, 'feature')}, {law}{seed})"
 
-    def draw(self, start: int, stop: int) -> Block:
+    def draw(self, start: int, stop: int, more: int = 0) -> Block:
         """Draw projections start, …, stop - 1; ``start`` is a multiple of 64.
 
-        A projection is the same whatever portion it is drawn in.
+        A projection is the same whatever portion it is drawn in. The label law is drawn ``more`` times beside it.
         """
         whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in (start, stop))
         if not whole or start % BLOCK or not 0 <= start < min(stop, self.n_projections):
@@ -219,7 +218,8 @@ class Projections:
             )
         start, stop = int(start), min(int(stop), self.n_projections)
         first, last = start // BLOCK, -(-stop // BLOCK)
-        return self._blocks(first, last).part(slice(stop - start))
+        block = self._blocks(first, last).part(slice(stop - start))
+        return self.source.draw_more(block, first, more) if more and isinstance(self.source, Laws) else block
 
     def blocks(self) -> Iterator[tuple[slice, Block]]:
         """Draw block after block, without any data; which projections each has, and the draws."""
@@ -322,7 +322,7 @@ class Projections:
         terms = block.terms
         return [
             np.round(np.asarray(part, np.float64), 5) + 0.0  # + 0.0: there is one zero
-            for part in (terms.weights, terms.numbers, *values)
+            for part in (terms.weights, terms.coefficients, *values)
         ]
 
     def check(self, data: LabelledData) -> None:

@@ -16,7 +16,7 @@ from sotdd.basics.files import write_whole
 from sotdd.basics.randomness import check_seed
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, quote, say_count
-from sotdd.compute.controls import ControlSide, ControlValues, PairControls
+from sotdd.compute.controls import ControlSide, ControlValues, control_pair
 from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator, estimate_distance
 from sotdd.projections.recipe import Projections
@@ -185,7 +185,7 @@ class Sketch:
         controlled = None
         if not plain and self.controls is not None and other.controls is not None:
             a, b = (ControlSide(one, self.weights) for one in (self.controls, other.controls))
-            controlled = PairControls.of(a, b, order)
+            controlled = control_pair(a, b, order)
         result = estimate_distance(
             self,
             other,
@@ -196,9 +196,7 @@ class Sketch:
             columns=self.columns,
             remarks=said,
             weights=None if (self.weights == 1).all() else self.weights,
-            controls=None if controlled is None else controlled.columns,
-            estimator="plain" if controlled is None else controlled.name,
-            fitted=controlled is not None and controlled.directions,
+            controls=controlled,
         )
         sized_halves = [(one.n_points, one.halves) for one in (self, other)]
         floor = find_floor(sized_halves, order, result.n_points, result.value)

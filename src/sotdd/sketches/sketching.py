@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -59,7 +59,6 @@ def sketch(
     n_quantiles: int | None = QUANTILES,
     name: str | None = None,
     device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
 ) -> Sketch:
     """Project a dataset, and keep its quantile functions.
@@ -77,7 +76,7 @@ def sketch(
         million points is counted in fine bins rather than sorted, see `sketch_stream`.
     name
         What messages call it.
-    device, precision, progress
+    device, progress
         As in `distance`.
 
     Examples
@@ -91,7 +90,7 @@ def sketch(
     """
     check_projections(projections)
     levels = None if n_quantiles is None else check_quantiles(n_quantiles)
-    return sketch_opened(open_dataset(data, name=name), projections, levels, device, precision, progress)
+    return sketch_opened(open_dataset(data, name=name), projections, levels, device, progress)
 
 
 def sketch_opened(
@@ -99,7 +98,6 @@ def sketch_opened(
     projections: Projections,
     levels: Levels | None,
     device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
 ) -> Sketch:
     """Sketch a dataset that is opened already, sorted or counted as its size asks; None keeps every value."""
@@ -109,7 +107,7 @@ def sketch_opened(
         return sketch_stream(rows, projections, n_quantiles=levels.count, name=data.name, progress=progress)
     exact = levels is None or data.n_points <= levels.count
     kept = Levels(data.n_points, smooth=False) if levels is None or exact else levels
-    engine = choose_engine(device, [data], projections.n_projections, precision)
+    engine = choose_engine(device, [data], projections.n_projections)
     with report_progress(progress, f"Sketching {data.name}") as report, engine as active:
         found = _Functions(data, projections.n_projections, kept, exact, active)
         controls = CollectControls(projections, active).sum_points([data])
@@ -241,7 +239,6 @@ def compare_sketches(
     *,
     estimator: Estimator = "auto",
     device: str = "auto",
-    precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
 ) -> dict[tuple[int, int], Distance]:
     """Distances of some pairs of sketches and data; data are sketched the way the first sketch was."""
@@ -255,7 +252,7 @@ def compare_sketches(
             continue
         projections = require_projections(first)
         opened = replace(source, name=name) if isinstance(source, LabelledData) else open_dataset(source, name=name)
-        sketches.append(sketch_opened(opened, projections, levels, device, precision, progress))
+        sketches.append(sketch_opened(opened, projections, levels, device, progress))
     return {(i, j): sketches[i].distance(sketches[j], p, estimator=estimator) for i, j in pairs}
 
 

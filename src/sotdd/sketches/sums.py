@@ -16,8 +16,8 @@ from sotdd.compute.engine import LARGEST_TERM, Projected, describe_bad_term, des
 from sotdd.compute.run import Collector, run
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
-from sotdd.projections.labels import LabelTerms, Quantiles
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.labels import Quantiles
+from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.codec import LARGEST_VALUE, Arrays, Field, Reader
 from sotdd.sketches.histograms import Histograms, find_quantiles
@@ -294,7 +294,7 @@ class ValueCounts(Sums):
             means = [find_quantiles([one], part, *unchanged, levels)[0] for one in classes]
             wide = np.stack(means, axis=1).astype(np.float64)  # (B, C, K)
             terms.append(np.einsum("bck,bk->bc", wide, block.terms.coefficients))
-            lengths = np.linalg.norm(block.terms.numbers, axis=1) / np.sqrt(3)
+            lengths = np.linalg.norm(block.terms.coefficients, axis=1) / np.sqrt(3)
             errors.append(np.stack([lengths * one.widths(part) for one in classes], axis=1))
         return np.concatenate(terms), np.concatenate(errors)
 

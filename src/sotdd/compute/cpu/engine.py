@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise as neighbours
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sotdd.compute.cpu.pools import PooledRows, ProjectedRows, split_costs
 from sotdd.compute.cpu.rows import (
     Doubles,
     Layout,
     Rows,
     find_class_terms,
     fit_chunk,
-    group_rows,
     lay_out,
     project,
     scale_rows,
     sort_classes,
     sort_rows,
+    split_costs,
 )
 from sotdd.compute.cpu.sparse import point_sums, project_stored
 from sotdd.compute.cpu.workers import Draws, Workers
@@ -33,6 +33,7 @@ from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,
     PointSums,
+    Pool,
     Projected,
     ProjectedPoints,
     Seen,
@@ -43,12 +44,11 @@ from sotdd.compute.engine import (
 from sotdd.compute.kernels import moments as moment_kernels
 from sotdd.compute.kernels import rows as kernels
 from sotdd.compute.kernels.quantiles import part_means, row_losses
-from sotdd.compute.resampling import Plan
+from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.labels import LabelTerms
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.moments import LabelTerms
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
@@ -105,13 +105,14 @@ class CpuEngine:
         count = projections.n_projections
         parts = [slice(start, min(start + chunk, count)) for start in range(0, count, chunk)]
         drawn = Draws(self.workers, projections, draws, blocks=1)
-        for start, block, more_terms in drawn.follow(parts, ahead=2):  # the next beside this chunk's work
+        for start, block in drawn.follow(parts, ahead=2):  # the next beside this chunk's work
             part = slice(start, start + len(block))
             terms = self._project_and_sort(layouts, part, block, projections.scaler, tile, before_sorting, sort)
             rows = [layout.rows[: len(block)] for layout in layouts]
-            by_dataset = [layout.moments for layout in layouts if layout.moments is not None]
-            moments = [ClassMoments(*(each[: len(block)] for each in parts)) for parts in by_dataset]
-            yield Sorted(part, rows, block, terms, moments, more_terms)
+            found = [layout.moments for layout in layouts if layout.moments is not None]
+            here = slice(len(block))
+            moments = [ClassMoments(one.mean[here], one.covariance[here], one.even[here]) for one in found]
+            yield Sorted(part, rows, block, terms, moments)
 
     def expect(self, projections: Projections, draws: int) -> None:
         """Do nothing yet: draws take little beside what this engine does."""
@@ -147,19 +148,20 @@ class CpuEngine:
             self.workers.each(lambda part: work(0, part, steps), _cut_rows(count, n_points))
         return costs
 
-    def label_places(
-        self, moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials]
-    ) -> list[Doubles]:
+    def label_places(self, moments: Sequence[ClassMoments], block: Block) -> list[Doubles]:
         """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
-        draws = sum(len(terms.weights) for terms in more) // len(drawn.weights)
-        places = [np.empty((len(drawn.weights), 1 + draws, 2)) for _ in moments]
+        draws, count = block.draws, len(block)
+        assert draws is not None
+        places = [np.empty((*draws.weights.shape, 2)) for _ in moments]
 
-        def work(number: int) -> None:
-            here, of_block = _place_block(moments, drawn, more, number)
-            for whole, part in zip(places, of_block, strict=True):
-                whole[here] = part
+        def work(item: tuple[int, slice]) -> None:
+            number, part = item
+            of_data, out = moments[number], places[number][part]
+            known = of_data.mean[part], of_data.covariance[part], of_data.even[part]
+            moment_kernels.gaussian_places(*known, draws.weights[part], draws.coefficients[part], out)
 
-        self.workers.each(work, range(len(more)))
+        parts = [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
+        self.workers.each(work, [(number, part) for number in range(len(moments)) for part in parts])
         return places
 
     def direction_values(self, moments: ClassMoments) -> Doubles:
@@ -181,9 +183,24 @@ class CpuEngine:
         self.workers.each(lambda part: row_losses(rows[part], places, means[part], edges, smooth, out[part]), parts)
         return out
 
-    def split_costs(self, pool: PooledRows, plan: Plan, numbers: range) -> Doubles:
+    def split_costs(self, pool: Pool, plan: Plan, numbers: range) -> Doubles:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
         return split_costs(pool, plan, numbers, self.workers)
+
+    def join_points(self, rows: Sequence[Rows]) -> Rows:
+        """The points of several datasets one after another."""
+        return np.concatenate(rows, axis=1)
+
+    def take_points(self, rows: Rows, index: NDArray[np.integer]) -> Rows:
+        """Some of the points."""
+        return np.take(rows, index, axis=1)
+
+    def bring_near(self, rows: Rows, deviations: float) -> Rows:
+        """Points farther from the median than this many deviations brought that near."""
+        middle = np.median(rows, axis=1, keepdims=True)
+        deviation = np.median(np.abs(rows - middle), axis=1, keepdims=True) * NORMAL_DEVIATION
+        reach = np.where(deviation > 0, deviations * deviation, np.inf)
+        return np.clip(rows, middle - reach, middle + reach).astype(np.float32)
 
     def fetch_rows(self, rows: Rows) -> Rows:
         """Rows of this engine as an array."""
@@ -220,7 +237,7 @@ class CpuEngine:
         self._project(layouts, here, block.features, scaler, tile)
         if before_sorting is not None:
             rows = [layout.rows[: len(block)] for layout in layouts]
-            before_sorting(ProjectedRows(here, block, rows, label_rows))
+            before_sorting(Projected(self, here, block, rows, label_rows))
         if not sort:
             return []
         items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
@@ -268,27 +285,6 @@ class CpuEngine:
 # ------------------------------------------------------------------ the verbs, on what one thread takes
 
 
-def _place_block(
-    moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials], number: int
-) -> tuple[slice, list[Doubles]]:
-    """Which projections one block of further draws is for, and the places (B, 1 + J, 2) of each dataset under it."""
-    sizes = [len(terms.weights) for terms in more]
-    first, last = np.cumsum([0, *sizes])[number : number + 2] * len(drawn.weights) // sum(sizes)
-    here = slice(first, last)
-    own, further, count = drawn.part(here), more[number], last - first
-    weights = np.column_stack([own.weights, further.weights.reshape(count, -1)])  # (B, 1 + J)
-    columns = max(own.coefficients.shape[1], further.coefficients.shape[1])
-    coefficients = np.zeros((*weights.shape, columns))  # (B, 1 + J, D)
-    coefficients[:, 0, : own.coefficients.shape[1]] = own.coefficients
-    coefficients[:, 1:, : further.coefficients.shape[1]] = further.coefficients.reshape(count, weights.shape[1] - 1, -1)
-    places = []
-    for of_data in moments:
-        places.append(np.empty((*weights.shape, 2)))
-        parts = (of_data.mean[here], of_data.covariance[here], of_data.even[here])
-        moment_kernels.gaussian_places(*parts, weights, coefficients, places[-1])
-    return here, places
-
-
 def _share_blocks(data: LabelledData) -> list[list[slice]]:
     """Blocks of points in a few shares, which depend on the data alone, so that sums have the same bits."""
     blocks = data.blocks()
@@ -304,19 +300,20 @@ def _cut_rows(count: int, n_points: int) -> list[slice]:
 
 def _find_label_terms(layout: Layout, part: slice, block: Block, start: int) -> Doubles:
     """Class terms of some rows that hold the projections made for labels."""
-    assert block.label_features is not None
     rows = layout.rows[part]
-    group_rows(rows, layout.position, block.label_features)
+    if layout.position is not None:
+        kernels.group_rows(rows, layout.position)
     return _find_terms(rows, layout, block.terms.part(part), start + part.start)
 
 
 def _finish(layout: Layout, part: slice, terms: Doubles | None, block: Block, start: int) -> Doubles:
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
     rows = layout.rows[part]
-    group_rows(rows, layout.position, block.features)
+    if layout.position is not None:
+        kernels.group_rows(rows, layout.position)
     if layout.moments is not None:
-        moments = (room[part] for room in layout.moments)
-        moment_kernels.summarise_rows(rows, layout.offsets, block.terms.limit, *moments)
+        room = layout.moments.mean[part], layout.moments.covariance[part], layout.moments.even[part]
+        moment_kernels.summarise_rows(rows, layout.offsets, block.terms.limit, *room)
     if terms is None:
         terms = _find_terms(rows, layout, block.terms.part(part), start + part.start)
     kernels.shift_rows(rows, layout.offsets, block.terms.weights[part], terms)

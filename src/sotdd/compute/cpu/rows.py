@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.compute.engine import ByClass, ProjectedPoints, Seen
+from sotdd.compute.cpu.workers import Workers
+from sotdd.compute.engine import ByClass, ClassMoments, Points, Pool, ProjectedPoints, Seen
 from sotdd.compute.kernels import rows as kernels
-from sotdd.compute.kernels.rows import SHORT_ROW
+from sotdd.compute.kernels.rows import SHORT_ROW, Overlaps, transport_rows
+from sotdd.compute.resampling import Plan, Side
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK
-from sotdd.projections.labels import LabelTerms, Quantiles, summarise_class
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.labels import Quantiles, Summaries, summarise_class
+from sotdd.projections.moments import LabelTerms, Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.projections.turns import TurnedDirections
@@ -40,6 +42,9 @@ _FAR = 1e6
 
 # What one stored value under one projection costs, in operations of a matrix product and in additions of a transform.
 _OF_PRODUCT, _OF_TRANSFORM = 8.0, 4.0
+
+# Values of a side that a thread works on at a time: with their copies, a second-level cache's worth.
+_ITEM_VALUES = 1 << 17
 
 # What rows may take together, where datasets are seen in several ways.
 _CHUNK_BYTES = 512 << 20
@@ -69,14 +74,13 @@ def project(features: Rows, drawn: Drawn, tile: int, out: Rows) -> None:
             return
         for start in range(0, len(out), tile):
             np.matmul(drawn.theta[start : start + tile], features.T, out=out[start : start + tile])
+        clamp_rows(out, drawn)
 
 
-def group_rows(rows: Rows, position: NDArray[np.integer] | None, drawn: Drawn) -> None:
-    """Clamp values where the directions ask for it, and bring the points of each class together."""
-    if isinstance(drawn, Directions) and drawn.clamp is not None:
-        kernels.clamp_rows(rows, drawn.clamp)
-    if position is not None:
-        kernels.group_rows(rows, position)
+def clamp_rows(rows: Rows, drawn: Directions | TurnedDirections) -> None:
+    """Cut values to ±clamp where the directions have one."""
+    if drawn.clamp is not None:
+        np.clip(rows, np.float32(-drawn.clamp), np.float32(drawn.clamp), out=rows)
 
 
 def sum_classes(rows: Rows, offsets: NDArray[np.int64], terms: Polynomials) -> Doubles:
@@ -95,6 +99,7 @@ def find_class_terms(rows: Rows, offsets: NDArray[np.int64], terms: LabelTerms) 
         sort_classes(rows, offsets)
         kernels.quantile_terms(rows, offsets, terms.coefficients, result)
         return result
+    assert isinstance(terms, Summaries)
     return np.stack([summarise_class(terms, rows[:, first:last]) for first, last in neighbours(offsets)], axis=1)
 
 
@@ -123,6 +128,57 @@ def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
         kernels.scatter_classes(together, offsets, classes, rows)
 
 
+# ------------------------------------------------------------------ the sides of splits
+
+
+def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDArray[np.float64]:
+    """W_p^p (B, S, orders) between the two sides of some ways of a plan, for each of its orders p.
+
+    Threads take a split each, or a share of its rows where there are few splits, and draw it
+    themselves, so that no more splits are held than threads are at work.
+    """
+    n, m = plan.sizes
+    overlaps = None if n == m else Overlaps.of(n, m)
+    costs = np.empty((len(pool.rows), len(numbers), len(plan.orders)))
+
+    def work(item: tuple[int, slice]) -> None:
+        at, share = item
+        left, right = plan.draw(numbers[at])
+        size = max(1, _ITEM_VALUES // (n + m))
+        for start, stop in neighbours([*range(share.start, share.stop, size), share.stop]):
+            part = slice(start, stop)
+            a, b = (_sort_side(pool, part, side, labels=plan.labels) for side in (left, right))
+            for column, p in enumerate(plan.orders):
+                costs[part, at, column] = transport_rows(a, b, p, overlaps)
+
+    shares = _share_rows(len(pool.rows), -(-2 * workers.count // len(numbers)))
+    workers.each(work, [(at, share) for at in range(len(numbers)) for share in shares])
+    return costs
+
+
+def _sort_side(pool: Pool, part: slice, side: Side, *, labels: bool) -> Rows:
+    """Sorted data point projections of the points of one side, or feature projections where labels do not count."""
+    rows = _take_columns(pool.rows[part], side.index)
+    if labels:
+        terms = pool.terms.part(part)
+        by_labels = rows if pool.label_rows is None else _take_columns(pool.label_rows[part], side.index)
+        kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(by_labels, side.offsets, terms))
+    sort_rows(rows)
+    return rows
+
+
+def _take_columns(rows: Rows, index: NDArray[np.int64]) -> Rows:
+    taken = np.empty((len(rows), len(index)), np.float32)
+    kernels.take_columns(rows, index, taken)
+    return taken
+
+
+def _share_rows(count: int, wanted: int) -> list[slice]:
+    """Cut ``count`` rows into about ``wanted`` shares."""
+    size = -(-count // min(wanted, count))
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
 # ------------------------------------------------------------------ how datasets lie in memory
 
 
@@ -130,11 +186,11 @@ def sort_classes(rows: Rows, offsets: NDArray[np.int64]) -> None:
 class Layout:
     """A dataset with what every chunk needs to know of it."""
 
-    data: LabelledData | ProjectedPoints
+    data: Points
     offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
     position: NDArray[np.integer] | None  # (n,) index of each point among grouped points
     rows: Rows  # (chunk, n) the chunk's projections of it
-    moments: tuple[Doubles, Doubles, Doubles] | None  # (chunk, …) what `ClassMoments` is made of, where asked for
+    moments: ClassMoments | None  # (chunk, …) where they are asked for
     sparse: bool = False  # whether points are multiplied as they are stored
     by_class: bool = False  # whether each class is sorted on its own
     twin: int | None = None  # an earlier dataset with the same features, if there is one
@@ -144,13 +200,13 @@ def lay_out(datasets: Sequence[Seen], chunk: int, degree: int, projections: Proj
     """Datasets with their places for a chunk; those of the same features as an earlier one are its twins."""
     layouts: list[Layout] = []
     for seen in datasets:
-        by_class = isinstance(seen, ByClass)
-        data = seen.data if isinstance(seen, ByClass) else seen
+        data, by_class = (seen.data, True) if isinstance(seen, ByClass) else (seen, False)
         rows = np.empty((chunk, data.n_points), np.float32)
         if isinstance(data, ProjectedPoints):
             layouts.append(Layout(data, *data.grouping(), rows, None))
             continue
-        room = np.empty((chunk, degree + 1)), np.empty((chunk, degree + 1, degree + 1)), np.empty((chunk, 3))
+        known = degree + 1
+        room = ClassMoments(np.empty((chunk, known)), np.empty((chunk, known, known)), np.empty((chunk, 3)))
         sparse = isinstance(data.features, SparseRows) and multiplies_stored(data, projections)
         twin = _find_twin(data, [layout.data for layout in layouts])
         moments = room if degree and not by_class else None
@@ -164,42 +220,23 @@ def _find_twin(data: LabelledData, earlier: Sequence[object]) -> int | None:
     return next((number for number, found in enumerate(same) if found), None)
 
 
-def _count_points(datasets: Sequence[Seen]) -> int:
-    """How many points are projected, those of twins once: what products depend on."""
-    whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
-    distinct = {id(data.features): data.n_points for data in whole if isinstance(data, LabelledData)}
-    return max(1, sum(distinct.values()))
-
-
 def fit_chunk(datasets: Sequence[Seen], projections: Projections, wanted: int | None) -> tuple[int, int]:
     """The tile of products, and how many projections are in memory at a time, about as many as ``wanted``."""
-    n_points = _count_points(datasets)
-    tile = _fit_tile(n_points, projections)
-    usual = max(_TILES * tile, _fit_turn(n_points, projections))
-    chunk = -(-wanted // tile) * tile if wanted else usual
+    whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
+    # Points of twins are projected once, and products depend on nothing else.
+    distinct = {id(data.features): data.n_points for data in whole if isinstance(data, LabelledData)}
+    n_points, size = max(1, sum(distinct.values())), projections.turn_size
+    by_rows, by_draws = _TILE_BYTES // (4 * n_points), _DRAW_BYTES // (8 * projections.n_features * _TILES)
+    tile = max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
+    chunk = -(-wanted // tile) * tile if wanted else _TILES * tile
+    if size is not None and not wanted:  # a turn's projections share most of their work: all of it, or a power of two
+        fitting = _TILES * _TILE_BYTES // (4 * n_points)
+        chunk = max(chunk, min(size, 1 << max(BLOCK, fitting).bit_length() - 1))
     chunk = min(chunk, -(-projections.n_projections // BLOCK) * BLOCK)
-    together = sum(seen.data.n_points if isinstance(seen, ByClass) else seen.n_points for seen in datasets)
+    together = sum(data.n_points for data in whole)
     while chunk > tile and 4 * chunk * together > _CHUNK_BYTES:  # as where a dataset is seen in several ways
         chunk = max(tile, chunk // 2 // tile * tile)
     return tile, chunk
-
-
-def _fit_tile(n_points: int, projections: Projections) -> int:
-    """The usual tile, or what of it fits the memory set aside; 64 at least."""
-    by_rows = _TILE_BYTES // (4 * n_points)
-    by_draws = _DRAW_BYTES // (8 * projections.n_features * _TILES)
-    return max(1, min(_TILE, by_rows, by_draws) // BLOCK) * BLOCK
-
-
-def _fit_turn(n_points: int, projections: Projections) -> int:
-    """As much of a turn of structured directions as fits the memory set aside: a power of two; 0 without turns.
-
-    Projections of a turn share most of their work, so a chunk should hold all of them.
-    """
-    if projections.turn_size is None:
-        return 0
-    fitting = _TILES * _TILE_BYTES // (4 * n_points)
-    return min(projections.turn_size, 1 << max(BLOCK, fitting).bit_length() - 1)
 
 
 def multiplies_stored(data: LabelledData, projections: Projections) -> bool:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.compute.cpu.rows import is_near, scale_rows
+from sotdd.compute.cpu.rows import Rows, clamp_rows, is_near, scale_rows
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.engine import PointSums
-from sotdd.compute.kernels import sparse as kernels
 from sotdd.compute.kernels.moments import norm_sums
+from sotdd.compute.kernels.rows import multiply_stored
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.sparse import SparseRows
 from sotdd.projections.compiling import LANES
@@ -37,9 +37,7 @@ _DIRECTION_BYTES = 64 << 20
 _POINTS = 1024
 
 
-def project_stored(
-    data: LabelledData, drawn: Drawn, scaler: Scaler | None, workers: Workers, out: NDArray[np.float32]
-) -> bool:
+def project_stored(data: LabelledData, drawn: Drawn, scaler: Scaler | None, workers: Workers, out: Rows) -> bool:
     """Write the feature projections (B, n) of sparse points; False where these directions want dense ones."""
     if not isinstance(drawn, (Directions, TurnedDirections)):
         return False
@@ -51,15 +49,14 @@ def project_stored(
             return False
         shift = np.zeros(last - first)
         if scaler is not None:
-            kernels.multiply_one(scaler.centre * scaler.inverse, columns, shift)
+            shift = np.einsum("j,jb->b", scaler.centre * scaler.inverse, columns, dtype=np.float64)
 
         def work(
-            points: tuple[int, int], columns: Columns = columns, shift: Doubles = shift, first: int = first,
-            last: int = last,
-        ) -> None:  # fmt: skip
-            kernels.multiply_points(
-                *_scale_stored(data, slice(*points), scaler), columns, shift, out[first:last, slice(*points)]
-            )
+            ends: tuple[int, int], columns: Columns = columns, shift: Doubles = shift, rows: Rows = out[first:last]
+        ) -> None:
+            points = slice(*ends)
+            multiply_stored(*_scale_stored(data, points, scaler), columns, shift, rows[:, points])
+            clamp_rows(rows[:, points], drawn)
 
         workers.each(work, neighbours(edges))
     return True
@@ -84,10 +81,7 @@ def point_sums(
             by_class = np.zeros((len(data.classes), part.stop - part.start))
             powers = np.zeros(3 if part.start == 0 else 0)  # lengths of points are summed once
             if stored:
-                here = slice(blocks[0].start, blocks[-1].stop)
-                points, codes, length = _scale_stored(data, here, scaler), data.codes[here], float(zero @ zero)
-                kernels.sums_of_points(*points, codes, zero, length, part.start, powers, by_class)
-                return powers, by_class
+                return _sum_stored(data, slice(blocks[0].start, blocks[-1].stop), part, scaler, zero)
             for block in blocks:
                 norm_sums(
                     scale_rows(data.rows(block), scaler, data.name), data.codes[block], powers, part.start, by_class
@@ -102,6 +96,23 @@ def point_sums(
             total[part] = by_class.sum(axis=0)
             between += float(np.sum(np.einsum("cd,cd->c", by_class, by_class) / data.counts))
     return PointSums(lengths, total, between)
+
+
+def _sum_stored(
+    data: LabelledData, points: slice, part: slice, scaler: Scaler | None, zero: Doubles
+) -> tuple[Doubles, Doubles]:
+    """Sums of some sparse points: of powers of their lengths, once; and by class, what they add to ``zero`` (d,)."""
+    values, columns, edges = _scale_stored(data, points, scaler)
+    width, count = part.stop - part.start, points.stop - points.start
+    owners = np.repeat(np.arange(count), np.diff(edges))  # the point of each value
+    inside = (columns >= part.start) & (columns < part.stop)
+    places = data.codes[points][owners[inside]].astype(np.int64) * width + columns[inside] - part.start
+    sums = np.bincount(places, values[inside], len(data.classes) * width).astype(np.float64, copy=False)
+    by_class = sums.reshape(-1, width)
+    if part.start:
+        return np.zeros(0), by_class
+    squares = np.bincount(owners, values * (values + 2 * zero[columns]), count) + zero @ zero
+    return (np.maximum(squares, 0.0) ** np.arange(1, 4)[:, None]).sum(axis=1), by_class
 
 
 def _lay_columns(drawn: Directions | TurnedDirections, n_features: int, workers: Workers) -> Columns:

@@ -13,8 +13,7 @@ from typing import ParamSpec, TypeVar
 import threadpoolctl
 
 from sotdd.basics.checks import check_count
-from sotdd.projections.draws import BLOCK, Block, Laws, join_blocks
-from sotdd.projections.moments import Polynomials
+from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.recipe import Projections
 
 _Item = TypeVar("_Item")
@@ -158,7 +157,7 @@ class Workers:
 
 
 class Draws:
-    """Projections, and perhaps further draws of the label law for each, drawn by threads ahead of the work.
+    """Projections that threads draw ahead of the work.
 
     Parameters
     ----------
@@ -166,42 +165,32 @@ class Draws:
         The threads.
     projections
         What is drawn.
-    draws
+    more
         How many further draws of the label law each projection gets.
     blocks
         How many blocks a thread draws at a time.
     """
 
-    def __init__(self, workers: Workers, projections: Projections, draws: int, blocks: int) -> None:
+    def __init__(self, workers: Workers, projections: Projections, more: int, blocks: int) -> None:
         self.projections: Projections = projections
-        self.draws: int = draws
+        self.more: int = more
         self._workers, self._size = workers, BLOCK * blocks
-        self._begun: deque[list[Future[tuple[Block, list[Polynomials]]]]] = deque()
+        self._begun: deque[list[Future[Block]]] = deque()
 
     def begin(self, part: slice) -> None:
         """Begin to draw some projections, those that follow on what was begun last."""
         starts = range(part.start, part.stop, self._size)
-        self._begun.append([self._workers.submit(self._draw, start, part.stop) for start in starts])
+        draw, size = self.projections.draw, self._size
+        self._begun.append(
+            [self._workers.submit(draw, start, min(start + size, part.stop), self.more) for start in starts]
+        )
 
-    def follow(self, parts: Sequence[slice], ahead: int) -> Iterator[tuple[int, Block, list[Polynomials]]]:
-        """Draw one part after another, this many begun at a time: where it starts, what was drawn, and further draws.
+    def follow(self, parts: Sequence[slice], ahead: int) -> Iterator[tuple[int, Block]]:
+        """Draw one part after another, this many begun at a time: where it starts, and what was drawn.
 
         The first parts may have been begun before.
         """
         for number, part in enumerate(parts):
             for later in parts[number + len(self._begun) : number + ahead]:
                 self.begin(later)
-            found = [drawing.result() for drawing in self._begun.popleft()]
-            yield part.start, join_blocks([block for block, _ in found]), [terms for _, more in found for terms in more]
-
-    def _draw(self, start: int, last: int) -> tuple[Block, list[Polynomials]]:
-        """Draw one block or a few, and its further draws."""
-        stop = min(start + self._size, last)
-        block, source = self.projections.draw(start, stop), self.projections.source
-        if not self.draws:
-            return block, []
-        assert isinstance(source, Laws)
-        first = start // BLOCK
-        terms = source.more_terms(first, -(-stop // BLOCK), self.draws * BLOCK)
-        assert isinstance(terms, Polynomials)
-        return block, [terms.part(slice(self.draws * (start - first * BLOCK), self.draws * (stop - first * BLOCK)))]
+            yield part.start, Block.join([drawing.result() for drawing in self._begun.popleft()])

@@ -7,19 +7,21 @@ releases the GIL, and never allocates anything of the size of the whole problem.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.projections.compiling import Doubles, Floats, Integers, kernel, step
+from sotdd.projections.compiling import Doubles, Floats, Integers, exact_kernel, kernel, step
 
 # How many values a polynomial is evaluated on at a time: small enough to stay in the first cache.
 _TILE = 1024
 
 # Rows and classes shorter than this are sorted faster by NumPy's sorting networks than by counting digits.
 SHORT_ROW = 1024
+
+# Sparse points whose projections are written together.
+_STORED_POINTS = 16
 
 _DIGIT_BITS = np.uint32(11)
 _DIGIT_MASK = np.uint32(2047)
@@ -32,6 +34,32 @@ def standardise(block: NDArray[np.generic], centre: Doubles, inverse_scale: Doub
     for i in range(block.shape[0]):
         for j in range(block.shape[1]):
             out[i, j] = np.float32((np.float64(block[i, j]) - centre[j]) * inverse_scale[j])
+
+
+@exact_kernel
+def multiply_stored(
+    values: Doubles, columns: Integers, edges: Integers, turned: Floats, shift: Doubles, out: Floats
+) -> None:
+    """Write θ·x - shift for sparse points x and B directions θ, the columns of ``turned`` (d, B); out (B, m).
+
+    Point i has the ``values`` from edges[i] up to edges[i + 1], which stand in these ``columns``. Sums are formed in
+    the order in which values are stored, so results do not depend on how points are portioned.
+    """
+    sums = np.empty((_STORED_POINTS, turned.shape[1]))
+    count = edges.size - 1
+    for start in range(0, count, _STORED_POINTS):
+        here = min(_STORED_POINTS, count - start)
+        for i in range(here):
+            line = sums[i]
+            for b in range(line.size):
+                line[b] = -shift[b]
+            for k in range(edges[start + i], edges[start + i + 1]):
+                value, theta = values[k], turned[columns[k]]
+                for b in range(line.size):
+                    line[b] += value * np.float64(theta[b])
+        for b in range(sums.shape[1]):
+            for i in range(here):
+                out[b, start + i] = np.float32(sums[i, b])
 
 
 @kernel
@@ -52,11 +80,6 @@ def take_columns(rows: Floats, index: Integers, out: Floats) -> None:
         row, taken = rows[line], out[line]
         for i in range(index.size):
             taken[i] = row[index[i]]
-
-
-def clamp_rows(rows: Floats, limit: float) -> None:
-    """Cut every value to [-limit, limit]."""
-    np.clip(rows, np.float32(-limit), np.float32(limit), out=rows)
 
 
 @step
@@ -250,19 +273,6 @@ def power(gap: float, p: float) -> float:
 
 
 @kernel
-def align(n: int, m: int, left: Integers, right: Integers, width: Doubles) -> int:
-    """Write which of n and which of m equal steps overlap on [0, 1], and by how much; returns how many do."""
-    i = j = k = here = 0
-    while i < n and j < m:
-        left[k], right[k] = i, j
-        end, i, j = advance(i, j, n, m)
-        width[k] = float(end - here) / (float(n) * float(m))
-        here = end
-        k += 1
-    return k
-
-
-@kernel
 def transport_equal(a: Floats, b: Floats, p: float, out: Doubles) -> None:
     """Write W_p^p between sorted rows of the same length."""
     for line in range(a.shape[0]):
@@ -277,7 +287,7 @@ def transport_equal(a: Floats, b: Floats, p: float, out: Doubles) -> None:
 def transport_aligned(
     a: Floats, b: Floats, left: Integers, right: Integers, width: Doubles, p: float, out: Doubles
 ) -> None:
-    """Write W_p^p between sorted rows of any two lengths, along the overlaps of ``align``."""
+    """Write W_p^p between sorted rows of any two lengths, along `Overlaps` of the two."""
     for line in range(a.shape[0]):
         x, y = a[line], b[line]
         total = 0.0
@@ -304,12 +314,13 @@ class Overlaps:
 
     @classmethod
     def of(cls, n: int, m: int) -> Overlaps:
-        """Walk along both staircases at once."""
-        most = n + m - math.gcd(n, m)
-        index = np.dtype(np.int32 if most < 2**31 else np.int64)
-        left, right, width = np.empty(most, index), np.empty(most, index), np.empty(most)
-        align(n, m, left, right, width)
-        return cls(left, right, width)
+        """Walk along both staircases at once, in units of 1 / (n m)."""
+        both = [np.arange(1, n + 1, dtype=np.int64) * m, np.arange(1, m + 1, dtype=np.int64) * n]
+        ends = np.sort(np.concatenate(both), kind="stable")  # which merges what is in order
+        ends = ends[np.diff(ends, prepend=0) > 0]  # where both end, a step ends once
+        starts = np.concatenate([[0], ends[:-1]])
+        index = np.dtype(np.int32 if len(ends) < 2**31 else np.int64)
+        return cls((starts // m).astype(index), (starts // n).astype(index), (ends - starts) / (float(n) * float(m)))
 
 
 def transport_rows(

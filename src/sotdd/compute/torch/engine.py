@@ -22,7 +22,7 @@ from sotdd.compute.engine import (
     LARGEST_TERM,
     ClassMoments,
     PointSums,
-    Precision,
+    Pool,
     Projected,
     ProjectedPoints,
     Seen,
@@ -32,11 +32,10 @@ from sotdd.compute.engine import (
 )
 from sotdd.compute.kernels.quantiles import row_losses
 from sotdd.compute.kernels.rows import Overlaps
-from sotdd.compute.resampling import Plan
+from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
-from sotdd.compute.torch.pools import PooledRows, ProjectedRows, split_costs
-from sotdd.compute.torch.rows import Along, Layout, Rows
+from sotdd.compute.torch.rows import Along, Layout, Rows, copy_array
 from sotdd.compute.torch.upload import (
     Uploaded,
     fit_chunk,
@@ -44,12 +43,10 @@ from sotdd.compute.torch.upload import (
     lay_out,
     scale_points,
     sum_points,
-    upload_draws,
 )
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 
@@ -113,20 +110,12 @@ class TorchEngine:
     ----------
     device
         "cuda", "cuda:1", "cpu" or a torch device.
-    precision
-        "float32" for products at full precision, or "tf32", which is faster and rougher.
     chunk
         About how many projections are in memory at a time; by default what fits.
     """
 
-    def __init__(
-        self,
-        device: str | torch.device = "cuda",
-        precision: Precision = "float32",
-        chunk: int | None = None,
-    ) -> None:
+    def __init__(self, device: str | torch.device = "cuda", chunk: int | None = None) -> None:
         self.device: torch.device = verbs.check_device(device)
-        self._tf32 = precision == "tf32"
         self._chunk = chunk
         # Draws are made on the processor for every engine. More threads would only compete for
         # Python's lock with the one that feeds the device.
@@ -137,10 +126,10 @@ class TorchEngine:
         self._begun: Draws | None = None
 
     def __enter__(self) -> TorchEngine:
-        """Start the threads that draw; choose the precision of products."""
+        """Start the threads that draw; make products in full float32."""
         self.workers.__enter__()
         self._before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high" if self._tf32 else "highest")
+        torch.set_float32_matmul_precision("highest")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -167,19 +156,19 @@ class TorchEngine:
         parts = _cut_projections(projections.n_projections, _find_first(projections, self._chunk), chunk)
         size = chunk  # what is worked on at a time: halved when memory runs out
         unchecked: deque[_Checks] = deque()
-        for start, block, more_terms in coming.follow(parts, _DRAWN_AHEAD):
+        for start, block in coming.follow(parts, _DRAWN_AHEAD):
             done = 0
             while done < len(block):
                 part = block.part(slice(done, done + size))
                 here = slice(start + done, start + done + len(part))
                 try:
                     drawn = Uploaded.of(part, self.device)
-                    seen = ProjectedRows(here, drawn, layouts) if before_sorting is not None else None
+                    own: list[Rows] | None = None if part.label_features is None else []
+                    seen = None if before_sorting is None else Projected(self, here, part, [], own)
                     found = [self._see(layout, drawn, here, degree, seen, sort) for layout in layouts]
                 except torch.OutOfMemoryError as error:
                     size = _halve(size, self.device, error)
                     continue
-                further = _cut_terms(more_terms, slice(done, done + len(part)), draws)
                 done += len(part)
                 if before_sorting is not None and seen is not None:
                     before_sorting(seen)
@@ -191,7 +180,7 @@ class TorchEngine:
                 rows, terms = [one.rows for one in kept], [one.terms for one in kept]
                 moments = [one.moments for one in kept if one.moments is not None]
                 del kept
-                yield Sorted(here, rows, part, terms, moments, further)
+                yield Sorted(here, rows, part, terms, moments)
                 del rows, terms, moments
                 if len(unchecked) > _AHEAD:
                     unchecked.popleft().finish()
@@ -205,7 +194,7 @@ class TorchEngine:
     def _begin_draws(self, projections: Projections, draws: int) -> Draws:
         """The draws of these projections, with their first chunk begun."""
         begun = self._begun
-        if begun is not None and begun.projections is projections and begun.draws == draws:
+        if begun is not None and begun.projections is projections and begun.more == draws:
             return begun
         coming = Draws(self.workers, projections, draws, _TOGETHER)
         coming.begin(slice(0, min(_find_first(projections, self._chunk), projections.n_projections)))
@@ -235,11 +224,11 @@ class TorchEngine:
         return torch.stack([self.transport(rows[i], rows[j], p) for i, j in pairs], dim=1)
 
     @torch.no_grad()
-    def label_places(
-        self, moments: Sequence[ClassMoments], drawn: Polynomials, more: Sequence[Polynomials]
-    ) -> list[torch.Tensor]:
+    def label_places(self, moments: Sequence[ClassMoments], block: Block) -> list[torch.Tensor]:
         """Of each dataset, mean and deviation of its points under the draw and under further ones, (B, 1 + J, 2)."""
-        weights, coefficients = upload_draws(drawn, more, self.device)
+        assert block.draws is not None
+        numbers = block.draws.weights, block.draws.coefficients
+        weights, coefficients = (copy_array(part, np.float64, self.device) for part in numbers)
         return [verbs.place_labels(of_data, weights, coefficients).permute(1, 2, 0) for of_data in moments]
 
     def direction_values(self, moments: ClassMoments) -> torch.Tensor:
@@ -265,15 +254,30 @@ class TorchEngine:
         return out
 
     @torch.no_grad()
-    def split_costs(self, pool: PooledRows, plan: Plan, numbers: range) -> torch.Tensor:
+    def split_costs(self, pool: Pool, plan: Plan, numbers: range) -> torch.Tensor:
         """W_p^p (B, S, orders) between the two sides of some splits of a plan, class terms and all."""
         steps = self._steps_between(*plan.sizes)
         try:
-            return split_costs(pool, plan, numbers, steps)
+            return verbs.split_costs(pool, plan, numbers, steps)
         except torch.OutOfMemoryError as error:
             middle = _halve(len(pool.rows), self.device, error)
             halves = slice(0, middle), slice(middle, None)
             return torch.cat([self.split_costs(pool.part(half), plan, numbers) for half in halves])
+
+    def join_points(self, rows: Sequence[Rows]) -> Rows:
+        """The points of several datasets one after another."""
+        return torch.cat(list(rows), dim=1)
+
+    def take_points(self, rows: Rows, index: NDArray[np.integer]) -> Rows:
+        """Some of the points."""
+        return rows.index_select(1, copy_array(index, np.int64, self.device))
+
+    def bring_near(self, rows: Rows, deviations: float) -> Rows:
+        """Points farther from the median than this many deviations brought that near."""
+        middle = torch.quantile(rows, 0.5, dim=1, keepdim=True)
+        deviation = torch.quantile((rows - middle).abs(), 0.5, dim=1, keepdim=True) * NORMAL_DEVIATION
+        reach = torch.where(deviation > 0, deviations * deviation, torch.inf)
+        return torch.clamp(rows, middle - reach, middle + reach)
 
     def fetch_rows(self, rows: Rows) -> NDArray[np.float32]:
         """Rows of this engine as an array on the host."""
@@ -313,7 +317,7 @@ class TorchEngine:
     # ------------------------------------------------------------------ one chunk
 
     def _see(
-        self, layout: Layout, drawn: Uploaded, here: slice, degree: int, seen: ProjectedRows | None, sort: bool
+        self, layout: Layout, drawn: Uploaded, here: slice, degree: int, seen: Projected | None, sort: bool
     ) -> SortedRows | None:
         """Begin to project one dataset, and to sort it; the device works on while the next is prepared."""
         block = drawn.block
@@ -322,22 +326,24 @@ class TorchEngine:
             label_rows = self._project(layout, block.label_features, drawn.phi, here, for_labels=True)
         rows = self._project(layout, block.features, drawn.theta, here)
         if seen is not None:
-            seen.rows.append(rows.clone() if sort else rows)
-            seen.label_rows.extend([] if label_rows is None else [label_rows])
+            seen.rows.append(_ungroup(rows, layout))
+            if seen.label_rows is not None and label_rows is not None:
+                seen.label_rows.append(_ungroup(label_rows, layout))
         if not sort:
             return None
         wanted = degree and not layout.by_class
-        moments = verbs.summarise(rows, layout.edges, degree, block.terms.limit) if wanted else None
+        moments = verbs.summarise(rows, layout.classes.edges, degree, block.terms.limit) if wanted else None
         by_labels = rows if label_rows is None else label_rows
-        terms = verbs.find_class_terms(by_labels, layout, block.terms, drawn.coefficients)
+        terms = verbs.find_class_terms(by_labels, layout.classes, drawn.terms)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
         largest = torch.linalg.vector_norm(by_labels, ord=float("inf"), dim=1)
         del label_rows, by_labels
-        verbs.shift_rows(rows, layout.codes, drawn.weights, terms)
-        rows = verbs.sort_classes(rows, layout) if layout.by_class else verbs.sort(rows)
+        verbs.shift_rows(rows, layout.classes.codes, drawn.terms.weights, terms)
+        rows = verbs.sort_classes(rows, layout.classes) if layout.by_class else verbs.sort(rows)
         # Sorted values carry anything that is not finite at their ends.
         if layout.by_class:
-            ends = torch.cat([rows[:, layout.edges[:-1]], rows[:, layout.edges[1:] - 1]], dim=1)
+            edges = layout.classes.edges
+            ends = torch.cat([rows[:, edges[:-1]], rows[:, edges[1:] - 1]], dim=1)
         else:
             ends = rows[:, :: max(1, rows.shape[1] - 1)]
         rows_fit = ends.isfinite().all(dim=1)
@@ -366,6 +372,11 @@ class TorchEngine:
         return rows
 
 
+def _ungroup(rows: Rows, layout: Layout) -> Rows:
+    """A copy of rows of grouped points, these in their own order."""
+    return rows.clone() if layout.position is None else rows.index_select(1, layout.position)
+
+
 def _find_first(projections: Projections, chunk: int | None) -> int:
     """How many projections come first: few, to begin soon, unless they are cut out of a large turn."""
     turn = projections.turn_size
@@ -388,14 +399,3 @@ def _halve(size: int, device: torch.device, error: torch.OutOfMemoryError) -> in
         raise error
     give_back(device)
     return size // 2
-
-
-def _cut_terms(more_terms: Sequence[Polynomials], part: slice, draws: int) -> list[Polynomials]:
-    """The further draws, this many per projection, of some of the projections of a chunk."""
-    found, done = [], 0
-    for terms in more_terms:
-        first, last = max(part.start, done), min(part.stop, done + len(terms.weights) // draws)
-        if first < last:
-            found.append(terms.part(slice(draws * (first - done), draws * (last - done))))
-        done += len(terms.weights) // draws
-    return found

@@ -1,18 +1,13 @@
-"""What the torch engine does to rows, one verb each: the twins of those in ``cpu/rows.py``.
-
-Structured directions are fused by Triton, or made by products with small Hadamard matrices. One of A · B rows is the
-Kronecker product of those of A and of B rows, so a transform is a few products with matrices of at most 32 rows, which
-need no more memory than the points do.
-"""
+"""What the torch engine does to rows, one verb each: the twins of those in ``cpu/rows.py``."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise as neighbours
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
@@ -20,13 +15,17 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import say_count
-from sotdd.compute.engine import ClassMoments, ProjectedPoints
+from sotdd.compute.engine import ClassMoments, Points, Pool
+from sotdd.compute.resampling import Plan, Side
 from sotdd.compute.torch import fused
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.directions import Directions, Drawn
-from sotdd.projections.labels import LabelTerms, Quantiles, Summaries, summarise_class
-from sotdd.projections.moments import Polynomials
-from sotdd.projections.turns import Turn, TurnedDirections
+from sotdd.projections.labels import Quantiles, Summaries, summarise_class
+from sotdd.projections.moments import LabelTerms, Polynomials
+from sotdd.projections.turns import TurnedDirections
+
+if TYPE_CHECKING:
+    from sotdd.compute.torch.upload import UploadedTurn
 
 Rows = torch.Tensor  # (B, n) float32: one row per projection, one value per point
 
@@ -42,29 +41,65 @@ _FEW_CLASSES = 32
 _CLASS_VALUES = 1 << 22
 # Values whose powers are taken at a time.
 _SUMMARISED = 1 << 24
+# Values of splits that are worked on at a time.
+_SPLIT_VALUES = 1 << 26
 # Orders of the moments over all points, which are not cut.
 _EVEN = (2, 4, 6)
 # Directions up to this size are pinned, so that their copy goes on beside other work.
 _PINNED_BYTES = 32 << 20
 _TORCH_TYPES = {np.float32: torch.float32, np.float64: torch.float64, np.int64: torch.int64}
 
-# Rows of the small matrices, at most.
-_SMALL = 32
-# Values of a transform that are worked on at a time.
-_VALUES_ON_DEVICE, _VALUES_ON_HOST = 1 << 28, 1 << 22
+
+def copy_array(array: NDArray[np.number], dtype: type[np.number], device: torch.device) -> torch.Tensor:
+    """An array on the device; the copy of a small one goes on beside other work."""
+    small = device.type == "cuda" and array.size * np.dtype(dtype).itemsize < _PINNED_BYTES
+    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
+        if not small:
+            return torch.from_numpy(np.array(array, dtype)).to(device)
+        pinned = torch.empty(array.shape, dtype=_TORCH_TYPES[dtype], pin_memory=True)
+        pinned.numpy()[...] = array
+    return pinned.to(device, non_blocking=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Where classes lie among points that are grouped by class."""
+
+    offsets: NDArray[np.int64]  # (C + 1,) class boundaries
+    edges: torch.Tensor  # (C + 1,) the same on the device
+    codes: torch.Tensor  # (n,) class of every point
+
+    @classmethod
+    def of(cls, offsets: NDArray[np.int64], edges: torch.Tensor) -> Classes:
+        """From the boundaries, on the host and on the device."""
+        # Told its size, nobody waits for it.
+        codes = torch.repeat_interleave(edges.diff(), output_size=int(offsets[-1])).int()
+        return cls(offsets, edges, codes)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """How labels enter, on the device."""
+
+    drawn: LabelTerms
+    weights: torch.Tensor  # (B,)
+    coefficients: torch.Tensor  # (B, q)
+
+    @classmethod
+    def of(cls, drawn: LabelTerms, device: torch.device) -> Terms:
+        """Copy what was drawn."""
+        weights, coefficients = (copy_array(part, np.float64, device) for part in (drawn.weights, drawn.coefficients))
+        return cls(drawn, weights, coefficients)
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
     """A dataset with what every chunk needs to know of it."""
 
-    data: LabelledData | ProjectedPoints
-    offsets: NDArray[np.int64]  # (C + 1,) class boundaries among grouped points
-    edges: torch.Tensor  # (C + 1,) the same on the device
-    codes: torch.Tensor  # (n,) class of every grouped point
-    position: torch.Tensor | None  # (n,) index of each point among grouped points
+    data: Points
+    classes: Classes
+    position: torch.Tensor | None  # (n,) index of each point among grouped points; None where they lie so
     points: torch.Tensor | None  # (n, d) scaled and grouped, where that fits on the device
-    grouped_at: NDArray[np.integer] | None  # (n,) the same on the host
     affine: Affine  # by which its points are scaled
     by_class: bool = False  # whether each class is sorted on its own
 
@@ -79,18 +114,28 @@ def project(points: torch.Tensor, theta: Along | None, drawn: Drawn) -> Rows:
     return torch.from_numpy(np.asarray(drawn(points.cpu().numpy()), np.float32)).to(points.device)
 
 
-def find_class_terms(rows: Rows, layout: Layout, terms: LabelTerms, coefficients: torch.Tensor | None) -> torch.Tensor:
+def _project_turns(points: torch.Tensor, turns: list[UploadedTurn]) -> torch.Tensor:
+    """The projections (B, m) of points (m, d)."""
+    rows = points.new_empty((sum(len(turn.scales) for turn in turns), len(points)))
+    done = 0
+    for turn in turns:
+        turn.write(points, rows[done : done + len(turn.scales)])
+        done += len(turn.scales)
+    return rows
+
+
+def find_class_terms(rows: Rows, classes: Classes, terms: Terms) -> torch.Tensor:
     """The label term (B, C) of every class in every projection, float64."""
-    if coefficients is not None:
-        if isinstance(terms, Quantiles):
-            size = max(1, _CLASS_VALUES // rows.shape[1])
-            parts = zip(torch.split(rows, size), torch.split(coefficients, size), strict=True)
-            return torch.cat([quantile_terms(sort_classes(part, layout), layout.edges, of) for part, of in parts])
-        assert isinstance(terms, Polynomials)
-        return sum_classes(rows, layout.edges, coefficients, terms.limit) / layout.edges.diff()
-    assert isinstance(terms, Summaries)
+    if isinstance(terms.drawn, Polynomials):
+        sums = sum_classes(rows, classes.edges, terms.coefficients, terms.drawn.limit)
+        return sums / classes.edges.diff()
+    if isinstance(terms.drawn, Quantiles):
+        size = max(1, _CLASS_VALUES // rows.shape[1])
+        parts = zip(torch.split(rows, size), torch.split(terms.coefficients, size), strict=True)
+        return torch.cat([quantile_terms(sort_classes(part, classes), classes.edges, of) for part, of in parts])
+    assert isinstance(terms.drawn, Summaries)
     host = rows.cpu().numpy()
-    columns = [summarise_class(terms, host[:, first:last]) for first, last in neighbours(layout.offsets)]
+    columns = [summarise_class(terms.drawn, host[:, first:last]) for first, last in neighbours(classes.offsets)]
     return torch.from_numpy(np.stack(columns, axis=1)).to(rows.device)
 
 
@@ -109,17 +154,17 @@ def sum_classes(rows: Rows, edges: torch.Tensor, coefficients: torch.Tensor, cut
     return sums
 
 
-def sort_classes(rows: Rows, layout: Layout) -> Rows:
+def sort_classes(rows: Rows, classes: Classes) -> Rows:
     """The values of each row (B, n) sorted within each class.
 
     A few classes are sorted one after another. Many are sorted at once: by value, then by class,
     where the second sort keeps the order that the first made.
     """
-    if len(layout.offsets) <= _FEW_CLASSES + 1:
-        parts = [sort(rows[:, first:last]) for first, last in neighbours(layout.offsets)]
+    if len(classes.offsets) <= _FEW_CLASSES + 1:
+        parts = [sort(rows[:, first:last]) for first, last in neighbours(classes.offsets)]
         return torch.cat(parts, dim=1)
     values, order = torch.sort(rows, dim=1)
-    regrouped = torch.sort(layout.codes[order], dim=1, stable=True).indices
+    regrouped = torch.sort(classes.codes[order], dim=1, stable=True).indices
     return values.gather(1, regrouped)
 
 
@@ -189,6 +234,40 @@ def _raise_gaps(gaps: torch.Tensor, p: float) -> torch.Tensor:
     """|gap|^p in float64."""
     wide = gaps.double()
     return wide if p == 1 else wide.square_() if p == 2 else wide.pow_(p)
+
+
+def split_costs(pool: Pool, plan: Plan, numbers: range, steps: fused.Steps | None) -> torch.Tensor:
+    """W_p^p (B, S, orders) between the two sides of some splits of a plan, for each of its orders p."""
+    costs, terms = [], Terms.of(pool.terms, pool.rows.device)
+    together = max(1, _SPLIT_VALUES // (len(pool.rows) * sum(plan.sizes)))
+    for start in range(0, len(numbers), together):
+        drawn = [plan.draw(number) for number in numbers[start : start + together]]
+        a, b = (
+            _sort_sides(pool, sides, terms if plan.labels else None) for sides in zip(*drawn, strict=True)
+        )  # (B · S, n) and (B · S, m)
+        found = torch.stack([transport_rows(a, b, p, steps) for p in plan.orders], dim=1)
+        costs.append(found.view(len(pool.rows), len(drawn), len(plan.orders)))
+    return torch.cat(costs, dim=1)
+
+
+def _sort_sides(pool: Pool, sides: Sequence[Side], terms: Terms | None) -> Rows:
+    """Sorted data point projections (B · S, n) of the points of some sides, each of n points; features without terms.
+
+    All sides are one row for the time of the work, in which the classes of each side are classes of their own.
+    """
+    device, count, n = pool.rows.device, len(sides), len(sides[0].index)
+    starts = np.cumsum([0, *(side.offsets[-1] for side in sides)])
+    offsets = np.concatenate([[0], *(side.offsets[1:] + start for side, start in zip(sides, starts, strict=False))])
+    chosen = np.concatenate([side.index for side in sides])
+    edges, index = torch.split(
+        copy_array(np.concatenate([offsets, chosen]), np.int64, device), [len(offsets), len(chosen)]
+    )
+    rows = pool.rows.index_select(1, index)
+    if terms is not None:
+        classes = Classes.of(offsets, edges)
+        by_labels = rows if pool.label_rows is None else pool.label_rows.index_select(1, index)
+        shift_rows(rows, classes.codes, terms.weights, find_class_terms(by_labels, classes, terms))
+    return sort(rows.view(len(rows) * count, n))
 
 
 def cut_rows(data: LabelledData, together: int = 1) -> list[slice]:
@@ -280,108 +359,3 @@ def _find_moments(rows: Rows, edges: torch.Tensor, orders: Sequence[int], cut: f
         if order in orders:
             moments.append(torch.segment_reduce(powers, "mean", lengths=counts, axis=0))
     return torch.stack(moments, dim=2).permute(1, 0, 2)
-
-
-# ------------------------------------------------------------------ copies, and structured directions
-
-
-def copy_array(array: NDArray[np.number], dtype: type[np.number], device: torch.device) -> torch.Tensor:
-    """An array on the device; the copy of a small one goes on beside other work."""
-    small = device.type == "cuda" and array.size * np.dtype(dtype).itemsize < _PINNED_BYTES
-    with np.errstate(over="ignore"):  # found, and explained, where rows are checked
-        if not small:
-            return torch.from_numpy(np.array(array, dtype)).to(device)
-        pinned = torch.empty(array.shape, dtype=_TORCH_TYPES[dtype], pin_memory=True)
-        pinned.numpy()[...] = array
-    return pinned.to(device, non_blocking=True)
-
-
-@dataclass(frozen=True, eq=False)
-class UploadedTurn:
-    """Some directions of a turn, from ``first`` on, on the device."""
-
-    signs: torch.Tensor  # (3, D)
-    basis: torch.Tensor  # (r, d)
-    lean: torch.Tensor  # (B, r)
-    scales: torch.Tensor  # (B,)
-    first: int
-
-    @classmethod
-    def of(cls, turn: Turn, first: int, stop: int, device: torch.device) -> UploadedTurn:
-        """Copy what these directions need."""
-        parts = (turn.signs, turn.basis, turn.lean[first:stop], turn.scales[first:stop])
-        together = copy_array(np.concatenate([part.ravel() for part in parts]), np.float32, device)
-        signs, basis, lean, scales = (
-            flat.view(part.shape)
-            for flat, part in zip(together.split([part.size for part in parts]), parts, strict=True)  # type: ignore[no-untyped-call]
-        )
-        return cls(signs, basis, lean, scales, first)
-
-    def write(self, points: torch.Tensor, out: torch.Tensor) -> None:
-        """Write the projections (B, m) of points (m, d)."""
-        along = self.basis @ points.T  # (r, m)
-        if fused.available(points) and self.signs.shape[1] <= fused.LARGEST_TURN:
-            fused.project_turn(points, self.signs, along, self.lean, self.scales, self.first, out)
-            return
-        for block in _cut_points(len(points), self.signs):
-            values = self._multiply(points[block])
-            values.addmm_(self.lean, along[:, block])
-            out[:, block] = values.mul_(self.scales[:, None])
-
-    def _multiply(self, points: torch.Tensor) -> torch.Tensor:
-        """Products (B, m) with bare rows of the turn."""
-        count, size = len(self.scales), self.signs.shape[1]
-        z = points.new_zeros((size, len(points)))
-        torch.mul(points.T, self.signs[0, : points.shape[1], None], out=z[: points.shape[1]])
-        for step in (1, 2):
-            z = _transform(z).mul_(self.signs[step, :, None])
-        whole = 1  # the rows wanted are among these, aligned, which a smaller transform leads to
-        while self.first // whole != (self.first + count - 1) // whole:
-            whole *= 2
-        row = self.first // whole
-        chosen = _make_signs(row, size // whole, z)
-        folded = (chosen @ z.view(size // whole, -1)).view(whole, -1)
-        skipped = self.first - row * whole
-        return _transform(folded)[skipped : skipped + count]
-
-
-def _project_turns(points: torch.Tensor, turns: list[UploadedTurn]) -> torch.Tensor:
-    """The projections (B, m) of points (m, d)."""
-    rows = points.new_empty((sum(len(turn.scales) for turn in turns), len(points)))
-    done = 0
-    for turn in turns:
-        turn.write(points, rows[done : done + len(turn.scales)])
-        done += len(turn.scales)
-    return rows
-
-
-def _transform(z: torch.Tensor) -> torch.Tensor:
-    """H times z (D, m)."""
-    size, m = z.shape
-    done = 1
-    while done < size:
-        small = min(_SMALL, size // done)
-        z = (_make_hadamard(small, z) @ z.view(done, small, -1)).view(size, m)
-        done *= small
-    return z
-
-
-def _make_hadamard(size: int, like: torch.Tensor) -> torch.Tensor:
-    """The Hadamard matrix of this size."""
-    rows = torch.ones((1, 1), dtype=like.dtype, device=like.device)
-    while len(rows) < size:
-        rows = torch.cat([torch.cat([rows, rows], 1), torch.cat([rows, -rows], 1)])
-    return rows
-
-
-def _make_signs(row: int, size: int, like: torch.Tensor) -> torch.Tensor:
-    """One row of a Hadamard matrix."""
-    signs = torch.ones(1, dtype=like.dtype, device=like.device)
-    for bit in range(size.bit_length() - 1):
-        signs = torch.cat([signs, -signs if row >> bit & 1 else signs])
-    return signs
-
-
-def _cut_points(n_points: int, signs: torch.Tensor) -> Iterator[slice]:
-    count = max(1, (_VALUES_ON_DEVICE if signs.is_cuda else _VALUES_ON_HOST) // signs.shape[1])
-    return (slice(start, start + count) for start in range(0, n_points, count))

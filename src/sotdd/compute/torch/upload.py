@@ -1,25 +1,29 @@
-"""What travels to a torch device, projections as drawn and points scaled and grouped by class, and what fits there."""
+"""What travels to a torch device, projections as drawn and points scaled and grouped by class, and what fits there.
+
+Structured directions are fused by Triton, or made by products with small Hadamard matrices. One of A · B rows is the
+Kronecker product of those of A and of B rows, so a transform is a few products with matrices of at most 32 rows, which
+need no more memory than the points do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from sotdd.compute.engine import ByClass, PointSums, ProjectedPoints, Seen
+from sotdd.compute.engine import ByClass, Points, PointSums, Seen
+from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
-from sotdd.compute.torch.rows import Affine, Along, Layout, UploadedTurn, copy_array
+from sotdd.compute.torch.rows import Affine, Along, Classes, Layout, Terms, copy_array
 from sotdd.inputs.data import LabelledData
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
-from sotdd.projections.labels import Summaries
-from sotdd.projections.moments import Polynomials
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
-from sotdd.projections.turns import TurnedDirections
+from sotdd.projections.turns import Turn, TurnedDirections
 
 # Blocks of points that are on the device already whose sums are taken at once: every step is Python's time.
 _BLOCKS_AT_ONCE = 4
@@ -34,6 +38,10 @@ _HOST_BYTES = 256 << 20
 # Bytes per value of the dataset at work: projections, their sort, and the indices that torch sorts along.
 _WORK_BYTES = 24
 _LARGEST_CHUNK = 32 * BLOCK
+# Rows of the small Hadamard matrices, at most.
+_SMALL = 32
+# Values of a transform that are worked on at a time.
+_VALUES_ON_DEVICE, _VALUES_ON_HOST = 1 << 28, 1 << 22
 # Directions that are drawn ahead may take this much of the processor's memory.
 _DRAWN_BYTES = 1 << 30
 
@@ -45,46 +53,19 @@ class Uploaded:
     block: Block
     theta: Along | None  # None for a map of the user's own
     phi: Along | None  # the same for the labels, where they have their own
-    weights: torch.Tensor  # (B,)
-    coefficients: torch.Tensor | None  # (B, D + 1) of polynomials or (B, K) of quantiles, None for summaries
+    terms: Terms
 
     @classmethod
     def of(cls, block: Block, device: torch.device) -> Uploaded:
         """Copy a block of projections to the device."""
         theta, phi = (_upload_directions(drawn, device) for drawn in (block.features, block.label_features))
-        terms = block.terms
-        coefficients = None if isinstance(terms, Summaries) else copy_array(terms.coefficients, np.float64, device)
-        return cls(block, theta, phi, copy_array(terms.weights, np.float64, device), coefficients)
+        return cls(block, theta, phi, Terms.of(block.terms, device))
 
 
 def _upload_directions(drawn: Drawn | None, device: torch.device) -> Along | None:
     if isinstance(drawn, TurnedDirections):
         return [UploadedTurn.of(turn, first, stop, device) for turn, first, stop in drawn.parts]
     return copy_array(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None
-
-
-def upload_draws(
-    drawn: Polynomials, more: Sequence[Polynomials], device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Weights (B, 1 + J) and coefficients (B, 1 + J, D) of label terms, and of J further draws for each.
-
-    Numbers travel as they were drawn, in pinned memory so that nobody waits, and are put in order on the device.
-    """
-    count = len(drawn.weights)
-    draws = 1 + sum(len(terms.weights) for terms in more) // count
-    columns = max(terms.coefficients.shape[1] for terms in (drawn, *more))
-    weights = torch.empty((count, draws), dtype=torch.float64, device=device)
-    coefficients = torch.zeros((count, draws, columns), dtype=torch.float64, device=device)
-    weights[:, 0] = copy_array(drawn.weights, np.float64, device)
-    coefficients[:, 0, : drawn.coefficients.shape[1]] = copy_array(drawn.coefficients, np.float64, device)
-    done = 0
-    for terms in more:
-        here = slice(done, done + len(terms.weights) // (draws - 1))
-        known = terms.coefficients.shape[1]
-        weights[here, 1:] = copy_array(terms.weights, np.float64, device).view(-1, draws - 1)
-        coefficients[here, 1:, :known] = copy_array(terms.coefficients, np.float64, device).view(-1, draws - 1, known)
-        done = here.stop
-    return weights, coefficients
 
 
 def scale_points(data: LabelledData, block: slice, affine: Affine, device: torch.device) -> torch.Tensor:
@@ -103,54 +84,45 @@ def scale_points(data: LabelledData, block: slice, affine: Affine, device: torch
 
 def lay_out(datasets: Sequence[Seen], scaler: Scaler | None, device: torch.device) -> list[Layout]:
     """The datasets' classes on the device, and their points too where all of them fit, those of twins once."""
-    needed = sum(_count_values(datasets).values())
+    whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
+    sizes = {id(data.features): data.n_points * data.n_features for data in whole if isinstance(data, LabelledData)}
+    needed = sum(sizes.values())
     stays = device.type == "cuda" and 2 * 4 * needed <= _RESIDENT_SHARE * free_bytes(device)
     affine = None
     if scaler is not None:
         centre, inverse = np.broadcast_arrays(scaler.centre, scaler.inverse)
         affine = tuple(copy_array(np.stack([centre, inverse]), np.float64, device))
     layouts: list[Layout] = []
-    for seen in datasets:
-        data = seen.data if isinstance(seen, ByClass) else seen
+    for seen, data in zip(datasets, whole, strict=True):
         twin = next((one for one in layouts if _are_twins(one.data, data)), None)
         layout = _lay_one_out(data, affine, device, stays, twin)
         layouts.append(replace(layout, by_class=isinstance(seen, ByClass)))
     return layouts
 
 
-def _count_values(datasets: Sequence[Seen]) -> dict[int, int]:
-    """How many values each distinct array of features has."""
-    whole = [seen.data if isinstance(seen, ByClass) else seen for seen in datasets]
-    return {id(data.features): data.n_points * data.n_features for data in whole if isinstance(data, LabelledData)}
-
-
-def _are_twins(one: LabelledData | ProjectedPoints, other: LabelledData | ProjectedPoints) -> bool:
+def _are_twins(one: Points, other: Points) -> bool:
     """Whether two datasets are the same points in the same classes, or in one class."""
     if not (isinstance(one, LabelledData) and isinstance(other, LabelledData)):
         return False
     return one.features is other.features and (one.codes is other.codes or len(other.classes) == 1)
 
 
-def _lay_one_out(
-    data: LabelledData | ProjectedPoints, affine: Affine, device: torch.device, stays: bool, twin: Layout | None
-) -> Layout:
+def _lay_one_out(data: Points, affine: Affine, device: torch.device, stays: bool, twin: Layout | None) -> Layout:
     offsets, grouped_at = data.grouping()
-    if twin is not None:
-        grouped_at = twin.grouped_at
-    edges = torch.from_numpy(offsets).to(device)
-    codes = torch.repeat_interleave(edges.diff(), output_size=data.n_points).int()  # told its size, nobody waits for it
+    classes = Classes.of(offsets, torch.from_numpy(offsets).to(device))
     if twin is not None:  # points of one class are in any order
-        return replace(twin, data=data, offsets=offsets, edges=edges, codes=codes)
+        return replace(twin, data=data, classes=classes)
     position = None if grouped_at is None else copy_array(grouped_at, np.int64, device)
+    points = None
     if stays and isinstance(data, LabelledData):
         try:
             points = torch.cat([scale_points(data, block, affine, device) for block in verbs.cut_rows(data)])
             if position is not None:
                 points = torch.empty_like(points).index_copy_(0, position, points)
-            return Layout(data, offsets, edges, codes, None, points, grouped_at, affine)
         except torch.OutOfMemoryError:
+            points = None
             give_back(device)
-    return Layout(data, offsets, edges, codes, position, None, grouped_at, affine)
+    return Layout(data, classes, position, points, affine)
 
 
 def sum_points(layout: Layout, device: torch.device) -> PointSums:
@@ -160,7 +132,7 @@ def sum_points(layout: Layout, device: torch.device) -> PointSums:
     lengths = torch.zeros(3, dtype=torch.float64, device=device)
     total = torch.zeros(data.n_features, dtype=torch.float64, device=device)
     between = torch.zeros((), dtype=torch.float64, device=device)
-    counts = layout.edges.diff()
+    counts = layout.classes.edges.diff()
     blocks = verbs.cut_rows(data, 1 if layout.points is None else _BLOCKS_AT_ONCE)
     few = torch.arange(len(data.classes), device=device)[:, None] if len(data.classes) <= _FEW_CLASSES else None
     for part in data.feature_parts():
@@ -171,7 +143,7 @@ def sum_points(layout: Layout, device: torch.device) -> PointSums:
                 points = scale_points(data, block, layout.affine, device).double()
                 codes = copy_array(data.codes[block], np.int64, device)
             else:
-                points, codes = layout.points[block].double(), layout.codes[block]
+                points, codes = layout.points[block].double(), layout.classes.codes[block]
             if few is None:
                 by_class.index_add_(0, codes, points[:, part])
             else:  # a product is faster, and adds in the same order every time
@@ -214,3 +186,87 @@ def give_back(device: torch.device) -> None:
     """Give memory that torch holds without using it back to the device."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
+
+
+# ------------------------------------------------------------------ structured directions
+
+
+@dataclass(frozen=True, eq=False)
+class UploadedTurn:
+    """Some directions of a turn, from ``first`` on, on the device."""
+
+    signs: torch.Tensor  # (3, D)
+    basis: torch.Tensor  # (r, d)
+    lean: torch.Tensor  # (B, r)
+    scales: torch.Tensor  # (B,)
+    first: int
+
+    @classmethod
+    def of(cls, turn: Turn, first: int, stop: int, device: torch.device) -> UploadedTurn:
+        """Copy what these directions need."""
+        parts = (turn.signs, turn.basis, turn.lean[first:stop], turn.scales[first:stop])
+        together = copy_array(np.concatenate([part.ravel() for part in parts]), np.float32, device)
+        signs, basis, lean, scales = (
+            flat.view(part.shape)
+            for flat, part in zip(together.split([part.size for part in parts]), parts, strict=True)  # type: ignore[no-untyped-call]
+        )
+        return cls(signs, basis, lean, scales, first)
+
+    def write(self, points: torch.Tensor, out: torch.Tensor) -> None:
+        """Write the projections (B, m) of points (m, d)."""
+        along = self.basis @ points.T  # (r, m)
+        if fused.available(points) and self.signs.shape[1] <= fused.LARGEST_TURN:
+            fused.project_turn(points, self.signs, along, self.lean, self.scales, self.first, out)
+            return
+        for block in _cut_points(len(points), self.signs):
+            values = self._multiply(points[block])
+            values.addmm_(self.lean, along[:, block])
+            out[:, block] = values.mul_(self.scales[:, None])
+
+    def _multiply(self, points: torch.Tensor) -> torch.Tensor:
+        """Products (B, m) with bare rows of the turn."""
+        count, size = len(self.scales), self.signs.shape[1]
+        z = points.new_zeros((size, len(points)))
+        torch.mul(points.T, self.signs[0, : points.shape[1], None], out=z[: points.shape[1]])
+        for step in (1, 2):
+            z = _transform(z).mul_(self.signs[step, :, None])
+        whole = 1  # the rows wanted are among these, aligned, which a smaller transform leads to
+        while self.first // whole != (self.first + count - 1) // whole:
+            whole *= 2
+        row = self.first // whole
+        chosen = _make_signs(row, size // whole, z)
+        folded = (chosen @ z.view(size // whole, -1)).view(whole, -1)
+        skipped = self.first - row * whole
+        return _transform(folded)[skipped : skipped + count]
+
+
+def _transform(z: torch.Tensor) -> torch.Tensor:
+    """H times z (D, m)."""
+    size, m = z.shape
+    done = 1
+    while done < size:
+        small = min(_SMALL, size // done)
+        z = (_make_hadamard(small, z) @ z.view(done, small, -1)).view(size, m)
+        done *= small
+    return z
+
+
+def _make_hadamard(size: int, like: torch.Tensor) -> torch.Tensor:
+    """The Hadamard matrix of this size."""
+    rows = torch.ones((1, 1), dtype=like.dtype, device=like.device)
+    while len(rows) < size:
+        rows = torch.cat([torch.cat([rows, rows], 1), torch.cat([rows, -rows], 1)])
+    return rows
+
+
+def _make_signs(row: int, size: int, like: torch.Tensor) -> torch.Tensor:
+    """One row of a Hadamard matrix."""
+    signs = torch.ones(1, dtype=like.dtype, device=like.device)
+    for bit in range(size.bit_length() - 1):
+        signs = torch.cat([signs, -signs if row >> bit & 1 else signs])
+    return signs
+
+
+def _cut_points(n_points: int, signs: torch.Tensor) -> Iterator[slice]:
+    count = max(1, (_VALUES_ON_DEVICE if signs.is_cuda else _VALUES_ON_HOST) // signs.shape[1])
+    return (slice(start, start + count) for start in range(0, n_points, count))

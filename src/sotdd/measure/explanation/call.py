@@ -15,7 +15,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.compute.comparison import Comparison, check_memory
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.distance import Distance
-from sotdd.compute.engine import ByClass, Engine, Precision, Seen
+from sotdd.compute.engine import ByClass, Engine, Seen
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import HALVINGS, SPLITS, Plan, Resample, make_seed
 from sotdd.compute.run import choose_engine, run
@@ -72,7 +72,6 @@ def explain(
     n_splits: int = SPLITS,
     label_names: NamesInDistance = "auto",
     device: str = "auto",
-    precision: Precision = "float32",
     progress: Progress = None,
     **drawing: Unpack[DrawingSettings],
 ) -> Explanation:
@@ -94,7 +93,7 @@ def explain(
         of each class with its counterpart. Fewer are faster; 19 at least.
     label_names
         As in `distance`. With "match" classes carry their names wherever they are compared here.
-    device, precision
+    device
         Where the work is done, as in `distance`. Features are compared on the processor, by a sample of rows.
     progress
         True for a bar, or a function of (done, total).
@@ -129,7 +128,7 @@ def explain(
     labelled = any(len(data.classes) > 1 for data in datasets)
     plain = list(map(_forget_labels, datasets if named is None else named.forget_names())) if labelled else []
     check_memory(4, 2, count, splits, chosen)
-    with report_progress(progress, "Explaining") as report, choose_engine(device, datasets, count, precision) as engine:
+    with report_progress(progress, "Explaining") as report, choose_engine(device, datasets, count) as engine:
         first, second, third = (_report_stage(report, number) for number in range(_STAGES))
         distance, unlabelled, classes, resampled = _compare(
             datasets, plain, recipe, order, splits, engine, chosen, first

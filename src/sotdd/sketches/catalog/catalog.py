@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from os import PathLike
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,11 +265,10 @@ class Catalog:
         *,
         name: str | None = None,
         device: str = "auto",
-        precision: Literal["float32", "tf32"] = "float32",
         progress: Progress = None,
     ) -> Sketch:
         """Sketch data through the projections of the catalog, with as many quantiles as its other sketches."""
-        return sketch_opened(open_dataset(data, name=name), self.projections, self.levels, device, precision, progress)
+        return sketch_opened(open_dataset(data, name=name), self.projections, self.levels, device, progress)
 
     def tidy(self) -> None:
         """Join the small parts that single additions leave, and free the space of removed entries.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sotdd.drift.gate import BatchVerdict, Criteria, Gate
     from sotdd.drift.reference import DriftReference
     from sotdd.inputs.data import LabelledData
-    from sotdd.reports.dataset_facts import Facts
+    from sotdd.reports.gate_page import GateRun
     from sotdd.sketches.sketch import Sketch
 
 REFERENCE_EXAMPLES = o.examples(
@@ -143,9 +143,8 @@ def check_command(
     decides by the size of the drift instead, in units of the spread of the reference.
     """
     from sotdd.drift.gate import BatchVerdict, combine_verdicts, refuse_unwritable_log
+    from sotdd.reports.gate_page import GateRun
 
-    gate = None
-    run: dict[str, Any] = {"facts": [None] * len(current)}
     try:
         refuse_report(asked)
         if log is not None:
@@ -153,18 +152,15 @@ def check_command(
         _refuse_limits(fail_above, p_value)
         gate, data = _make_gate(reference, asked, is_tested=p_value is not None)
         criteria = _make_criteria(gate, asked, len(current), fail_above, p_value, min_points)
-        reopen = functools.partial(_open_batch, gate, asked)
-        verdicts, facts = _judge_batches(gate, current, asked, criteria)
-        code = _write_code(gate, asked, verdicts, loaded=data is None)
-        run = {"facts": facts, "gate": gate, "criteria": criteria, "data": data, "reopen": reopen, "code": code}
+        run = _judge_batches(gate, data, current, asked, criteria)
     except SotddError as error:
-        verdicts = [BatchVerdict(batch, error=error.say(asked.naming)) for batch in current]
-    failures = _write_outputs(asked, log, reference, verdicts, run)
-    said_below = len(verdicts) > 1 and gate is not None and not asked.json
+        run = GateRun(reference, [BatchVerdict(batch, error=error.say(asked.naming)) for batch in current])
+    failures = _write_outputs(asked, log, run)
+    verdicts, whole = run.verdicts, combine_verdicts(run.verdicts)
+    said_below = len(verdicts) > 1 and run.gate is not None and not asked.json
     errors = [verdict.error for verdict in verdicts if verdict.verdict == "unknown" and not said_below]
     for line in dict.fromkeys([*filter(None, errors), *failures]):
         complain(line)
-    whole = combine_verdicts(verdicts)
     if asked.json:
         drifted = {"drift": True, "passed": False}.get(whole)
         each = [verdict.to_dict() for verdict in verdicts]
@@ -172,7 +168,7 @@ def check_command(
         batches = each[0] if len(each) == 1 else {"batches": each}
         print_json({"reference": reference, "verdict": whole, "drifted": drifted, **batches, **asked.written})
     else:
-        if gate is not None:
+        if run.gate is not None:
             _say_all(reference, verdicts, asked)
         if not failures:
             say_written(asked)
@@ -230,25 +226,28 @@ def _make_criteria(
 
 
 def _judge_batches(
-    gate: Gate, batches: Sequence[str], asked: o.Asked, criteria: Criteria
-) -> tuple[list[BatchVerdict], list[Facts | None]]:
-    """What is said of each batch, one at a time; and, for a page, what it shows of its data."""
+    gate: Gate, data: LabelledData | None, batches: Sequence[str], asked: o.Asked, criteria: Criteria
+) -> GateRun:
+    """What is said of each batch, one at a time; and, for a page, what it shows of their data."""
     from sotdd.drift.gate import BatchVerdict
-    from sotdd.reports.dataset_facts import collect_facts
+    from sotdd.reports.dataset_summary import DatasetSummary
+    from sotdd.reports.gate_page import GateRun
 
     verdicts: list[BatchVerdict] = []
-    facts: list[Facts | None] = []
+    summaries: dict[str, DatasetSummary] = {}
     for batch in batches:
         between = f"from {show(gate.name)}" + (f" to {show(batch)}" if len(batches) == 1 else "")
-        data = None
+        opened = None
         try:
-            data = _open_batch(gate, asked, batch)
-            verdict = gate.judge(data, criteria, batch, between, asked.bar)
+            opened = _open_batch(gate, asked, batch)
+            verdict = gate.judge(opened, criteria, batch, between, asked.bar)
         except SotddError as error:
-            verdict = BatchVerdict(batch, n_points=getattr(data, "n_points", None), error=error.say(asked.naming))
+            verdict = BatchVerdict(batch, n_points=getattr(opened, "n_points", None), error=error.say(asked.naming))
         verdicts.append(verdict)
-        facts.append(collect_facts(data) if asked.report is not None and data is not None else None)
-    return verdicts, facts
+        if asked.report is not None and opened is not None:
+            summaries[batch] = DatasetSummary.of(opened)
+    reopen, sources = functools.partial(_open_batch, gate, asked), _list_sources(gate, data, asked, verdicts)
+    return GateRun(gate.name, verdicts, summaries, gate, criteria, reopen, data, asked=sources)
 
 
 def _open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch:
@@ -268,10 +267,10 @@ def _choose_reading(asked: o.Asked) -> dict[str, Any]:
     return {name: value for name, value in asked.reading.items() if name != "exclude"}
 
 
-def _write_code(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict], *, loaded: bool) -> str:
-    """Python that gives the numbers of the batches that could be judged again."""
-    from sotdd.reports.code import write_gate_code
-
+def _list_sources(
+    gate: Gate, data: LabelledData | None, asked: o.Asked, verdicts: Sequence[BatchVerdict]
+) -> dict[str, Any]:
+    """What it takes to ask for the same numbers in Python, of the batches that could be judged."""
     reading = _choose_reading(asked)
     batches = {
         write_source(verdict.batch, **({} if verdict.batch.endswith(o.SKETCH) else reading)): (
@@ -280,27 +279,24 @@ def _write_code(gate: Gate, asked: o.Asked, verdicts: Sequence[BatchVerdict], *,
         for verdict in verdicts
         if verdict.distance is not None
     }
-    reference = gate.name if loaded else asked.write_source(gate.name)
+    reference = gate.name if data is None else asked.write_source(gate.name)
     settings = {**asked.drawing, **_choose(asked, *_FITTING)}
-    return write_gate_code(gate, reference, batches, settings, loaded=loaded) if batches else ""
+    return {"reference": reference, "batches": batches, "settings": settings} if batches else {}
 
 
-def _write_outputs(
-    asked: o.Asked, log: Path | None, reference: str, verdicts: list[BatchVerdict], run: Mapping[str, Any]
-) -> list[str]:
+def _write_outputs(asked: o.Asked, log: Path | None, run: GateRun) -> list[str]:
     """Write the page and the lines of the log, whatever the verdict; returns what went wrong with that."""
     from sotdd.drift.gate import append_lines, read_log, write_line
-    from sotdd.reports.gate_page import GateRun, make_gate_page
+    from sotdd.reports.gate_page import write_gate_page
     from sotdd.reports.page import refuse_page
 
     def write_page(path: Path) -> None:
-        history = [] if log is None else read_log(log, reference)
-        page = make_gate_page(GateRun(reference, verdicts, history=history, **run), asked.title)
-        page.write(refuse_page(path))
+        history = [] if log is None else read_log(log, run.reference)
+        write_gate_page(refuse_page(path), replace(run, history=history), asked.title)
 
     def write_log(path: Path) -> None:
         now = datetime.now(UTC)
-        append_lines(path, [write_line(verdict, reference, now) for verdict in verdicts])
+        append_lines(path, [write_line(verdict, run.reference, now) for verdict in run.verdicts])
 
     failures = []
     for path, write in ((asked.report, write_page), (log, write_log)):
@@ -312,7 +308,7 @@ def _write_outputs(
     return failures
 
 
-def _say_all(reference: str, verdicts: list[BatchVerdict], asked: o.Asked) -> None:
+def _say_all(reference: str, verdicts: Sequence[BatchVerdict], asked: o.Asked) -> None:
     """Print what each criterion says of each batch; and the distance, unless one shows it already, and its unit."""
     several = len(verdicts) > 1
     for verdict in verdicts:

@@ -120,7 +120,7 @@ def matrix_command(
         raise SotddError("only one dataset is named: name at least two to compare.")
     if csv and asked.json:
         raise SotddError("--csv and --json are both given: choose one.")
-    refuse_report(asked, of_matrix=True)
+    refuse_report(asked)
     datasets = [open_source(source, asked) for source in sources]
     import sotdd
     from sotdd.compute.distance import gather_remarks
@@ -215,7 +215,7 @@ def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
 @o.takes("drawing", "report", "title")
 def demo_command(asked: o.Asked) -> None:
     """Compare handwritten digits with variants of them, and with pictures of stripes."""
-    refuse_report(asked, of_matrix=True)
+    refuse_report(asked)
     with show_work("Loading (the first run on a machine compiles for a few seconds) …", asked.quiet):
         import sotdd
         from sotdd import demo

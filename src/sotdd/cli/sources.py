@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError
 from sotdd.basics.text import one_line, say_count, show
 from sotdd.cli.options import SKETCH, Asked
 from sotdd.cli.terminal import say_remark, show_work
@@ -67,13 +67,11 @@ def note_remarks(source: str, data: LabelledData | Sketch, asked: Asked) -> None
             errors.print(one_line(f"{source}: {say_remark(remark, asked.naming)}"), style="dim")
 
 
-def refuse_report(asked: Asked, *, of_matrix: bool = False) -> None:
-    """Refuse a page that could not be written, or for which there is no Plotly, before anything is measured."""
+def refuse_report(asked: Asked) -> None:
+    """Refuse a page that could not be written before anything is measured."""
     if asked.report is not None:
         from sotdd.reports.page import refuse_page
 
-        if of_matrix:
-            require("plotly", "a report", "'sotdd[report]'")
         refuse_page(asked.report)
 
 

@@ -118,7 +118,7 @@ class BatchVerdict:
         return result
 
 
-def combine_verdicts(verdicts: list[BatchVerdict]) -> Verdict:
+def combine_verdicts(verdicts: Sequence[BatchVerdict]) -> Verdict:
     """Combine what several batches say: one that drifted counts most, then one that is undecided."""
     found = {verdict.verdict for verdict in verdicts}
     return "drift" if "drift" in found else "passed" if found == {"passed"} else "unknown"
@@ -298,9 +298,8 @@ def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome
     each = level / n_batches
     failed = test.rejects(each)
     shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
-    drift = f"{'drift' if failed else 'no drift'} at a level of {100 * level:g} %{shared}"
-    most = test.most_by if failed else ""
-    message = f"{drift} (p = {test.p_value:.3g}{most}): {100 * test.p_value:.3g} % of permutations are as far apart"
+    found = f"drift: p = {test.p_value:.3g}{test.most_by}" if failed else f"no drift: p = {test.p_value:.3g}"
+    message = f"{found} (level {100 * level:g} %{shared})"
     return Outcome("p_value", test.p_value, each, failed, message)
 
 

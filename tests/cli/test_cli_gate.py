@@ -104,7 +104,7 @@ def test_test(files, run):
     assert (code, errors) == (0, "")
     expected = sotdd.test("train.npz", "gone.npz", n_permutations=99)
     assert repr(expected) in said
-    assert "not ruled out" in run("test", "train.npz", "same.npz", "--n-permutations", "99")[1]
+    assert "no difference was found" in run("test", "train.npz", "same.npz", "--n-permutations", "99")[1]
     told = json.loads(run("test", "train.npz", "gone.npz", "--n-permutations", "99", "--json")[1])
     assert told == {"a": "train.npz", "b": "gone.npz", **json.loads(json.dumps(expected.to_dict()))}
     few = json.loads(run("test", "train.npz", "gone.npz", "--max-points", "50", "--json", *FEW)[1])

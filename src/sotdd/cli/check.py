@@ -17,9 +17,8 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.files import refuse_unwritable
 from sotdd.basics.text import join_names, one_line, say_count, show
 from sotdd.cli import options as o
-from sotdd.cli.compare import say_written
-from sotdd.cli.sources import open_data, open_source, refuse_report, show_reading
-from sotdd.cli.terminal import complain, print_json, print_remarks, say, say_note, show_work
+from sotdd.cli.sources import open_data, open_source, refuse_report
+from sotdd.cli.terminal import complain, say, say_note, show_work
 from sotdd.inputs.reading import write_source
 
 if TYPE_CHECKING:
@@ -67,27 +66,27 @@ def reference_command(
         made = _fit_reference(data, source, asked)
     made.save(output)
     size, columns = output.stat().st_size, made.projections.columns
-    if asked.json:
-        print_json({
-            "file": str(output),
-            "bytes": size,
-            "name": made.name,
-            "n_points": made.n_points,
-            "n_classes": len(made.classes),
-            "n_features": made.projections.n_features,
-            "columns": None if columns is None else list(columns),
-            "n_projections": made.projections.n_projections,
-            "fingerprint": made.projections.fingerprint,
-            "remarks": [remark.to_dict() for remark in made.remarks],
-        })  # fmt: skip
-        return
-    points, classes = say_count(made.n_points, "point"), say_count(len(made.classes), "class", "classes")
-    say(f"{show(output)}: {points} in {classes}, {say_count(made.projections.n_features, 'feature')}", "bold")
-    if columns is not None:
-        say_note(f"columns: {join_names(columns, most=12)}", asked.quiet)
-    print_remarks(made.remarks, asked.naming, asked.quiet)
-    say_note(f"{size / 1e6:.2g} MB, {asked.seconds}", asked.quiet)
-    say_note(f"To check a batch: sotdd check {show(output)} BATCH", asked.quiet)
+    numbers = {
+        "file": str(output),
+        "bytes": size,
+        "name": made.name,
+        "n_points": made.n_points,
+        "n_classes": len(made.classes),
+        "n_features": made.projections.n_features,
+        "columns": None if columns is None else list(columns),
+        "n_projections": made.projections.n_projections,
+        "fingerprint": made.projections.fingerprint,
+        "remarks": [remark.to_dict() for remark in made.remarks],
+    }
+
+    def write() -> None:
+        points, classes = say_count(made.n_points, "point"), say_count(len(made.classes), "class", "classes")
+        say(f"{show(output)}: {points} in {classes}, {say_count(made.projections.n_features, 'feature')}", "bold")
+        if columns is not None:
+            say_note(f"columns: {join_names(columns, most=12)}", asked.quiet)
+
+    advice = f"to check a batch: sotdd check {show(output)} BATCH"
+    asked.print(numbers, write, remarks=made.remarks, legend=f"{advice}; {size / 1e6:.2g} MB")
 
 
 def _fit_reference(name: str, data: LabelledData, asked: o.Asked) -> DriftReference:
@@ -100,7 +99,7 @@ def _fit_reference(name: str, data: LabelledData, asked: o.Asked) -> DriftRefere
 
 
 @o.takes(
-    "reading", "drawing", "report", "title", "p", "n_permutations", "max_points", "label_names", "device",
+    "reading", "drawing", "report", "title", "csv", "p", "n_permutations", "max_points", "label_names", "device",
     n_projections=128, max_points=20_000,
 )  # fmt: skip
 def check_command(
@@ -157,21 +156,12 @@ def check_command(
         run = GateRun(reference, [BatchVerdict(batch, error=error.say(asked.naming)) for batch in current])
     failures = _write_outputs(asked, log, run)
     verdicts, whole = run.verdicts, combine_verdicts(run.verdicts)
-    said_below = len(verdicts) > 1 and run.gate is not None and not asked.json
-    errors = [verdict.error for verdict in verdicts if verdict.verdict == "unknown" and not said_below]
+    # The error of one batch beside others stands in its line.
+    has_lines = len(verdicts) > 1 and run.gate is not None and not (asked.json or asked.csv)
+    errors = [one.error for one in verdicts if one.verdict == "unknown" and not has_lines]
     for line in dict.fromkeys([*filter(None, errors), *failures]):
         complain(line)
-    if asked.json:
-        drifted = {"drift": True, "passed": False}.get(whole)
-        each = [verdict.to_dict() for verdict in verdicts]
-        # What is said of a single batch stands at the top.
-        batches = each[0] if len(each) == 1 else {"batches": each}
-        print_json({"reference": reference, "verdict": whole, "drifted": drifted, **batches, **asked.written})
-    else:
-        if run.gate is not None:
-            _say_all(reference, verdicts, asked)
-        if not failures:
-            say_written(asked)
+    _print_run(replace(asked, report=None) if failures else asked, run, whole)
     exit_code = _EXIT_CODES[whole] or (2 if failures else 0)
     if exit_code:
         raise typer.Exit(exit_code)
@@ -258,7 +248,7 @@ def _open_batch(gate: Gate, asked: o.Asked, batch: str) -> LabelledData | Sketch
             advice = f"give the data of {batch!r}, or sketch the reference, and then this one --like it"
             raise SotddError(f"{batch!r} is a sketch but the reference, which sets the unit, is not: {advice}.")
         return open_source(batch, asked)
-    with show_reading(batch, asked.quiet):
+    with show_work(f"Reading {batch} …", asked.quiet):
         return gate.open_batch(batch, **_choose_reading(asked))
 
 
@@ -287,58 +277,70 @@ def _list_sources(
 def _write_outputs(asked: o.Asked, log: Path | None, run: GateRun) -> list[str]:
     """Write the page and the lines of the log, whatever the verdict; returns what went wrong with that."""
     from sotdd.drift.gate import append_lines, read_log, write_line
-    from sotdd.reports.gate_page import write_gate_page
-    from sotdd.reports.page import refuse_page
-
-    def write_page(path: Path) -> None:
-        history = [] if log is None else read_log(log, run.reference)
-        write_gate_page(refuse_page(path), replace(run, history=history), asked.title)
-
-    def write_log(path: Path) -> None:
-        now = datetime.now(UTC)
-        append_lines(path, [write_line(verdict, run.reference, now) for verdict in run.verdicts])
 
     failures = []
-    for path, write in ((asked.report, write_page), (log, write_log)):
-        try:
-            if path is not None:
-                write(path)
-        except SotddError as error:
-            failures.append(error.say(asked.naming))
+    try:
+        if asked.report is not None:
+            from sotdd.reports.gate_page import write_gate_page
+            from sotdd.reports.page import refuse_page
+
+            history = [] if log is None else read_log(log, run.reference)
+            write_gate_page(refuse_page(asked.report), replace(run, history=history), asked.title)
+    except SotddError as error:
+        failures.append(error.say(asked.naming))
+    try:
+        if log is not None:
+            now = datetime.now(UTC)
+            append_lines(log, [write_line(verdict, run.reference, now) for verdict in run.verdicts])
+    except SotddError as error:
+        failures.append(error.say(asked.naming))
     return failures
 
 
-def _say_all(reference: str, verdicts: Sequence[BatchVerdict], asked: o.Asked) -> None:
-    """Print what each criterion says of each batch; and the distance, unless one shows it already, and its unit."""
-    several = len(verdicts) > 1
-    for verdict in verdicts:
-        word, colour = _WORDS["passed" if verdict.verdict == "drift" else verdict.verdict]
-        name = f"{show(verdict.batch)}: " if several else ""
+def _print_run(asked: o.Asked, run: GateRun, whole: str) -> None:
+    """Print what is said of all batches, in the form that was asked for."""
+    from sotdd.drift.gate import list_values
+
+    each = [verdict.to_dict() for verdict in run.verdicts]
+    # What is said of a single batch stands at the top.
+    batches = each[0] if len(each) == 1 else {"batches": each}
+    drifted = {"drift": True, "passed": False}.get(whole)
+    asked.print(
+        {"reference": run.reference, "verdict": whole, "drifted": drifted, **batches},
+        lambda: _print_verdicts(run),
+        rows=[list_values(verdict, run.reference) for verdict in run.verdicts],
+        remarks=[remark for one in run.verdicts if one.distance for remark in one.distance.remarks],
+        legend=_say_how(run),
+    )
+
+
+def _print_verdicts(run: GateRun) -> None:
+    """Print what each criterion says of each batch, and how many passed; the error of a single one is printed apart."""
+    several = len(run.verdicts) > 1
+    for verdict in run.verdicts:
+        lines = [("drift" if outcome.failed else "passed", outcome.message) for outcome in verdict.outcomes]
         if verdict.verdict == "unknown":
-            if several:  # the error of a single one is on standard error
-                say(f"{word}  {name}{one_line(verdict.error or '')}", colour)
-            continue
-        for outcome in verdict.outcomes:
-            mark, style = _WORDS["drift"] if outcome.failed else (word, colour)
-            say(f"{mark}  {name}{outcome.message}", style)
-    measured = [verdict for verdict in verdicts if verdict.outcomes]
-    remarks = [remark for verdict in measured if verdict.distance for remark in verdict.distance.remarks]
-    print_remarks(remarks, asked.naming, asked.quiet)
-    if several:
+            lines = [("unknown", one_line(verdict.error or ""))] if several and run.gate is not None else []
+        for kind, text in lines:
+            word, colour = _WORDS[kind]
+            say(f"{word}  {show(verdict.batch)}: {text}" if several else f"{word}  {text}", colour)
+    if several and run.gate is not None:
         words = {"passed": "passed", "drift": "drifted", "unknown": "undecided"}
-        counts = [(word, sum(one.verdict == kind for one in verdicts)) for kind, word in words.items()]
+        counts = [(word, sum(one.verdict == kind for one in run.verdicts)) for kind, word in words.items()]
         said = ", ".join(f"{count:,} {word}" for word, count in counts if count)
-        say(f"{say_count(len(verdicts), 'batch', 'batches')}: {said}", "bold")
-    if measured:
-        _say_how(reference, measured[0], several, asked)
+        say(f"{say_count(len(run.verdicts), 'batch', 'batches')}: {said}", "bold")
 
 
-def _say_how(reference: str, verdict: BatchVerdict, several: bool, asked: o.Asked) -> None:
-    """Print the distance, unless an outcome shows it already, and how it was measured."""
+def _say_how(run: GateRun) -> str | None:
+    """The distance, unless a line shows it already, and how it was measured; None where nothing was."""
     from sotdd.drift.gate import say_distance
 
-    shown_already = several or any(outcome.criterion != "p_value" for outcome in verdict.outcomes)
-    between = "" if shown_already else f"from {show(reference)} to {show(verdict.batch)}"
-    distance = f"{say_distance(verdict.distance, between)}; " if between else ""
-    how = "" if verdict.distance is None else f"{verdict.distance.how}; the unit is the spread of {show(reference)}; "
-    say_note(f"{distance}{how}{asked.seconds}", asked.quiet)
+    measured = [verdict for verdict in run.verdicts if verdict.outcomes]
+    if not measured:
+        return None
+    reference, first = show(run.reference), measured[0]
+    shown = len(run.verdicts) > 1 or any(outcome.criterion != "p_value" for outcome in first.outcomes)
+    said = [] if shown else [say_distance(first.distance, f"from {reference} to {show(first.batch)}")]
+    if first.distance is not None:
+        said += [first.distance.how, f"the unit is the spread of {reference}"]
+    return "; ".join(said)

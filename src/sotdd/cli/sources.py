@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +12,6 @@ from sotdd.cli.options import SKETCH, Asked
 from sotdd.cli.terminal import say_remark, show_work
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from sotdd.inputs.data import LabelledData
     from sotdd.sketches.sketch import Sketch
 
@@ -35,29 +31,8 @@ def open_data(source: str, asked: Asked, purpose: str = "") -> LabelledData:
 
     if source.endswith(SKETCH):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
-    with show_reading(source, asked.quiet):
+    with show_work(f"Reading {source} …", asked.quiet):
         return open_dataset(source, **asked.reading)
-
-
-@contextmanager
-def show_reading(source: str, quiet: bool) -> Iterator[Console]:
-    """Show that a source is read, and what its loader logs; yields standard error."""
-    with show_work(f"Reading {source} …", quiet) as errors:
-
-        class Printing(logging.Handler):
-            def emit(self, record: logging.LogRecord) -> None:
-                errors.print(one_line(record.getMessage()), style="dim")
-
-        logger, handler = logging.getLogger("sotdd.inputs"), Printing()
-        before = logger.level
-        if not quiet:
-            logger.addHandler(handler)
-            logger.setLevel(logging.INFO)
-        try:
-            yield errors
-        finally:
-            logger.removeHandler(handler)
-            logger.setLevel(before)
 
 
 def note_remarks(source: str, data: LabelledData | Sketch, asked: Asked) -> None:

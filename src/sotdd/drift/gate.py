@@ -313,11 +313,11 @@ def say_distance(distance: Distance | None, between: str) -> str:
 # ------------------------------------------------------------------ the log
 
 
-def write_line(verdict: BatchVerdict, reference: str, now: datetime) -> str:
-    """One line, in which every value follows its name; texts with spaces are in quotes."""
+def list_values(verdict: BatchVerdict, reference: str) -> dict[str, object]:
+    """What a log, or a table, has of a batch; None for what is not known."""
     limits = {outcome.criterion: outcome.limit for outcome in verdict.outcomes}
     distance = verdict.distance
-    values: dict[str, object] = {
+    return {
         "verdict": verdict.verdict,
         "batch": verdict.batch,
         "reference": reference,
@@ -330,7 +330,12 @@ def write_line(verdict: BatchVerdict, reference: str, now: datetime) -> str:
         "version": __version__,
         "error": verdict.error,
     }
-    said = " ".join(f"{name}={_write(value)}" for name, value in values.items() if value is not None)
+
+
+def write_line(verdict: BatchVerdict, reference: str, now: datetime) -> str:
+    """One line, in which every value follows its name; texts with spaces are in quotes."""
+    values = list_values(verdict, reference).items()
+    said = " ".join(f"{name}={_write(value)}" for name, value in values if value is not None)
     return f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} {said}\n"
 
 

@@ -99,8 +99,8 @@ def _fit_reference(name: str, data: LabelledData, asked: o.Asked) -> DriftRefere
 
 
 @o.takes(
-    "reading", "drawing", "report", "title", "csv", "p", "n_permutations", "max_points", "label_names", "device",
-    n_projections=128, max_points=20_000,
+    "reading", "drawing", "report", "title", "csv", "p", "fail_above", "p_value", "n_permutations", "min_points",
+    "max_points", "label_names", "device", n_projections=128, max_points=20_000,
 )  # fmt: skip
 def check_command(
     reference: Annotated[
@@ -112,20 +112,6 @@ def check_command(
     ],
     current: Annotated[list[str], typer.Argument(metavar="BATCH...", help="Datasets that may have drifted from it.")],
     asked: o.Asked,
-    fail_above: Annotated[
-        float | None, typer.Option(metavar="X", help="Fail if the distance is more than this.")
-    ] = None,
-    p_value: Annotated[
-        float | None,
-        typer.Option(
-            metavar="LEVEL",
-            help="Fail if a permutation test finds drift at this level, shared by all batches; 0.05 by default.",
-        ),
-    ] = None,
-    min_points: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="With fewer points a batch does not pass: it is undecided.", show_default="10"),
-    ] = None,
     log: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Add a line for every batch to this file.", rich_help_panel="Output"),
@@ -148,9 +134,9 @@ def check_command(
         refuse_report(asked)
         if log is not None:
             refuse_unwritable_log(log)
-        _refuse_limits(fail_above, p_value)
-        gate, data = _make_gate(reference, asked, is_tested=p_value is not None)
-        criteria = _make_criteria(gate, asked, len(current), fail_above, p_value, min_points)
+        _refuse_limits(**_choose(asked, "fail_above", "p_value"))
+        gate, data = _make_gate(reference, asked)
+        criteria = _make_criteria(gate, asked, len(current))
         run = _judge_batches(gate, data, current, asked, criteria)
     except SotddError as error:
         run = GateRun(reference, [BatchVerdict(batch, error=error.say(asked.naming)) for batch in current])
@@ -167,14 +153,14 @@ def check_command(
         raise typer.Exit(exit_code)
 
 
-def _refuse_limits(fail_above: float | None, p_value: float | None) -> None:
+def _refuse_limits(fail_above: float | None = None, p_value: float | None = None) -> None:
     if fail_above is not None and not 0 <= fail_above < math.inf:
         raise SotddError(f"is {fail_above:g}: expected a distance, such as 0.1.", setting="fail_above")
     if p_value is not None and not 0 < p_value < 1:
         raise SotddError(f"is {p_value:g}: expected a number between 0 and 1, such as 0.05.", setting="p_value")
 
 
-def _make_gate(reference: str, asked: o.Asked, *, is_tested: bool) -> tuple[Gate, LabelledData | None]:
+def _make_gate(reference: str, asked: o.Asked) -> tuple[Gate, LabelledData | None]:
     """The reference: data, a sketch, or what ``sotdd reference`` made, of which nothing can be chosen any more.
 
     With it the data, where they were opened.
@@ -184,7 +170,7 @@ def _make_gate(reference: str, asked: o.Asked, *, is_tested: bool) -> tuple[Gate
 
     device = _choose(asked, "device")
     if reference.endswith(o.SKETCH):
-        if is_tested:
+        if "p_value" in asked.measuring:
             advice = "give the data, or leave --p-value out"
             raise SotddError(f"{reference!r} is a sketch, which has no points to permute: {advice}.")
         asked.refuse_drawing("for a sketch, which is already made")
@@ -203,16 +189,16 @@ def _choose(asked: o.Asked, *names: str) -> dict[str, Any]:
     return {name: asked.measuring[name] for name in names if name in asked.measuring}
 
 
-def _make_criteria(
-    gate: Gate, asked: o.Asked, n_batches: int, fail_above: float | None, p_value: float | None, fewest: int | None
-) -> Criteria:
+def _make_criteria(gate: Gate, asked: o.Asked, n_batches: int) -> Criteria:
     """What decides: a test, unless there is a limit and no level."""
     from sotdd.drift.gate import FEWEST, LEVEL, Criteria
 
-    n_permutations = check_count(asked.measuring.get("n_permutations", Criteria.n_permutations), "n_permutations")
-    least = FEWEST if fewest is None else check_count(fewest, "min_points")
-    level = p_value if p_value is not None else LEVEL if fail_above is None and gate.drift is not None else None
-    return Criteria(n_batches, fail_above, level, n_permutations, least)
+    chosen = asked.measuring
+    n_permutations = check_count(chosen.get("n_permutations", Criteria.n_permutations), "n_permutations")
+    fewest = check_count(chosen.get("min_points", FEWEST), "min_points")
+    limit = chosen.get("fail_above")
+    level = chosen.get("p_value", LEVEL if limit is None and gate.drift is not None else None)
+    return Criteria(n_batches, limit, level, n_permutations, fewest)
 
 
 def _judge_batches(

@@ -247,9 +247,8 @@ def _write_report(matrix: DistanceMatrix, datasets: Sequence[LabelledData | Sket
 
 
 def _print_matrix(matrix: DistanceMatrix, *, errors: bool) -> None:
-    """Print the first layout that fits: with errors or without, columns by name or by number."""
-    layouts = [(named, shown) for shown in ([True, False] if errors else [False]) for named in (True, False)]
-    print_table(*(_make_matrix_table(matrix, errors=shown, named=named) for named, shown in layouts))
+    """Print columns by name, with errors if they are wanted; or by number and without, where that is too wide."""
+    print_table(*(_make_matrix_table(matrix, errors=errors and named, named=named) for named in (True, False)))
 
 
 def _make_matrix_table(matrix: DistanceMatrix, *, errors: bool, named: bool) -> Table:

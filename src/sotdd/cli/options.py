@@ -95,6 +95,14 @@ MEASURING: _Known = {
         "combined, balanced or distance: what is compared with its value after permutations.",
         *("combined", "balanced", "distance"),
     ),
+    "fail_above": _option(None, "Fail if the distance is more than this.", type=float, metavar="X"),
+    "p_value": _option(
+        None,
+        "Fail if a permutation test finds drift at this level, shared by all batches; 0.05 by default.",
+        type=float,
+        metavar="LEVEL",
+    ),
+    "min_points": _option(10, "With fewer points a batch does not pass: it is undecided.", metavar="N"),
     "max_points": _option(None, "Compare samples of at most this many points of each dataset.", type=int),
     "device": _option("auto", "auto, cpu, or with torch cuda or cuda:1.", *("auto", "cpu", "cuda")),
 }

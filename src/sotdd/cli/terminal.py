@@ -43,9 +43,8 @@ def console() -> Console:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object; what a terminal would obey is escaped, as JSON allows, and so reads the same."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    typer.echo(text if text.isprintable() else "".join(map(_escape, text)))
+    """Print one JSON object; letters beyond ASCII are escaped, so that none is a code that a terminal would obey."""
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
 def print_csv(rows: Sequence[Mapping[str, object]]) -> None:
@@ -139,10 +138,3 @@ def show_work(text: str, quiet: bool) -> Iterator[Console]:
 
     with errors.status(Text(one_line(text))):
         yield errors
-
-
-def _escape(letter: str) -> str:
-    """A letter of JSON text, escaped if a terminal would obey or hide it; the encoder has escaped those below space."""
-    if letter == "\n" or write_out(letter) == letter:
-        return letter
-    return json.dumps(letter).strip('"')

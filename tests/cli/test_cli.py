@@ -281,7 +281,7 @@ def test_an_option_of_reading_is_written_in_one_place(files, tmp_path, monkeypat
 
 
 def test_help_imports_nothing_heavy():
-    heavy = ("numba", "scipy", "pandas", "torch", "pyarrow", "lancedb", "PIL", "plotly", "sklearn")
+    heavy = ("numba", "scipy", "pandas", "torch", "pyarrow", "lancedb", "PIL", "jinja2", "sklearn")
     code = f"import sys; import sotdd.cli.app; print([m for m in {heavy} if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"

@@ -79,6 +79,21 @@ def test_matrix_as_csv(files, run):
     np.testing.assert_array_equal([[float(cell) for cell in row[1:]] for row in rows[1:]], matrix.values)
 
 
+def test_tables_as_csv_and_how_many_remarks(files, run):
+    def rows(*line):
+        return list(csv.DictReader(io.StringIO(run(*line, "--csv", *FEW)[1])))
+
+    order = sotdd.rank("here.npz", ["again.npz", "east.npz"], n_projections=200)
+    ranked = rows("rank", "here.npz", "east.npz", "again.npz")
+    assert [(row["name"], float(row["value"])) for row in ranked] == [(one.name, one.distance.value) for one in order]
+    assert [row["label"] for row in rows("explain", "here.npz", "east.npz")] == ["cat", "dog"] * 2
+    assert [row["verdict"] for row in rows("check", "here.npz", "again.npz", "east.npz")] == ["passed", "drift"]
+    names = [f"{name}.npz" for name in ("here", "again", "north", "east")]
+    line = ["matrix", *names, "--method", "mmd", "--max-points", "50"]
+    assert (run(*line)[1].count("were sampled"), run(*line, "-v")[1].count("were sampled")) == (3, 4)
+    assert "1 more remark: add -v" in run(*line)[1]
+
+
 def test_matrix_of_sketches_and_data(files, run):
     run("sketch", "here.npz", "-o", "here.sotdd", *FEW, "-q")
     run("sketch", "east.npz", "-o", "east.sotdd", "--like", "here.sotdd", "-q")

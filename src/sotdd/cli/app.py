@@ -25,7 +25,7 @@ from sotdd.cli.terminal import complain
 _COMPARE, _DECIDE, _KEEP, _SEE = "Compare", "Decide", "Keep", "Try it"
 
 # The libraries that results depend on, listed by --version if they are installed.
-_LIBRARIES = ("numpy", "scipy", "numba", "safetensors", "torch", "POT", "pyarrow", "lancedb", "dask", "plotly")
+_LIBRARIES = ("numpy", "scipy", "numba", "safetensors", "torch", "POT", "pyarrow", "lancedb", "dask", "jinja2")
 
 app: typer.Typer = typer.Typer(
     name="sotdd",

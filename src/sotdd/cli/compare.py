@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,17 +13,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.text import show, with_error
 from sotdd.cli import options as o
 from sotdd.cli.sources import list_sizes, open_data, open_source, refuse_report, say_sizes
-from sotdd.cli.terminal import (
-    console,
-    make_table,
-    print_csv,
-    print_json,
-    print_remarks,
-    print_table,
-    say,
-    say_note,
-    show_work,
-)
+from sotdd.cli.terminal import console, make_table, print_table, say, say_note, show_work
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,43 +57,26 @@ TEST_EXAMPLES = o.examples(
 )
 DEMO_EXAMPLES = o.examples("sotdd demo", "sotdd demo --report demo.html", "sotdd demo --n-projections 5000 --json")
 
-# Marks distances that are no larger than chance gives; and what legends say about it.
+# Marks distances that are no larger than chance gives.
 _NOISE_MARK = " ~"
-_WITHIN_NOISE = "~ within noise, as near as two samples of the same data"
+
+# Options of all commands that measure datasets.
+_DATA = ("reading", "drawing", "p", "device")
 
 
-@o.takes(
-    "reading", "drawing", "p", "estimator", "rel_tol", "noise_floor", "label_names", "method", "max_points", "device"
-)
+@o.takes(*_DATA, "estimator", "rel_tol", "noise_floor", "label_names", "method", "max_points")
 def distance_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Measure how far apart two labelled datasets are. Either may be a sketch (.sotdd)."""
     datasets = [open_source(source, asked) for source in (a, b)]
     import sotdd
 
     result = sotdd.distance(*datasets, progress=asked.bar, **asked.settings)
-    if asked.json:
-        print_json({"a": a, "b": b, **result.to_dict()})
-        return
-    say_note(list_sizes(datasets), asked.quiet)
-    _print_result(result, asked)
     low, high = result.interval(0.95)
-    interval = "" if math.isnan(low) else f"95 % interval {low:.4g} to {high:.4g} over the choice of projections, "
-    say_note(f"{interval}{asked.seconds}", asked.quiet)
+    interval = "" if math.isnan(low) else f"95 % interval {low:.4g} to {high:.4g} over the choice of projections"
+    _print_pair(result, {"a": a, "b": b, **result.to_dict()}, datasets, asked, interval)
 
 
-@o.takes(
-    "reading",
-    "drawing",
-    "report",
-    "title",
-    "p",
-    "estimator",
-    "noise_floor",
-    "label_names",
-    "method",
-    "max_points",
-    "device",
-)
+@o.takes(*_DATA, "report", "title", "csv", "estimator", "noise_floor", "label_names", "method", "max_points")
 def matrix_command(
     sources: Annotated[
         list[str], typer.Argument(metavar="A B ...", help=f"{o.SOURCE_HELP} Sketches (.sotdd) work too.")
@@ -113,14 +86,11 @@ def matrix_command(
         bool,
         typer.Option(help="On the page, also compare every pair class by class, which takes several times as long."),
     ] = True,
-    csv: Annotated[bool, typer.Option("--csv", help="Print the values as CSV.", rich_help_panel="Output")] = False,
 ) -> None:
     """Measure the distance between every two of several datasets, projecting each only once."""
     if len(sources) < 2:
         raise SotddError("only one dataset is named: name at least two to compare.")
-    if csv and asked.json:
-        raise SotddError("--csv and --json are both given: choose one.")
-    refuse_report(asked, of_matrix=True)
+    refuse_report(asked)
     datasets = [open_source(source, asked) for source in sources]
     import sotdd
     from sotdd.compute.distance import gather_remarks
@@ -130,19 +100,17 @@ def matrix_command(
     texts = {name: asked.write_source(source) for name, source in zip(matrix.names, sources, strict=True)}
     settings = {} if matrix.asked is None else matrix.asked.settings
     _write_report(replace(matrix, asked=Asked(texts, settings)), datasets if classes else [], asked)
-    if asked.json:
-        print_json({**matrix.to_dict(), **asked.written})
-        return
-    if csv:
-        print_csv(matrix.to_csv())
-        return
-    errors = _print_matrix(matrix, errors=True)
-    print_remarks(gather_remarks(matrix.distances.values()), asked.naming, asked.quiet)
-    say_note(f"{_say_matrix_legend(matrix, errors)}; {asked.seconds}", asked.quiet)
-    say_written(asked)
+    values = zip(matrix.names, matrix.values.tolist(), strict=True)
+    asked.print(
+        matrix.to_dict(),
+        lambda: _print_matrix(matrix, errors=True),
+        rows=[{"": name, **dict(zip(matrix.names, row, strict=True))} for name, row in values],
+        remarks=gather_remarks(matrix.distances.values()),
+        legend=_say_legend(list(matrix.distances.values())),
+    )
 
 
-@o.takes("reading", "drawing", "p", "estimator", "noise_floor", "method", "max_points", "device")
+@o.takes(*_DATA, "csv", "estimator", "noise_floor", "method", "max_points")
 def rank_command(
     target: Annotated[str, typer.Argument(metavar="TARGET", help=o.SKETCH_TOO)],
     candidates: Annotated[list[str], typer.Argument(metavar="CANDIDATE ...", help="The datasets to rank.")],
@@ -153,18 +121,23 @@ def rank_command(
     import sotdd
 
     order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
-    if asked.json:
-        print_json({**order.to_dict(), "target": target})
-        return
-    lines = order.lines
-    say_note(f"Nearest to {show(target)}: {say_sizes(datasets[0])}", asked.quiet)
-    styles = ["bold" if line.rank == 1 else "" for line in lines]
-    print_table(*(make_table(_list_ranks(lines, sizes), left=(1,), styles=styles) for sizes in (True, False)))
-    print_remarks(order.remarks, asked.naming, asked.quiet)
-    say_note(f"{_say_rank_legend(lines)}; {asked.seconds}", asked.quiet)
+    numbers, styles = order.to_dict(), ["bold" if line.rank == 1 else "" for line in order]
+
+    def write() -> None:
+        say_note(f"Nearest to {show(target)}: {say_sizes(datasets[0])}", asked.quiet)
+        print_table(make_table(_list_ranks(order.lines), left=(1,), styles=styles))
+
+    columns = ("rank", "tied", "name", "value", "stderr", "noise_floor", "within_noise")
+    asked.print(
+        {**numbers, "target": target},
+        write,
+        rows=[{column: line.get(column) for column in columns} for line in numbers["ranking"]],
+        remarks=order.remarks,
+        legend=_say_legend([line.distance for line in order], order.lines),
+    )
 
 
-@o.takes("reading", "drawing", "report", "title", "p", "estimator", "label_names", "device")
+@o.takes(*_DATA, "report", "title", "csv", "estimator", "label_names")
 def explain_command(
     a: o.A,
     b: o.B,
@@ -180,19 +153,17 @@ def explain_command(
 
     why = sotdd.explain(*datasets, progress=asked.bar, **asked.settings)
     _write_pair_report(why, datasets, asked, a, b)
-    if asked.json:
-        print_json({"a": a, "b": b, **why.to_dict(), **asked.written})
-        return
-    say(replace(why, distance=replace(why.distance, remarks=())).table(top))
-    print_remarks(why.distance.remarks, asked.naming, asked.quiet)
-    share = "share: what the points of a class add to the cost of moving one dataset onto the other"
-    say_note(f"{share}; {asked.seconds}", asked.quiet)
-    say_written(asked)
+    asked.print(
+        {"a": a, "b": b, **why.to_dict()},
+        lambda: say(replace(why, distance=replace(why.distance, remarks=())).table(top)),
+        rows=[{"dataset": name, **line.to_dict()} for side, name in enumerate((a, b)) for line in why.lines(side)],
+        remarks=why.distance.remarks,
+        legend="share: what the points of a class add to the cost of moving one dataset onto the other",
+    )
 
 
 @o.takes(
-    "reading", "drawing", "report", "title", "p", "n_permutations", "statistic", "max_points", "label_names", "device",
-    n_projections=128,
+    *_DATA, "report", "title", "n_permutations", "statistic", "max_points", "label_names", n_projections=128
 )  # fmt: skip
 def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Test whether two datasets may be samples of one source, by permutations."""
@@ -202,20 +173,14 @@ def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
 
     result = sotdd.test(*datasets, progress=asked.bar, **asked.settings)
     _write_pair_report(result, datasets, asked, a, b)
-    if asked.json:
-        print_json({"a": a, "b": b, **result.to_dict(), **asked.written})
-        return
-    say_note(list_sizes(datasets), asked.quiet)
-    _print_result(result, asked)
-    verdict = "not one source" if result.rejects(0.05) else "one source is not ruled out"
-    say_note(f"{verdict}, at a level of 5 % (p = {result.p_value:.3g}), {asked.seconds}", asked.quiet)
-    say_written(asked)
+    verdict = "they differ" if result.rejects(0.05) else "no difference was found"
+    _print_pair(result, {"a": a, "b": b, **result.to_dict()}, datasets, asked, f"{verdict}, at a level of 5 %")
 
 
 @o.takes("drawing", "report", "title")
 def demo_command(asked: o.Asked) -> None:
     """Compare handwritten digits with variants of them, and with pictures of stripes."""
-    refuse_report(asked, of_matrix=True)
+    refuse_report(asked)
     with show_work("Loading (the first run on a machine compiles for a few seconds) …", asked.quiet):
         import sotdd
         from sotdd import demo
@@ -223,9 +188,13 @@ def demo_command(asked: o.Asked) -> None:
         datasets = {name: sotdd.open_dataset(source, name=name) for name, source in demo.datasets().items()}
     matrix = sotdd.pairwise(datasets, progress=asked.bar, **asked.settings)
     _write_report(matrix, list(datasets.values()), asked)
-    if asked.json:
-        print_json({**matrix.to_dict(), **asked.written})
-        return
+    asked.print(matrix.to_dict(), lambda: _tell_story(matrix, asked), legend=f"{len(matrix.distances)} distances")
+
+
+def _tell_story(matrix: DistanceMatrix, asked: o.Asked) -> None:
+    """Print what the datasets of the demo are, the distances, and how to read them."""
+    from sotdd import demo
+
     if asked.quiet:
         _print_matrix(matrix, errors=False)
         return
@@ -237,8 +206,6 @@ def demo_command(asked: o.Asked) -> None:
     say("\nHow to read it", "bold")
     for sentence in demo.reading(matrix):
         console().print(f"  {sentence}")
-    say_note(f"\n{len(matrix.distances)} distances in {asked.seconds}, no model trained.")
-    say_written(asked)
 
 
 def _write_pair_report(
@@ -251,16 +218,20 @@ def _write_pair_report(
         report_pair(result, asked.report, datasets, asked.title, (texts, asked.settings))
 
 
-def _print_result(result: Distance | TwoSampleTest, asked: o.Asked) -> None:
-    """Print a result in one line, and what to know of it below."""
-    say(repr(replace(result, remarks=())), "bold")
-    print_remarks(result.remarks, asked.naming, asked.quiet)
+def _print_pair(
+    result: Distance | TwoSampleTest,
+    numbers: dict[str, Any],
+    datasets: Sequence[LabelledData | Sketch],
+    asked: o.Asked,
+    legend: str,
+) -> None:
+    """Print a result of two datasets in one line, between their sizes and what to know of it."""
 
+    def write() -> None:
+        say_note(list_sizes(datasets), asked.quiet)
+        say(repr(replace(result, remarks=())), "bold")
 
-def say_written(asked: o.Asked) -> None:
-    """Say which page was written, if one was."""
-    if asked.report is not None:
-        say(f"wrote {show(asked.report)}", "bold")
+    asked.print(numbers, write, remarks=result.remarks, legend=legend)
 
 
 def _write_report(matrix: DistanceMatrix, datasets: Sequence[LabelledData | Sketch], asked: o.Asked) -> None:
@@ -275,13 +246,9 @@ def _write_report(matrix: DistanceMatrix, datasets: Sequence[LabelledData | Sket
     sotdd.report(matrix, asked.report, datasets=named, title=asked.title, progress=asked.bar)
 
 
-def _print_matrix(matrix: DistanceMatrix, *, errors: bool) -> bool:
-    """Print the first layout that fits: with errors or without, columns by name or by number.
-
-    Returns whether errors are shown.
-    """
-    layouts = [(named, shown) for shown in ([True, False] if errors else [False]) for named in (True, False)]
-    return layouts[print_table(*(_make_matrix_table(matrix, errors=shown, named=named) for named, shown in layouts))][1]
+def _print_matrix(matrix: DistanceMatrix, *, errors: bool) -> None:
+    """Print columns by name, with errors if they are wanted; or by number and without, where that is too wide."""
+    print_table(*(_make_matrix_table(matrix, errors=errors and named, named=named) for named in (True, False)))
 
 
 def _make_matrix_table(matrix: DistanceMatrix, *, errors: bool, named: bool) -> Table:
@@ -301,18 +268,7 @@ def _make_matrix_table(matrix: DistanceMatrix, *, errors: bool, named: bool) -> 
     return make_table([["", *(names if named else numbers)], *rows])
 
 
-def _say_matrix_legend(matrix: DistanceMatrix, errors: bool) -> str:
-    """One line that says how to read the table."""
-    text = next(iter(matrix.distances.values())).how
-    largest = max(distance.stderr for distance in matrix.distances.values())
-    if math.isfinite(largest):
-        text += f"; {'±' if errors else f'± up to {largest:.2g},'} one standard error over the choice of projections"
-    if any(distance.within_noise for distance in matrix.distances.values()):
-        text += f"; {_WITHIN_NOISE}"
-    return text
-
-
-def _list_ranks(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
+def _list_ranks(lines: Sequence[Ranked]) -> list[list[str]]:
     """The cells of the table, header first; intervals and noise floors only where there are some."""
     distances = [line.distance for line in lines]
     no_tie = " " if any(line.tied for line in lines) else ""
@@ -320,11 +276,8 @@ def _list_ranks(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
     columns = {
         "rank": [f"{line.rank}{'=' if line.tied else no_tie}" for line in lines],
         "candidate": [line.name for line in lines],
+        "distance": [with_error(distance.value, distance.stderr) for distance in distances],
     }
-    if sizes:
-        columns["points"] = [f"{distance.n_points[1]:,}" for distance in distances]
-        columns["classes"] = [f"{len(distance.classes[1]):,}" for distance in distances]
-    columns["distance"] = [with_error(distance.value, distance.stderr) for distance in distances]
     if any(math.isfinite(distance.stderr) for distance in distances):
         columns["95 % interval"] = ["{:.4g} to {:.4g}".format(*distance.interval(0.95)) for distance in distances]
     if all(distance.excess is not None for distance in distances):
@@ -337,15 +290,16 @@ def _list_ranks(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
     return [list(columns), *map(list, zip(*columns.values(), strict=True))]
 
 
-def _say_rank_legend(lines: Sequence[Ranked]) -> str:
-    first = lines[0].distance
-    parts = [first.how]
-    if first.n_projections is not None:
-        parts.append("± one standard error over the choice of projections")
-    if all(line.distance.excess is not None for line in lines):
+def _say_legend(distances: Sequence[Distance], ranked: Sequence[Ranked] = ()) -> str:
+    """How to read a table, in one line."""
+    parts = [distances[0].how]
+    largest = max(distance.stderr for distance in distances)
+    if math.isfinite(largest):
+        parts.append(f"± one standard error over the choice of projections, up to {largest:.2g}")
+    if ranked and all(distance.excess is not None for distance in distances):
         parts.append("beyond chance: the distance less what samples of these sizes give by chance")
-    if any(line.tied for line in lines):
+    if any(line.tied for line in ranked):
         parts.append("= tied: the error of the projections does not tell them apart")
-    if any(line.distance.within_noise for line in lines):
-        parts.append(_WITHIN_NOISE)
+    if any(distance.within_noise for distance in distances):
+        parts.append("~ within noise, as near as two samples of the same data")
     return "; ".join(parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_type_hints
@@ -18,7 +18,8 @@ import typer
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Naming, in_python
-from sotdd.cli.terminal import complain, wants_bar
+from sotdd.basics.text import show
+from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, wants_bar
 from sotdd.inputs.reading import DEFAULTS, Option, parse_option, reading_options, write_source
 from sotdd.projections.drawing import DRAWING
 
@@ -38,6 +39,9 @@ B = Annotated[str, typer.Argument(metavar="B", help="The other dataset, given th
 NewCatalog = Annotated[
     str, typer.Argument(metavar="CATALOG", help="The folder of the catalog, or its URL; created if there is none.")
 ]
+
+# Remarks that are printed unless all are asked for.
+_MOST_REMARKS = 3
 
 # What is known of options, by name, and what they are by default.
 _Known: TypeAlias = Mapping[str, tuple[Option, object]]
@@ -91,6 +95,14 @@ MEASURING: _Known = {
         "combined, balanced or distance: what is compared with its value after permutations.",
         *("combined", "balanced", "distance"),
     ),
+    "fail_above": _option(None, "Fail if the distance is more than this.", type=float, metavar="X"),
+    "p_value": _option(
+        None,
+        "Fail if a permutation test finds drift at this level, shared by all batches; 0.05 by default.",
+        type=float,
+        metavar="LEVEL",
+    ),
+    "min_points": _option(10, "With fewer points a batch does not pass: it is undecided.", metavar="N"),
     "max_points": _option(None, "Compare samples of at most this many points of each dataset.", type=int),
     "device": _option("auto", "auto, cpu, or with torch cuda or cuda:1.", *("auto", "cpu", "cuda")),
 }
@@ -107,7 +119,9 @@ _OUTPUTS: dict[str, tuple[Any, object]] = {
         None,
     ),
     "title": (_output(str | None, help="The title of that page."), None),
+    "csv": (_output(bool, "--csv", help="Print the table as CSV."), False),
     "json": (_output(bool, "--json", help="Print one JSON object."), False),
+    "verbose": (_output(bool, "--verbose", "-v", help="Print all remarks, not only those that matter most."), False),
     "quiet": (_output(bool, "--quiet", "-q", help="Print the result only: no progress bar, no notes."), False),
 }
 
@@ -122,8 +136,8 @@ class Asked:
         The settings that were chosen, as the library takes them; it decides about all others.
     report, title
         The page to write, and its title.
-    json, quiet
-        Whether to print one JSON object, and whether to print the result only.
+    csv, json, verbose, quiet
+        Whether to print a table as CSV, or one JSON object; all remarks; or the result only.
     naming
         How the running command calls a setting.
     began
@@ -135,7 +149,9 @@ class Asked:
     measuring: dict[str, Any] = field(default_factory=dict)
     report: Path | None = None
     title: str | None = None
+    csv: bool = False
     json: bool = False
+    verbose: bool = False
     quiet: bool = False
     naming: Naming = in_python
     began: float = field(default_factory=time.perf_counter)
@@ -155,10 +171,28 @@ class Asked:
         """How long the command took so far."""
         return f"{time.perf_counter() - self.began:.1f} s"
 
-    @property
-    def written(self) -> dict[str, str]:
-        """The page that was written, as JSON has it."""
-        return {} if self.report is None else {"report": str(self.report)}
+    def print(
+        self,
+        numbers: dict[str, Any],
+        write: Callable[[], object],
+        *,
+        rows: Sequence[Mapping[str, object]] = (),
+        remarks: Iterable[object] = (),
+        legend: str | None = None,
+    ) -> None:
+        """Print a result in the form that was asked for: JSON, CSV of its rows, or for people by ``write``."""
+        if self.json:
+            print_json(numbers if self.report is None else {**numbers, "report": str(self.report)})
+            return
+        if self.csv:
+            print_csv(rows)
+            return
+        write()
+        print_remarks(remarks, self.naming, self.quiet, None if self.verbose else _MOST_REMARKS)
+        if legend is not None:
+            say_note("; ".join(filter(None, (legend, self.seconds))), self.quiet)
+        if self.report is not None:
+            say(f"wrote {show(self.report)}", "bold")
 
     def write_source(self, source: str) -> str:
         """A source with what was said about reading it, as Python takes it."""
@@ -177,8 +211,8 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
     Parameters
     ----------
     names
-        "reading" and "drawing" for all options of these, options of `MEASURING`, "report" and "title". Every command
-        also has --json and --quiet.
+        "reading" and "drawing" for all options of these, options of `MEASURING`, "report" and "title", "csv". Every
+        command also has --json, --verbose and --quiet.
     defaults
         Defaults that help shows where they are not the usual ones.
     """
@@ -190,7 +224,7 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
     groups["measuring"] = {
         name: (option, defaults.get(name, usual)) for name, (option, usual) in MEASURING.items() if name in names
     }
-    outputs = {name: known for name, known in _OUTPUTS.items() if name in (*names, "json", "quiet")}
+    outputs = {name: known for name, known in _OUTPUTS.items() if name in (*names, "json", "verbose", "quiet")}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command).parameters
@@ -208,6 +242,8 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
         def run(context: typer.Context, **given: Any) -> None:  # noqa: ANN401  # what typer parsed
             naming = name_options(context)
             try:
+                if given["json"] and given.get("csv"):
+                    raise SotddError("--csv and --json are both given: choose one.")
                 settings: dict[str, Any] = {group: _read_chosen(known, given) for group, known in groups.items()}
                 asked = Asked(**settings, **{name: given[name] for name in outputs}, naming=naming)
                 command(**{name: given[name] for name in own if name != "asked"}, asked=asked)

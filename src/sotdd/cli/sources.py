@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError
 from sotdd.basics.text import one_line, say_count, show
 from sotdd.cli.options import SKETCH, Asked
 from sotdd.cli.terminal import say_remark, show_work
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from sotdd.inputs.data import LabelledData
     from sotdd.sketches.sketch import Sketch
 
@@ -35,29 +31,8 @@ def open_data(source: str, asked: Asked, purpose: str = "") -> LabelledData:
 
     if source.endswith(SKETCH):
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
-    with show_reading(source, asked.quiet):
+    with show_work(f"Reading {source} …", asked.quiet):
         return open_dataset(source, **asked.reading)
-
-
-@contextmanager
-def show_reading(source: str, quiet: bool) -> Iterator[Console]:
-    """Show that a source is read, and what its loader logs; yields standard error."""
-    with show_work(f"Reading {source} …", quiet) as errors:
-
-        class Printing(logging.Handler):
-            def emit(self, record: logging.LogRecord) -> None:
-                errors.print(one_line(record.getMessage()), style="dim")
-
-        logger, handler = logging.getLogger("sotdd.inputs"), Printing()
-        before = logger.level
-        if not quiet:
-            logger.addHandler(handler)
-            logger.setLevel(logging.INFO)
-        try:
-            yield errors
-        finally:
-            logger.removeHandler(handler)
-            logger.setLevel(before)
 
 
 def note_remarks(source: str, data: LabelledData | Sketch, asked: Asked) -> None:
@@ -67,13 +42,11 @@ def note_remarks(source: str, data: LabelledData | Sketch, asked: Asked) -> None
             errors.print(one_line(f"{source}: {say_remark(remark, asked.naming)}"), style="dim")
 
 
-def refuse_report(asked: Asked, *, of_matrix: bool = False) -> None:
-    """Refuse a page that could not be written, or for which there is no Plotly, before anything is measured."""
+def refuse_report(asked: Asked) -> None:
+    """Refuse a page that could not be written before anything is measured."""
     if asked.report is not None:
         from sotdd.reports.page import refuse_page
 
-        if of_matrix:
-            require("plotly", "a report", "'sotdd[report]'")
         refuse_page(asked.report)
 
 

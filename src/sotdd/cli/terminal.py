@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from sotdd.basics.remarks import Naming, Remark
-from sotdd.basics.text import one_line, write_out
+from sotdd.basics.text import one_line, say_count, write_out
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 
 # The width of a pipe, where lines are never broken.
 _ENDLESS = 1_000_000
+
+# Remarks that come first: what was not looked at, and why a number may be wrong.
+_MATTER = (
+    "columns left out", "columns not in reference", "new values", "unknown classes", "rows dropped", "labels missing",
+    "values filled", "far from zero", "rounding", "uncontrolled", "rough errors", "coarse sketch", "not converged",
+)  # fmt: skip
 
 
 def wants_bar(quiet: bool) -> bool:
@@ -35,14 +43,17 @@ def console() -> Console:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object; what a terminal would obey is escaped, as JSON allows, and so reads the same."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    typer.echo(text if text.isprintable() else "".join(map(_escape, text)))
+    """Print one JSON object; letters beyond ASCII are escaped, so that none is a code that a terminal would obey."""
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
-def print_csv(text: str) -> None:
-    """Print a table as it is into a pipe, and with control codes written out at a terminal."""
-    typer.echo(write_out(text, keep="\n") if sys.stdout.isatty() else text, nl=False)
+def print_csv(rows: Sequence[Mapping[str, object]]) -> None:
+    """Print rows with their header: as they are into a pipe, and with control codes written out at a terminal."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    typer.echo(write_out(text.getvalue(), keep="\n") if sys.stdout.isatty() else text.getvalue(), nl=False)
 
 
 def complain(text: str) -> None:
@@ -61,10 +72,14 @@ def say_note(text: str, quiet: bool = False) -> None:
         console().print(write_out(text, keep="\n"), style="dim")
 
 
-def print_remarks(remarks: Iterable[object], naming: Naming, quiet: bool) -> None:
-    """Print what a reader should know beside a result, each thing once."""
-    for line in dict.fromkeys(say_remark(one, naming) for one in remarks):
+def print_remarks(remarks: Iterable[object], naming: Naming, quiet: bool, most: int | None = None) -> None:
+    """Print what a reader should know beside a result, each thing once; of many, the ``most`` that matter."""
+    chosen = sorted(remarks, key=lambda one: getattr(one, "kind", "") not in _MATTER)
+    lines = list(dict.fromkeys(say_remark(one, naming) for one in chosen))
+    for line in lines[:most]:
         say_note(line, quiet)
+    if most is not None and len(lines) > most:
+        say_note(f"{say_count(len(lines) - most, 'more remark')}: add -v to see all", quiet)
 
 
 def say_remark(remark: object, naming: Naming) -> str:
@@ -123,10 +138,3 @@ def show_work(text: str, quiet: bool) -> Iterator[Console]:
 
     with errors.status(Text(one_line(text))):
         yield errors
-
-
-def _escape(letter: str) -> str:
-    """A letter of JSON text, escaped if a terminal would obey or hide it; the encoder has escaped those below space."""
-    if letter == "\n" or write_out(letter) == letter:
-        return letter
-    return json.dumps(letter).strip('"')

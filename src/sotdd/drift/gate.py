@@ -111,7 +111,7 @@ class BatchVerdict:
         return result
 
 
-def combine_verdicts(verdicts: list[BatchVerdict]) -> Verdict:
+def combine_verdicts(verdicts: Sequence[BatchVerdict]) -> Verdict:
     """Combine what several batches say: one that drifted counts most, then one that is undecided."""
     found = {verdict.verdict for verdict in verdicts}
     return "drift" if "drift" in found else "passed" if found == {"passed"} else "unknown"
@@ -289,9 +289,8 @@ def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome
     each = level / n_batches
     failed = test.rejects(each)
     shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
-    drift = f"{'drift' if failed else 'no drift'} at a level of {100 * level:g} %{shared}"
-    most = test.most_by if failed else ""
-    message = f"{drift} (p = {test.p_value:.3g}{most}): {100 * test.p_value:.3g} % of permutations are as far apart"
+    found = f"drift: p = {test.p_value:.3g}{test.most_by}" if failed else f"no drift: p = {test.p_value:.3g}"
+    message = f"{found} (level {100 * level:g} %{shared})"
     return Outcome("p_value", test.p_value, each, failed, message)
 
 
@@ -305,12 +304,11 @@ def say_distance(distance: Distance | None, between: str) -> str:
 # ------------------------------------------------------------------ the log
 
 
-def write_line(verdict: BatchVerdict, reference: str, now: datetime) -> str:
-    """One batch as a line of JSON; what is not known is left out."""
+def list_values(verdict: BatchVerdict, reference: str) -> dict[str, object]:
+    """What a log, or a table, has of a batch; None for what is not known."""
     limits = {outcome.criterion: outcome.limit for outcome in verdict.outcomes}
     distance = verdict.distance
-    values: dict[str, object] = {
-        "date": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+    return {
         "verdict": verdict.verdict,
         "batch": verdict.batch,
         "reference": reference,
@@ -323,6 +321,11 @@ def write_line(verdict: BatchVerdict, reference: str, now: datetime) -> str:
         "version": __version__,
         "error": verdict.error,
     }
+
+
+def write_line(verdict: BatchVerdict, reference: str, now: datetime) -> str:
+    """One batch as a line of JSON; what is not known is left out."""
+    values = {"date": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}", **list_values(verdict, reference)}
     return json.dumps({name: value for name, value in values.items() if value is not None}) + "\n"
 
 

@@ -81,6 +81,14 @@ class ScalingMap:
         points = smacof(values, classical_scaling(values, 2))
         return cls(_rotate(points), float(np.sqrt(raw_stress(values, points) / np.sum(values**2))))
 
+    def place(self) -> tuple[list[tuple[float, float]], float]:
+        """The points in per cent of a box with room for names, from left and bottom; and its width over its height."""
+        least, most = self.points.min(axis=0), self.points.max(axis=0)
+        extent = most - least + 0.4 * float((most - least).max())
+        extent = np.maximum(extent, 0.4 * float(extent.max())) if extent.any() else np.ones(2)
+        share = 0.5 + (self.points - (least + most) / 2) / extent
+        return [(100 * x, 100 * y) for x, y in share.tolist()], float(extent[0] / extent[1])
+
     @property
     def faithfulness(self) -> str:
         """How well the map shows the distances, in Kruskal's words."""

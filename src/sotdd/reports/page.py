@@ -1,36 +1,38 @@
-"""The skeleton of all pages: a verdict in one sentence, cards below it, settings and code; and pieces of HTML."""
+"""Pages: one file of HTML each, made from the templates beside this module, with every name escaped."""
 
 from __future__ import annotations
 
-import json
+import math
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
-from html import escape
-from importlib.resources import files
+from functools import cache
 from pathlib import Path, PureWindowsPath
-from string import Template
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
 
 from sotdd.basics import __version__
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import check_path, refuse_unwritable, write_whole
-from sotdd.basics.text import quote, show
-from sotdd.compute.distance import Distance
+from sotdd.basics.text import join_names, quote, say_count, show, with_error
 from sotdd.inputs.sources import SourceText
+from sotdd.measure.explanation.features import FeatureShares, lines, say_features, say_rest
+from sotdd.measure.explanation.result import Explanation, say_changes, say_lost_classes, say_parts
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
+from sotdd.reports.dataset_summary import compare_shares
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+Labels: TypeAlias = list[Hashable]
 Tone = Literal["good", "bad", "unsure", "plain"]
 
-_MARKS = {"good": "✓", "bad": "!", "unsure": "?", "plain": "•"}
-_POLICY = "style-src 'unsafe-inline'; img-src data:"
-_POLICY_OF_SCRIPTS = f"script-src 'unsafe-inline'; {_POLICY} blob:"
-
-# The most letters of a name on a page.
-_LONGEST_NAME = 40
+# The most letters of a name on a page; features in a table; squares along an image; classes in a heat map.
+_LONGEST_NAME, _MOST_FEATURES, _MOST_SQUARES, _MOST_CLASSES = 40, 20, 32, 30
 
 # What of a recipe is shown, and under which name.
 _RECIPE = {
@@ -42,95 +44,9 @@ _RECIPE = {
 }
 
 
-@dataclass(frozen=True)
-class Section:
-    """A card of the page: its title, a line that helps to read it, and its HTML."""
-
-    title: str
-    body: str
-    note: str = ""
-
-    def html(self, number: int) -> str:
-        """The card, with a name for those who cannot see it."""
-        note = f'  <p class="note">{escape(self.note)}</p>\n' if self.note else ""
-        title = f'  <h2 id="card-{number}">{escape(self.title)}</h2>\n'
-        return f'<section aria-labelledby="card-{number}">\n{title}{note}  {self.body}\n</section>'
-
-
-@dataclass(frozen=True)
-class Page:
-    """A page that begins with a verdict in one sentence. Texts are escaped, so nothing in them is read as HTML.
-
-    Attributes
-    ----------
-    title, subtitle
-        Above the verdict.
-    tone
-        Whether the verdict is good, bad, unsure, or only plain news.
-    sentence
-        The verdict.
-    details
-        Sentences below it.
-    sections
-        The cards, in order.
-    settings
-        By name, in words.
-    code
-        Python that gives the same numbers again; empty for none.
-    data
-        The numbers, for programs.
-    charts, scripts
-        HTML above the cards that scripts draw in, and those scripts; most pages need none.
-    """
-
-    title: str
-    subtitle: str
-    tone: Tone
-    sentence: str
-    details: Sequence[str]
-    sections: Sequence[Section]
-    settings: Mapping[str, str] = field(default_factory=dict)
-    code: str = ""
-    data: Mapping[str, Any] = field(default_factory=dict)
-    charts: str = ""
-    scripts: Sequence[str] = ()
-
-    def html(self, now: datetime) -> str:
-        """The page as one file."""
-        settings = {"sotdd": __version__, **self.settings}
-        label = "Python code that gives these numbers again"
-        code = f'  <pre tabindex="0" aria-label="{label}"><code>{escape(self.code)}</code></pre>' if self.code else ""
-        button = '<button type="button" id="theme" aria-pressed="false">Dark</button>'
-        return Template(read_part("page.html")).substitute(
-            policy=_POLICY_OF_SCRIPTS if self.scripts else _POLICY,
-            title=escape(self.title),
-            subtitle=escape(self.subtitle),
-            style=read_part("page.css"),
-            when=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            date=f"{now.day} {now:%B %Y, %H:%M} UTC",
-            button=button if self.scripts else "",
-            tone=self.tone,
-            mark=_MARKS[self.tone],
-            sentence=escape(self.sentence),
-            details="\n".join(f"  <p>{escape(line)}</p>" for line in self.details),
-            charts=self.charts,
-            sections="\n".join(section.html(number) for number, section in enumerate(self.sections)),
-            settings="\n".join(
-                f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in settings.items()
-            ),
-            code=code,
-            data=as_script(dict(self.data)),
-            scripts="\n".join(f"<script>{script}</script>" for script in self.scripts),
-        )
-
-    def write(self, path: Path) -> Path:
-        """Write it, whole or not at all; returns the path."""
-        write_whole(path, self.html(datetime.now(UTC)).encode("utf-8", "backslashreplace"))
-        return path
-
-
 def refuse_page(path: str | os.PathLike[str]) -> Path:
-    """Refuse a page that could not be written, or would be taken for something else, before anything is measured."""
+    """Refuse a page that could not be made, or not be written, before anything is measured."""
+    require("jinja2", "a report", "'sotdd[report]'")
     target = check_path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise SotddError(f"cannot write {quote(target)}: the report is a web page; call it {target.stem + '.html'!r}.")
@@ -138,41 +54,120 @@ def refuse_page(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def read_part(name: str) -> str:
-    """A file that pages are made of: HTML, the style or a script."""
-    return files("sotdd.reports").joinpath("page_parts", name).read_text(encoding="utf-8")
+def write_page(target: Path, template: str, tone: Tone, **shown: Any) -> Path:  # noqa: ANN401  # what a template shows
+    """Write a page, whole or not at all; returns its path.
 
-
-def make_table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Collection[int] = (), marks: Sequence[str] = ()
-) -> str:
-    """A table whose first column names its rows; ``numbers`` are columns aligned right, ``marks`` classes of rows."""
-    side = [' class="number"' if column in numbers else "" for column in range(len(header))]
-    named = [f' data-name="{escape(cell)}"' for cell in header]  # which a phone writes before the cell
-    head = "".join(f'<th scope="col"{side[place]}>{escape(cell)}</th>' for place, cell in enumerate(header))
-    body = []
-    for number, row in enumerate(rows):
-        mark = f' class="{escape(marks[number])}"' if number < len(marks) and marks[number] else ""
-        cells = "".join(f"<td{side[place]}{named[place]}>{escape(cell)}</td>" for place, cell in enumerate(row[1:], 1))
-        body.append(f'<tr{mark}><th scope="row">{escape(row[0])}</th>{cells}</tr>')
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-
-
-def scroll(content: str, label: str, *, stacks: bool = False) -> str:
-    """What may be wider or longer than its place, which takes the focus so that keys can move it.
-
-    A table that ``stacks`` has rows that become cards of their own on a phone, so that nothing is out of sight.
+    Parameters
+    ----------
+    target
+        Where to write it.
+    template
+        The file among the templates that extends ``page.html``.
+    tone
+        Whether the verdict is good, bad, unsure, or only plain news.
+    shown
+        What the template shows. All pages take ``title`` (None for the question that the page answers),
+        ``settings`` by name, in words, and ``data``, the numbers as JSON values.
     """
-    region = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">{content}</div>'
-    return f'<div class="stack">{region}</div>' if stacks else region
+    page = _environment().get_template(template).render(tone=tone, now=datetime.now(UTC), **shown)
+    write_whole(target, page.encode("utf-8", "backslashreplace"))
+    return target
 
 
-def as_script(data: object) -> str:
-    """JSON that is safe inside a script element: nothing in it ends the element or begins another."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for letter in "<>&\u2028\u2029":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return text
+@cache
+def _environment() -> Environment:
+    """The templates, and the words and numbers that they write."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("sotdd.reports"), autoescape=True, undefined=StrictUndefined, extensions=["jinja2.ext.do"],
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    made.filters |= {"show": show, "sentence": _write_sentence, "span": _write_range, "python": write_python}
+    made.globals |= {
+        "version": __version__,
+        "count": say_count,
+        "join_names": join_names,
+        "with_error": with_error,
+        "compare_shares": compare_shares,
+        "has_classes": _has_classes,
+        "say_reasons": _say_reasons,
+        "list_features": lambda features: lines(features, _MOST_FEATURES),
+        "say_other_features": lambda features: say_rest(features, _MOST_FEATURES),
+        "pool_pixels": _pool_pixels,
+        "choose_classes": _choose_classes,
+        "round_up": _round_up,
+    }
+    return made
+
+
+def _write_sentence(text: object) -> str:
+    said = str(text)
+    return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
+
+
+def _write_range(ends: tuple[float, float] | None) -> str:
+    """Two numbers as people read them, such as 91,734 or 0.25 or 3e+09; a dash where they are not known."""
+    if ends is None:
+        return "–"
+    return " to ".join(f"{end:,.0f}" if 1000 <= abs(end) < 1e7 else f"{end:.4g}" for end in ends)
+
+
+def write_python(value: object) -> str:
+    """A setting as code: laws of this package with all that they are made of, ``...`` for a user's own objects."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(write_python, value))}]"
+    kind = type(value)
+    if not is_dataclass(value) or not kind.__module__.startswith("sotdd.projections."):
+        return "..."
+    settings = ", ".join(f"{part.name}={write_python(getattr(value, part.name))}" for part in fields(value))
+    return f"sotdd.projections.{kind.__name__}({settings})"
+
+
+def _say_reasons(why: Explanation) -> list[str]:
+    """What an explanation says in words; of classes where there are several."""
+    said = [say_parts(why), say_features(why.by_feature)]
+    if _has_classes(why):
+        lost = [say_lost_classes(why, side) for side in (0, 1) if why.without_counterpart[side]]
+        said += [*say_changes(why), *lost]
+    return [text for text in said if text]
+
+
+def _has_classes(why: Explanation) -> bool:
+    """Whether either dataset has several classes."""
+    return max(map(len, why.classes)) > 1
+
+
+def _pool_pixels(features: FeatureShares) -> list[list[float]]:
+    """Shares of pixels as rows of squares, several pixels together in a large image."""
+    pixels = features.pixels
+    step = -(-max(pixels.shape) // _MOST_SQUARES)
+    height, width = (side // step for side in pixels.shape)
+    squares = pixels[: height * step, : width * step].reshape(height, step, width, step).sum(axis=(1, 3))
+    return list(squares.tolist())
+
+
+def _choose_classes(
+    why: Explanation,
+) -> tuple[list[Hashable], list[Hashable], list[list[float]], list[tuple[int, int]]]:
+    """Of the classes with the largest shares: labels of rows and columns, distances, and where counterparts are."""
+    rows, columns = (np.sort(np.argsort(-share, kind="stable")[:_MOST_CLASSES]).tolist() for share in why.shares)
+    labels = [[side[place] for place in places] for side, places in zip(why.classes, (rows, columns), strict=True)]
+    matched = why.counterpart_places
+    framed = [(i, columns.index(matched[row])) for i, row in enumerate(rows) if matched.get(row) in columns]
+    return labels[0], labels[1], why.class_distances[np.ix_(rows, columns)].tolist(), framed
+
+
+def _round_up(largest: float) -> float:
+    """A round number a little above, where a scale ends."""
+    least = 1.08 * max(largest, 1e-12)
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 5, 6, 8, 10, 20) if factor * power >= least)
 
 
 def shorten_names(names: Sequence[str]) -> list[str]:
@@ -198,23 +193,6 @@ def _name_source(name: str) -> str:
     except SotddError:
         return name
     return str(source.options.get("name", source.path))
-
-
-def sentence(text: str) -> str:
-    """Words as a sentence."""
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
-
-
-def say_reliability(distance: Distance) -> list[str]:
-    """Noise and roughness, as a terminal shows them."""
-    said = []
-    if distance.noise is not None:
-        close = "borderline, " if distance.noise.borderline else ""
-        within = "within" if distance.within_noise else "beyond"
-        said.append(f"{within} noise ({close}floor {distance.noise.value:.3g})")
-    if distance.unreliable is not None:
-        said.append(f"rough: {distance.unreliable}")
-    return said
 
 
 def say_recipe(projections: Projections) -> dict[str, str]:

@@ -1,52 +1,45 @@
-"""Reports: a result as one web page that can be passed on; and the page of a matrix, with charts to click."""
+"""Reports: a result as one web page that can be passed on."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from html import escape
 from itertools import combinations
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
 
 from sotdd.basics.checks import describe
 from sotdd.basics.display import Progress, report_progress
-from sotdd.basics.errors import SotddError, require
-from sotdd.basics.text import join_names, json_number, say_count, with_error
-from sotdd.compute.distance import Distance
+from sotdd.basics.errors import SotddError
+from sotdd.basics.text import json_number, say_count
+from sotdd.compute.distance import Distance, gather_remarks
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import DistanceMatrix
-from sotdd.compute.ranking import Ranked, rank_distances
+from sotdd.compute.ranking import rank_distances
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.explanation.call import explain
 from sotdd.measure.explanation.classes import are_too_many
-from sotdd.measure.explanation.result import Explanation, say_changes, say_lost_classes, say_parts
+from sotdd.measure.explanation.result import Explanation
 from sotdd.measure.two_sample import TwoSampleTest
 from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
-from sotdd.reports.code import write_matrix_code
-from sotdd.reports.dataset_facts import Facts, collect_facts, make_data_section
-from sotdd.reports.page import (
-    Page,
-    Section,
-    make_table,
-    read_part,
-    refuse_page,
-    say_recipe,
-    say_reliability,
-    say_scaling,
-    scroll,
-    shorten_names,
-)
-from sotdd.reports.pair_pages import Asked, make_pair_page
+from sotdd.reports.dataset_summary import DatasetSummary
+from sotdd.reports.page import Tone, refuse_page, say_recipe, say_scaling, shorten_names, write_page
 
-# At most this many classes of each dataset are drawn, those with the largest shares.
-_MOST_CLASSES = 60
+# The level that verdicts of a test are stated at.
+_LEVEL = 0.05
+
+# The sources of both datasets and the settings of the call, where they are known.
+Asked = tuple[Sequence[str], Mapping[str, Any]]
+
+# Datasets with what is said of them, by the names that a page shows.
+Summaries = Sequence[tuple[str, DatasetSummary]]
+
+# Numbers of an explanation, without its matrices, which can be large.
+_NUMBERS = ("within_noise", "features", "labels", "counterparts", "moved", "renamed", "swapped", "without_counterpart")
 
 
 def report(
@@ -108,10 +101,9 @@ def report(
             setting="result",
         )
     target = refuse_page(path)  # before classes are compared, which may take long
-    data = None if datasets is None else open_all(datasets)
-    found, left_out = _explain_pairs(result, data, explanations, progress)
-    heading = "How far apart are these datasets?" if title is None else str(title)
-    return make_matrix_page(result, found, heading, left_out, [collect_facts(one) for one in data or ()]).write(target)
+    data = [] if datasets is None else open_all(datasets)
+    found, left_out = _explain_pairs(result, data if datasets is not None else None, explanations, progress)
+    return write_matrix_page(target, result, found, title, left_out, [DatasetSummary.of(one) for one in data])
 
 
 def report_pair(
@@ -128,9 +120,41 @@ def report_pair(
         raise SotddError(
             f"has {say_count(len(data), 'dataset')}: expected the two that were compared.", setting="datasets"
         )
-    usual = result.names if isinstance(result, Explanation) else ("a", "b")
-    names = [one.name for one in data] or list(usual)
-    return make_pair_page(result, names, [collect_facts(one) for one in data], title, asked).write(target)
+    whole = [one.name for one in data] or list(result.names if isinstance(result, Explanation) else ("a", "b"))
+    names = shorten_names(whole)
+    shown: dict[str, Any] = {
+        "title": title,
+        "names": names,
+        "datasets": list(zip(names, map(DatasetSummary.of, data), strict=False)),
+        "asked": asked,
+        "remarks": result.remarks if isinstance(result, TwoSampleTest) else gather_remarks([result.distance]),
+    }
+    if isinstance(result, TwoSampleTest):
+        tone: Tone = "bad" if result.rejects(_LEVEL) else "good"
+        settings = {
+            "statistic": result.judged_by,
+            "permutations": f"{len(result.null):,}",
+            "projections": f"{result.n_projections:,}",
+            "order of transport": f"p = {result.p:g}",
+            "fingerprint": result.fingerprint,
+        }
+        numbers = {"a": whole[0], "b": whole[1], **result.to_dict()}
+        return write_page(
+            target, "test.html", tone, test=result, level=_LEVEL, settings=settings, data=numbers, **shown
+        )
+    why = replace(result, names=(names[0], names[1]))
+    settings = {"distance": why.distance.how, "estimator": why.distance.estimator}
+    if why.distance.fingerprint is not None:
+        settings["fingerprint"] = why.distance.fingerprint
+    shown |= {"why": why, "data": {"a": whole[0], "b": whole[1], **_collect_numbers(why)}}
+    return write_page(target, "explanation.html", "good" if why.within_noise else "plain", settings=settings, **shown)
+
+
+def _collect_numbers(why: Explanation) -> dict[str, Any]:
+    """The main numbers of an explanation as JSON values."""
+    whole = why.to_dict()
+    parts = {name: whole[name] for name in _NUMBERS}
+    return {"distance": why.distance.value, "stderr": json_number(why.distance.stderr), **parts}
 
 
 def _explain_pairs(
@@ -192,95 +216,67 @@ def _find_pair(matrix: DistanceMatrix, pair: tuple[str, str], why: object) -> tu
     return one, other
 
 
-def make_matrix_page(
+def write_matrix_page(
+    target: Path,
     matrix: DistanceMatrix,
     explanations: Mapping[tuple[int, int], Explanation],
-    title: str,
+    title: str | None,
     left_out: Sequence[tuple[int, int]] = (),
-    facts: Sequence[Facts] = (),
-) -> Page:
-    """Everything that the page shows; datasets go by short names.
+    summaries: Sequence[DatasetSummary] = (),
+) -> Path:
+    """Write the page of a matrix, on which datasets go by short names.
 
     Pairs that were ``left_out`` have too many classes to compare each with each; the page says so.
     """
-    require("plotly", "a report", "'sotdd[report]'")
-    from plotly.offline import get_plotlyjs
-
-    code = write_matrix_code(matrix)
-    names = shorten_names(matrix.names)
+    asked, names = matrix.asked, shorten_names(matrix.names)
+    known = {name: None if asked is None else asked.sources.get(name) for name in matrix.names}
+    chosen = {} if asked is None else dict(asked.settings)
+    if isinstance(chosen.get("seed"), np.random.Generator) and matrix.projections is not None:
+        chosen["seed"] = matrix.projections.recipe()["seed"]
+    numbers = {
+        **matrix.to_dict(),
+        "explanations": {f"{i},{j}": _collect_numbers(why) for (i, j), why in explanations.items()},
+    }
     matrix = replace(matrix, names=tuple(names))
-    explanations = {(i, j): replace(why, names=(names[i], names[j])) for (i, j), why in explanations.items()}
-    data = _collect_data(matrix, explanations, title)
-    if left_out:
-        pairs = join_names([_say_pair(matrix, pair) for pair in left_out], most=3)
-        data["summary"].append(f"Too many classes, so left out of the comparison class by class: {pairs}.")
-    size = range(len(matrix))
-    values = [(names[i], *("0" if i == j else f"{matrix.values[i, j]:.4g}" for j in size)) for i in size]
-    charts = Template(read_part("matrix.html")).substitute(
-        options="".join(f'<option value="{index}">{escape(name)}</option>' for index, name in enumerate(names)),
-        pairs_table=make_table(("rank", "pair", "distance", "95 % interval", "remarks"), _write_pairs(matrix, data)),
-        matrix_table=make_table(("", *names), values),
-    )
-    return Page(
-        title,
-        f"{say_count(len(matrix), 'dataset')}, {say_count(len(matrix.distances), 'distance')}",
+    distances = sorted(matrix.distances.items(), key=lambda item: item[1].value)
+    groups = Groups.of(matrix.values)
+    by_labels = sorted((why.labels, pair) for pair, why in explanations.items() if np.isfinite(why.labels))
+    return write_page(
+        target,
+        "matrix.html",
         "plain",
-        data["summary"][0],
-        data["summary"][1:],
-        [make_data_section(facts, names) if len(facts) == len(matrix) else _make_sizes(matrix)],
-        _list_settings(matrix),
-        code,
-        data,
-        charts,
-        [get_plotlyjs(), read_part("charts.js"), read_part("matrix.js")],
+        title=title,
+        matrix=matrix,
+        distances=distances,
+        unit=say_unit(distances[0][1]) if distances else "",
+        ranking=rank_distances({str(i): one for i, (_, one) in enumerate(distances)}),
+        explanations={pair: replace(why, names=(names[pair[0]], names[pair[1]])) for pair, why in explanations.items()},
+        by_labels=[pair for _, pair in by_labels],
+        left_out=left_out,
+        remarks=gather_remarks(matrix.distances.values()),
+        datasets=list(zip(names, summaries, strict=False)),
+        groups=groups,
+        **_arrange_cells(matrix, groups.order),
+        scaling=ScalingMap.of(matrix.values),
+        sources=known,
+        asked=chosen,
+        was_asked=asked is not None,
+        settings=_list_settings(matrix),
+        data=numbers,
     )
 
 
-def _make_sizes(matrix: DistanceMatrix) -> Section:
-    """What distances know of their datasets, where the data themselves are not at hand."""
-    known = {place: (one.n_points[side], len(one.classes[side])) for pair, one in matrix.distances.items()
-             for side, place in enumerate(pair)}  # fmt: skip
-    rows = [
-        (name, *(f"{number:,}" for number in known[place])) for place, name in enumerate(matrix.names) if place in known
-    ]
-    return Section(
-        "The data", scroll(make_table(("dataset", "points", "classes"), rows, numbers=(1, 2)), "The datasets")
-    )
-
-
-def _write_pairs(matrix: DistanceMatrix, data: Mapping[str, Any]) -> Iterable[Sequence[str]]:
-    for line in data["ranking"]:
-        i, j = map(int, line["pair"].split(","))
-        interval = "–" if line["low"] is None else f"{line['low']:.4g} to {line['high']:.4g}"
-        rank = f"{line['rank']}" + (" (tied)" if line["tied"] else "")
-        yield rank, f"{matrix.names[i]} – {matrix.names[j]}", line["text"], interval, "; ".join(line["remarks"])
-
-
-def _collect_data(
-    matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explanation], title: str
-) -> dict[str, Any]:
-    """What the page draws and writes; indices refer to ``names``."""
-    groups, scaling = Groups.of(matrix.values), ScalingMap.of(matrix.values)
-    first = next(iter(matrix.distances.values()), None)
-    named = {f"{i},{j}": distance for (i, j), distance in matrix.distances.items()}
+def _arrange_cells(matrix: DistanceMatrix, order: Sequence[int]) -> dict[str, Any]:
+    """The cells of the heat map, near datasets side by side: names, values, and the card that each links to."""
+    values = matrix.values.tolist()
     return {
-        "title": title,
-        "names": list(matrix.names),
-        "order": groups.order,
-        "pairs": {pair: _collect_distance(distance) for pair, distance in named.items()},
-        "rankings": [_collect_ranking(matrix.ranking(name), "name") for name in matrix.names] if first else [],
-        "ranking": _collect_ranking(
-            rank_distances({f"{i},{j}": one for (i, j), one in matrix.distances.items()}), "pair"
-        ),
-        "map": {
-            "points": scaling.points.round(6).tolist(),
-            "stress": scaling.stress,
-            "faithful": scaling.faithfulness,
+        "ordered": [matrix.names[i] for i in order],
+        "values": [[None if i == j else values[i][j] for j in order] for i in order],
+        "links": {
+            (row, column): f"pair-{min(i, j)}-{max(i, j)}"
+            for row, i in enumerate(order)
+            for column, j in enumerate(order)
         },
-        "branches": groups.branches,
-        "explanations": {f"{i},{j}": _collect_explanation(why) for (i, j), why in explanations.items()},
-        "summary": _sum_up(matrix, explanations),
-        "unit": "" if first is None else say_unit(first),
     }
 
 
@@ -294,138 +290,3 @@ def _list_settings(matrix: DistanceMatrix) -> dict[str, str]:
     return said | (
         {"scaling": say_scaling(first.scaler)} if matrix.projections is None else say_recipe(matrix.projections)
     )
-
-
-def _collect_distance(distance: Distance) -> dict[str, Any]:
-    low, high = distance.interval(0.95)
-    return {
-        "value": _round(distance.value),
-        "low": None if math.isnan(low) else _round(low),
-        "high": None if math.isnan(high) else _round(high),
-        "text": with_error(distance.value, distance.stderr),
-        "remarks": [*say_reliability(distance), *map(str, distance.remarks)],
-    }
-
-
-def _collect_ranking(lines: Sequence[Ranked], called: str) -> list[dict[str, Any]]:
-    return [
-        {called: line.name, "rank": line.rank, "tied": line.tied, **_collect_distance(line.distance)} for line in lines
-    ]
-
-
-def _collect_explanation(why: Explanation) -> dict[str, Any]:
-    """The parts, the class distances of the classes that matter most, and a line for every class shown."""
-    chosen = [np.sort(np.argsort(-share, kind="stable")[:_MOST_CLASSES]) for share in why.shares]
-    return {
-        "features": json_number(why.features),
-        "parts": say_parts(why),
-        "changes": say_changes(why),
-        "lost": [say_lost_classes(why, side) for side in (0, 1)],
-        "classes": [[str(why.classes[side][i]) for i in chosen[side]] for side in (0, 1)],
-        "n_classes": [len(side) for side in why.classes],
-        "distances": [[_round(cell) for cell in row] for row in why.class_distances[np.ix_(*chosen)].tolist()],
-        "moved": [[_round(cell) for cell in row] for row in why.coupling[np.ix_(*chosen)].tolist()],
-        "counterparts": _find_counterparts(why, chosen),
-        "lines": [[_collect_line(line.to_dict()) for line in why.lines(side)[:_MOST_CLASSES]] for side in (0, 1)],
-    }
-
-
-def _find_counterparts(why: Explanation, chosen: list[Any]) -> list[list[int]]:
-    """Counterparts as rows and columns of the matrix that is shown."""
-    first, second = ({int(old): new for new, old in enumerate(side)} for side in chosen)
-    pairs = why.counterpart_places.items()
-    return [[first[i], second[j]] for i, j in pairs if i in first and j in second]
-
-
-def _collect_line(line: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "label": str(line["label"]),
-        "points": line["n_points"],
-        "share": _round(line["share"]),
-        "nearest": str(line["nearest"]),
-        "distance": with_error(line["distance"], math.nan if line["stderr"] is None else line["stderr"]),
-        "counterpart": line["has_counterpart"],
-        "moved": line["moved"],
-    }
-
-
-def _round(value: float) -> float:
-    """Five digits: enough for the page, which they keep small."""
-    return float(f"{value:.5g}")
-
-
-def _sum_up(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explanation]) -> list[str]:
-    """A few sentences: extremes, features and labels, noise, and what the numbers mean."""
-    if not matrix.distances:
-        return ["There is only one dataset here, and nothing to compare it with."]
-    said = [*_say_extremes(matrix), *_say_parts(matrix, explanations)]
-    lost = [_say_pair(matrix, pair) for pair, why in explanations.items() if not why.counterparts]
-    if lost:
-        said.append(f"No class has a counterpart between {join_names(lost, most=3)}.")
-    return [*said, *_say_noise(matrix), _say_meaning(next(iter(matrix.distances.values())))]
-
-
-def _say_meaning(distance: Distance) -> str:
-    """The unit, and what the errors cover."""
-    unit = f"Distances are {say_unit(distance)}"
-    if distance.scaler is not None:
-        unit += ", which is that of the data on this page: do not compare them across pages"
-    if math.isnan(distance.stderr):
-        return f"{unit}."
-    return (
-        f"{unit}. ± is one standard error and intervals are at 95 %, both over the choice of "
-        f"{say_count(distance.n_projections or 0, 'projection')}; neither covers the sampling of the data."
-    )
-
-
-def _say_extremes(matrix: DistanceMatrix) -> list[str]:
-    order = sorted(matrix.distances.items(), key=lambda item: item[1].value)
-    (near, nearest), (far, farthest) = order[0], order[-1]
-    apart = f"{_say_pair(matrix, near)} are {with_error(nearest.value, nearest.stderr)} apart"
-    if len(order) == 1:
-        return [f"{apart}."]
-    if farthest.within_noise:
-        largest = f"{with_error(farthest.value, farthest.stderr)} between {_say_pair(matrix, far)}"
-        return [f"No two are clearly apart: the largest distance, {largest}, is within noise."]
-    times = f", {farthest.value / nearest.value:,.3g} times as far" if nearest.value > 0 else ""
-    return [
-        f"Nearest: {apart}.",
-        f"Farthest: {_say_pair(matrix, far)} are {with_error(farthest.value, farthest.stderr)} apart{times}.",
-    ]
-
-
-def _say_parts(matrix: DistanceMatrix, explanations: Mapping[tuple[int, int], Explanation]) -> list[str]:
-    """Between which datasets labels matter most, and least."""
-    shares = {pair: why.labels for pair, why in explanations.items() if math.isfinite(why.labels)}
-    if not shares:
-        quiet = explanations and all(why.within_noise for why in explanations.values())
-        return ["No explained pair differs beyond noise."] if quiet else []
-    most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
-    if most == least:
-        parts = f"{100 * shares[most]:.0f} % is due to labels and the rest to features"
-        return [f"Of the difference beyond noise between {_say_pair(matrix, most)}, {parts}."]
-    adds = f"make {100 * shares[least]:.0f} %" if shares[least] > 0 else "add nothing"
-    return [
-        f"Labels matter most between {_say_pair(matrix, most)}, where they make {100 * shares[most]:.0f} % of the "
-        f"difference beyond noise, and least between {_say_pair(matrix, least)}, where they {adds}."
-    ]
-
-
-def _say_noise(matrix: DistanceMatrix) -> list[str]:
-    """How many distances are within noise, where floors were measured; and how many errors are rough."""
-    known = [distance for distance in matrix.distances.values() if distance.noise is not None]
-    rough = sum(not distance.reliable for distance in matrix.distances.values())
-    said = []
-    if known:
-        within = sum(bool(distance.within_noise) for distance in known)
-        verb = "is" if within == 1 else "are"
-        count = f"{within:,} of {say_count(len(known), 'distance')} {verb}" if within else "No distance is"
-        said.append(f"{count} within noise, as near as two samples of the same data are.")
-    if rough:
-        errors = f"{rough:,} of {say_count(len(matrix.distances), 'error')} {'is' if rough == 1 else 'are'} rough"
-        said.append(f"{errors}, since few projections carry most of the cost: use more projections.")
-    return said
-
-
-def _say_pair(matrix: DistanceMatrix, pair: tuple[int, int]) -> str:
-    return " and ".join(f"“{matrix.names[index]}”" for index in pair)

@@ -369,7 +369,7 @@ def _shares_in_words(parts: Parts) -> str:
     """The same of a distance beyond noise."""
     features, labels = _share(parts.features, parts.features_interval), _share(parts.labels, parts.labels_interval)
     if parts.labels < 0:
-        return f"features alone would make {parts.features:.0%} of what is beyond noise: labels bring the two nearer"
+        return "all of what is beyond noise is features; labels add nothing to it"
     if not parts.labels_beyond:
         return f"of what is beyond noise, features are {features}; labels add nothing beyond noise"
     if not parts.features_beyond:
@@ -393,8 +393,10 @@ def _share(share: float, interval: tuple[float, float]) -> str:
 
 
 def say_lost_classes(why: Explanation, side: int) -> str:
-    """Which classes of one side have no counterpart."""
+    """Which classes of one side have no counterpart; where only features differ, which have moved far."""
     lost = why.without_counterpart[side]
+    if lost and not why.parts.labels_beyond and set(lost) <= set(why.classes[1 - side]):
+        return f"moved farther than the classes are apart: {join_names(lost)}" if side == 0 else ""
     if not lost:
         return f"every class of {show(why.names[side])} has a counterpart"
     return f"without a counterpart in {show(why.names[1 - side])}: {join_names(lost)}"

@@ -179,7 +179,7 @@ def test_transforms(xy, folder):
         {"label": 1.5}, {"features": []}, {"features": "x"}, {"label": "x"}, {"split": "train"}, {"split": np.ones(3)},
         {"broken": "skip"}, {"broken": "mend"}, {"image_size": (1, 2, 3)}, {"image_size": 0}, {"image_mode": "CMYK"},
         {"image_mode": np.ones(2)}, {"transform": 3}, {"bins": 0}, {"max_points": 0}, {"max_points": 2.5}, {"seed": -1},
-        {"drop_missing": "yes"}, {"encoder_name": "x"}, {"missing": "x"}, {"one_hot": 1}, {"dates": 3}, {"exclude": 5},
+        {"drop_missing": "yes"}, {"table": "x"}, {"query": "x"}, {"na_values": "x"}, {"missing": "x"}, {"one_hot": 1}, {"dates": 3}, {"exclude": 5},
         {"separator": ";"},
     ],
     ids=str,

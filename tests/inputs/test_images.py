@@ -130,7 +130,7 @@ def test_folders_without_images(tmp_path):
     (tmp_path / "sub").mkdir()
     assert "no sub-folders with images" in refusal(tmp_path)
     Image.new("L", (2, 2)).save(tmp_path / "x.png")
-    (tmp_path / "sub" / "a.txt").write_text("hello")
+    (tmp_path / "sub" / "a.doc").write_text("hello")
     assert "no sub-folders with images" in refusal(tmp_path)
     (tmp_path / "sub" / "a.jpg").write_text("hello")
     assert "1 image" in refusal(tmp_path, broken="skip")

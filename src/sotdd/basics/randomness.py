@@ -30,6 +30,7 @@ class Stream(IntEnum):
     FEATURE_HALVES = 23  # half of those points of each side, by sample
     FEATURE_TIES = 24  # the order of equal values, by feature
     REFERENCE_KEYS = 30  # by which a growing drift reference keeps points, by how many came before
+    SCALE_ROWS = 31  # points that scales of features are learnt from, by how many there are
 
 
 def check_seed(seed: object) -> int:

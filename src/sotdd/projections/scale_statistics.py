@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import refuse_beyond_float64
 from sotdd.basics.errors import SotddError
+from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import find_places, order_columns
@@ -216,9 +217,13 @@ class RowSample:
 
     @classmethod
     def of(cls, data: LabelledData) -> RowSample:
-        """Take rows at even steps, as many as a sample holds."""
-        step = -(-data.n_points // _most_rows(data.n_features))
-        rows = data.rows(slice(0, data.n_points, step))
+        """Take rows at random, as many as a sample holds."""
+        most = _most_rows(data.n_features)
+        if data.n_points <= most:
+            rows = data.rows(slice(None))
+        else:
+            chosen = generator(0, Stream.SCALE_ROWS, data.n_points).choice(data.n_points, most, replace=False)
+            rows = data.rows(np.sort(chosen))
         # Keys follow from the data, so that parts of a stream have other keys and a second run has the same.
         rng = np.random.default_rng([data.n_points, _digest(rows)])
         return cls(data.n_points, rows, rng.random(len(rows)) * (len(rows) / data.n_points))
@@ -326,12 +331,14 @@ class ScaleStatistics:
         self.moments: FeatureMoments | None = None
         self.sample: RowSample | None = None
         self.columns: tuple[str, ...] | None = None
+        self.groups: dict[str, str | None] = {}  # of features that are no numbers, the category, or None for a gap
 
     @classmethod
     def of(cls, data: LabelledData, *, sampled: bool = True) -> ScaleStatistics:
         """Those of a dataset; the sample is what scaling each feature needs, and can be left out."""
         statistics = cls(data.name)
         statistics.moments, statistics.columns = FeatureMoments.of(data), data.columns
+        statistics.groups = data.origin.group_features(data.columns or ())
         statistics.sample = RowSample.of(data) if sampled else None
         return statistics
 
@@ -359,6 +366,7 @@ class ScaleStatistics:
             return self
         if self.moments is None:
             self.moments, self.sample, self.columns = other.moments, other.sample, other.columns
+            self.groups = other.groups
             return self
         if self.moments.mean.size != other.moments.mean.size:
             raise SotddError(
@@ -386,6 +394,6 @@ class ScaleStatistics:
             return self
         order = find_places(columns, self.columns, f"dataset {self.name!r}", owner)
         reordered = ScaleStatistics(self.name)
-        reordered.moments, reordered.columns = self.moments.reorder(order), columns
+        reordered.moments, reordered.columns, reordered.groups = self.moments.reorder(order), columns, self.groups
         reordered.sample = None if self.sample is None else self.sample.reorder(order)
         return reordered

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from sotdd.basics.checks import check_choice, describe
+from sotdd.basics.checks import describe
 from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs import ParquetBatches
-from sotdd.inputs.loaders.arrow import find_kind
-from sotdd.inputs.loaders.columns import Columns
+from sotdd.inputs.loaders.parquet import BatchFeatures
+from sotdd.inputs.loaders.tables import read_frame
 from sotdd.inputs.reading import DEFAULTS, Reading
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
@@ -45,9 +45,9 @@ def sketch(
     features: str | Sequence[str] | None = None,
     label: str | None = "auto",
     exclude: str | Sequence[str] | None = None,
-    one_hot: bool | int = False,
+    one_hot: bool | int = 20,
     dates: bool = False,
-    missing: Literal["error", "drop"] = "error",
+    missing: Literal["auto", "mean", "drop", "error"] = "auto",
     n_quantiles: int = QUANTILES,
     name: str = "data",
     progress: Progress = None,
@@ -75,10 +75,10 @@ def sketch(
         The column of labels, or None for one class. "auto" stands for the only column named label,
         labels, target, y or class.
     exclude, one_hot, dates
-        As in `sotdd.open_dataset`; values of a Dask DataFrame are not known beforehand, so ``one_hot`` is for Parquet
-        files.
+        As in `sotdd.open_dataset`; what columns hold is judged by the first rows, of a Dask DataFrame by those of its
+        first partition.
     missing
-        Whether rows in which a value is missing are refused, or left out with "drop".
+        As in `sotdd.open_dataset`; a value that is missing becomes the centre of the projections.
     n_quantiles, name
         As in `sotdd.sketch`.
     progress
@@ -99,7 +99,7 @@ def sketch(
     check_name(name)
     reading = {
         "features": features, "label": label, "exclude": exclude, "one_hot": one_hot, "dates": dates,
-        "missing": check_choice(missing, "missing", ("error", "drop")),
+        "missing": missing,
     }  # fmt: skip
     kept = SketchBuilder(projections, n_quantiles=n_quantiles).n_quantiles
     only_pass = Pass(projections, kept, ONE_PASS_BYTES)
@@ -177,7 +177,7 @@ def _find_partitions(
     from distributed import Future
 
     if hasattr(source, "to_delayed") and hasattr(source, "_meta") and hasattr(source, "npartitions"):
-        return _split_frame(source, reading, wanted)
+        return _split_frame(source, reading, client, wanted)
     several = isinstance(source, (list, tuple)) and len(source) > 0
     if isinstance(source, (str, Path)) or (several and all(isinstance(part, (str, Path)) for part in source)):
         return _split_parquet(source, reading, client, wanted)
@@ -192,19 +192,26 @@ def _find_partitions(
     )
 
 
-def _split_frame(frame: Source, reading: Mapping[str, Any], wanted: tuple[str, ...] | None) -> list[Partition]:
-    arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
-    try:
-        schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
-    except (arrow.ArrowException, ValueError, TypeError, AttributeError) as error:
-        raise SotddError(f"the columns of this frame cannot be read ({error}): expected a Dask DataFrame.") from error
+def _split_frame(
+    frame: Source, reading: Mapping[str, Any], client: Client, wanted: tuple[str, ...] | None
+) -> list[Partition]:
+    """What is read is decided where the first partition is."""
+    from dask.delayed import delayed
+
     settings = Reading.of(**reading)
-    settings.refuse("a Dask DataFrame, whose values are not known beforehand", "one_hot")
-    if settings.features is None and wanted is not None and set(wanted) <= set(schema.names):
+    if settings.features is None and wanted is not None:
         settings = replace(settings, features=wanted)
-    columns = Columns.choose({field.name: find_kind(field.type) for field in schema}, settings, "the frame")
-    parts = frame[columns.all].to_delayed()
-    return [Partition(f"partition {index}", part, columns, settings.missing) for index, part in enumerate(parts)]
+    looked = client.compute(delayed(_look_at, pure=False)(frame.to_delayed()[0], settings))
+    features: BatchFeatures = get_result(looked, "reading the first partition")
+    parts = frame[features.columns.all].to_delayed()
+    return [Partition(f"partition {index}", part, features) for index, part in enumerate(parts)]
+
+
+def _look_at(frame: Any, settings: Reading) -> BatchFeatures | SotddError:  # noqa: ANN401  # pandas is optional
+    try:
+        return BatchFeatures.choose(read_frame(frame, "the frame"), "the frame", settings)
+    except SotddError as error:
+        return error
 
 
 def _split_parquet(

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.display import Report
-from sotdd.basics.errors import SotddError, require
-from sotdd.inputs.loaders.columns import Columns
-from sotdd.inputs.loaders.parquet import BATCH_ROWS, ParquetPiece, make_batch
+from sotdd.basics.errors import SotddError
+from sotdd.inputs.loaders.parquet import BATCH_ROWS, BatchFeatures, ParquetPiece
+from sotdd.inputs.loaders.tables import read_frame
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder
 from sotdd.sketches.histograms import check_classes
@@ -51,16 +51,13 @@ class Partition:
         What messages call it.
     source
         Row groups of a Parquet file; or a Delayed or a Future of a frame or of a batch.
-    columns
-        The columns to read from a frame; None for other sources.
-    missing
-        What is done about rows of a frame in which a value is missing: "error" or "drop".
+    features
+        What is read of a frame; None for other sources.
     """
 
     name: str
     source: object
-    columns: Columns | None = None
-    missing: str = "error"
+    features: BatchFeatures | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +101,13 @@ class Pass:
 
 
 def collect(
-    this_pass: Pass, source: object, name: str, columns: Columns | None = None, missing: str = "error"
+    this_pass: Pass, source: object, name: str, features: BatchFeatures | None = None
 ) -> Collected | SotddError:
     """Go over one partition, whose parts these are."""
     collector = this_pass.begin()
     batches: Iterable[Any] = source if isinstance(source, ParquetPiece) else [source]
     try:
-        for batch in batches if columns is None else _split_table(source, name, columns, missing):
+        for batch in batches if features is None else _split_table(source, name, features):
             collector.add(batch)
             this_pass.check_size(collector)
     except SotddError as error:
@@ -141,16 +138,11 @@ def finish(collected: Collected, name: str) -> Sketch:
     return collected[0].finish(name)
 
 
-def _split_table(frame: Any, name: str, columns: Columns, missing: str) -> Iterator[Any]:  # noqa: ANN401  # pandas is optional
-    arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
-    try:
-        table = arrow.Table.from_pandas(frame[columns.all], preserve_index=False)
-    except (arrow.ArrowException, KeyError, ValueError, TypeError) as error:
-        raise SotddError(
-            f"{name} cannot be read as a table ({first_line(error)}): expected one type in each column."
-        ) from error
-    for batch in table.to_batches(max_chunksize=BATCH_ROWS):
-        yield make_batch(batch, columns, name, missing)
+def _split_table(frame: Any, name: str, features: BatchFeatures) -> Iterator[Any]:  # noqa: ANN401  # pandas is optional
+    for batch in read_frame(frame, name).to_batches(max_chunksize=BATCH_ROWS):
+        made = features.make_batch(batch, name)
+        if made is not None:
+            yield made
 
 
 # ------------------------------------------------------------------ the tree of merges
@@ -238,7 +230,7 @@ class _Tree:
         from dask.delayed import delayed
         from distributed import Future as Running
 
-        work = partial(collect, name=partition.name, columns=partition.columns, missing=partition.missing)
+        work = partial(collect, name=partition.name, features=partition.features)
         key = f"sotdd-partition-{self._run_id}-{index}"
         if is_dask_collection(partition.source) or isinstance(partition.source, Running):
             return delayed(work, pure=False)(self._this_pass, partition.source, dask_key_name=key)

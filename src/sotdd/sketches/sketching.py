@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, Unpack
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position
 from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.reading import TableSettings
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name, remark_on_position
 from sotdd.sketches.controls import narrow_controls
@@ -64,6 +65,7 @@ def sketch(
     device: str = "auto",
     precision: Literal["float32", "tf32"] = "float32",
     progress: Progress = None,
+    **reading: Unpack[TableSettings],
 ) -> Sketch:
     """Project a dataset, and keep its quantile functions.
 
@@ -82,6 +84,8 @@ def sketch(
         What messages call it.
     device, precision, progress
         As in `distance`.
+    reading
+        How a table is read, as in `open_dataset`.
 
     Examples
     --------
@@ -94,7 +98,7 @@ def sketch(
     """
     check_projections(projections)
     levels = None if n_quantiles is None else check_quantiles(n_quantiles)
-    return sketch_opened(open_dataset(data, name=name), projections, levels, device, precision, progress)
+    return sketch_opened(open_dataset(data, name=name, **reading), projections, levels, device, precision, progress)
 
 
 def sketch_opened(

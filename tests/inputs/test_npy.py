@@ -2,16 +2,13 @@
 
 import os
 import pickle
-import shutil
 import sys
 import tracemalloc
 import zipfile
 
 import numpy as np
-import polars as pl
 import pytest
 
-import sotdd
 from inputs.helpers import npy_bytes, refusal
 from sotdd import open_dataset
 

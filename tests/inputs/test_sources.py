@@ -18,7 +18,8 @@ from pyarrow import parquet as pq
 import sotdd
 from inputs.helpers import D, frame_of, read, refusal, same
 from sotdd import open_dataset
-from sotdd.inputs.reading import OPTIONS, Reading, ReadingSettings, parse_option, write_source
+from sotdd.inputs.reading import OPTIONS, Reading, ReadingSettings
+from sotdd.inputs.sources import parse_option, write_source
 
 
 def test_every_source_opens_as_the_same_points_and_labels(xy, folder):

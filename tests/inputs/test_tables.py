@@ -207,8 +207,9 @@ def test_categories_are_those_of_all_tables(here):
 def test_many_values_are_pooled_alike_in_all_tables(rng):
     """Which values are told apart is decided by both tables together: tails alone are no difference."""
     shares = 0.9 ** np.arange(60)
-    frames = [pd.DataFrame({"x": rng.normal(size=5000), "label": 0, "code": rng.choice(60, 5000, p=shares / shares.sum())}) for _ in "ab"]  # fmt: skip
-    frames = [frame.assign(code="k" + frame["code"].astype(str)) for frame in frames]
+    values, x = np.array([f"k{k}" for k in range(60)]), rng.normal(size=5000)
+    codes = rng.choice(values, (2, 5000), p=shares / shares.sum())
+    frames = [pd.DataFrame({"x": rng.permutation(x), "label": 0, "code": code}) for code in codes]
     one, other = sotdd.inputs.open_pair(*frames)
     assert len(one.columns) == 22
     assert one.columns == other.columns

@@ -14,7 +14,7 @@ from sotdd.basics.text import quote, say_count, show
 from sotdd.cli import options as o
 from sotdd.cli.sources import note_remarks, open_source, say_quantiles, say_sizes
 from sotdd.cli.terminal import complain, make_table, print_json, print_remarks, print_table, say, say_note
-from sotdd.inputs.reading import parse_option
+from sotdd.inputs.sources import parse_option
 
 if TYPE_CHECKING:
     from sotdd.sketches.catalog.catalog import Catalog

@@ -20,7 +20,7 @@ from sotdd.cli import options as o
 from sotdd.cli.compare import say_written
 from sotdd.cli.sources import open_data, open_source, refuse_report, show_reading
 from sotdd.cli.terminal import complain, print_json, print_remarks, say, say_note, show_work
-from sotdd.inputs.reading import write_source
+from sotdd.inputs.sources import write_source
 
 if TYPE_CHECKING:
     from sotdd.drift.gate import BatchVerdict, Criteria, Gate

@@ -19,7 +19,8 @@ import typer
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Naming, in_python
 from sotdd.cli.terminal import complain, wants_bar
-from sotdd.inputs.reading import DEFAULTS, Option, parse_option, reading_options, write_source
+from sotdd.inputs.reading import DEFAULTS, Option, reading_options
+from sotdd.inputs.sources import parse_option, write_source
 from sotdd.projections.drawing import DRAWING
 
 _READING, _MEASURING, _OUTPUT = "Reading the data", "Measuring", "Output"

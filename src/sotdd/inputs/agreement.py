@@ -119,30 +119,25 @@ def arrange(data: LabelledData, columns: Names, means: Mapping[str, float] | Non
     Values that are missing become the ``means`` of their columns. What is not in the table is zero.
     """
     assert data.columns is not None
-    origin, n_points = data.origin, data.n_points
     own = {name: place for place, name in enumerate(data.columns)}
+    gaps, n_points = dict(data.origin.gaps), data.n_points
+    for name in columns:  # what is missing nowhere, or throughout
+        base = name.removesuffix(IS_MISSING)
+        if base != name and base in columns and base not in data.origin.categories and name not in own:
+            gaps.setdefault(base, np.full(n_points, base in data.origin.left_out))
     order = np.full(len(columns), -1)
     marks: dict[int, tuple[NDArray[Any], list[Any]]] = {}
     fills: dict[int, tuple[NDArray[np.bool_], float]] = {}
-    gaps = dict(origin.gaps)
     for place, name in enumerate(columns):
-        column = origin.find_column(name)
-        base = name.removesuffix(IS_MISSING)
-        if column in origin.categories:
-            marks[place] = (
-                origin.categories[column].codes,
-                _find_codes(origin.categories[column], column, columns, name),
-            )
-        elif base in columns and base != name and name not in own:
-            if base not in gaps:
-                gaps[base] = np.full(n_points, base in origin.left_out)
+        column, base = data.origin.find_column(name), name.removesuffix(IS_MISSING)
+        if (category := data.origin.categories.get(column)) is not None:
+            marks[place] = category.codes, _find_codes(category, column, columns, name)
+        elif base != name and base in gaps:
             marks[place] = gaps[base], [True]
         else:
             order[place] = own.get(name, -1)
-            if name in gaps or name in origin.left_out:
-                mask = gaps.setdefault(name, np.ones(n_points, bool))
-                fills[place] = mask, (means or {}).get(name, np.nan)
-    fills = {place: (mask, mean) for place, (mask, mean) in fills.items() if np.isfinite(mean)}
+            if name in gaps and means is not None and np.isfinite(means.get(name, np.nan)):
+                fills[place] = gaps[name], means[name]
     dtype = np.result_type(data.features.dtype, np.float32) if fills else data.features.dtype
     taken = order[order >= 0]
 
@@ -163,7 +158,7 @@ def arrange(data: LabelledData, columns: Names, means: Mapping[str, float] | Non
         features = DerivedFeatures(data.name, (n_points, len(columns)), dtype, make)
     else:
         features = make(slice(None))
-    return replace(data, features=features, columns=columns, origin=replace(origin, gaps=gaps))
+    return replace(data, features=features, columns=columns, origin=replace(data.origin, gaps=gaps))
 
 
 def _find_codes(category: Category, column: str, columns: Names, name: str) -> list[int]:

@@ -118,12 +118,6 @@ class Origin:
     rows_lost, rows_read
         How many rows were left out, or could not be judged whole, for a missing value or label, and how many there
         were; zero where none was.
-
-    Examples
-    --------
-    >>> from sotdd.inputs.data import LeftOut, Origin
-    >>> Origin(left_out={"signup": LeftOut("date"), "note": LeftOut("free text")}).said
-    (Remark: left out: signup (date), note (free text),)
     """
 
     labelled: bool = True
@@ -348,18 +342,7 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
 
 
 def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
-    """Refuse to compare data that have labels with data that have none, unless one class was asked for.
-
-    Examples
-    --------
-    >>> import numpy as np, sotdd
-    >>> x, y = np.zeros((4, 2)), [0, 0, 1, 1]
-    >>> sotdd.distance(sotdd.open_dataset(x, label=None), (x, y), n_projections=8).n_points
-    (4, 4)
-    >>> sotdd.distance(x, (x, y))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    sotdd.basics.errors.SotddError: dataset 'a' has no labels but dataset 'b' has 2 classes: give labels to both, ...
-    """
+    """Refuse to compare data that have labels with data that have none, unless one class was asked for."""
     bare = next((data for data in datasets if not data.origin.labelled), None)
     rich = next((data for data in datasets if data.origin.labelled and len(data.classes) > 1), None)
     if bare is None or rich is None:

@@ -14,7 +14,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.inputs.data import PLAIN, Names, Origin, refuse_non_finite
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.loaders.images import Uniform, fit_arrays, is_image
+from sotdd.inputs.loaders.images import Uniform, is_image
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.streamed import Features, GatheredRows
 from sotdd.inputs.tensors import host_array
@@ -115,9 +115,11 @@ class Preparation:
         return ready
 
     def _as_images(self, batch: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
-        if isinstance(batch, np.ndarray):
-            return fit_arrays(batch, self._reading.image_size, self._reading.image_mode, self._name)
         if not len(batch) or not is_image(batch[0]):
+            size, mode = self._reading.image_size, self._reading.image_mode
+            if size is not None or mode is not None:
+                setting = "image_mode" if size is None else "image_size"
+                raise SotddError(f"is given but dataset {self._name!r} holds no images: leave it out.", setting=setting)
             return batch
         if self._reading.encoder is not None and self._reading.image_size is None:
             return self._uniform.images(batch)  # an encoder may bring images to a size of its own

@@ -230,8 +230,8 @@ class Reading:
         take=_take_names,
         expected="the name of a column, or a list of names",
         parse=_parse_names,
-        more="By default all other columns of numbers, truth values and categories but those called an id. What is left "
-        "out is named in `LabelledData.remarks`.",
+        more="By default all other columns of numbers, truth values and categories but those called an id. What is "
+        "left out is named in `LabelledData.remarks`.",
         sources=(*_TABLES, "a stream", "an .npz file", "a torch dataset"),
         type=str,
     )
@@ -267,9 +267,9 @@ class Reading:
     )
     missing: str = _option(
         "auto",
-        "What to do about missing values: mean fills in the mean of the column, and compares how many are missing; drop "
-        "leaves out the rows in which a feature or the label is missing; error refuses them. auto is mean for tables, "
-        "and error for arrays.",
+        "What to do about missing values: mean fills in the mean of the column and compares how many are missing, drop "
+        "leaves out rows in which a feature or the label is missing, error refuses them; auto is mean for tables, and "
+        "error for arrays.",
         choices=("auto", "mean", "drop", "error"),
         sources=_NEW,
         kept=True,
@@ -277,7 +277,7 @@ class Reading:
     )
     na_values: tuple[str, ...] = _option(
         (),
-        "What else stands for a missing value, as a+b in a text, beside an empty cell, NA, N/A, null, None, nan, ? and -.",
+        "What else stands for a missing value, as a+b in a text, beside an empty cell, NA, null, None, nan, ? and -.",
         take=_take_names,
         expected="a text, or a list of texts",
         parse=_parse_names,
@@ -439,20 +439,6 @@ def reading_options() -> dict[str, Option]:
     return {name: option for name, option in OPTIONS.items() if option.type is not None}
 
 
-def parse_option(name: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them
-    """The value of an option that is written as text; it is checked when it is used.
-
-    Examples
-    --------
-    >>> from sotdd.inputs.reading import parse_option
-    >>> parse_option("features", "a+b"), parse_option("image_size", "28x32"), parse_option("label", "")
-    (['a', 'b'], [28, 32], None)
-    """
-    if name not in OPTIONS or OPTIONS[name].parse is None:
-        raise SotddError(f"cannot read '{name}={text}': write options as FILE::features=NAME,label=NAME.")
-    return OPTIONS[name].parse(text)  # type: ignore[misc]  # it was just asked
-
-
 def split_reading(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings of a call, split into those of reading data and all others; the seed is of the others, as are samples.
 
@@ -465,18 +451,3 @@ def split_reading(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
     own = TableSettings.__annotations__
     reading = {name: value for name, value in settings.items() if name in own}
     return reading, {name: value for name, value in settings.items() if name not in own}
-
-
-def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values of any kind
-    """A source with options written behind it; those that it has itself come last, and win.
-
-    Examples
-    --------
-    >>> from sotdd.inputs.reading import write_source
-    >>> write_source("a.csv::max_points=9", label="kind", exclude=["id", "note"], dates=True)
-    'a.csv::label=kind,exclude=id+note,dates=true,max_points=9'
-    """
-    path, _, own = source.partition("::")
-    written = [f"{name}={OPTIONS[name].write(value)}" for name, value in options.items()]
-    together = ",".join([*written, *filter(None, [own])])
-    return f"{path}::{together}" if together else path

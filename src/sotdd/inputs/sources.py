@@ -31,7 +31,7 @@ from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import reason
 from sotdd.inputs.preparation import Loaded
-from sotdd.inputs.reading import Reading, parse_option
+from sotdd.inputs.reading import OPTIONS, Reading
 
 # What reads a file, by how its name ends.
 _LOADERS = {
@@ -91,6 +91,35 @@ class SourceText:
                 raise SotddError(f"cannot read {option!r} in {text!r}: write FILE::features=NAME,label=NAME.")
             values[key] = value if key == "name" else parse_option(key, value)
         return cls(path, values)
+
+
+def parse_option(name: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them
+    """The value of an option that is written as text; it is checked when it is used.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.sources import parse_option
+    >>> parse_option("features", "a+b"), parse_option("image_size", "28x32"), parse_option("label", "")
+    (['a', 'b'], [28, 32], None)
+    """
+    if name not in OPTIONS or OPTIONS[name].parse is None:
+        raise SotddError(f"cannot read '{name}={text}': write options as FILE::features=NAME,label=NAME.")
+    return OPTIONS[name].parse(text)  # type: ignore[misc]  # it was just asked
+
+
+def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values of any kind
+    """A source with options written behind it; those that it has itself come last, and win.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.sources import write_source
+    >>> write_source("a.csv::max_points=9", label="kind", exclude=["id", "note"], dates=True)
+    'a.csv::label=kind,exclude=id+note,dates=true,max_points=9'
+    """
+    path, _, own = source.partition("::")
+    written = [f"{name}={OPTIONS[name].write(value)}" for name, value in options.items()]
+    together = ",".join([*written, *filter(None, [own])])
+    return f"{path}::{together}" if together else path
 
 
 def open_path(path: str, name: str, reading: Reading) -> Loaded:

@@ -1,4 +1,4 @@
-"""Features that are computed block by block when they are asked for, and rows gathered in memory or in a mapped file."""
+"""Features that are made block by block when they are asked for, and rows gathered in memory or in a mapped file."""
 
 from __future__ import annotations
 
@@ -147,8 +147,8 @@ class GatheredRows:
         if block.shape[1:] != shape or narrow_dtype(block.dtype, dtype) != dtype:
             images = "; for images, pass image_size=" if len(shape) > 1 and block.shape[1:] != shape else ""
             raise SotddError(
-                f"points of {self._name!r} are {dtype} of shape {shape} and, from row {self._count:,} on, {block.dtype} "
-                f"of shape {block.shape[1:]}: expected one{images}."
+                f"points of {self._name!r} are {dtype} of shape {shape} and, from row {self._count:,} on, "
+                f"{block.dtype} of shape {block.shape[1:]}: expected one{images}."
             )
         self._count += len(block)
         self._keep(np.ascontiguousarray(block, dtype))
@@ -161,14 +161,15 @@ class GatheredRows:
         if 0 in shape:
             raise SotddError(f"points of dataset {self._name!r} have shape {shape[1:]}: expected at least one number.")
         if self._file is not None:
-            self._file.flush()
-            return np.memmap(self._file, dtype, "r+", shape=shape)
+            with self._file as file:  # the map holds it
+                file.flush()
+                return np.memmap(file, dtype, "r+", shape=shape)
         return self._blocks[0] if len(self._blocks) == 1 else np.concatenate(self._blocks)
 
     def _keep(self, block: NDArray[Any]) -> None:
         self._bytes += block.nbytes
         if self._file is None and self._bytes > HELD_BYTES:
-            self._file = tempfile.TemporaryFile(prefix="sotdd-")  # noqa: SIM115  # the map holds it
+            self._file = tempfile.TemporaryFile(prefix="sotdd-")  # noqa: SIM115  # closed once it is mapped
             for earlier in self._blocks:
                 self._file.write(earlier.data)
             self._blocks.clear()

@@ -11,22 +11,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, say_why
-from sotdd.inputs.data import IS_MISSING, MISSING, UNKNOWN, LeftOut, Names, Origin
+from sotdd.inputs.data import IS_MISSING, MISSING, LeftOut, Names, Origin
+from sotdd.inputs.loaders.values import Array, Column, are_dates, clean_texts, find_kind, find_other, is_usual
 from sotdd.inputs.reading import Reading
 
-Kind = Literal["number", "written number", "date", "category"]
-
 # Arrow's own types are not checked, since it is optional.
-Type = Any
-Array = Any
 Table = Any
 
 # A column of one of these names holds the labels, unless the caller names another.
@@ -36,16 +32,8 @@ _CALLED_ID = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid)|index|unnamed: \d+|)|.*[a
 # pandas stores its index in columns whose names begin like this; they are not features.
 _INDEX = "__index_level_"
 
-# How a value that is missing is written, in lower case; a column that has a plus has a minus as well.
-_NOTHING = ("", "na", "n/a", "null", "none", "?", "-", "nan", "#n/a")
 # Two opposites, the one that counts as 1 last.
 _OPPOSITES = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
-_MONEY = "$€£¥₹"
-# Numbers as people write them, by what stands before fractions.
-_WRITTEN = {
-    point: rf"^[+-]?[{_MONEY}]?\s?[+-]?(\d{{1,3}}({group}\d{{3}})+|\d+)?({fraction}\d+)?\s?[%{_MONEY}]?$"
-    for point, group, fraction in ((".", ",", r"\."), (",", r"\.", ","))
-}
 # Categories repeat this often on average, or are few; so many of them are told apart.
 _REPEATED = 5
 _MOST_VALUES = 1000
@@ -53,37 +41,6 @@ _MOST_VALUES = 1000
 _FEW = 5
 # Messages list this many columns.
 _SHOWN = 12
-
-
-def arrow() -> Any:  # noqa: ANN401  # a module
-    """The library; where it is missing, an error says how to install it."""
-    return require("pyarrow", "reading tables", "'sotdd[inputs]'")
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column that is read, and how its values become numbers or codes.
-
-    Attributes
-    ----------
-    name, kind
-        What it is called and what it holds.
-    decimal
-        What stands before fractions, where numbers are written as text.
-    values
-        The known values of a category, the most frequent first.
-    flag
-        Of two opposites, the one that is 1.
-    number
-        Why a category is no number: a value that is none, and its row.
-    """
-
-    name: str
-    kind: Kind
-    decimal: str = "."
-    values: Names = ()
-    flag: str | None = None
-    number: LeftOut | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +104,7 @@ class Columns:
         written = {
             column.name: str(next(value for value in look.column(places[column.name]) if value.is_valid))
             for column in features
-            if column.kind == "written number" and not (in_text and _is_usual(column, look, reading))
+            if column.kind == "written number" and not (in_text and is_usual(look.column(places[column.name]), reading))
         }
         remarks = [Remark("numbers in text", columns=written)] if written else []
         return cls(label, tuple(features), None, left_out, tuple(remarks))
@@ -163,133 +120,8 @@ class Columns:
         return [*(column.name for column in self.features), *([] if self.label is None else [self.label])]
 
 
-def _is_usual(column: Column, look: Table, reading: Reading) -> bool:
-    """Whether numbers are written as a file of text has them, or as was said."""
-    texts = clean_texts(look.column(column.name), reading)
-    try:
-        _replace_comma(texts, reading.decimal or ".").cast(arrow().float64())
-    except arrow().ArrowInvalid:
-        return False
-    return True
-
-
 # What is said of a column that is none of the features, by its kind.
 _WHY: dict[str, Any] = {"number": "other", "text": "free text", "date": "date", "list": "list", "image": "image"}
-
-
-@cache
-def find_kind(kind: Type) -> str:
-    """What a column of an Arrow type holds: number, text, date, category, list, empty or other."""
-    types = arrow().types
-    if types.is_dictionary(kind):
-        return "category"
-    plain = plain_type(kind)
-    if types.is_null(plain):
-        return "empty"
-    if is_number(plain):
-        return "number"
-    if types.is_string(plain) or types.is_large_string(plain):
-        return "text"
-    if types.is_timestamp(plain) or types.is_date(plain):
-        return "date"
-    leaf = plain
-    while is_list(leaf):
-        leaf = plain_type(leaf.value_type)
-    return "list" if leaf is not plain and is_number(leaf) else "other"
-
-
-def plain_type(kind: Type) -> Type:
-    """The type of the values themselves, behind an extension type, a dictionary or a view."""
-    library = arrow()
-    if isinstance(kind, library.BaseExtensionType):
-        return kind.storage_type
-    kind = kind.value_type if library.types.is_dictionary(kind) else kind
-    # Views of strings, as Polars writes them, have hardly any functions.
-    return library.large_string() if str(kind) == "string_view" else kind
-
-
-def is_number(kind: Type) -> bool:
-    """Whether values of a type are numbers or truth values."""
-    types = arrow().types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
-
-
-def is_list(kind: Type) -> bool:
-    """Whether values of a type are lists."""
-    types = arrow().types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-# ------------------------------------------------------------------ values of one column
-
-
-def read_numbers(column: Column, values: Array, reading: Reading, name: str, start: int = 0) -> NDArray[Any]:
-    """The numbers (n,) of a column, NaN where one is missing; ``start`` is the number of its first row."""
-    library = arrow()
-    kind = plain_type(values.type)
-    if column.kind == "date":
-        return _read_days(values, reading)
-    if column.kind == "number" and is_number(kind):
-        if library.types.is_decimal(kind) or (values.null_count and library.types.is_boolean(kind)):
-            values = values.cast(library.uint8()) if library.types.is_boolean(kind) else values
-            kind = library.float64()
-        return np.asarray(values if values.type == kind else values.cast(kind))
-    if library.types.is_null(kind):
-        return np.full(len(values), np.nan)
-    if column.decimal == ".":
-        try:
-            return np.asarray(values.cast(library.float64()))
-        except library.ArrowInvalid:  # there are gaps, or signs of money
-            pass
-    texts = clean_texts(values, reading)
-    try:
-        return np.asarray(_strip(texts, column.decimal).cast(library.float64()))
-    except library.ArrowInvalid:
-        _, value, row = _find_other(texts, column.decimal)
-        raise SotddError(
-            f"column {column.name!r} of {name} holds {value!r} in row {start + row:,}, and numbers before: say that it "
-            "means nothing by na_values=, or leave the column out by exclude=."
-        ) from None
-
-
-def read_codes(column: Column, values: Array, reading: Reading) -> NDArray[np.int32]:
-    """The codes (n,) of a column of categories."""
-    library = arrow()
-    texts = clean_texts(values, reading)
-    known = library.array(column.values, library.large_string())
-    places = library.compute.index_in(texts, value_set=known).fill_null(UNKNOWN)
-    codes = np.array(places, np.int32)
-    codes[np.asarray(texts.is_null())] = MISSING
-    return codes
-
-
-def clean_texts(values: Array, reading: Reading, nothing: tuple[str, ...] = _NOTHING) -> Array:
-    """A column as plain text, trimmed, with gaps where it says nothing."""
-    library, compute = arrow(), require("pyarrow.compute", "reading tables", "'sotdd[inputs]'")
-    texts = values.cast(plain_type(values.type)).cast(library.large_string())
-    texts = compute.utf8_trim_whitespace(texts.combine_chunks() if hasattr(texts, "combine_chunks") else texts)
-    lower = compute.utf8_lower(texts)
-    if nothing is _NOTHING and compute.any(compute.equal(lower, "+")).as_py():
-        nothing = tuple(word for word in nothing if word != "-")
-    words = library.array([*nothing, *(word.strip().lower() for word in reading.na_values)], library.large_string())
-    return compute.if_else(compute.is_in(lower, value_set=words), None, texts)
-
-
-def _read_days(values: Array, reading: Reading) -> NDArray[np.float64]:
-    """Dates as days since the beginning of 1970, in UTC; NaN where one is missing."""
-    library = arrow()
-    values = values.cast(plain_type(values.type))
-    if find_kind(values.type) == "text":
-        values = clean_texts(values, reading).cast(library.timestamp("us", "UTC" if reads_zone(values) else None))
-    microseconds = values.cast(library.timestamp("us", getattr(values.type, "tz", None)), safe=False)
-    days: NDArray[np.float64] = np.asarray(microseconds.cast(library.int64()).cast(library.float64(), safe=False))
-    return days / 86_400e6
-
-
-def reads_zone(texts: Array) -> bool:
-    """Whether dates that are written as text say a time zone."""
-    compute = require("pyarrow.compute", "reading tables", "'sotdd[inputs]'")
-    return bool(compute.any(compute.match_substring_regex(texts, r"\d(Z|[+-]\d\d:?\d\d)$")).as_py())
 
 
 def _judge(title: str, kind: str, values: Array, asked: bool, reading: Reading, known: Names) -> Column | LeftOut:
@@ -316,15 +148,15 @@ def _judge_texts(
     if not len(distinct):
         return Column(title, "number") if asked else LeftOut("empty")
     orders = "," if reading.decimal == "," else ".,"
-    decimal = next((point for point in orders if not _find_other(distinct, point)[0]), None)
+    decimal = next((point for point in orders if not find_other(distinct, point)[0]), None)
     if decimal is not None and not declared and not known:
         return Column(title, "written number", decimal)
     words = {value.lower() for value in distinct.to_pylist()} if len(distinct) <= 2 else set()
     flag = next((yes for no, yes in _OPPOSITES if words and words <= {no, yes}), None)
     first = distinct[0].as_py()
-    if flag is None and not declared and not known and _are_dates(distinct):
+    if flag is None and not declared and not known and are_dates(distinct):
         return Column(title, "date") if asked or reading.dates else LeftOut("date", first, int(np.argmin(codes != 0)))
-    others, value, row = min(_find_other(texts, point) for point in orders)
+    others, value, row = min(find_other(texts, point) for point in orders)
     numeric = others < 0.5 * np.count_nonzero(codes >= 0)  # then a value that is no number is worth telling
     number = LeftOut("free text", value if numeric else first, row if numeric else int(np.argmin(codes != 0)))
     counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
@@ -343,46 +175,6 @@ def _repeat(counts: NDArray[np.int64], most: int) -> bool:
     if len(counts) <= most:
         return len(counts) < n_rows or len(counts) <= _FEW
     return bool(n_rows >= _REPEATED * len(counts) and counts[:most].sum() >= n_rows / 2)
-
-
-def _find_other(texts: Array, decimal: str) -> tuple[int, str, int]:
-    """How many texts are no numbers, the first of them and its row."""
-    compute, library = require("pyarrow.compute", "reading tables", "'sotdd[inputs]'"), arrow()
-    if decimal == ".":
-        try:
-            texts.cast(library.float64())
-        except library.ArrowInvalid:
-            pass
-        else:
-            return 0, "", 0
-    plain = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|(?i)^[+-]?inf(inity)?$"
-    fits = compute.match_substring_regex(texts, _WRITTEN[decimal])
-    fits = compute.and_(fits, compute.match_substring_regex(texts, r"\d"))
-    if decimal == ".":
-        fits = compute.or_(fits, compute.match_substring_regex(texts, plain))
-    others = np.flatnonzero(~np.asarray(fits.fill_null(True)))
-    return (len(others), texts[int(others[0])].as_py(), int(others[0])) if len(others) else (0, "", 0)
-
-
-def _strip(texts: Array, decimal: str) -> Array:
-    """Numbers as Arrow reads them: without money, per cent, spaces and marks of thousands."""
-    compute = require("pyarrow.compute", "reading tables", "'sotdd[inputs]'")
-    bare = compute.replace_substring_regex(texts, rf"[\s%{_MONEY}{',' if decimal == '.' else '.'}]", "")
-    return _replace_comma(compute.replace_substring_regex(bare, r"^\+", ""), decimal)
-
-
-def _replace_comma(texts: Array, decimal: str) -> Array:
-    compute = require("pyarrow.compute", "reading tables", "'sotdd[inputs]'")
-    return texts if decimal == "." else compute.replace_substring(texts, ",", ".")
-
-
-def _are_dates(distinct: Array) -> bool:
-    library = arrow()
-    try:
-        distinct.cast(library.timestamp("us", "UTC" if reads_zone(distinct) else None))
-    except (library.ArrowInvalid, library.ArrowNotImplementedError):
-        return False
-    return True
 
 
 # ------------------------------------------------------------------ names

@@ -19,10 +19,11 @@ from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count
 from sotdd.inputs.data import Category, Names, check_features, refuse_non_finite
 from sotdd.inputs.labels import Labels, is_missing
-from sotdd.inputs.loaders.columns import (
-    Columns,
+from sotdd.inputs.loaders.columns import Columns
+from sotdd.inputs.loaders.values import (
     arrow,
     clean_texts,
+    compute,
     find_kind,
     is_list,
     is_number,
@@ -267,7 +268,7 @@ def make_nested(column: Array, name: str, label: str) -> NDArray[Any]:
     if not is_list(column.type):
         plain = column.cast(library.float64()) if library.types.is_decimal(column.type) else column
         return np.asarray(plain)
-    lengths = np.unique(np.asarray(library.compute.list_value_length(column)))
+    lengths = np.unique(np.asarray(compute().list_value_length(column)))
     if len(lengths) > 1:
         raise SotddError(
             f"lists in {label!r} of {name} have {lengths[0]} to {lengths[-1]} entries: expected one length."

@@ -120,11 +120,7 @@ def arrange(data: LabelledData, columns: Names, means: Mapping[str, float] | Non
     """
     assert data.columns is not None
     own = {name: place for place, name in enumerate(data.columns)}
-    gaps, n_points = dict(data.origin.gaps), data.n_points
-    for name in columns:  # what is missing nowhere, or throughout
-        base = name.removesuffix(IS_MISSING)
-        if base != name and base in columns and base not in data.origin.categories and name not in own:
-            gaps.setdefault(base, np.full(n_points, base in data.origin.left_out))
+    gaps, n_points = _find_gaps(data, columns), data.n_points
     order = np.full(len(columns), -1)
     marks: dict[int, tuple[NDArray[Any], list[Any]]] = {}
     fills: dict[int, tuple[NDArray[np.bool_], float]] = {}
@@ -159,6 +155,16 @@ def arrange(data: LabelledData, columns: Names, means: Mapping[str, float] | Non
     else:
         features = make(slice(None))
     return replace(data, features=features, columns=columns, origin=replace(data.origin, gaps=gaps))
+
+
+def _find_gaps(data: LabelledData, columns: Names) -> dict[str, NDArray[np.bool_]]:
+    """Where values of numbers are missing, also of columns in which they are missing nowhere, or throughout."""
+    gaps = dict(data.origin.gaps)
+    for name in columns:
+        base = name.removesuffix(IS_MISSING)
+        if base != name and base in columns and base not in data.origin.categories and name not in (data.columns or ()):
+            gaps.setdefault(base, np.full(data.n_points, base in data.origin.left_out))
+    return gaps
 
 
 def _find_codes(category: Category, column: str, columns: Names, name: str) -> list[int]:

@@ -195,7 +195,7 @@ def _treat_gaps(origin: Origin, missing: str, n_points: int, name: str) -> tuple
     if not columns:
         return None, origin
     rows = np.logical_or.reduce([masks[column] for column in columns])
-    facts = {"rows": int(np.count_nonzero(rows)), "n_points": n_points, "columns": columns}
+    facts: dict[str, Any] = {"rows": int(np.count_nonzero(rows)), "n_points": n_points, "columns": columns}
     if missing == "error":
         raise SotddError(f"{name} has missing values in {say_gaps(**facts)}", use={"missing": "mean"})
     if missing != "drop":

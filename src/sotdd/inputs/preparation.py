@@ -122,8 +122,8 @@ class Preparation:
                 raise SotddError(f"is given but dataset {self._name!r} holds no images: leave it out.", setting=setting)
             return batch
         if self._reading.encoder is not None and self._reading.image_size is None:
-            return self._uniform.images(batch)  # an encoder may bring images to a size of its own
-        return self._uniform.array(batch)
+            return self._uniform.images(list(batch))  # an encoder may bring images to a size of its own
+        return self._uniform.array(list(batch))
 
     def _transform(self, batch: Sequence[Any] | NDArray[Any], count: int) -> NDArray[Any]:
         assert self._reading.transform is not None

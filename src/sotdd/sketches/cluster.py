@@ -195,21 +195,28 @@ def _find_partitions(
 def _split_frame(
     frame: Source, reading: Mapping[str, Any], client: Client, wanted: tuple[str, ...] | None
 ) -> list[Partition]:
-    """What is read is decided where the first partition is."""
+    """What is read is decided by the first partition that has rows, where it is."""
     from dask.delayed import delayed
 
     settings = Reading.of(**reading)
     if settings.features is None and wanted is not None:
         settings = replace(settings, features=wanted)
-    looked = client.compute(delayed(_look_at, pure=False)(frame.to_delayed()[0], settings))
-    features: BatchFeatures = get_result(looked, "reading the first partition")
+    features: BatchFeatures | None = None
+    for part in frame.to_delayed():
+        looked = client.compute(delayed(_look_at, pure=False)(part, settings))
+        features = get_result(looked, "reading the first partition")
+        if features is not None:
+            break
+    if features is None:
+        return []
     parts = frame[features.columns.all].to_delayed()
     return [Partition(f"partition {index}", part, features) for index, part in enumerate(parts)]
 
 
-def _look_at(frame: Any, settings: Reading) -> BatchFeatures | SotddError:  # noqa: ANN401  # pandas is optional
+def _look_at(frame: Any, settings: Reading) -> BatchFeatures | SotddError | None:  # noqa: ANN401  # pandas is optional
+    """What is read of a frame, judging by this partition of it; None where it is empty."""
     try:
-        return BatchFeatures.choose(read_frame(frame, "the frame"), "the frame", settings)
+        return None if not len(frame) else BatchFeatures.choose(read_frame(frame, "the frame"), "the frame", settings)
     except SotddError as error:
         return error
 

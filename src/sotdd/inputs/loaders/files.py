@@ -126,7 +126,7 @@ def read_parquet(
     """Some columns of files, or of some row groups of each, at most this many rows at a time."""
     first: list[tuple[str, Schema]] = []
     for path in paths:
-        with open_parquet_file(path) as file:
+        with reading_file(path, "a Parquet file"), open_parquet_file(path) as file:
             first = [*first[:1], (path, file.schema_arrow)]
             if len(paths) > 1:
                 _refuse_other_columns(first)

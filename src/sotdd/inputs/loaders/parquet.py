@@ -18,7 +18,7 @@ from sotdd.inputs.loaders.files import open_parquet_file, read_parquet
 from sotdd.inputs.loaders.tables import ArrowRows, load_batches
 from sotdd.inputs.opening import complete
 from sotdd.inputs.reading import Reading, ReadingSettings
-from sotdd.inputs.sources import list_files, reading_file
+from sotdd.inputs.sources import list_files
 
 Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 
@@ -54,7 +54,9 @@ class BatchFeatures:
         return cls(columns, first.columns, reading)
 
     def make_batch(self, table: Any, name: str) -> LabelledData | None:  # noqa: ANN401  # a record batch
-        """Some rows of a table as a small dataset; None where all of its rows are left out."""
+        """Some rows of a table as a small dataset; None for no rows, or where all of them are left out."""
+        if not table.num_rows:
+            return None
         loaded = load_batches([table], self.columns, name, self.reading)
         try:
             data = complete(loaded, name, self.reading)
@@ -95,11 +97,10 @@ class ParquetPiece:
 
     def __iter__(self) -> Iterator[LabelledData]:
         """Yield some rows at a time."""
-        with reading_file(self.path, "a Parquet file"):
-            for table in read_parquet([self.path], self.features.columns.all, self.groups, self.batch_rows):
-                batch = self.features.make_batch(table, self.path)
-                if batch is not None:
-                    yield batch
+        for table in read_parquet([self.path], self.features.columns.all, self.groups, self.batch_rows):
+            batch = self.features.make_batch(table, self.path)
+            if batch is not None:
+                yield batch
 
 
 @dataclass(frozen=True)
@@ -154,10 +155,9 @@ class ParquetBatches:
         settings = Reading.of(**reading)
         settings.refuse("batches of a Parquet file")
         files = _list_files(source)
-        name = files[0]
-        with reading_file(name, "a Parquet file"):
-            look, _ = ArrowRows(lambda columns: read_parquet(files, columns)).look(name)
-            features = BatchFeatures.choose(look, name, settings)
+        name = str(source) if isinstance(source, (str, Path)) else files[0]
+        look, _ = ArrowRows(lambda columns: read_parquet(files, columns)).look(name)
+        features = BatchFeatures.choose(look, name, settings)
         pieces: list[ParquetPiece] = []
         for path in files:
             with open_parquet_file(path) as file:

@@ -162,8 +162,8 @@ class _Parts:
             titles = [column.name for column in self._numbers]
             refuse_non_finite(known, range(self._count, self._count + len(block)), self._name, titles)
             self._sums += known.sum(axis=0, dtype=np.float64)
-            at, place = np.nonzero(gaps)
-            self._gaps.append((at + self._count, place))
+            at, which = np.nonzero(gaps)
+            self._gaps.append((at + self._count, which))
         for column in self._columns.features:
             if column.kind == "category":
                 self._codes[column.name].append(read_codes(column, values[column.name], self._reading))

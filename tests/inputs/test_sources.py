@@ -261,4 +261,5 @@ def test_malformed_tables_are_one_line(folder, text, said):
 def test_missing_libraries_say_how_to_install_them(folder, monkeypatch):
     (folder / "t.csv").write_text("x,y\n1,2\n")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
     assert "pip install 'sotdd[inputs]'" in refusal("t.csv")

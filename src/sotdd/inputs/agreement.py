@@ -83,23 +83,29 @@ def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
 
 def list_features(columns: Iterable[str], datasets: Sequence[LabelledData]) -> Names:
     """The features that the columns of tables make, categories by the values that all of them have together."""
-    names: list[str] = []
+    origins = [one.origin for one in datasets]
+    if not any(origin.categories or origin.gaps or origin.left_out for origin in origins):
+        return tuple(columns)
+    features: list[str] = []
+    own = [set(one.columns or ()) for one in datasets]
     for column in columns:
         categories = [one.origin.categories[column] for one in datasets if column in one.origin.categories]
         masks = [one.origin.gaps[column] for one in datasets if column in one.origin.gaps]
         empty = any(column in one.origin.left_out for one in datasets)
-        numbers = any(column in (one.columns or ()) and column not in one.origin.categories for one in datasets)
+        numbers = any(
+            column in names and column not in origin.categories for names, origin in zip(own, origins, strict=True)
+        )
         if not categories or all(one.flag is not None for one in categories):
-            names.append(column)
+            features.append(column)
         elif numbers:
             kept = next(one for one in datasets if column not in one.origin.categories)
             other = next(one for one in datasets if column in one.origin.categories)
             raise _other_kind(column, f"dataset {kept.name!r}", other, other.origin.categories[column].number)
         else:
-            names += [f"{column}={value}" for value in _list_values(categories)]
+            features += [f"{column}={value}" for value in _list_values(categories)]
         if empty or any(mask.any() for mask in masks) or any((one.codes == MISSING).any() for one in categories):
-            names.append(f"{column}{IS_MISSING}")
-    return tuple(dict.fromkeys(names))
+            features.append(f"{column}{IS_MISSING}")
+    return tuple(dict.fromkeys(features))
 
 
 def _list_values(categories: Sequence[Category]) -> list[str]:

@@ -167,7 +167,7 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     data = LabelledData(
         name, features, kept.classes, kept.codes, columns, origin if rows is None else origin.take(rows)
     )
-    if columns is not None:
+    if columns is not None and (data.origin.categories or data.origin.gaps):
         data = arrange(data, list_features(loaded.order or columns, [data]))
     prepares = reading.prepares and not loaded.prepared and not isinstance(loaded.features, Items)
     if prepares:

@@ -29,11 +29,13 @@ _WRITTEN = {
 }
 
 
+@cache
 def arrow() -> Any:  # noqa: ANN401  # a module
     """The library; where it is missing, an error says how to install it."""
     return require("pyarrow", "reading tables", "'sotdd[inputs]'")
 
 
+@cache
 def compute() -> Any:  # noqa: ANN401  # a module
     """What the library computes with."""
     return require("pyarrow.compute", "reading tables", "'sotdd[inputs]'")

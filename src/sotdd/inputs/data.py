@@ -75,10 +75,8 @@ class Category:
         (n,) for every row the number of its value, `MISSING` or `UNKNOWN`.
     most
         So many values become features; the rest are one.
-    flag
-        Whether the values are two opposites, such as yes and no, which are one feature: 1 for the value ``flag``.
-    number
-        Why it is no column of numbers: a value that is none, and its row.
+    flag, number
+        Of two opposites, such as yes and no, the one that is 1; and why these are no numbers.
     """
 
     values: Names
@@ -155,12 +153,8 @@ class Origin:
 
     def group_features(self, features: Names) -> dict[str, str | None]:
         """Of the features that are no numbers, the category that each is a value of; None for marks of gaps."""
-        groups: dict[str, str | None] = {}
-        for feature in features if self.categories or self.gaps else ():
-            column = self.find_column(feature)
-            if column != feature:
-                groups[feature] = column if column in self.categories else None
-        return groups
+        made = {name: self.find_column(name) for name in features} if self.categories or self.gaps else {}
+        return {name: column if column in self.categories else None for name, column in made.items() if column != name}
 
 
 # What the feature is called that says where values of a column are missing.

@@ -35,7 +35,7 @@ _CHARACTERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space"
 # What data are read from.
 Kind: TypeAlias = Literal[
     "a dataset that is open", "arrays", "a frame", "a CSV file", "a table", "a workbook", "a database", "an .npz file",
-    "an .npy file", "a folder", "a Hugging Face dataset", "a stream", "a torch dataset", "batches of a Parquet file",
+    "an .npy file", "a folder", "a Hugging Face dataset", "a torch dataset", "batches of a Parquet file",
 ]  # fmt: skip
 _NEW: tuple[Kind, ...] = get_args(Kind)[1:]  # what is not open yet
 _WHOLE: tuple[Kind, ...] = get_args(Kind)[:-1]  # what is not batches
@@ -232,7 +232,7 @@ class Reading:
         parse=_parse_names,
         more="By default all other columns of numbers, truth values and categories but those called an id. What is "
         "left out is named in `LabelledData.remarks`.",
-        sources=(*_TABLES, "a stream", "an .npz file", "a torch dataset"),
+        sources=(*_TABLES, "an .npz file", "a torch dataset"),
         type=str,
     )
     exclude: tuple[str, ...] = _option(
@@ -241,7 +241,7 @@ class Reading:
         take=_take_names,
         expected="the name of a column, or a list of names",
         parse=_parse_names,
-        sources=(*_TABLES, "a stream"),
+        sources=_TABLES,
         type=str,
     )
     one_hot: int = _option(
@@ -281,7 +281,7 @@ class Reading:
         take=_take_names,
         expected="a text, or a list of texts",
         parse=_parse_names,
-        sources=(*_TABLES, "a stream"),
+        sources=_TABLES,
         kept=True,
         type=str,
     )
@@ -355,7 +355,7 @@ class Reading:
         "Which split of a Hugging Face dataset, or which sub-folder of a folder.",
         take=_take_split,
         expected="the name of a split, or None",
-        sources=("a Hugging Face dataset", "a stream", "a folder"),
+        sources=("a Hugging Face dataset", "a folder"),
     )
     transform: Callable[[Any], Any] | None = _option(  # noqa: RUF009  # a field
         None,
@@ -440,14 +440,7 @@ def reading_options() -> dict[str, Option]:
 
 
 def split_reading(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of a call, split into those of reading data and all others; the seed is of the others, as are samples.
-
-    Examples
-    --------
-    >>> from sotdd.inputs.reading import split_reading
-    >>> split_reading({"label": "kind", "seed": 3})
-    ({'label': 'kind'}, {'seed': 3})
-    """
+    """Settings of a call, split into those of reading data and all others, to which seed and sample sizes belong."""
     own = TableSettings.__annotations__
     reading = {name: value for name, value in settings.items() if name in own}
     return reading, {name: value for name, value in settings.items() if name not in own}

@@ -150,11 +150,6 @@ class FeatureMoments:
             deviation = ((point - self.pivot) / self.reach - self.mean) * (self.reach / self._unit)
             return float(deviation @ deviation) / (float(self._lengths.sum()) or 1.0)
 
-    def reorder(self, order: list[int]) -> FeatureMoments:
-        """The same with features in another order."""
-        names = ("pivot", "reach", "mean", "squares", "farthest")
-        return replace(self, **{name: getattr(self, name)[order] for name in names})
-
     @property
     def _unit(self) -> float:
         return float(self.reach.max())
@@ -234,10 +229,6 @@ class RowSample:
         kept = np.argsort(keys, kind="stable")[: _most_rows(self.rows.shape[1])]
         rows = np.concatenate([self.rows, other.rows])[kept]
         return RowSample(self.n_points + other.n_points, rows, keys[kept])
-
-    def reorder(self, order: list[int]) -> RowSample:
-        """The same with features in another order."""
-        return RowSample(self.n_points, self.rows[:, order], self.keys)
 
     @property
     def weight(self) -> float:
@@ -361,7 +352,9 @@ class ScaleStatistics:
         """Add what another has gathered."""
         if not isinstance(other, ScaleStatistics):
             raise SotddError(f"a {type(other).__name__} cannot be merged: expected ScaleStatistics.")
-        other = other.in_order(self.columns, "what was added before")
+        if self.columns is not None and other.columns not in (None, self.columns):
+            find_places(self.columns, other.columns, f"dataset {other.name!r}", "what was added before")
+            raise SotddError(f"columns of dataset {other.name!r} are in another order: add them in the same one.")
         if other.moments is None:
             return self
         if self.moments is None:
@@ -387,13 +380,3 @@ class ScaleStatistics:
         from sotdd.projections.scaler import Scaler
 
         return Scaler.fit([self], scale)
-
-    def in_order(self, columns: tuple[str, ...] | None, owner: str) -> ScaleStatistics:
-        """The same with columns in this order, where both have names."""
-        if columns is None or self.columns is None or self.columns == columns or self.moments is None:
-            return self
-        order = find_places(columns, self.columns, f"dataset {self.name!r}", owner)
-        reordered = ScaleStatistics(self.name)
-        reordered.moments, reordered.columns, reordered.groups = self.moments.reorder(order), columns, self.groups
-        reordered.sample = None if self.sample is None else self.sample.reorder(order)
-        return reordered

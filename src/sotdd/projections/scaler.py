@@ -109,8 +109,7 @@ class Scaler:
         parts = [ScaleStatistics(name).merge(part) for name, part in name_sources(datasets, ScaleStatistics)]
         if any(part.moments is None for part in parts):
             raise SotddError("some of the statistics have no points: add some first.")
-        columns = _names(parts)
-        return _fit([part.in_order(columns, "the first dataset") for part in parts], scale)
+        return _fit(parts, scale)
 
     @property
     def kind(self) -> Literal["features", "pooled"]:

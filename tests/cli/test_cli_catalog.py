@@ -146,7 +146,7 @@ def test_tables_are_read_for_a_catalog_as_for_other_commands(run, rng, tmp_path,
         for row in range(60):
             age = "" if row == 7 else f"{rng.normal(40, 9):.2f}"
             file.write(f"{row},{age},2024-01-{1 + row % 28:02d},{'Rome' if row % 3 else 'Oslo'},{row % 2}\n")
-    refused = run("catalog", "add", "shops", "first", "shop.csv")
+    refused = run("catalog", "add", "shops", "first", "shop.csv", "--missing", "error")
     assert refused[0] == 2
     assert "missing" in refused[2]
     reading = ["--missing", "drop", "--one-hot", "5", "--dates", "--exclude", "id"]

@@ -66,7 +66,7 @@ def test_batches_are_opened_as_the_reference_was(rng, tmp_path, monkeypatch):
     frame(rng, 60).drop(columns="age").to_csv("lacks.csv", index=False)
     frame(rng, 60).drop(columns="kind").to_csv("bare.csv", index=False)
     frame(rng, 60).head(0).to_csv("empty.csv", index=False)
-    for path, said in [("lacks.csv", "no column 'age'"), ("bare.csv", "no column 'kind'"), ("empty.csv", "no points")]:
+    for path, said in [("lacks.csv", "no column 'age'"), ("bare.csv", "no column 'kind'"), ("empty.csv", "no rows")]:
         with pytest.raises(sotdd.SotddError, match=said):
             reference.test(path)
 

@@ -81,7 +81,6 @@ def test_huggingface(xy, folder, hub):
     schema = hub.Features({"v": hub.List(hub.Value("float64"), length=D), "animal": hub.ClassLabel(names=names)})
     data = hub.Dataset.from_dict({"v": x.tolist(), "animal": y.tolist()}, features=schema)
     same(open_dataset(data), xy)
-    assert not isinstance(open_dataset(data).features, np.ndarray)
     order = np.random.default_rng(0).permutation(N)
     same(open_dataset(data.select(order)), (x[order], y[order]))
     data.save_to_disk("saved")
@@ -96,6 +95,38 @@ def test_huggingface(xy, folder, hub):
     assert "max_points=" in refusal(data.to_iterable_dataset())
     doubled = data.with_transform(lambda rows: {"v": [np.array(v) * 2 for v in rows["v"]], "label": rows["animal"]})
     assert open_dataset(doubled).rows(slice(0, 1))[0].tolist() == (2 * x[0]).tolist()
+
+
+def test_the_hub(xy, folder, hub, monkeypatch):
+    x, y = xy
+    data = hub.Dataset.from_dict({**{f"x{k}": x[:, k] for k in range(D)}, "label": y})
+    asked = []
+
+    def load_dataset(name, config, split, streaming):
+        asked.append((name, config, split, streaming))
+        if name == "org/none":
+            raise ConnectionError("there is\nno such dataset")
+        found = hub.DatasetDict({"train": data, "test": data.select(range(50))})
+        found = found if split is None else found[split]
+        return found.to_iterable_dataset() if streaming else found
+
+    monkeypatch.setattr(hub, "load_dataset", load_dataset)
+    same(open_dataset("hub:org/a:small::split=train"), xy)
+    sample = open_dataset("hub:org/a::split=train,max_points=40")
+    assert (sample.n_points, sample.columns) == (40, ("x0", "x1", "x2", "x3"))
+    assert not np.array_equal(sample.features, x[:40])
+    assert asked == [("org/a", "small", "train", False), ("org/a", None, "train", True)]
+    for text, said in (("hub:org/none", "'org/none'"), ("hub:org/a", "'train', 'test'"), ("hub:what is this", "what")):
+        assert said in refusal(text)
+    (folder / "mnist").mkdir()
+    assert "'mnist'" in refusal("hub:mnist", max_points=5)
+
+
+def test_a_saved_folder_names_files_of_its_own_only(folder, hub):
+    hub.Dataset.from_dict({"x": [1.0, 2.0], "label": [0, 1]}).save_to_disk("saved")
+    state = folder / "saved" / "state.json"
+    state.write_text(state.read_text().replace('"data-', '"../saved/data-'))
+    assert "elsewhere" in refusal("hf:saved")
 
 
 def test_huggingface_columns(xy, hub):

@@ -1,26 +1,18 @@
-"""Encoders that turn texts and images into vectors, and their cache."""
+"""Encoders that turn texts and images into vectors."""
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import torch
-from PIL import Image
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import StandardScaler
 
 from inputs.helpers import refusal
 from sotdd import open_dataset
-from sotdd.inputs.encode import Encoder
 
 TEXTS = ["a cat", "a dog", "an emu and a cat", "the end"] * 100
 KINDS = [0, 1, 0, 1] * 100
-
-
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SOTDD_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 def lengths(texts):
@@ -37,12 +29,21 @@ def test_texts_are_encoded(folder, hub):
         data = open_dataset(source, encoder=lengths)
         np.testing.assert_array_equal(data.features, lengths(TEXTS))
         assert data.counts.tolist() == [200, 200]
-        assert "encoder=" in refusal(source)
     stream = hub.Dataset.from_pandas(frame).to_iterable_dataset()
     np.testing.assert_array_equal(open_dataset(stream, encoder=lengths, max_points=30).features, lengths(TEXTS[:30]))
     seen = []
     open_dataset("t.csv", encoder=lambda texts: seen.extend(texts) or lengths(texts), max_points=30)
     assert len(seen) == 30  # of a sample, its own alone
+
+
+def test_a_folder_of_texts_needs_an_encoder(folder):
+    for number, text in enumerate(TEXTS[:4]):
+        (folder / "texts" / f"kind {number % 2}").mkdir(parents=True, exist_ok=True)
+        (folder / "texts" / f"kind {number % 2}" / f"{number}.txt").write_text(text)
+    opened = open_dataset("texts", encoder=lengths)
+    np.testing.assert_array_equal(opened.features, lengths([TEXTS[row] for row in (0, 2, 1, 3)]))
+    assert opened.classes == ("kind 0", "kind 1")
+    assert "encoder=" in refusal("texts")
 
 
 def test_images_are_encoded(photos):
@@ -69,49 +70,6 @@ def test_a_fitted_transformer_encodes_rows_and_texts():
     np.testing.assert_allclose(scaled.features[:, 0], [-(1.5**0.5), 0, 1.5**0.5])
 
 
-def test_encoders_with_a_name_are_cached(cache):
-    calls = []
-
-    def encoder(texts):
-        calls.append(texts)
-        return lengths(texts)
-
-    open_dataset((TEXTS, KINDS), encoder=encoder)
-    assert not cache.exists()  # another function may be called the same
-    calls.clear()
-    encoder.cache_key = "lengths-1"
-    for _ in range(2):
-        np.testing.assert_array_equal(open_dataset((TEXTS, KINDS), encoder=encoder).features, lengths(TEXTS))
-        assert len(calls) == 2  # batches of 256
-    named = open_dataset((TEXTS, KINDS), encoder=lambda texts: 3 * lengths(texts), encoder_name="lengths-3")
-    np.testing.assert_array_equal(named.features, 3 * lengths(TEXTS))
-    assert [path.suffix for path in cache.rglob("*") if path.is_file()] == [".npy"] * 4
-    for damage in (lambda path: path.write_bytes(path.read_bytes()[:40]), lambda path: np.save(path, np.zeros((1, 2)))):
-        for path in cache.rglob("*.npy"):
-            damage(path)
-        np.testing.assert_array_equal(open_dataset((TEXTS, KINDS), encoder=encoder).features, lengths(TEXTS))
-    assert len(calls) == 6
-
-
-def test_what_is_in_a_batch_is_its_key(cache):
-    """Texts that run together, arrays of other shapes and other modes are told apart."""
-    encoder = Encoder(lambda batch: np.arange(float(len(batch)))[:, None] + encoder.shift, "k")
-    batches = [["ab", "c"], ["a", "bc"], np.zeros((2, 4)), np.zeros((2, 2, 2)), np.zeros((2, 4), np.float32),
-               [Image.new("L", (2, 3))] * 2, [Image.new("L", (3, 2))] * 2]  # fmt: skip
-    for shift, batch in enumerate(batches):
-        encoder.shift = 10.0 * shift
-        assert encoder(batch)[0, 0] == 10 * shift
-    encoder.shift = -1
-    assert [encoder(batch)[0, 0] for batch in batches] == [0, 10, 20, 30, 40, 50, 60]
-
-
-def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch, caplog):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("SOTDD_CACHE", str(tmp_path / "file"))
-    assert open_dataset((TEXTS, KINDS), encoder=lengths, encoder_name="x").n_points == 400
-    assert "SOTDD_CACHE" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("encoder", "said"),
     [
@@ -129,7 +87,7 @@ def test_encoders_that_do_not_encode(encoder, said):
 
 
 @pytest.mark.slow
-def test_sentence_transformers_by_name_and_as_objects(cache, monkeypatch):
+def test_sentence_transformers_by_name_and_as_objects(monkeypatch):
     library = pytest.importorskip("sentence_transformers")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert "no/such-model" in refusal((TEXTS, KINDS), encoder="no/such-model")
@@ -138,4 +96,3 @@ def test_sentence_transformers_by_name_and_as_objects(cache, monkeypatch):
     by_name = open_dataset((texts, kinds), encoder=str(model))
     as_object = open_dataset((texts, kinds), encoder=library.SentenceTransformer(str(model)))
     np.testing.assert_allclose(as_object.features, by_name.features, atol=1e-6)
-    assert len(list(cache.rglob("*.npy"))) == 1  # the object has no name of its own

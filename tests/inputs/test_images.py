@@ -77,24 +77,10 @@ def test_integers_of_an_unknown_range_are_refused(tmp_path):
         assert f"from {low} to {high:,}" in refusal(tmp_path)
 
 
-def test_arrays_of_images_keep_their_layout(rng):
+def test_arrays_are_taken_as_they_are(rng):
     x, y = rng.integers(256, size=(12, 6, 8, 3)).astype(np.uint8), np.arange(12) % 2
-    last = open_dataset(x, image_size=(3, 4)).features
-    first = open_dataset(np.moveaxis(x, 3, 1), image_size=(3, 4)).features
-    np.testing.assert_array_equal(last[2], Image.fromarray(x[2]).resize((4, 3), Image.Resampling.BILINEAR))
-    np.testing.assert_array_equal(np.moveaxis(first, 1, 3), last)
-    by_pillow = np.stack([np.asarray(Image.fromarray(image).convert("L")) for image in x])
-    grey = open_dataset((x, y), image_mode="L").features
-    assert np.abs(np.asarray(grey).astype(int) - by_pillow).max() <= 1
-    np.testing.assert_array_equal(open_dataset((np.moveaxis(x, 3, 1), y), image_mode="L").features, grey)
-    np.testing.assert_allclose(open_dataset((x / 255, y), image_mode="L").features, (x / 255) @ [0.299, 0.587, 0.114])
-    again = open_dataset((by_pillow, y), image_mode="RGB").features
-    assert (np.asarray(again) == by_pillow[..., None]).all()
-    assert open_dataset((x[..., :1], y), image_mode="L", image_size=4).features.shape == (12, 4, 4)
-    with_alpha = np.concatenate([x, x[..., :1]], axis=3)
-    np.testing.assert_array_equal(open_dataset((with_alpha, y), image_mode="RGB").features, x)
-    assert "image_mode" in refusal((x.reshape(12, -1), y), image_mode="L")
-    assert "image_size" in refusal(np.zeros((5, 4)), image_size=3)
+    assert "image_mode" in refusal((x, y), image_mode="L")
+    assert "image_size" in refusal(x, image_size=3)
 
 
 def test_bytes_beside_fractions_are_remarked_on(rng):
@@ -130,7 +116,7 @@ def test_folders_without_images(tmp_path):
     (tmp_path / "sub").mkdir()
     assert "no sub-folders with images" in refusal(tmp_path)
     Image.new("L", (2, 2)).save(tmp_path / "x.png")
-    (tmp_path / "sub" / "a.txt").write_text("hello")
+    (tmp_path / "sub" / "a.doc").write_text("hello")
     assert "no sub-folders with images" in refusal(tmp_path)
     (tmp_path / "sub" / "a.jpg").write_text("hello")
     assert "1 image" in refusal(tmp_path, broken="skip")

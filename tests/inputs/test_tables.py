@@ -14,12 +14,17 @@ from sotdd import LabelledData, SotddError, open_dataset
 from sotdd.basics.remarks import Remark
 from sotdd.inputs import ParquetBatches
 from sotdd.inputs.agreement import order_columns
-from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
 from sotdd.sketches import cluster
 
-LEFT_OUT = Remark("columns left out", columns={"customer_id": "id", "signup": "date", "city": "text", "note": "text"})
-FEATURES = ("age", "income", "vip")
+LEFT_OUT = Remark("columns left out", columns={"customer_id": "id", "signup": "date", "note": "free text"})
+NUMBERS = ("age", "income", "vip")
+FEATURES = (*NUMBERS, *(f"city={city}" for city in CITIES))
+
+
+def hot(frame, cities=CITIES):
+    """The features of people, by hand."""
+    return np.column_stack([frame[list(NUMBERS)], *(frame["city"] == city for city in cities)]).astype(float)
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +45,17 @@ def test_every_kind_of_table_goes_by_one_rule(here):
     beside = open_dataset((frame.drop(columns="churned"), frame["churned"]))
     assert (beside.columns, beside.remarks) == (FEATURES, (LEFT_OUT,))
     days = (frame["signup"] - pd.Timestamp("1970-01-01")).dt.days
-    hot = np.column_stack([days, frame["age"], *(frame["city"] == city for city in CITIES)])
     for source in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False), "people.csv",
                    "tabs.tsv", "german.csv::encoding=latin-1", "excel.csv", "people.parquet", "parts"):  # fmt: skip
         opened = open_dataset(source, label="churned")
         assert (opened.columns, opened.remarks) == (FEATURES, (LEFT_OUT,))
         assert [opened.classes[code] for code in opened.codes] == frame["churned"].tolist()
-        np.testing.assert_array_equal(opened.rows(slice(None)), frame[list(FEATURES)].to_numpy(float))
-        asked = open_dataset(source, label="churned", one_hot=5, dates=True, exclude=["vi*", "income"])
-        assert asked.columns == ("signup", "age", *(f"city={city}" for city in CITIES))
-        assert asked.remarks[0].facts == {"columns": {"customer_id": "id", "note": 5}}
-        np.testing.assert_array_equal(asked.rows(slice(None)), hot.astype(float))
+        np.testing.assert_array_equal(opened.rows(slice(None)), hot(frame))
+        assert str(opened.judged).startswith("judged 4 of 7 columns (left out: customer_id, id; signup, date; note")
+        asked = open_dataset(source, label="churned", one_hot=False, dates=True, exclude=["vi*", "income"])
+        assert asked.columns == ("signup", "age")
+        assert asked.remarks[0].facts == {"columns": {"customer_id": "id", "city": "free text", "note": "free text"}}
+        np.testing.assert_array_equal(asked.rows(slice(None)), np.column_stack([days, frame["age"]]))
 
 
 def test_times_of_day_and_zones_are_days_in_utc():
@@ -73,9 +78,8 @@ def test_features_and_exclude_by_name_and_by_pattern(here):
     for how, said in (
         ({"exclude": "salary"}, "'salary'"),
         ({"features": "x*"}, "'x*'"),
-        ({"features": ["age", "city"]}, "'city'"),
-        ({"features": ["age", "city"], "one_hot": 2}, "more than 2"),
-        ({"exclude": [*FEATURES, "customer_id"]}, "no column of numbers"),
+        ({"features": ["age", "city"], "one_hot": False}, "'city'"),
+        ({"exclude": [*NUMBERS, "customer_id", "city"]}, "no column of numbers"),
     ):
         assert said in refusal("people.csv", label="churned", **how)
 
@@ -97,40 +101,69 @@ def test_what_is_an_id(here):
 
 def test_columns_that_are_empty_or_many(here):
     for source in ("empty_column.csv", people(1).assign(fax=np.nan)):
-        assert open_dataset(source, label="churned").origin.left_out["fax"] == "empty"
-    wide = people(1).assign(**{f"t{k}": "a" for k in range(20)})
-    assert str(open_dataset(wide, label="churned").remarks[0]).endswith("and 16 more")
+        assert open_dataset(source, label="churned").origin.left_out["fax"].why == "empty"
+    wide = people(1).assign(**{f"d{k}": pd.Timestamp(0) for k in range(20)})
+    assert str(open_dataset(wide, label="churned").remarks[0]).endswith("and 15 more")
 
 
 SAID = "8 of 120 rows, age (6), income (3)"
 
 
-def test_missing_values_are_counted_dropped_or_filled_in(here):
+def test_missing_values_are_filled_in_and_marked_dropped_or_refused(here):
     frame = with_gaps(people(1))
-    whole, expected = frame.dropna(), frame[list(FEATURES)].astype(float)
+    whole = frame.dropna()
     for source in ("gaps.csv", "gaps.parquet", frame, pl.from_pandas(frame)):
-        assert SAID in refusal(source, label="churned")
+        assert SAID in refusal(source, label="churned", missing="error")
         dropped = open_dataset(source, label="churned", missing="drop")
-        np.testing.assert_array_equal(dropped.rows(slice(None)), whole[list(FEATURES)].to_numpy(float))
+        np.testing.assert_array_equal(dropped.rows(slice(None)), hot(whole))
         assert [dropped.classes[code] for code in dropped.codes] == whole["churned"].tolist()
-        filled = open_dataset(source, label="churned", missing="mean")
-        np.testing.assert_allclose(filled.rows(slice(None)), expected.fillna(expected.mean()), rtol=1e-6)
+        filled = open_dataset(source, label="churned")
+        assert filled.columns == ("age", "age is missing", "income", "income is missing", *FEATURES[2:])
+        rows = filled.rows(slice(None))
+        np.testing.assert_allclose(rows[:, [0, 2]], frame[["age", "income"]].fillna(frame.mean(numeric_only=True)))
+        np.testing.assert_array_equal(rows[:, [1, 3]], frame[["age", "income"]].isna())
         assert [data.remarks[1].kind for data in (dropped, filled)] == ["rows dropped", "values filled"]
         assert all(data.remarks[1].facts["columns"] == {"age": 6, "income": 3} for data in (dropped, filled))
+
+
+def test_the_share_of_gaps_counts_and_means_are_pooled(rng):
+    """What is missing in one dataset alone is a difference; what is missing at random in both is none."""
+    x, y = rng.normal(5, 1, (2, 4000, 2))
+    one, other = (pd.DataFrame(part, columns=["u", "v"]).assign(label=0) for part in (x, y))
+    holes = [part.assign(u=part["u"].where(rng.random(4000) > share)) for part, share in ((one, 0.4), (other, 0.4))]
+    assert sotdd.test(*holes, n_permutations=99).p_value > 0.05
+    assert sotdd.test(one, holes[1], n_permutations=99).p_value < 0.05
+    opened = sotdd.inputs.open_pair(one, holes[1])
+    assert opened[0].columns == opened[1].columns == ("u", "u is missing", "v")
+    mean = np.concatenate([one["u"], holes[1]["u"].dropna()]).mean()
+    np.testing.assert_allclose(opened[1].features[holes[1]["u"].isna(), 0], mean)
+    reference = sotdd.DriftReference.fit(holes[0])
+    assert not reference.test(holes[1].iloc[:300], n_permutations=99).rejects(0.01)
+    lacking = sotdd.DriftReference.fit(one).open_batch(holes[1])
+    assert lacking.origin.rows_lost == holes[1]["u"].isna().sum()
+    assert lacking.remarks[-1].kind == "gaps not in reference"
 
 
 def test_missing_flags_categories_dates_and_labels():
     flags, times = pd.array([True, None, False, True], "boolean"), ["1970-01-02", "1970-01-04", None, "1970-01-03"]
     kinds, labels = ["a", None, "b", "b"], ["u", "v", "v", None]
     frame = pd.DataFrame({"flag": flags, "kind": kinds, "at": pd.to_datetime(times), "label": labels})
-    asked = {"one_hot": True, "dates": True}
     for source in (frame, pl.from_pandas(frame)):
-        assert "2 of 4 rows" in refusal(source, **asked, drop_missing=True)
-        opened = open_dataset(source, **asked, missing="mean", drop_missing=True)
-        expected = [[1, 1, 0, 1], [2 / 3, 1 / 3, 2 / 3, 3], [0, 0, 1, 2]]
+        assert "2 of 4 rows" in refusal(source, dates=True, drop_missing=True, missing="error")
+        opened = open_dataset(source, dates=True, drop_missing=True)
+        assert opened.columns == (
+            "flag",
+            "flag is missing",
+            "kind=a",
+            "kind=b",
+            "kind is missing",
+            "at",
+            "at is missing",
+        )
+        expected = [[1, 0, 1, 0, 0, 1, 0], [2 / 3, 1, 0, 0, 1, 3, 0], [0, 0, 0, 1, 0, 2, 1]]
         np.testing.assert_allclose(opened.rows(slice(None)), expected, rtol=1e-6)
-        assert open_dataset(source, **asked, missing="drop").rows(slice(None)).tolist() == [[1, 1, 0, 1]]
-        assert "label that is missing" in refusal(source, **asked, missing="mean")
+        assert open_dataset(source, dates=True, missing="drop").rows(slice(None)).tolist() == [[1, 1, 1]]
+        assert "label that is missing" in refusal(source, dates=True)
 
 
 def test_missing_values_of_arrays():
@@ -138,8 +171,8 @@ def test_missing_values_of_arrays():
     assert open_dataset((x, [0, 1, 1]), missing="drop").rows(slice(None)).tolist() == [[3, 4], [5, 8]]
     assert open_dataset((x, [0, 1, 1]), missing="mean").rows(slice(None)).tolist() == [[1, 6], [3, 4], [5, 8]]
     assert "infinite" in refusal((np.array([[1.0], [np.inf]]), [0, 1]), missing="mean")
-    assert "column 'x'" in refusal(pd.DataFrame({"x": [None, np.nan], "z": [1.0, 2], "y": 0}),
-                                                         features=["x", "z"], missing="mean")  # fmt: skip
+    assert "NaN" in refusal((x, [0, 1, 1]))  # an array says nothing of gaps
+    assert "row 1, column 'z'" in refusal(pd.DataFrame({"x": [1, 2], "z": [1.0, np.inf], "y": 0}))
 
 
 def test_tables_that_are_compared_have_the_same_columns(here):
@@ -152,27 +185,39 @@ def test_tables_that_are_compared_have_the_same_columns(here):
 
 
 def test_categories_are_those_of_all_tables(here):
-    one, other = (open_dataset(name, label="churned", one_hot=True) for name in ("people.csv", "new_city.csv"))
-    cities = ("city=Köln", "city=Oslo", "city=Paris", "city=Rome")
+    one, other = (open_dataset(name, label="churned") for name in ("people.csv", "new_city.csv"))
+    cities = ("Köln", "Oslo", "Paris", "Rome")
     there, back = sotdd.distance(one, other, n_projections=64), sotdd.distance(other, one, n_projections=64)
-    assert there.columns == back.columns == (*FEATURES, *cities)
+    assert there.columns == back.columns == (*NUMBERS, *(f"city={city}" for city in cities))
     assert there.value == pytest.approx(back.value, rel=1e-9)
-    frames = []  # by hand: the same columns made with pandas
-    for frame in (people(1, 120), people(4, 90, cities=("Oslo", "Paris"))):
-        hot = {name: frame["city"] == name.removeprefix("city=") for name in cities}
-        frames.append(frame[[*FEATURES, "churned"]].assign(**hot).rename(columns={"churned": "label"}))
-    assert sotdd.distance(*frames, n_projections=64).value == pytest.approx(there.value, rel=1e-6)
-    # Too many values in one of them: left out of both.
-    few = [open_dataset(name, label="churned", one_hot=2) for name in ("people.csv", "new_city.csv")]
-    assert sotdd.distance(*few, n_projections=8).columns == FEATURES
-    with pytest.raises(SotddError, match=r"'city' .*one_hot="):
-        sotdd.distance(one, "new_city.csv::label=churned")
+    # By hand: the same columns made with pandas, and one scale for all of them, as if they were one number.
+    parts = [hot(frame, cities) for frame in (people(1, 120), people(4, 90, cities=("Oslo", "Paris")))]
+    scaler = there.scaler
+    spread = np.sqrt(np.concatenate(parts)[:, 3:].var(axis=0).sum())
+    np.testing.assert_allclose(scaler.scales[3:], spread)
+    np.testing.assert_allclose(scaler.centre[3:], np.concatenate(parts)[:, 3:].mean(axis=0))
     # Projections that were made before fix the columns.
     projections = sotdd.Projections.fit([one], n_projections=16)
     found = sotdd.distance(one, other, projections=projections)
     assert found.columns == one.columns
     assert any("city=Paris" in str(remark) for remark in found.remarks)
     assert sotdd.sketch(other, projections).distance(sotdd.sketch(one, projections)).value > 0
+
+
+def test_many_values_are_pooled_alike_in_all_tables(rng):
+    """Which values are told apart is decided by both tables together: tails alone are no difference."""
+    shares = 0.9 ** np.arange(60)
+    values, x = np.array([f"k{k}" for k in range(60)]), rng.normal(size=5000)
+    codes = rng.choice(values, (2, 5000), p=shares / shares.sum())
+    frames = [pd.DataFrame({"x": rng.permutation(x), "label": 0, "code": code}) for code in codes]
+    one, other = sotdd.inputs.open_pair(*frames)
+    assert len(one.columns) == 22
+    assert one.columns == other.columns
+    assert one.columns[-1] == "code=other"
+    np.testing.assert_array_equal(one.features[:, 1:].sum(axis=1), 1)
+    assert sotdd.test(*frames, n_permutations=99).p_value > 0.01
+    reference = sotdd.DriftReference.fit(frames[0])
+    assert not reference.test(frames[1].iloc[:40], n_permutations=99).rejects(0.01)
 
 
 def test_streams_and_clusters_go_by_the_same_rules(here):
@@ -190,9 +235,9 @@ def test_streams_and_clusters_go_by_the_same_rules(here):
     assert sotdd.sketch_stream(cities, many).n_points == 120
     assert cluster.sketch("parts", many, label="churned", one_hot=True).n_points == 120
     with_some = ParquetBatches.open("gaps.parquet", label="churned", missing="drop")
-    assert sum(len(labels) for _, labels in with_some) == 112
+    assert sum(batch.n_points for batch in with_some) == 112
     with pytest.raises(SotddError, match=r"gaps.parquet .* age"):
-        list(ParquetBatches.open("gaps.parquet", label="churned"))
+        list(ParquetBatches.open("gaps.parquet", label="churned", missing="error"))
 
 
 def test_labelled_against_unlabelled_is_refused_unless_asked_for():
@@ -213,12 +258,12 @@ def test_narrow_dtypes_stay_narrow():
 
 
 QUESTIONS = [
-    ({"x": [1.0], "z": [2.0]}, {}, "'x' (numbers), 'z' (numbers)"),
+    ({"x": [1.0], "z": [2.0]}, {}, "'x' (number), 'z' (number)"),
     ({"x": [1.0], "y": [2], "target": [3]}, {}, "'y' and 'target'"),
     ({"x": [1.0]}, {"label": "kind"}, "'kind'"),
     ({"x": [1.0], "y": [1]}, {"features": "z"}, "'z'"),
     ({"y": [1]}, {}, "besides the labels"),
-    ({"note": ["a"], "y": [1]}, {}, "'note'"),
+    ({"note": list("abcdef"), "y": [1] * 6}, {}, "'a' in row 0"),
     ({"x": [1.0], "v": [[1.0, 2.0]], "y": [1]}, {}, "features="),
     ({"v": [[1.0, 2.0], [1.0]], "y": [1, 2]}, {}, "1 to 2 entries"),
     ({"x": [1.0, float("inf")], "y": [1, 2]}, {}, "infinite"),
@@ -238,7 +283,7 @@ def test_odd_frames():
     assert "'twice'" in refusal(pd.DataFrame([[1.0, 2.0]], columns=["x", "x"]), name="twice")
     objects = pd.DataFrame({"x": [1.0, 2.0], "o": [1, {}], "y": ["a", 3]})  # which Arrow has no type for
     assert open_dataset(objects).columns == ("x",)
-    assert open_dataset(objects).classes == ("a", 3)
+    assert open_dataset(objects).classes == ("3", "a")
 
 
 NAMES = ("age", "income", "visits")
@@ -333,14 +378,9 @@ def test_what_has_names_and_what_has_none(frame, rng):
         assert data.columns == ("visits", "age")
 
 
-def test_columns_are_put_in_order_where_they_are(folder, frame):
-    turned(frame).to_parquet("t.parquet", row_group_size=70)
-    ordered = order_columns(sotdd.open_dataset("t.parquet"), NAMES, "another")
-    assert isinstance(ordered.features, StreamedFeatures)
-    expected = frame[list(NAMES)].to_numpy()
-    np.testing.assert_array_equal(ordered.features[60:90], expected[60:90])
-    np.testing.assert_array_equal(ordered.features[np.array([199, 3, 77])], expected[[199, 3, 77]])
+def test_columns_on_a_device_are_put_in_order(frame):
     torch = pytest.importorskip("torch")
+    expected = frame[list(NAMES)].to_numpy()
     device = LabelledData("t", DeviceFeatures(torch.tensor(expected)), ("all",), np.zeros(200, int), NAMES)
     np.testing.assert_array_equal(order_columns(device, NAMES[::-1], "another").rows(slice(None)), expected[:, ::-1])
 
@@ -354,8 +394,8 @@ def test_a_scaler_goes_by_name(frame, rng):
 
 
 def test_batches_of_files_know_their_columns(folder, frame):
-    features, labels = first = next(iter(batches(frame, batch_rows=60)))
-    assert (features.shape, labels.shape) == ((60, 3), (60,))
+    first = next(iter(batches(frame, batch_rows=60)))
+    assert (first.features.shape, first.classes) == ((60, 3), (0, 1))
     unlabelled = next(iter(batches(frame, features=list(NAMES), label=None)))
     for batch in (first, unlabelled):
         assert sotdd.Projections.fit([batch], n_projections=64).columns == NAMES

@@ -338,3 +338,12 @@ def test_one_outlier_among_500_points_is_told(rng, size, makes):
     [said] = [told for told in sotdd.distance(a, b, n_projections=64).remarks if told.kind == "one point"]
     assert (said.facts["point"], said.facts["makes_the_scale"]) == ("row 123 of 'b'", makes)
     assert Scaler.fit([a, b], "features").remarks == ()
+
+
+def test_rows_of_large_tables_are_drawn_at_random(monkeypatch):
+    """Of rows that repeat with a period, every k-th would be all alike."""
+    monkeypatch.setattr("sotdd.projections.scale_statistics.MOST_VALUES", 1 << 10)
+    x = np.tile([0.0, 1.0, 2.0, 30.0], 2048)[:, None]
+    found = Scaler.fit([x], "features")
+    assert found.scale[0] == pytest.approx(Scaler.fit([x[:1024]], "features").scale[0], rel=0.1)
+    assert Scaler.fit([x], "features").fingerprint() == found.fingerprint()

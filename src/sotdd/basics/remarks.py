@@ -96,11 +96,16 @@ def say_remarks(remarks: Collection[Remark], naming: Naming = in_python) -> list
 # ------------------------------------------------------------------ the sentences
 
 
-def say_why(why: str | int) -> str:
-    """Why a column is left out: what it holds, or how many categories it has more than."""
-    if isinstance(why, int):
-        return f"text, more than {why:,} values"
+def say_why(why: str) -> str:
+    """Why a column is left out: what it holds."""
     return "neither number, date nor text" if why == "other" else why
+
+
+def _judged(naming: Naming, columns: Collection[str], left_out: Mapping[str, Mapping[str, Any]]) -> str:
+    of = len(columns) + len(left_out)
+    why = [f"{column}, {say_why(left['why'])}" for column, left in left_out.items()]
+    said = f" (left out: {'; '.join(map(show, why[:6]))}{'; …' if len(why) > 6 else ''})" if why else ""
+    return f"judged {len(columns):,} of {say_count(of, 'column')}{said}"
 
 
 def say_gaps(rows: int, n_points: int, columns: Mapping[str, int]) -> str:
@@ -134,10 +139,17 @@ SENTENCES: dict[str, Callable[..., str]] = {
         "left out: "
         + join_names([f"{column or 'a column without a name'} ({say_why(why)})" for column, why in columns.items()])
     ),
+    "columns judged": _judged,
     "columns not in reference": lambda naming, columns: (
         f"left out, since the reference has none: {join_names(columns)}"
     ),
     "new values": lambda naming, owner, values: f"values that {owner} does not have: {join_names(values, 6)}",
+    "numbers in text": lambda naming, columns: (
+        "read as numbers: " + join_names([f"{column} (such as {value})" for column, value in columns.items()])
+    ),
+    "gaps not in reference": lambda naming, owner, **gaps: (
+        f"values are missing where {owner} has none missing: {say_gaps(**gaps)}"
+    ),
     "may be ids": lambda naming, columns: (
         f"every value differs, as of an id: {join_names(columns)}; leave it out with {naming('exclude')} if so"
     ),
@@ -148,7 +160,6 @@ SENTENCES: dict[str, Callable[..., str]] = {
     "fewer bins": lambda naming, bins, asked: f"labels repeat so often that there are {bins:,} bins, not {asked:,}",
     "first rows": lambda naming, rows: f"the first {say_count(rows, 'row')} of a stream were taken",
     "images skipped": lambda naming, images: f"{say_count(images, 'broken image')} skipped",
-    "row groups": lambda naming, groups, of, rows: f"{groups:,} of {of:,} row groups read, {say_count(rows, 'row')}",
     "matched by position": lambda naming, name, projections_have_names: (
         f"the columns of {name!r} have no names and are matched by position"
         if projections_have_names

@@ -19,7 +19,7 @@ from sotdd.basics.text import join_names, one_line, say_count, show
 from sotdd.cli import options as o
 from sotdd.cli.sources import open_data, open_source, refuse_report
 from sotdd.cli.terminal import complain, say, say_note, show_work
-from sotdd.inputs.reading import write_source
+from sotdd.inputs.sources import write_source
 
 if TYPE_CHECKING:
     from sotdd.drift.gate import BatchVerdict, Criteria, Gate

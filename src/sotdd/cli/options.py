@@ -20,7 +20,8 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Naming, in_python
 from sotdd.basics.text import show
 from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, wants_bar
-from sotdd.inputs.reading import DEFAULTS, Option, parse_option, reading_options, write_source
+from sotdd.inputs.reading import DEFAULTS, Option, reading_options
+from sotdd.inputs.sources import parse_option, write_source
 from sotdd.projections.drawing import DRAWING
 
 _READING, _MEASURING, _OUTPUT = "Reading the data", "Measuring", "Output"

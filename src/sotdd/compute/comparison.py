@@ -23,8 +23,7 @@ from sotdd.compute.noise_floor import NoiseFloor, find_distances
 from sotdd.compute.resampling import HALVINGS, Plan, Resample, make_seed
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.inputs.agreement import FEWEST_PIXELS, gather_side_remarks, remark_on_ranges, remark_positions
-from sotdd.inputs.data import LabelledData
-from sotdd.inputs.origin import PLAIN
+from sotdd.inputs.data import PLAIN, LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.recipe import Projections
 

@@ -170,7 +170,7 @@ class Gate:
         if not isinstance(self.reference, Sketch):
             return self.reference.open_batch(batch, **asked)
         columns = self.reference.recipe.get("columns")
-        if not columns or any("=" in column for column in columns):  # of which some may be values of one column
+        if not columns:
             return open_dataset(batch, **asked)
         return BatchReading(columns=tuple(columns)).open_batch(batch, **asked)
 
@@ -269,7 +269,7 @@ def _refuse_incomplete(batch: LabelledData | Sketch) -> str | None:
     if not isinstance(batch, LabelledData) or batch.origin.rows_lost <= _MOST_LOST * batch.origin.rows_read:
         return None
     lost = f"{batch.origin.rows_lost:,} of {say_count(batch.origin.rows_read, 'row')}"
-    return f"{lost} lack a value or a label and were left out: too many to say that nothing has drifted."
+    return f"{lost} lack a value or a label: too many to say that nothing has drifted."
 
 
 def _judge_by_limit(distance: Distance | None, limit: float, between: str) -> Outcome:

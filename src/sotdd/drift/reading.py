@@ -13,8 +13,8 @@ import numpy as np
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark
 from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import find_category
-from sotdd.inputs.data import Dataset, LabelledData, take_columns
+from sotdd.inputs.agreement import arrange
+from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.labels import cut, find_edges
 from sotdd.inputs.reading import OPTIONS
 from sotdd.inputs.sources import SourceText
@@ -36,7 +36,7 @@ class BatchReading:
     settings
         Options of its source, such as the column of labels, by name.
     columns
-        The columns of the table that features were made of; None where it was no table.
+        The features that were made of the columns of the table; None where it was no table.
     labelled
         Whether there were labels, or one class was asked for.
     edges
@@ -52,18 +52,14 @@ class BatchReading:
     suffix: str = ""
 
     @classmethod
-    def of(cls, source: object, data: LabelledData) -> BatchReading:
-        """What there is to know of a reference, from its source and as it was opened."""
+    def of(cls, source: object, data: LabelledData, asked: Mapping[str, Any] | None = None) -> BatchReading:
+        """What there is to know of a reference, from its source, what was asked for, and as it was opened."""
         parsed = SourceText.parse(source) if isinstance(source, str) else None
-        options = {} if parsed is None else parsed.options
-        names = data.columns
-        columns = None
-        if names is not None:
-            columns = tuple(dict.fromkeys(find_category(name, data.origin.one_hot) or name for name in names))
+        options = {**(asked or {}), **({} if parsed is None else parsed.options)}
         target = data.origin.target
         return cls(
             {name: options[name] for name in SETTINGS if name in options},
-            columns,
+            data.columns,
             data.origin.labelled,
             None if target is None else tuple(find_edges(target.values, target.bins).tolist()),
             "" if parsed is None else Path(parsed.path).suffix.lower(),
@@ -101,18 +97,15 @@ class BatchReading:
         """A batch without the columns that the reference does not have, which a remark names."""
         if self.columns is None or data.columns is None:
             return data
-        wanted = set(self.columns)
-        kept = [
-            place
-            for place, name in enumerate(data.columns)
-            if name in wanted or find_category(name, data.origin.one_hot) in wanted
-        ]
-        if len(kept) == len(data.columns) or not kept:
+        wanted = set(map(data.origin.find_column, self.columns))
+        own = dict.fromkeys(map(data.origin.find_column, data.columns))
+        others = tuple(column for column in own if column not in wanted)
+        if not others or len(others) == len(own):
             return data
-        others = [name for place, name in enumerate(data.columns) if place not in kept]
-        chosen = take_columns(data.features, kept)
-        origin = data.origin.also(Remark("columns not in reference", columns=tuple(others)))
-        return replace(data, features=chosen, columns=tuple(data.columns[place] for place in kept), origin=origin)
+        kept = tuple(name for name in data.columns if data.origin.find_column(name) in wanted)
+        categories = {name: one for name, one in data.origin.categories.items() if name in wanted}
+        arranged = arrange(replace(data, origin=replace(data.origin, categories=categories)), kept)
+        return replace(arranged, origin=arranged.origin.also(Remark("columns not in reference", columns=others)))
 
     def _with_classes(self, data: LabelledData) -> LabelledData:
         """A batch with its targets cut where those of the reference were: bins of its own would hide a shift."""

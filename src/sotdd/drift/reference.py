@@ -28,12 +28,13 @@ from sotdd.drift.reading import BatchReading
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, order_columns
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.inputs.streamed import StreamedFeatures
+from sotdd.inputs.reading import split_reading
+from sotdd.inputs.streamed import DerivedFeatures
 from sotdd.measure.distance import ORDER, distance, fit_projections
 from sotdd.measure.statistics import LabelNames
 from sotdd.measure.two_sample import DRAWING, TwoSampleTest, permute, sample_datasets, split_seed
 from sotdd.projections.drawing import DRAWING as MANY
-from sotdd.projections.drawing import DrawingSettings, show_drawing
+from sotdd.projections.drawing import CallSettings, show_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.sketches.quantiles import QUANTILES, Levels
@@ -128,14 +129,15 @@ class DriftReference:
         max_points: int | None = 20_000,
         with_sketch: bool = False,
         device: str = "auto",
-        **drawing: Unpack[DrawingSettings],
+        **drawing: Unpack[CallSettings],
     ) -> DriftReference:
         """Project a reference, and keep that.
 
         Parameters
         ----------
         data
-            The reference. Options of a path, such as ``"train.csv::label=kind"``, go for batches too.
+            The reference. How it is read, by options of a path such as ``"train.csv::label=kind"`` or by settings of
+            `sotdd.open_dataset`, goes for batches too.
         p
             The order of transport of the distance; the test judges by 1 and 2.
         n_projections, n_moments, moments, label_law, directions, shared_directions, scale
@@ -156,8 +158,9 @@ class DriftReference:
         """
         p = check_order(p)
         names: LabelNames = check_choice(label_names, "label_names", get_args(LabelNames))
-        seed, settings = split_seed(drawing, projections)
-        opened = open_dataset(data, name="reference")
+        how, drawn = split_reading(drawing)
+        seed, settings = split_seed(drawn, projections)
+        opened = open_dataset(data, name="reference", **how)
         recipe, [opened] = fit_projections([opened], projections, settings, drawing=DRAWING)
         recipe = recipe.evenly()
         [reference], remarks = sample_datasets([opened], max_points, seed)
@@ -169,7 +172,7 @@ class DriftReference:
             if projections is None:  # the same and further ones, as many as distances have
                 many = replace(recipe, n_projections=max(recipe.n_projections, MANY.n_projections))
             sketch = sketch_opened(opened, many, Levels(QUANTILES), device)
-        said, reading = join_remarks(remarks, opened.remarks), BatchReading.of(data, opened)
+        said, reading = join_remarks(remarks, opened.remarks), BatchReading.of(data, opened, how)
         points = _project_points(reference, recipe, device)
         return cls(points, recipe, p, names, seed, said, name, reading, sketch, Commonest.of(reference))
 
@@ -275,7 +278,9 @@ class DriftReference:
 
     def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # settings of open_dataset
         """Open a batch as it is tested: as the reference was unless asked otherwise, with its columns in order."""
-        data = order_columns(self.reading.open_batch(batch, **asked), self.projections.columns, "the reference")
+        centre = None if self.projections.scaler is None else self.projections.scaler.centre
+        opened = self.reading.open_batch(batch, **asked)
+        data = order_columns(opened, self.projections.columns, "the reference", centre)
         self.projections.check(data)
         self.reading.refuse_half_labelled(data, len(self.classes))
         return data
@@ -328,18 +333,6 @@ class _KeepPoints(Collector):
             self.label_rows.append(pool.label_values())
 
 
-class _NearFeatures(StreamedFeatures):
-    """Other features, each cut to a range."""
-
-    def __init__(self, data: LabelledData, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
-        super().__init__(data.name, (data.n_points, data.n_features), np.float64, finite=True)
-        self._data, self._low, self._high = data, low, high
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Read some rows, and cut them."""
-        return np.clip(self._data.rows(slice(start, stop)).astype(np.float64), self._low, self._high)
-
-
 def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
     """A dataset with values however large brought within range: they are tested, not refused."""
     centre, scale = (0.0, 1.0) if scaler is None else (scaler.centre, scaler.scales)
@@ -349,7 +342,8 @@ def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
     for block in data.blocks():
         rows = data.rows(block)
         if (rows < low).any() or (rows > high).any():
-            return replace(data, features=_NearFeatures(data, low, high))
+            shape, cut = (data.n_points, data.n_features), lambda rows: np.clip(data.rows(rows), low, high, dtype=float)
+            return replace(data, features=DerivedFeatures(data.name, shape, np.float64, cut))
     return data
 
 

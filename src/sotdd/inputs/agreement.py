@@ -1,13 +1,14 @@
-"""What datasets have to share to be compared: columns, labels or none, one cut of targets into classes.
+"""What datasets have to share to be compared: columns, one cut of targets into classes, one filling of gaps.
 
 Columns that have names are matched by name, whatever their order in each dataset. Tables that are compared agree on
-which of their columns are features, and on what these hold. Of a column of categories, every value that any of them has
-is a feature.
+which of their columns are features, and on what these hold. Of a column of categories, the most frequent values of all
+of them together are features; where values of a column are missing in any of them, a feature says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import Remark, Remarks, join_remarks, say_why
-from sotdd.basics.text import join_names, say_count
-from sotdd.inputs.data import LabelledData, same_features, take_columns
+from sotdd.basics.remarks import Remark, Remarks, join_remarks
+from sotdd.basics.text import join_names
+from sotdd.inputs.data import IS_MISSING, MISSING, OTHER, UNKNOWN, Category, LabelledData, LeftOut, Names
 from sotdd.inputs.labels import cut, find_edges
-from sotdd.inputs.origin import Names, Why
+from sotdd.inputs.streamed import DerivedFeatures, Features, Rows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
 
 # Messages list this many columns.
@@ -38,10 +39,11 @@ _SEEN: WeakKeyDictionary[LabelledData, str] = WeakKeyDictionary()
 
 
 def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
-    """The datasets with their columns in one order, that of the first dataset whose columns have names.
+    """The datasets with the same features in one order, that of the first dataset whose columns have names.
 
-    Datasets without names are taken by position. A column of categories is left out of all where one dataset has too
-    many values in it; one that holds numbers in one dataset and something else in another is refused.
+    Datasets without names are taken by position. A column of categories is left out of all where it is free text in
+    one; one that holds numbers in one dataset and something else in another is refused. Values that are missing are
+    the mean of all datasets together.
 
     Examples
     --------
@@ -55,38 +57,210 @@ def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
     array([[1., 2.]])
     """
     tables = [data for data in datasets if data.columns is not None]
-    for column in dict.fromkeys(column for data in tables for column in data.origin.left_out):
-        datasets = _agree_on(column, datasets)
-    first = next((data for data in datasets if data.columns is not None), None)
-    if first is None or first.columns is None:
+    if len(tables) < 2:
         return list(datasets)
-    columns = _add_values(first.columns, datasets)
-    return [order_columns(data, columns, f"dataset {first.name!r}") for data in datasets]
+    used = {data: dict.fromkeys(map(data.origin.find_column, data.columns or ())) for data in tables}
+    left = {(column, data): why for data in tables for column, why in data.origin.left_out.items()}
+    dropped: dict[str, LeftOut] = {}  # free text in one dataset, and categories in all others
+    for (column, data), why in left.items():
+        users = [user for user in tables if column in used[user]]
+        if not users or why.why == "empty":
+            continue
+        if why.why != "free text" or any(column not in user.origin.categories for user in users):
+            raise _other_kind(column, f"dataset {users[0].name!r}", data, why)
+        dropped[column] = why
+    first = tables[0]
+    empty = [column for column, data in left if data is first and any(column in own for own in used.values())]
+    columns = tuple(column for column in dict.fromkeys([*used[first], *empty]) if column not in dropped)
+    for data in tables:
+        own = [column for column in used[data] if column not in dropped]
+        own += [column for column in columns if column in data.origin.left_out and column not in own]
+        find_places(columns, tuple(own), f"dataset {data.name!r}", f"dataset {first.name!r}")
+    features = list_features(columns, tables)
+    means = {column: _find_mean(column, tables) for column in columns if f"{column}{IS_MISSING}" in features}
+    return [data if data.columns is None else arrange(_leave_out(data, dropped), features, means) for data in datasets]
 
 
-def order_columns(data: LabelledData, columns: Names | None, owner: str) -> LabelledData:
-    """A dataset with its columns in this order; refuse one that has other columns than ``owner``, and name them.
-
-    Values of categories that are not among the columns count as none of them. Of the columns nothing is known but
-    their names, so those that begin like ``city=`` are values of this dataset's city.
-    """
-    if columns is None or data.columns is None or data.columns == columns:
-        return data
-    left_out, one_hot = data.origin.left_out, data.origin.one_hot
+def list_features(columns: Iterable[str], datasets: Sequence[LabelledData]) -> Names:
+    """The features that the columns of tables make, categories by the values that all of them have together."""
+    origins = [one.origin for one in datasets]
+    if not any(origin.categories or origin.gaps or origin.left_out for origin in origins):
+        return tuple(columns)
+    features: list[str] = []
+    own = [set(one.columns or ()) for one in datasets]
     for column in columns:
-        base = next((base for base in left_out if column == base or column.startswith(f"{base}=")), None)
-        if base is not None and column not in data.columns:
-            raise _other_kind(base, owner, data, column != base, left_out[base])
-    wanted = {base: dict.fromkeys(name for name in columns if name.startswith(f"{base}=")) for base in one_hot}
-    new = [name for base, names in one_hot.items() if wanted[base] for name in names if name not in wanted[base]]
-    zero = [name for names in wanted.values() for name in names]
-    known = [name for name in data.columns if name not in set(new)] if new else data.columns
-    find_places(columns, tuple(dict.fromkeys([*known, *zero])), f"dataset {data.name!r}", owner)
-    positions = {column: position for position, column in enumerate(data.columns)}
-    features = take_columns(data.features, [positions.get(column, -1) for column in columns])
-    origin = replace(data.origin, one_hot={base: tuple(names) for base, names in wanted.items()})
+        categories = [one.origin.categories[column] for one in datasets if column in one.origin.categories]
+        masks = [one.origin.gaps[column] for one in datasets if column in one.origin.gaps]
+        empty = any(column in one.origin.left_out for one in datasets)
+        numbers = any(
+            column in names and column not in origin.categories for names, origin in zip(own, origins, strict=True)
+        )
+        if not categories or all(one.flag is not None for one in categories):
+            features.append(column)
+        elif numbers:
+            kept = next(one for one in datasets if column not in one.origin.categories)
+            other = next(one for one in datasets if column in one.origin.categories)
+            raise _other_kind(column, f"dataset {kept.name!r}", other, other.origin.categories[column].number)
+        else:
+            features += [f"{column}={value}" for value in _list_values(categories)]
+        if empty or any(mask.any() for mask in masks) or any((one.codes == MISSING).any() for one in categories):
+            features.append(f"{column}{IS_MISSING}")
+    return tuple(dict.fromkeys(features))
+
+
+def _list_values(categories: Sequence[Category]) -> list[str]:
+    """The values of a category that are features: in order, and last the one that stands for all others."""
+    counts: Counter[str] = Counter()
+    for one in categories:
+        counts.update(dict(zip(one.values, np.bincount(one.codes[one.codes >= 0]).tolist(), strict=False)))
+    present = sorted((value for value in counts if counts[value]), key=lambda value: (-counts[value], value))
+    most = max(one.most for one in categories)
+    pooled = len(present) > most or any((one.codes == UNKNOWN).any() for one in categories)
+    return sorted(present[:most]) + ([OTHER] if pooled else [])
+
+
+def arrange(data: LabelledData, columns: Names, means: Mapping[str, float] | None = None) -> LabelledData:
+    """A table with these features: its numbers, marks of its categories, and marks of what is missing.
+
+    Values that are missing become the ``means`` of their columns. What is not in the table is zero.
+    """
+    assert data.columns is not None
+    own = {name: place for place, name in enumerate(data.columns)}
+    gaps, n_points = _find_gaps(data, columns), data.n_points
+    order = np.full(len(columns), -1)
+    marks: dict[int, tuple[NDArray[Any], list[Any]]] = {}
+    fills: dict[int, tuple[NDArray[np.bool_], float]] = {}
+    for place, name in enumerate(columns):
+        column, base = data.origin.find_column(name), name.removesuffix(IS_MISSING)
+        if (category := data.origin.categories.get(column)) is not None:
+            marks[place] = category.codes, _find_codes(category, column, columns, name)
+        elif base != name and base in gaps:
+            marks[place] = gaps[base], [True]
+        else:
+            order[place] = own.get(name, -1)
+            if name in gaps and means is not None and np.isfinite(means.get(name, np.nan)):
+                fills[place] = gaps[name], means[name]
+    dtype = np.result_type(data.features.dtype, np.float32) if fills else data.features.dtype
+    taken = order[order >= 0]
+
+    def make(rows: Rows) -> NDArray[Any]:
+        source = np.asarray(data.features[rows])
+        block = np.zeros((len(source), len(columns)), dtype)
+        block[:, order >= 0] = source[:, taken]
+        for place, (codes, wanted) in marks.items():
+            block[:, place] = np.isin(codes[rows], wanted)
+        for place, (mask, mean) in fills.items():
+            block[mask[rows], place] = mean
+        return block
+
+    features: Features
+    if isinstance(data.features, DeviceFeatures):  # of which nothing is to be made
+        features = DeviceFeatures(data.features.tensor[:, order.tolist()])
+    elif isinstance(data.features, (np.memmap, StreamedFeatures)):
+        features = DerivedFeatures(data.name, (n_points, len(columns)), dtype, make)
+    else:
+        features = make(slice(None))
+    return replace(data, features=features, columns=columns, origin=replace(data.origin, gaps=gaps))
+
+
+def _find_gaps(data: LabelledData, columns: Names) -> dict[str, NDArray[np.bool_]]:
+    """Where values of numbers are missing, also of columns in which they are missing nowhere, or throughout."""
+    gaps = dict(data.origin.gaps)
+    for name in columns:
+        base = name.removesuffix(IS_MISSING)
+        if base != name and base in columns and base not in data.origin.categories and name not in (data.columns or ()):
+            gaps.setdefault(base, np.full(data.n_points, base in data.origin.left_out))
+    return gaps
+
+
+def _find_codes(category: Category, column: str, columns: Names, name: str) -> list[int]:
+    """The codes of a category that a feature marks."""
+    codes = {value: code for code, value in enumerate(category.values)}
+    if name == f"{column}{IS_MISSING}":
+        return [MISSING]
+    if name == column:
+        return [codes.get(category.flag or "", UNKNOWN)] if category.flag in codes else []
+    value = name[len(column) + 1 :]
+    if value != OTHER:
+        return [codes[value]] if value in codes else []
+    told = {other[len(column) + 1 :] for other in columns if other.startswith(f"{column}=")} - {OTHER}
+    return [UNKNOWN, *(code for other, code in codes.items() if other not in told)]
+
+
+def _find_mean(column: str, tables: Sequence[LabelledData]) -> float:
+    """The mean of the values of a column that are there, of all tables together; NaN for categories."""
+    total, count = 0.0, 0
+    for data in tables:
+        if data.columns is None or column not in data.columns or column in data.origin.categories:
+            continue
+        place, mask = data.columns.index(column), data.origin.gaps.get(column)
+        for block in data.blocks():
+            values = data.rows(block)[:, place].astype(np.float64)
+            known = values if mask is None else values[~mask[block]]
+            total, count = total + float(known.sum()), count + len(known)
+    return total / count if count else np.nan
+
+
+def _leave_out(data: LabelledData, columns: Mapping[str, LeftOut]) -> LabelledData:
+    """The dataset without some columns of categories."""
+    own = {column: left for column, left in columns.items() if column in data.origin.categories}
+    if not own:
+        return data
+    categories = {name: one for name, one in data.origin.categories.items() if name not in own}
+    return replace(data, origin=replace(data.origin, categories=categories, left_out={**data.origin.left_out, **own}))
+
+
+def order_columns(
+    data: LabelledData, columns: Names | None, owner: str, centre: NDArray[np.float64] | None = None
+) -> LabelledData:
+    """A dataset with these features, which ``owner`` has; refuse one that has other columns, and name them.
+
+    Values of categories that are not among the features count as none of them, or as others where there are others.
+    Values that are missing become the ``centre`` of their column, and where the owner has no feature that says so,
+    their rows count as not judged whole.
+    """
+    if (
+        columns is None
+        or data.columns is None
+        or (data.columns == columns and (centre is None or not data.origin.gaps))
+    ):
+        return data
+    origin, wanted = data.origin, dict[str, None]()
+    for name in columns:
+        column = origin.find_column(name)
+        base = name.removesuffix(IS_MISSING)
+        column = base if base != name and base in columns else column
+        left = origin.left_out.get(name.partition("=")[0] if name not in origin.left_out else name)
+        if left is not None and left.why != "empty" and column not in origin.categories and column not in data.columns:
+            raise _other_kind(name.partition("=")[0], owner, data, left)
+        if column == name and column in origin.categories and origin.categories[column].flag is None:
+            raise _other_kind(column, owner, data, origin.categories[column].number)
+        wanted[column] = None
+    own = dict.fromkeys(map(origin.find_column, data.columns))
+    empty = [column for column, left in origin.left_out.items() if left.why == "empty" and column in wanted]
+    find_places(
+        tuple(wanted), (*own, *(column for column in empty if column not in own)), f"dataset {data.name!r}", owner
+    )
+    known = set(columns)
+    new = [
+        f"{column}={value}"
+        for column, one in origin.categories.items()
+        if column not in known and f"{column}={OTHER}" not in known
+        for value, count in zip(one.values, np.bincount(one.codes[one.codes >= 0]).tolist(), strict=False)
+        if count and f"{column}={value}" not in known
+    ]
+    means = None if centre is None else dict(zip(columns, centre.tolist(), strict=True))
+    arranged = arrange(data, columns, means)
     said = [Remark("new values", owner=owner, values=tuple(new))] if new else []
-    return replace(data, features=features, columns=columns, origin=origin.also(*said))
+    masks = {**arranged.origin.gaps, **{column: one.codes == MISSING for column, one in origin.categories.items()}}
+    unseen = {column: mask for column, mask in masks.items() if mask.any() and f"{column}{IS_MISSING}" not in known}
+    result = arranged.origin
+    if unseen:
+        lost = int(np.count_nonzero(np.logical_or.reduce(list(unseen.values()))))
+        counts = {column: int(np.count_nonzero(mask)) for column, mask in unseen.items()}
+        said.append(Remark("gaps not in reference", owner=owner, rows=lost, n_points=data.n_points, columns=counts))
+        result = replace(result, rows_lost=result.rows_lost + lost, rows_read=max(result.rows_read, data.n_points))
+    return replace(arranged, origin=result.also(*said))
 
 
 def find_places(wanted: Names, own: Names, who: str, owner: str) -> list[int]:
@@ -101,6 +275,15 @@ def find_places(wanted: Names, own: Names, who: str, owner: str) -> list[int]:
         said = " and ".join(f"{verb} {join_names([*map(repr, names)], _SHOWN)}" for verb, names in has)
         raise SotddError(f"{who} {said}, unlike {owner}: give both the same columns, by renaming them or by features=.")
     return [positions[column] for column in wanted]
+
+
+def _other_kind(column: str, owner: str, other: LabelledData, left: LeftOut | None) -> SotddError:
+    why = "other values" if left is None else left.why
+    example = "" if left is None or left.value is None else f" such as {left.value!r} in row {left.row:,}"
+    return SotddError(
+        f"column {column!r} is a feature of {owner} but holds {why}{example} in dataset {other.name!r}: exclude it, or "
+        "say what means nothing by na_values=."
+    )
 
 
 def remark_positions(sides: Sequence[LabelledData], columns: Names | None) -> Remarks:
@@ -121,63 +304,6 @@ def remark_position(name: str, projections_have_names: bool) -> Remark:
     return Remark("matched by position", name=name, projections_have_names=projections_have_names)
 
 
-def find_category(name: str, one_hot: Mapping[str, Names]) -> str | None:
-    """The column of categories that a feature is a value of."""
-    return next((column for column, names in one_hot.items() if name in names), None)
-
-
-def _agree_on(column: str, datasets: Sequence[LabelledData]) -> list[LabelledData]:
-    """The datasets with a column left out of all of them that is left out of some."""
-    using = [
-        data
-        for data in datasets
-        if data.columns is not None and (column in data.columns or column in data.origin.one_hot)
-    ]
-    if not using:
-        return list(datasets)
-    reasons = {data.origin.left_out[column]: data for data in datasets if column in data.origin.left_out}
-    why, other = next(iter(reasons.items()))
-    categories = all(column in data.origin.one_hot for data in using)
-    if categories and len(reasons) == 1 and isinstance(why, int):  # too many of them
-        return [_leave_out(data, column, why) if data in using else data for data in datasets]
-    raise _other_kind(column, f"dataset {using[0].name!r}", other, column in using[0].origin.one_hot, why)
-
-
-def _leave_out(data: LabelledData, column: str, why: Why) -> LabelledData:
-    """The dataset without a column of categories."""
-    assert data.columns is not None
-    one_hot = dict(data.origin.one_hot)
-    values = set(one_hot.pop(column))
-    places = [place for place, name in enumerate(data.columns) if name not in values]
-    if not places:
-        raise SotddError(f"dataset {data.name!r} has no feature besides {column!r}: name the features with features=.")
-    origin = replace(data.origin, left_out={**data.origin.left_out, column: why}, one_hot=one_hot)
-    columns = tuple(data.columns[place] for place in places)
-    return replace(data, features=take_columns(data.features, places), columns=columns, origin=origin)
-
-
-def _add_values(columns: Names, datasets: Sequence[LabelledData]) -> Names:
-    """The columns of the first table, with every value that a category has in any of the datasets."""
-    values: dict[str, set[str]] = {}
-    for data in datasets:
-        for base, names in data.origin.one_hot.items():
-            values.setdefault(base, set()).update(names)
-    bases = {name: base for base, names in values.items() for name in names}
-    parts = [sorted(values[bases[column]]) if column in bases else [column] for column in columns]
-    return tuple(dict.fromkeys(name for part in parts for name in part))
-
-
-def _other_kind(column: str, owner: str, other: LabelledData, as_values: bool, why: Why) -> SotddError:
-    if as_values and why == "text":
-        return SotddError(
-            f"column {column!r} is one feature per value in {owner}, not in {other.name!r}: open both with one_hot=."
-        )
-    held = f"{other.name!r} ({say_why(why)})"
-    return SotddError(
-        f"column {column!r} is a feature of {owner} but not of dataset {held}: exclude it, or read it alike."
-    )
-
-
 def gather_side_remarks(sides: Sequence[LabelledData]) -> Remarks:
     """What is to be said of several datasets: once where it goes for all of them, or else with the name of each."""
     several = len({side.name for side in sides}) > 1
@@ -189,31 +315,6 @@ def gather_side_remarks(sides: Sequence[LabelledData]) -> Remarks:
         if remark not in shared
     ]
     return join_remarks(shared, own)
-
-
-def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
-    """Refuse to compare data that have labels with data that have none, unless one class was asked for.
-
-    Examples
-    --------
-    >>> import numpy as np, sotdd
-    >>> x, y = np.zeros((4, 2)), [0, 0, 1, 1]
-    >>> sotdd.distance(sotdd.open_dataset(x, label=None), (x, y), n_projections=8).n_points
-    (4, 4)
-    >>> sotdd.distance(x, (x, y))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    sotdd.basics.errors.SotddError: dataset 'a' has no labels but dataset 'b' has 2 classes: give labels to both, ...
-    """
-    bare = next((data for data in datasets if not data.origin.labelled), None)
-    rich = next((data for data in datasets if data.origin.labelled and len(data.classes) > 1), None)
-    if bare is None or rich is None:
-        return
-    same_features(datasets)  # which would be the first thing to put right
-    classes = say_count(len(rich.classes), "class", "classes")
-    raise SotddError(
-        f"dataset {bare.name!r} has no labels but dataset {rich.name!r} has {classes}: give labels to both, or say "
-        f"that all of {bare.name!r} is one class with sotdd.open_dataset(..., label=None)."
-    )
 
 
 def cut_alike(datasets: Sequence[LabelledData]) -> list[LabelledData]:

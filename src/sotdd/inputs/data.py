@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise as neighbours
 from os import PathLike
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_name, describe, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import Remarks
+from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import quote, say_count
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.origin import PLAIN, UNLABELLED, Origin
 from sotdd.inputs.sparse import SparseRows, is_sparse
-from sotdd.inputs.streamed import (
-    DerivedFeatures,
-    StreamedFeatures,
-    put_beside,
-    refuse_non_finite,
-    reorder,
-)
+from sotdd.inputs.streamed import Features, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures, from_dlpack, from_tensor, is_tensor
 
 
@@ -41,9 +34,6 @@ Dataset: TypeAlias = """
     Iterable[object]
 """
 
-# Where features are: an array in memory, a tensor on a device, or something that is read in blocks.
-Features: TypeAlias = NDArray[Any] | DeviceFeatures | StreamedFeatures
-
 # Rows are converted, checked and projected in blocks of at most this many values and this many rows.
 _BLOCK_VALUES = 1 << 19
 # How much memory sums of each class over a part of the features may take.
@@ -52,6 +42,128 @@ _MOST_ROWS = 512
 
 # NumPy's letters for dtypes of real numbers.
 REAL_KINDS = "biuf"
+
+Names = tuple[str, ...]
+
+# What a column holds that is left out.
+Why: TypeAlias = Literal["id", "date", "free text", "list", "image", "empty", "other"]
+
+# The values of a category beyond the most frequent are one feature of this name.
+OTHER = "other"
+# In codes of a category: a value that is missing, and one that was not known when codes were given.
+MISSING, UNKNOWN = -1, -2
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Why a column of a table is no feature: what it holds, and a value of it with its row, where there is one."""
+
+    why: Why
+    value: str | None = None
+    row: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Category:
+    """A column of categories.
+
+    Attributes
+    ----------
+    values
+        The distinct values, the most frequent first.
+    codes
+        (n,) for every row the number of its value, `MISSING` or `UNKNOWN`.
+    most
+        So many values become features; the rest are one.
+    flag, number
+        Of two opposites, such as yes and no, the one that is 1; and why these are no numbers.
+    """
+
+    values: Names
+    codes: NDArray[np.int32]
+    most: int
+    flag: str | None = None
+    number: LeftOut | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Labels that are numbers (n,), as of a regression, which are cut into this many ``bins``."""
+
+    values: NDArray[np.float64]
+    bins: int
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What was decided when a dataset was opened.
+
+    Attributes
+    ----------
+    labelled
+        Whether there are labels, or one class was asked for; False where a source simply had none.
+    left_out
+        The columns of the table that are no features, and why.
+    categories
+        The columns of categories, of which each value is a feature.
+    gaps
+        The columns of numbers in which values are missing, and in which rows (n,): these hold a mean, and a feature
+        says so.
+    remarks
+        What else a reader should know.
+    target
+        The numbers behind the classes, where these are bins.
+    rows_lost, rows_read
+        How many rows were left out, or could not be judged whole, for a missing value or label, and how many there
+        were; zero where none was.
+    """
+
+    labelled: bool = True
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    categories: Mapping[str, Category] = field(default_factory=dict)
+    gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    remarks: Remarks = ()
+    target: Target | None = None
+    rows_lost: int = 0
+    rows_read: int = 0
+
+    @property
+    def said(self) -> Remarks:
+        """All remarks, of which the columns that were left out are one."""
+        columns = {column: left.why for column, left in self.left_out.items()}
+        return (*([Remark("columns left out", columns=columns)] if columns else []), *self.remarks)
+
+    def take(self, rows: NDArray[np.integer]) -> Origin:
+        """The same for some of the rows."""
+        categories = {name: replace(one, codes=one.codes[rows]) for name, one in self.categories.items()}
+        gaps = {name: mask[rows] for name, mask in self.gaps.items()}
+        target = None if self.target is None else Target(self.target.values[rows], self.target.bins)
+        return replace(self, categories=categories, gaps=gaps, target=target)
+
+    def also(self, *remarks: Remark) -> Origin:
+        """The same with further remarks."""
+        return replace(self, remarks=join_remarks(self.remarks, remarks)) if remarks else self
+
+    def find_column(self, feature: str) -> str:
+        """The column of the table that a feature was made of."""
+        gap = feature.removesuffix(IS_MISSING)
+        if gap in self.gaps or gap in self.categories:
+            return gap
+        return next((column for column in self.categories if feature.startswith(f"{column}=")), feature)
+
+    def group_features(self, features: Names) -> dict[str, str | None]:
+        """Of the features that are no numbers, the category that each is a value of; None for marks of gaps."""
+        made = {name: self.find_column(name) for name in features} if self.categories or self.gaps else {}
+        return {name: column if column in self.categories else None for name, column in made.items() if column != name}
+
+
+# What the feature is called that says where values of a column are missing.
+IS_MISSING = " is missing"
+
+# Of datasets about which nothing had to be decided.
+PLAIN = Origin()
+# Of datasets without labels.
+UNLABELLED = Origin(labelled=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +236,20 @@ class LabelledData:
         return self.origin.said
 
     @property
+    def judged(self) -> Remark | None:
+        """Which columns of a table are features and which were left out, why, and for which value; None for no table.
+
+        The facts are ``columns``, a tuple, and ``left_out``, of each column why, the value and its row.
+        """
+        if self.columns is None:
+            return None
+        columns = tuple(dict.fromkeys(map(self.origin.find_column, self.columns)))
+        return Remark("columns judged", columns=columns, left_out={
+            column: {"why": left.why, "value": left.value, "row": left.row}
+            for column, left in self.origin.left_out.items()
+        })  # fmt: skip
+
+    @property
     def n_points(self) -> int:
         """How many points there are."""
         return len(self.features)
@@ -171,7 +297,7 @@ class LabelledData:
         edges = [*range(0, self.n_features, size), self.n_features]
         return [slice(start, stop) for start, stop in neighbours(edges)]
 
-    def rows(self, block: slice) -> NDArray[Any]:
+    def rows(self, block: slice | NDArray[np.integer]) -> NDArray[Any]:
         """One block of points as a matrix (rows, n_features), in the dtype it came in.
 
         If the compiled loops cannot read that dtype, this block is converted to float64.
@@ -209,44 +335,25 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
     return first.n_features
 
 
+def refuse_half_labelled(datasets: Sequence[LabelledData]) -> None:
+    """Refuse to compare data that have labels with data that have none, unless one class was asked for."""
+    bare = next((data for data in datasets if not data.origin.labelled), None)
+    rich = next((data for data in datasets if data.origin.labelled and len(data.classes) > 1), None)
+    if bare is None or rich is None:
+        return
+    same_features(datasets)  # which would be the first thing to put right
+    classes = say_count(len(rich.classes), "class", "classes")
+    raise SotddError(
+        f"dataset {bare.name!r} has no labels but dataset {rich.name!r} has {classes}: give labels to both, or say "
+        f"that all of {bare.name!r} is one class with sotdd.open_dataset(..., label=None)."
+    )
+
+
 def take_rows(features: Features, rows: NDArray[np.integer]) -> Features:
     """The features of some rows, copied, where they are: on a device, sparse, or in memory."""
     if isinstance(features, DeviceFeatures):
         return DeviceFeatures(features.tensor[rows])
     return features.take(rows) if isinstance(features, SparseRows) else features[rows]
-
-
-def take_columns(features: Features, order: list[int]) -> Features:
-    """Features with their columns in another order, -1 for zeros; what is streamed is reordered when it is read."""
-    if isinstance(features, StreamedFeatures):
-        shape = (len(features), len(order))
-        return DerivedFeatures(
-            features, shape, features.dtype, lambda start, stop: reorder(features[start:stop], order)
-        )
-    if isinstance(features, DeviceFeatures):
-        return DeviceFeatures(features.tensor[:, order])  # tables are never on a device, so all places are known
-    return reorder(features, order)
-
-
-def add_columns(features: Features, more: NDArray[Any]) -> Features:
-    """Features as a matrix (n, d) with further columns (n, k), for every kind of features."""
-    if isinstance(features, StreamedFeatures):
-        shape, dtype = (
-            (len(features), features.size // len(features) + more.shape[1]),
-            np.result_type(features.dtype, more),
-        )
-        return DerivedFeatures(
-            features, shape, dtype, lambda start, stop: put_beside(features[start:stop], more[start:stop])
-        )
-    if not isinstance(features, DeviceFeatures):
-        return put_beside(features, more)
-    tensor = features.tensor.reshape(len(features), -1)
-    width = tensor.shape[1]
-    floats = tensor if tensor.is_floating_point() or more.dtype.kind != "f" else tensor.double()
-    whole = floats.new_empty((len(features), width + more.shape[1]))
-    whole[:, :width] = floats
-    whole[:, width:] = floats.new_tensor(more)
-    return DeviceFeatures(whole)
 
 
 def features_and_labels(source: object, name: str) -> tuple[object, object | None]:
@@ -267,13 +374,33 @@ def check_features(features: object, name: str) -> Features:
     """Features as an array of finite real numbers (n, ...), left where they are; anything else is refused."""
     array = _check_kind(features, name)
     if array.dtype.kind != "f" or isinstance(array, StreamedFeatures):
-        return array  # what is streamed is checked as it is read
+        return array  # what is streamed was checked where it comes from
     if isinstance(array, DeviceFeatures) and array.all_finite():
         return array
     rows = max(1, _BLOCK_VALUES * len(array) // array.size)
     for start in range(0, len(array), rows):
         refuse_non_finite(array[start : start + rows], range(start, len(array)), name)
     return array
+
+
+def refuse_non_finite(
+    block: NDArray[Any], rows: range | NDArray[np.integer], name: str, columns: Sequence[str] | None = None
+) -> None:
+    """Refuse a block that holds NaN or infinities, and say where the first of them is; ``rows`` numbers its rows."""
+    finite = np.isfinite(block)
+    if finite.all():
+        return
+    row, feature = np.argwhere(~finite.reshape(len(block), -1))[0]
+    value = block.reshape(len(block), -1)[row, feature]
+    raise non_finite_error(name, value, int(rows[row]), int(feature) if columns is None else columns[feature])
+
+
+def non_finite_error(name: str, value: object, row: int, feature: int | str) -> SotddError:
+    """The error for values that are NaN or infinite, with where the first of them is."""
+    which = f"column {feature!r}" if isinstance(feature, str) else f"feature {feature:,}"
+    return SotddError(
+        f"dataset {name!r} has values that are NaN or infinite, the first ({value}) in row {row:,}, {which}: drop them."
+    )
 
 
 def _check_kind(features: object, name: str) -> Features:
@@ -288,7 +415,8 @@ def _check_kind(features: object, name: str) -> Features:
     if is_sparse(features):
         sparse = SparseRows.of(features, name)
         _check_array(sparse, features, name)
-        sparse.refuse_non_finite()
+        if (bad := sparse.find_non_finite()) is not None:
+            raise non_finite_error(name, *bad)
         return sparse
     if is_tensor(features):
         return _check_array(from_tensor(features, name), features, name)

@@ -1,18 +1,8 @@
-"""Encoders: whatever turns a batch of texts or images into vectors, with a cache on disk.
-
-A batch is cached under a hash of its content and of the encoder's name. The vectors of an encoder without
-a name of its own are not cached: another encoder would be handed vectors that are not its own.
-"""
+"""Encoders: whatever turns a batch of texts or images into vectors."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import logging
-import os
-from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,17 +10,9 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.files import write_whole
 from sotdd.inputs.tensors import host_array
 
-_log = logging.getLogger("sotdd.inputs")
-
-Batch = Sequence[Any] | NDArray[Any]
-
 _EXPECTED = "a function of a batch, an object with encode or transform, or the name of a sentence-transformers model"
-
-# Part of every key: change it when vectors are made or stored in another way, and none are taken from the cache.
-_FORMAT = "sotdd-encoded-1"
 
 
 class Encoder:
@@ -40,9 +22,6 @@ class Encoder:
     ----------
     encoder
         The callable, the object or the name. What has ``transform`` is fitted, such as a pipeline of scikit-learn.
-    name
-        A name for this encoder and no other, under which its vectors are cached. By default the
-        encoder's ``cache_key``, or the name of the model if it was passed by name.
 
     Examples
     --------
@@ -51,29 +30,14 @@ class Encoder:
     [[1], [4]]
     """
 
-    def __init__(self, encoder: object, name: str | None = None) -> None:
-        self._key = name or getattr(encoder, "cache_key", None)
-        if self._key is not None and not isinstance(self._key, str):
-            raise SotddError(f"the name of an encoder is {describe(self._key)}: expected text.")
+    def __init__(self, encoder: object) -> None:
         self._model = encoder if isinstance(encoder, str) else None
         self._call = None if isinstance(encoder, str) else _find_function(encoder)
-        if self._model is not None:
-            self._key = self._key or _model_key(self._model)
-        elif self._call is None:
+        if self._model is None and self._call is None:
             raise SotddError(f"is {describe(encoder)}: expected {_EXPECTED}.", setting="encoder")
 
-    def __call__(self, batch: Batch) -> NDArray[Any]:
+    def __call__(self, batch: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
         """The vectors of a batch, one per item."""
-        if self._key is None:
-            return self._encode(batch)
-        path = cache_folder() / "encoded" / f"{_digest(self._key, batch)}.npy"
-        vectors = _load_cached(path, len(batch))
-        if vectors is None:
-            vectors = self._encode(batch)
-            _keep(path, vectors)
-        return vectors
-
-    def _encode(self, batch: Batch) -> NDArray[Any]:
         if self._call is None:
             library = require("sentence_transformers", f"encoder {self._model!r}", "sentence-transformers")
             try:
@@ -97,12 +61,6 @@ class Encoder:
         return vectors
 
 
-def cache_folder() -> Path:
-    """Where encoded batches are cached: ``SOTDD_CACHE``, or ``~/.cache/sotdd``. It may be deleted any time."""
-    folder = os.environ.get("SOTDD_CACHE")
-    return Path(folder) if folder else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sotdd"
-
-
 def _find_function(encoder: Any) -> Callable[[Any], Any] | None:  # noqa: ANN401  # of whatever library
     """What an encoder does to a batch; None for what is no encoder.
 
@@ -123,58 +81,3 @@ def _find_function(encoder: Any) -> Callable[[Any], Any] | None:  # noqa: ANN401
         return made.toarray() if hasattr(made, "toarray") else np.asarray(made)
 
     return encode
-
-
-def _model_key(model: str) -> str:
-    """The key of a model: its name and the version of the library; for a model in a folder also its files."""
-    try:
-        library = version("sentence-transformers")
-    except PackageNotFoundError:
-        library = "none"
-    folder = Path(model)
-    files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
-    stamps = [f"{path.relative_to(folder)} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in files]
-    return "\n".join([f"sentence-transformers {library} {model}", *stamps])
-
-
-def _digest(key: str, batch: Batch) -> str:
-    """A hash of the encoder's key and of every item; each goes in with its length, so that none run together."""
-    sha = hashlib.sha256(_FORMAT.encode())
-    for part in [key.encode(), *_parts(batch)]:
-        sha.update(len(part).to_bytes(8, "little"))
-        sha.update(part)
-    return sha.hexdigest()
-
-
-def _parts(batch: Batch) -> Iterator[bytes]:
-    if isinstance(batch, np.ndarray):
-        yield f"array {batch.dtype.str} {batch.shape}".encode()
-        yield batch.tobytes()
-        return
-    for item in batch:
-        if isinstance(item, str):
-            yield b"text"
-            yield item.encode("utf-8", "surrogatepass")
-        else:  # an image
-            yield f"image {item.mode} {item.size}".encode()
-            yield item.tobytes()
-
-
-def _load_cached(path: Path, count: int) -> NDArray[Any] | None:
-    """A batch from the cache; None if it is not there or its file is damaged."""
-    try:
-        vectors: NDArray[Any] = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    return vectors if vectors.ndim and len(vectors) == count else None
-
-
-def _keep(path: Path, vectors: NDArray[Any]) -> None:
-    """Write a batch to the cache, whole, so that nobody ever reads half of it."""
-    content = io.BytesIO()
-    np.save(content, vectors, allow_pickle=False)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content.getbuffer())
-    except (OSError, SotddError) as error:
-        _log.warning("encoded batches cannot be cached in %s (%s): set SOTDD_CACHE to another folder.", path, error)

@@ -28,6 +28,10 @@ _MOST_VALUES = 20
 _RARE = 5
 
 
+class NoRows(SotddError):  # noqa: N818  # the name says what is wrong
+    """Raised where every row lacks a label or a feature."""
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """The distinct labels, and for every row the index of its label among them; -1 where it is missing.
@@ -154,7 +158,7 @@ class Labels:
             return None
         if not len(known):
             what = "a label" if there is None else "a label and all features"
-            raise SotddError(f"dataset {name!r} has no rows with {what}: expected at least one.")
+            raise NoRows(f"dataset {name!r} has no rows with {what}: expected at least one.")
         if most is not None and most < len(known):
             return sample_rows(known, most, seed)
         return known

@@ -1,7 +1,7 @@
 """The one way in: whatever holds points and labels, opened as `LabelledData`, one dataset or several at once.
 
-Plain NumPy arrays go straight to `LabelledData.of`. Everything else is read by a loader and then completed: rows are
-chosen, and items become numbers.
+Plain NumPy arrays go straight to `LabelledData.of`. Everything else is read by a loader and then completed: gaps are
+treated, rows chosen, and items become numbers.
 """
 
 from __future__ import annotations
@@ -9,23 +9,27 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, count
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_name, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import check_path
-from sotdd.inputs.agreement import cut_alike, match_columns
-from sotdd.inputs.data import REAL_KINDS, Dataset, LabelledData
+from sotdd.basics.remarks import Remark, say_gaps
+from sotdd.inputs.agreement import arrange, cut_alike, list_features, match_columns
+from sotdd.inputs.data import MISSING, REAL_KINDS, Dataset, LabelledData, Origin, Target, take_rows
+from sotdd.inputs.labels import Labels, cut, find_edges
 from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
 from sotdd.inputs.loaders.tables import is_frame, open_frame
 from sotdd.inputs.loaders.torch_datasets import is_indexed, is_torch_data, open_torch
-from sotdd.inputs.preparation import Loaded, complete
-from sotdd.inputs.reading import DEFAULTS, OPTIONS, Reading, ReadingSettings
+from sotdd.inputs.preparation import Items, Loaded, prepare_rows
+from sotdd.inputs.reading import DEFAULTS, OPTIONS, Reading, ReadingSettings, TableSettings
 from sotdd.inputs.sources import SourceText, open_path
 from sotdd.inputs.sparse import is_sparse
 from sotdd.inputs.streamed import StreamedFeatures
@@ -38,7 +42,7 @@ def _shows_reading(call: _Call) -> _Call:
     """Show the options in the signature of a call that takes them as ``**reading``, and in its docstring."""
     shown = inspect.signature(call)
     own = [part for part in shown.parameters.values() if part.kind is not inspect.Parameter.VAR_KEYWORD]
-    types = ReadingSettings.__annotations__
+    types = {**TableSettings.__annotations__, **ReadingSettings.__annotations__}
     reading = [
         inspect.Parameter(
             name,
@@ -68,10 +72,10 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     ----------
     source
         ``(features, labels)``, features alone, a frame, a scikit-learn Bunch, a torch Dataset or
-        DataLoader, a Hugging Face dataset, or a path: ``.npz``, ``.npy``, ``.csv``, ``.parquet`` (a
-        file, a folder or a pattern), ``.arrow``, a folder of images with one sub-folder per class, a
-        folder saved by ``datasets``. Options may follow the path, as in ``"table.csv::label=species"``;
-        they take precedence over the arguments.
+        DataLoader, a Hugging Face dataset, or a path: ``.npz``, ``.npy``; ``.csv``, ``.parquet``, ``.arrow``,
+        ``.jsonl`` (a file, a folder or a pattern), ``.xlsx``, ``.sqlite``, ``.duckdb``; a folder of images or texts
+        with one sub-folder per class, a folder saved by ``datasets``; ``-`` for CSV on standard input. Options may
+        follow the path, as in ``"table.csv::label=species"``; they take precedence over the arguments.
     name
         What messages, tables and reports call the dataset.
     **reading
@@ -90,9 +94,9 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     LabelledData('data': 3 points, 1 feature, 2 classes)
     >>> import pyarrow
     >>> table = pyarrow.table({"age": [31, None, 56], "city": ["Rome", "Oslo", "Rome"], "label": [0, 1, 1]})
-    >>> opened = sotdd.open_dataset(table, one_hot=True, missing="mean")
+    >>> opened = sotdd.open_dataset(table)
     >>> opened.columns
-    ('age', 'city=Oslo', 'city=Rome')
+    ('age', 'age is missing', 'city=Oslo', 'city=Rome')
     >>> opened.remarks
     (Remark: missing values filled in by the mean of their column: 1 of 3 rows, age (1),)
     """
@@ -136,21 +140,95 @@ def _open_object(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: A
     return open_arrays(source, name, reading)
 
 
-def open_all(datasets: Sequence[Dataset] | Mapping[str, Dataset]) -> list[LabelledData]:
+def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
+    """Check that features and labels agree, treat gaps, choose rows, and make numbers of what is none yet."""
+    features, origin = loaded.features, loaded.origin
+    labels = loaded.labels or Labels.one_class(len(features))
+    if loaded.labels is None and not reading.unlabelled:
+        origin = replace(origin, labelled=False)
+    if reading.bins is None:
+        labels.refuse_numbers(name)
+    else:
+        labels, origin = _cut_target(loaded, origin, reading.bins, name)
+    there, origin = _treat_gaps(origin, reading.missing, len(features), name)
+    most = None if loaded.sampled else reading.max_points
+    drops = reading.drop_missing or reading.missing == "drop"
+    rows = labels.pick_rows(drops, most, reading.seed, name, there)
+    origin = _count_lost(origin, labels.codes < 0, there)
+    columns = loaded.columns
+    if isinstance(features, Items):
+        features, rows, skipped = prepare_rows(
+            features, rows, name, replace(reading, image_mode=loaded.image_mode or reading.image_mode)
+        )
+        origin = origin.also(*skipped)
+    elif rows is not None:
+        features = take_rows(features, rows)
+    kept = labels.take(rows)
+    data = LabelledData(
+        name, features, kept.classes, kept.codes, columns, origin if rows is None else origin.take(rows)
+    )
+    if columns is not None and (data.origin.categories or data.origin.gaps):
+        data = arrange(data, list_features(loaded.order or columns, [data]))
+    prepares = reading.prepares and not loaded.prepared and not isinstance(loaded.features, Items)
+    if prepares:
+        data = replace(data, features=prepare_rows(data.features, None, name, reading)[0])
+    if prepares or not loaded.named:  # what a transform or an encoder returns are no longer these columns
+        data = replace(data, columns=None, origin=replace(data.origin, categories={}, gaps={}))
+    return data
+
+
+def _cut_target(loaded: Loaded, origin: Origin, bins: int, name: str) -> tuple[Labels, Origin]:
+    """Labels that are numbers cut into classes of about equal size, by quantiles; the origin keeps the numbers."""
+    if loaded.labels is None:
+        raise SotddError(f"is given but dataset {name!r} has no labels: leave it out.", setting="bins")
+    values = loaded.labels.numbers(name)
+    known = loaded.labels.codes >= 0
+    labels = cut(values, find_edges(values[known], bins)) if known.any() else loaded.labels
+    fewer = [Remark("fewer bins", bins=len(labels.classes), asked=bins)] if len(labels.classes) < bins else []
+    return labels, replace(origin, target=Target(values, bins)).also(*fewer)
+
+
+def _treat_gaps(origin: Origin, missing: str, n_points: int, name: str) -> tuple[NDArray[np.bool_] | None, Origin]:
+    """Which rows (n,) have all their features, None for all; and the origin with what a reader should know."""
+    masks = {**origin.gaps, **{column: one.codes == MISSING for column, one in origin.categories.items()}}
+    columns = {column: int(np.count_nonzero(mask)) for column, mask in masks.items() if mask.any()}
+    if not columns:
+        return None, origin
+    rows = np.logical_or.reduce([masks[column] for column in columns])
+    facts: dict[str, Any] = {"rows": int(np.count_nonzero(rows)), "n_points": n_points, "columns": columns}
+    if missing == "error":
+        raise SotddError(f"{name} has missing values in {say_gaps(**facts)}", use={"missing": "mean"})
+    if missing != "drop":
+        return None, origin.also(Remark("values filled", **facts))
+    return ~rows, origin.also(Remark("rows dropped", **facts))
+
+
+def _count_lost(origin: Origin, unlabelled: NDArray[np.bool_], there: NDArray[np.bool_] | None) -> Origin:
+    """The origin with how many rows were left out for want of a label or of a feature."""
+    lost = unlabelled if there is None else unlabelled | ~there
+    if not lost.any():
+        return origin
+    remarks = [Remark("labels missing", rows=int(np.count_nonzero(unlabelled)))] if unlabelled.any() else []
+    return replace(origin, rows_lost=int(np.count_nonzero(lost)), rows_read=len(lost)).also(*remarks)
+
+
+def open_all(
+    datasets: Sequence[Dataset] | Mapping[str, Dataset], **reading: Unpack[ReadingSettings]
+) -> list[LabelledData]:
     """Open several datasets under the names that `name_sources` gives them; columns are matched by name."""
-    return _match([_open(source, name) for name, source in name_sources(datasets)])
+    return _match([_open(source, name, reading) for name, source in name_sources(datasets)])
 
 
-def open_pair(a: Dataset, b: Dataset) -> list[LabelledData]:
+def open_pair(a: Dataset, b: Dataset, **reading: Unpack[ReadingSettings]) -> list[LabelledData]:
     """Open two datasets, called a and b unless they have names of their own; columns are matched by name."""
-    return _match([_open(source, _own_name(source) or name) for source, name in ((a, "a"), (b, "b"))])
+    return _match([_open(source, _own_name(source) or name, reading) for source, name in ((a, "a"), (b, "b"))])
 
 
-def _open(source: Dataset, name: str) -> LabelledData:
+def _open(source: Dataset, name: str, reading: Mapping[str, Any]) -> LabelledData:
     """A dataset under this name; one that is open already is not opened again."""
-    if isinstance(source, LabelledData) and source.name == name:
+    if isinstance(source, LabelledData) and source.name == name and not reading:
         return source
-    return open_dataset(source, name=name)
+    return open_dataset(source, name=name, **reading)
 
 
 def name_sources(datasets: object, *kinds: type) -> list[tuple[str, Any]]:
@@ -198,7 +276,7 @@ def _number_names(sources: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 def _match(datasets: list[LabelledData]) -> list[LabelledData]:
     """The datasets as they are compared: with the same columns, and targets in the same bins."""
-    if any(data.columns is not None for data in datasets):
+    if sum(data.columns is not None for data in datasets) > 1:
         datasets = match_columns(datasets)
     return cut_alike(datasets) if any(data.origin.target is not None for data in datasets) else datasets
 

@@ -26,7 +26,7 @@ AUTO = "auto"
 # Images of this many pixels a side are what Pillow considers safe; more bins than this are hardly classes.
 _LARGEST_SIDE = 10_000
 _MOST_BINS = 10_000
-# A column of text with at most this many values becomes one feature per value, where that is asked for.
+# So many values of a column of categories become features.
 _MOST_CATEGORIES = 20
 _MANY_CATEGORIES = 10_000
 # Names for the characters that the text of a source has another use for.
@@ -34,14 +34,14 @@ _CHARACTERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space"
 
 # What data are read from.
 Kind: TypeAlias = Literal[
-    "a dataset that is open", "arrays", "a frame", "a CSV file", "a Parquet file", "an Arrow file", "an .npz file",
-    "an .npy file", "a folder of images", "a Hugging Face dataset", "a stream", "a torch dataset",
-    "batches of a Parquet file",
+    "a dataset that is open", "arrays", "a frame", "a CSV file", "a table", "a workbook", "a database", "an .npz file",
+    "an .npy file", "a folder", "a Hugging Face dataset", "a torch dataset", "batches of a Parquet file",
 ]  # fmt: skip
 _NEW: tuple[Kind, ...] = get_args(Kind)[1:]  # what is not open yet
 _WHOLE: tuple[Kind, ...] = get_args(Kind)[:-1]  # what is not batches
 _CSV: tuple[Kind, ...] = ("a CSV file",)
-_TABLES: tuple[Kind, ...] = (*_CSV, "a frame", "a Parquet file", "an Arrow file", "a Hugging Face dataset", _NEW[-1])
+_SHEETS: tuple[Kind, ...] = ("a workbook", "a database")
+_TABLES: tuple[Kind, ...] = (*_CSV, *_SHEETS, "a frame", "a table", "a Hugging Face dataset", _NEW[-1])
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,9 @@ def _parse_value(text: str) -> Any:  # noqa: ANN401  # what is neither is refuse
 
 def _take_names(names: Any, name: str) -> tuple[Any, ...]:  # noqa: ANN401  # anything
     """One name or pattern, or several; features may also go by number, and nothing may be excluded."""
-    kinds = (str,) if name == "exclude" else (str, int)
+    kinds = (str, int) if name == "features" else (str,)
     several = () if names is None else (names,) if isinstance(names, kinds) else names
-    known = isinstance(several, (list, tuple)) and (len(several) > 0 or name == "exclude")
+    known = isinstance(several, (list, tuple)) and (len(several) > 0 or name != "features")
     if not known or any(isinstance(one, bool) or not isinstance(one, kinds) for one in several):
         raise ValueError
     return tuple(several)
@@ -169,27 +169,34 @@ def _take_image_size(size: Any, name: str) -> tuple[int, int]:  # noqa: ANN401  
     return check_count(height, name, _LARGEST_SIDE), check_count(width, name, _LARGEST_SIDE)
 
 
-class ReadingSettings(TypedDict, total=False):
-    """What a caller may say of how data are read, for type checkers; `Reading` says what each option is."""
+class TableSettings(TypedDict, total=False):
+    """What every call takes of how data are read, for type checkers; `Reading` says what each option is."""
 
     label: str | int | None
     features: str | int | Sequence[str | int] | None
     exclude: str | Sequence[str] | None
     one_hot: bool | int
     dates: bool
-    missing: Literal["error", "drop", "mean"]
+    missing: Literal["auto", "mean", "drop", "error"]
+    na_values: str | Sequence[str] | None
     drop_missing: bool
     separator: str | None
     decimal: str | None
     encoding: str | None
+    table: str | None
+    query: str | None
     image_size: int | tuple[int, int] | None
     image_mode: Literal["L", "RGB"] | None
     broken: Literal["refuse", "skip"]
     split: str | None
     transform: Callable[[Any], Any] | None
     encoder: object | None
-    encoder_name: str | None
     bins: int | None
+
+
+class ReadingSettings(TableSettings, total=False):
+    """What `sotdd.open_dataset` takes."""
+
     max_points: int | None
     seed: int
 
@@ -223,9 +230,9 @@ class Reading:
         take=_take_names,
         expected="the name of a column, or a list of names",
         parse=_parse_names,
-        more="By default all other columns of numbers and truth values but those called an id, or the only other "
-        "column. What is left out is named in `LabelledData.remarks`.",
-        sources=(*_TABLES, "a stream", "an .npz file", "a torch dataset"),
+        more="By default all other columns of numbers, truth values and categories but those called an id. What is "
+        "left out is named in `LabelledData.remarks`.",
+        sources=(*_TABLES, "an .npz file", "a torch dataset"),
         type=str,
     )
     exclude: tuple[str, ...] = _option(
@@ -234,19 +241,19 @@ class Reading:
         take=_take_names,
         expected="the name of a column, or a list of names",
         parse=_parse_names,
-        sources=(*_TABLES, "a stream"),
+        sources=_TABLES,
         type=str,
     )
     one_hot: int = _option(
-        False,
-        "Make a feature of each value of the columns of text that have at most this many values.",
+        _MOST_CATEGORIES,
+        "The most values of a column of categories that become features each; further ones are one together.",
         take=_take_one_hot,
         expected=f"True, False, or the most values of a column, from 2 to {_MANY_CATEGORIES:,}",
         parse=_parse_value,
-        more="True stands for 20.",
+        more="False leaves categories out.",
         sources=_TABLES,
         kept=True,
-        type=int,
+        type=str,
         metavar="N",
     )
     dates: bool = _option(
@@ -259,11 +266,22 @@ class Reading:
         type=bool,
     )
     missing: str = _option(
-        "error",
-        "What to do about missing values: error refuses them, drop leaves out the rows in which a feature or the label "
-        "is missing, mean fills in the mean of the column.",
-        choices=("error", "drop", "mean"),
+        "auto",
+        "What to do about missing values: mean fills in the mean of the column and compares how many are missing, drop "
+        "leaves out rows in which a feature or the label is missing, error refuses them; auto is mean for tables, and "
+        "error for arrays.",
+        choices=("auto", "mean", "drop", "error"),
         sources=_NEW,
+        kept=True,
+        type=str,
+    )
+    na_values: tuple[str, ...] = _option(
+        (),
+        "What else stands for a missing value, as a+b in a text, beside an empty cell, NA, null, None, nan, ? and -.",
+        take=_take_names,
+        expected="a text, or a list of texts",
+        parse=_parse_names,
+        sources=_TABLES,
         kept=True,
         type=str,
     )
@@ -298,6 +316,21 @@ class Reading:
         sources=_CSV,
         kept=True,
     )
+    table: str | None = _option(
+        None,
+        "Which table of a database, or which sheet of a workbook; by default the only one.",
+        take=_only(lambda table: isinstance(table, str)),
+        expected="the name of a table",
+        sources=_SHEETS,
+        kept=True,
+    )
+    query: str | None = _option(
+        None,
+        "What to select from a database, in SQL; in a text it comes last.",
+        take=_only(lambda query: isinstance(query, str)),
+        expected="a SELECT of SQL",
+        sources=("a database",),
+    )
     image_size: tuple[int, int] | None = _option(
         None,
         "The (height, width) to bring images to, or one number for a square.",
@@ -314,7 +347,7 @@ class Reading:
         "refuse",
         "Whether to refuse or to skip a broken image in a folder.",
         choices=("refuse", "skip"),
-        sources=("a folder of images",),
+        sources=("a folder",),
         kept=True,
     )
     split: str | None = _option(
@@ -322,7 +355,7 @@ class Reading:
         "Which split of a Hugging Face dataset, or which sub-folder of a folder.",
         take=_take_split,
         expected="the name of a split, or None",
-        sources=("a Hugging Face dataset", "a stream", "a folder of images"),
+        sources=("a Hugging Face dataset", "a folder"),
     )
     transform: Callable[[Any], Any] | None = _option(  # noqa: RUF009  # a field
         None,
@@ -338,12 +371,6 @@ class Reading:
         "sentence-transformers model.",
         more="It gets a list of texts, an array of images where ``image_size`` is given, or else a list of Pillow "
         "images.",
-    )
-    encoder_name: str | None = _option(
-        None,
-        "The name under which vectors are cached on disk.",
-        parse=None,
-        more="By default the model's name or the encoder's ``cache_key``; without one they are not cached.",
     )
     bins: int | None = _option(
         None,
@@ -369,9 +396,7 @@ class Reading:
         given = {name: value for name, value in asked.items() if value is not getattr(DEFAULTS, name)}
         reading = cls(**{name: OPTIONS[name].check(value, name) for name, value in given.items()})
         if reading.encoder is not None:
-            reading = replace(reading, encoder=Encoder(reading.encoder, reading.encoder_name))
-        elif reading.encoder_name is not None:
-            raise SotddError("is given but no encoder: pass encoder=, or leave it out.", setting="encoder_name")
+            reading = replace(reading, encoder=Encoder(reading.encoder))
         if reading.separator is not None and reading.separator == reading.decimal:
             raise SotddError(f"separator and decimal are both {reading.separator!r}: expected two characters.")
         return reading if reading.prepares or reading != DEFAULTS else DEFAULTS
@@ -414,30 +439,8 @@ def reading_options() -> dict[str, Option]:
     return {name: option for name, option in OPTIONS.items() if option.type is not None}
 
 
-def parse_option(name: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them
-    """The value of an option that is written as text; it is checked when it is used.
-
-    Examples
-    --------
-    >>> from sotdd.inputs.reading import parse_option
-    >>> parse_option("features", "a+b"), parse_option("image_size", "28x32"), parse_option("label", "")
-    (['a', 'b'], [28, 32], None)
-    """
-    if name not in OPTIONS or OPTIONS[name].parse is None:
-        raise SotddError(f"cannot read '{name}={text}': write options as FILE::features=NAME,label=NAME.")
-    return OPTIONS[name].parse(text)  # type: ignore[misc]  # it was just asked
-
-
-def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values of any kind
-    """A source with options written behind it; those that it has itself come last, and win.
-
-    Examples
-    --------
-    >>> from sotdd.inputs.reading import write_source
-    >>> write_source("a.csv::max_points=9", label="kind", exclude=["id", "note"], dates=True)
-    'a.csv::label=kind,exclude=id+note,dates=true,max_points=9'
-    """
-    path, _, own = source.partition("::")
-    written = [f"{name}={OPTIONS[name].write(value)}" for name, value in options.items()]
-    together = ",".join([*written, *filter(None, [own])])
-    return f"{path}::{together}" if together else path
+def split_reading(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of a call, split into those of reading data and all others, to which seed and sample sizes belong."""
+    own = TableSettings.__annotations__
+    reading = {name: value for name, value in settings.items() if name in own}
+    return reading, {name: value for name, value in settings.items() if name not in own}

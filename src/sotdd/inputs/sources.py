@@ -1,9 +1,9 @@
 """Sources: what a path, an address or a text with options means, and one line for whatever goes wrong in reading it.
 
-A folder means every Parquet file below it (``.parquet`` or ``.pq``, in any case), but for those that writers keep for
-their own use: names, and folders below it, that begin with a dot or an underscore. So partitions
-(``year=2024/part-0.parquet``) are read, and ``_metadata``, ``_temporary/`` and ``.part.crc`` are not. A pattern means
-what it matches; folders that it matches are read as folders.
+A folder means the tables of one kind below it, but for those that writers keep for their own use: names, and folders
+below it, that begin with a dot or an underscore. So partitions (``year=2024/part-0.parquet``) are read, and
+``_metadata``, ``_temporary/`` and ``.part.crc`` are not. A pattern means what it matches; folders that it matches are
+read as folders. Other folders hold images or texts.
 
 Of addresses (``s3://``, ``gs://``, ``hf://``, ``https://`` and whatever else fsspec knows) Parquet files are read where
 they are, a part at a time. Anything else is copied into a temporary folder first.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import glob
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -30,15 +31,27 @@ from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import reason
 from sotdd.inputs.preparation import Loaded
-from sotdd.inputs.reading import Reading, parse_option
+from sotdd.inputs.reading import OPTIONS, Reading
 
-# What reads a file, by how its name ends, beside Parquet.
+# What reads a file, by how its name ends.
 _LOADERS = {
     ".npz": "numpy_files.open_npz", ".npy": "numpy_files.open_npy",
-    ".csv": "csv.open_csv", ".csv.gz": "csv.open_csv", ".tsv": "csv.open_csv", ".tsv.gz": "csv.open_csv",
-    ".arrow": "tables.open_arrow", ".feather": "tables.open_arrow", ".ipc": "tables.open_arrow",
+    ".csv": "files.open_csv", ".tsv": "files.open_csv",
+    ".parquet": "files.open_parquet", ".pq": "files.open_parquet",
+    ".arrow": "files.open_arrow", ".feather": "files.open_arrow", ".ipc": "files.open_arrow",
+    ".jsonl": "files.open_json", ".ndjson": "files.open_json",
+    ".xlsx": "files.open_workbook", ".xls": "files.open_workbook", ".ods": "files.open_workbook",
+    ".db": "files.open_database", ".sqlite": "files.open_database", ".sqlite3": "files.open_database",
+    ".duckdb": "files.open_database",
 }  # fmt: skip
-SUFFIXES = (".parquet", ".pq")
+# How the names of tables end of which a folder may hold several.
+_IN_FOLDERS = {suffix: loader for suffix, loader in _LOADERS.items() if suffix in
+               (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".jsonl", ".ndjson")}  # fmt: skip
+_PARQUET = (".parquet", ".pq")
+# Text files may be compressed.
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+# What stands for standard input.
+_STDIN = "-"
 
 # What pyarrow reads by itself; everything else goes by way of fsspec.
 _OF_PYARROW = ("file", "s3", "gs", "gcs", "hdfs", "abfs", "abfss")
@@ -46,7 +59,6 @@ _OF_PYARROW = ("file", "s3", "gs", "gcs", "hdfs", "abfs", "abfss")
 _PATIENCE = 60
 # What folders are called that hold a part of a dataset.
 _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
-
 
 _AnyPath = TypeVar("_AnyPath", bound=PurePath)
 
@@ -67,17 +79,47 @@ class SourceText:
 
     @classmethod
     def parse(cls, text: str) -> SourceText:
-        """Read ``PATH`` or ``PATH::KEY=VALUE,KEY=VALUE``."""
+        """Read ``PATH`` or ``PATH::KEY=VALUE,KEY=VALUE``; a query, which may have commas, comes last."""
         path, _, options = text.partition("::")
         if not path:
             raise SotddError(f"the source {text!r} has no path: expected the name of a file or folder.")
+        options, _, query = f",{options}".partition(",query=")
         values: dict[str, Any] = {}
-        for option in filter(None, options.split(",")):
+        for option in [*filter(None, options.split(",")), *([f"query={query}"] if query else [])]:
             key, equals, value = option.partition("=")
             if not equals or not (value or key == "label"):
                 raise SotddError(f"cannot read {option!r} in {text!r}: write FILE::features=NAME,label=NAME.")
             values[key] = value if key == "name" else parse_option(key, value)
         return cls(path, values)
+
+
+def parse_option(name: str, text: str) -> Any:  # noqa: ANN401  # numbers, names and lists of them
+    """The value of an option that is written as text; it is checked when it is used.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.sources import parse_option
+    >>> parse_option("features", "a+b"), parse_option("image_size", "28x32"), parse_option("label", "")
+    (['a', 'b'], [28, 32], None)
+    """
+    if name not in OPTIONS or OPTIONS[name].parse is None:
+        raise SotddError(f"cannot read '{name}={text}': write options as FILE::features=NAME,label=NAME.")
+    return OPTIONS[name].parse(text)  # type: ignore[misc]  # it was just asked
+
+
+def write_source(source: str, **options: Any) -> str:  # noqa: ANN401  # values of any kind
+    """A source with options written behind it; those that it has itself come last, and win.
+
+    Examples
+    --------
+    >>> from sotdd.inputs.sources import write_source
+    >>> write_source("a.csv::max_points=9", label="kind", exclude=["id", "note"], dates=True)
+    'a.csv::label=kind,exclude=id+note,dates=true,max_points=9'
+    """
+    path, _, own = source.partition("::")
+    written = [f"{name}={OPTIONS[name].write(value)}" for name, value in options.items()]
+    together = ",".join([*written, *filter(None, [own])])
+    return f"{path}::{together}" if together else path
 
 
 def open_path(path: str, name: str, reading: Reading) -> Loaded:
@@ -88,25 +130,50 @@ def open_path(path: str, name: str, reading: Reading) -> Loaded:
         raise access_error(error.filename or path, error) from error
 
 
-def _open(path: str, name: str, reading: Reading) -> Loaded:  # noqa: PLR0911  # one for each kind of source
-    if is_remote(path):
-        plain = path.partition("?")[0].lower()
-        if _is_web(path) or (plain.endswith(tuple(_LOADERS)) and not _is_magic(plain)):
-            return _open_file(download(path), name, reading)
-        return _open_parquet(list_parquet(path), name, reading)
+def _open(path: str, name: str, reading: Reading) -> Loaded:
+    if path == _STDIN:
+        return _load("files.open_csv")([str(_copy(sys.stdin.buffer, "stdin.csv"))], name, reading)
     if path.startswith("hub:"):
         return _load("huggingface.open_hub")(path, name, reading)
-    if glob.has_magic(path) and not exists(Path(path)):
-        return _open_parquet(list_parquet(path), name, reading)
+    if is_remote(path) or (glob.has_magic(path) and not exists(Path(path))):
+        return _open_files(list_files(path), name, reading)
     target = Path(path.removeprefix("hf:"))
     refuse_missing(target)
     if path.startswith("hf:") or any((target / file).is_file() for file in ("dataset_dict.json", "state.json")):
         return _load("huggingface.open_saved")(target, name, reading)
     if not target.is_dir():
-        return _open_file(target, name, reading)
+        return _open_files([str(target)], name, reading)
     target, reading = _in_split(target, reading)
-    files = _list_folder(target)
-    return _open_parquet(files, name, reading) if files else _load("folder.open_folder")(target, name, reading)
+    files = list_files(str(target))
+    return _open_files(files, name, reading) if files else _load("folder.open_folder")(target, name, reading)
+
+
+def _open_files(paths: list[str], name: str, reading: Reading) -> Loaded:
+    """Open files by how their names end, which are alike."""
+    if not paths:
+        raise SotddError(f"no file matches {name}: check the pattern.")
+    suffix = find_suffix(paths[0])
+    if suffix is None:
+        known = ", ".join(_LOADERS)
+        raise SotddError(f"cannot tell what {paths[0]} is: expected {known}, or a folder.")
+    loader = _load(_LOADERS[suffix])
+    elsewhere = [path for path in paths if is_remote(path) and (suffix not in _PARQUET or _is_web(path))]
+    local = [str(download(path)) if path in elsewhere else path for path in paths]
+    irregular = next((path for path in local if not is_remote(path) and not Path(path).is_file()), None)
+    if irregular is not None and exists(Path(irregular)):
+        raise SotddError(f"{irregular} is no regular file: expected one.")
+    if suffix in (".npz", ".npy") or _LOADERS[suffix].endswith(("workbook", "database")):
+        return loader(Path(local[0]), name, reading)
+    return loader(local, name, reading)
+
+
+def find_suffix(path: str) -> str | None:
+    """How the name of a file ends, by which it is read; None for what is not known."""
+    lower = PurePosixPath(path.partition("?")[0] if is_remote(path) else path).name.lower()
+    for end in _COMPRESSED:
+        if lower.removesuffix(end).endswith((".csv", ".tsv", ".jsonl", ".ndjson")):
+            lower = lower.removesuffix(end)
+    return next((suffix for suffix in _LOADERS if lower.endswith(suffix)), None)
 
 
 def _in_split(folder: Path, reading: Reading) -> tuple[Path, Reading]:
@@ -128,24 +195,7 @@ def _in_split(folder: Path, reading: Reading) -> tuple[Path, Reading]:
 
 def _holds_more(folder: Path) -> bool:
     """Whether a folder has folders of its own, as a split of images has, or tables."""
-    return any(path.is_dir() or path.suffix.lower() in SUFFIXES for path in folder.iterdir())
-
-
-def _open_file(path: Path, name: str, reading: Reading) -> Loaded:
-    """Open a file by how its name ends."""
-    lower = path.name.lower()
-    if lower.endswith(SUFFIXES):
-        return _open_parquet([str(path)], name, reading)
-    loader = next((loader for suffix, loader in _LOADERS.items() if lower.endswith(suffix)), None)
-    if loader is None:
-        raise SotddError(f"cannot tell what {path} is: expected {', '.join((*_LOADERS, *SUFFIXES))}, or a folder.")
-    return _load(loader)(path, name, reading)
-
-
-def _open_parquet(paths: list[str], name: str, reading: Reading) -> Loaded:
-    if not paths:
-        raise SotddError(f"no file matches {name}: check the pattern.")
-    return _load("parquet.open_parquet")(paths, name, reading)
+    return any(path.is_dir() or find_suffix(path.name) in _IN_FOLDERS for path in folder.iterdir())
 
 
 def _load(loader: str) -> Callable[..., Loaded]:
@@ -203,10 +253,10 @@ def files_below(folder: Path) -> Iterator[Path]:
         yield from (Path(root, name) for name in names)
 
 
-def list_parquet(path: str) -> list[str]:
-    """The files that a file, a folder, a pattern or a URL means, in the order of their names."""
+def list_files(path: str) -> list[str]:
+    """The tables that a file, a folder, a pattern or a URL means, in the order of their names."""
     if is_remote(path):
-        return _list_store(path)
+        return [path] if _is_web(path) else _list_store(path)
     if not glob.has_magic(path) or exists(Path(path)):
         refuse_missing(Path(path), "file or folder")
         return _list_folder(Path(path)) if Path(path).is_dir() else [path]
@@ -214,48 +264,52 @@ def list_parquet(path: str) -> list[str]:
     for match in sorted(map(Path, glob.glob(path, recursive=True))):
         if match.is_dir():
             files += [] if "**" in path else _list_folder(match)  # ** goes into folders by itself
-        elif match.suffix.lower() not in SUFFIXES:
-            raise SotddError(f"{match} is not a Parquet file: several files at once are opened as Parquet only.")
         else:
             files.append(str(match))
-    return files
+    return _refuse_mixed(files, path)
 
 
 def _list_folder(folder: Path) -> list[str]:
-    """The Parquet files of a folder."""
-    return [str(folder / inside) for inside in _data(file.relative_to(folder) for file in files_below(folder))]
+    """The tables of a folder."""
+    inside = _data(file.relative_to(folder) for file in files_below(folder))
+    return _refuse_mixed([str(folder / file) for file in inside], str(folder))
+
+
+def _refuse_mixed(files: list[str], path: str) -> list[str]:
+    """Refuse files of several kinds, which would be several datasets."""
+    kinds = {None if (suffix := find_suffix(file)) is None else _IN_FOLDERS.get(suffix): file for file in files}
+    if len(kinds) > 1 or None in kinds:
+        raise SotddError(f"{path} means {', '.join(kinds.values())}: expected tables of one kind.")
+    return files
 
 
 def _list_store(url: str) -> list[str]:
     """The files that an address means: one file, those of a folder, or those that a pattern matches."""
-    files = require("pyarrow.fs", "reading Parquet files", "'sotdd[inputs]'")
+    files = require("pyarrow.fs", f"reading {url}", "'sotdd[inputs]'")
     parts = url.split("/")
-    first = next((place for place, part in enumerate(parts) if _is_magic(part)), len(parts))
+    first = next((place for place, part in enumerate(parts) if glob.has_magic(part.replace("?", ""))), len(parts))
     plain, pattern = "/".join(parts[:first]), "/".join(parts[first:]) or "*"
-    with reading_file(url, "a Parquet file"):
+    with reading_file(url, "a table"):
         system, path = find_store(plain)
         kind = system.get_file_info(path).type
         if kind == files.FileType.Directory:
             listed = system.get_file_info(files.FileSelector(path, recursive=True))
             root = PurePosixPath(path.lstrip("/"))
             inside = _data(PurePosixPath(entry.path.lstrip("/")).relative_to(root) for entry in listed if entry.is_file)
-            return [f"{plain.rstrip('/')}/{file}" for file in inside if fnmatchcase(str(file), pattern)]
+            return _refuse_mixed(
+                [f"{plain.rstrip('/')}/{file}" for file in inside if fnmatchcase(str(file), pattern)], url
+            )
     if kind == files.FileType.NotFound:
         raise SotddError(f"there is no file or folder {plain}: check the address.")
     return [url]
 
 
-def _is_magic(path: str) -> bool:
-    """Whether a part of an address is a pattern, in which question marks have another meaning."""
-    return glob.has_magic(path.replace("?", ""))
-
-
 def _data(inside: Iterable[_AnyPath]) -> list[_AnyPath]:
-    """Those of the paths within a folder that hold data, in order."""
+    """Those of the paths within a folder that hold tables, in order."""
     return sorted(
         path
         for path in inside
-        if path.suffix.lower() in SUFFIXES and not any(part.startswith((".", "_")) for part in path.parts)
+        if find_suffix(str(path)) in _IN_FOLDERS and not any(part.startswith((".", "_")) for part in path.parts)
     )
 
 
@@ -288,11 +342,9 @@ def find_store(url: str) -> tuple[Any, str]:
 
 def download(url: str) -> Path:
     """A copy of a remote file in a temporary folder, which is removed when the process ends."""
-    name = PurePosixPath(url.partition("?")[0]).name
-    target = Path(tempfile.mkdtemp(dir=_folder().name)) / name
     try:
-        with _open_address(url) as source, target.open("wb") as copy:
-            shutil.copyfileobj(source, copy, 1 << 20)
+        with _open_address(url) as source:
+            return _copy(source, PurePosixPath(url.partition("?")[0]).name)
     except SotddError:
         raise
     except Exception as error:  # of whatever library talks to the store
@@ -300,6 +352,13 @@ def download(url: str) -> Path:
             error.close()
         cause = f"{type(error).__name__}: {first_line(error)}"
         raise SotddError(f"cannot read {url} ({cause}): check the address, the connection and access.") from error
+
+
+def _copy(source: Any, name: str) -> Path:  # noqa: ANN401  # something that reads like a file
+    """A copy of what can be read only once."""
+    target = Path(tempfile.mkdtemp(dir=temporary_folder().name)) / name
+    with target.open("wb") as copy:
+        shutil.copyfileobj(source, copy, 1 << 20)
     return target
 
 
@@ -316,6 +375,6 @@ def _scheme(url: str) -> str:
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def temporary_folder() -> tempfile.TemporaryDirectory[str]:
     """Where copies are kept as long as the process lasts."""
     return tempfile.TemporaryDirectory(prefix="sotdd-")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import first_line, refuse_beyond_float64
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.streamed import StreamedFeatures, non_finite_error
+from sotdd.inputs.streamed import Rows, StreamedFeatures
 
 Doubles = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -53,7 +53,7 @@ class SparseRows(StreamedFeatures):
     def __init__(
         self, name: str, values: NDArray[Any], columns: NDArray[Any], edges: NDArray[Any], n_features: int
     ) -> None:
-        super().__init__(name, (len(edges) - 1, n_features), values.dtype, finite=True)
+        super().__init__(name, (len(edges) - 1, n_features), values.dtype)
         self.values: NDArray[Any] = values
         self.columns: NDArray[Any] = columns
         self.edges: NDArray[Any] = edges
@@ -64,17 +64,19 @@ class SparseRows(StreamedFeatures):
         rows = _by_rows(matrix, name)
         return cls(name, rows.data, rows.indices, rows.indptr, rows.shape[1])
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
+    def __getitem__(self, rows: Rows) -> NDArray[Any]:
         """A dense copy of some rows."""
+        if not isinstance(rows, slice) or rows.step not in (None, 1):
+            picked = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
+            return self.take(picked)[:]
+        start, stop, _ = rows.indices(len(self))
+        stop = max(start, stop)
         block = np.zeros((stop - start, self.shape[1]), self.dtype)
         stored = slice(self.edges[start], self.edges[stop])
         block[np.repeat(np.arange(stop - start), np.diff(self.edges[start : stop + 1])), self.columns[stored]] = (
             self.values[stored]
         )
         return block
-
-    def _pick(self, rows: NDArray[np.integer]) -> NDArray[Any]:
-        return self.take(rows).read(0, len(rows))
 
     def take(self, rows: NDArray[np.integer]) -> SparseRows:
         """Some rows, in any order, still sparse."""
@@ -108,14 +110,13 @@ class SparseRows(StreamedFeatures):
             yield slice(start, stop)
             start = stop
 
-    def refuse_non_finite(self) -> None:
-        """Refuse stored values that are NaN or infinite."""
-        if self.dtype.kind != "f":
-            return
-        bad = np.flatnonzero(~np.isfinite(self.values))
-        if bad.size:
-            row = int(np.searchsorted(self.edges, bad[0], side="right")) - 1
-            raise non_finite_error(self.name, self.values[bad[0]], row, int(self.columns[bad[0]]))
+    def find_non_finite(self) -> tuple[Any, int, int] | None:
+        """The first stored value that is NaN or infinite, its row and its feature; None where all are finite."""
+        bad = np.flatnonzero(~np.isfinite(self.values)) if self.dtype.kind == "f" else self.columns[:0]
+        if not bad.size:
+            return None
+        row = int(np.searchsorted(self.edges, bad[0], side="right")) - 1
+        return self.values[bad[0]], row, int(self.columns[bad[0]])
 
     def moments(self, pivot: Doubles) -> tuple[Doubles, Doubles, Doubles, int]:
         """Reach, mean and summed squared deviations of every feature, and the farthest row; see `DeviceFeatures`."""

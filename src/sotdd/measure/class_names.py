@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark
 from sotdd.compute.distance import Distance
-from sotdd.inputs.data import LabelledData, add_columns
+from sotdd.inputs.data import LabelledData
+from sotdd.inputs.streamed import add_columns
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler, find_scaler
 

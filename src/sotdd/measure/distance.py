@@ -17,11 +17,11 @@ from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import SPLITS
 from sotdd.inputs import open_pair
-from sotdd.inputs.agreement import refuse_half_labelled
-from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
+from sotdd.inputs.reading import split_reading
 from sotdd.measure.class_names import NamedClasses, NamesInDistance
 from sotdd.projections.directions import Sphere
-from sotdd.projections.drawing import DRAWING, Drawing, DrawingSettings, show_drawing
+from sotdd.projections.drawing import DRAWING, CallSettings, Drawing, DrawingSettings, show_drawing
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.sketch import Sketch
 from sotdd.sketches.sketching import Comparable, compare_sketches, read_sketch
@@ -42,8 +42,8 @@ _BLIND_TO_LABELS = ("frechet", "sw", "mmd")
 _ITS_OWN: DrawingSettings = {"label_law": "paper", "scale": None}
 
 
-class MethodSettings(DrawingSettings, total=False):
-    """How projections are drawn, and what else a peer takes: see `sotdd.peers`."""
+class MethodSettings(CallSettings, total=False):
+    """How data are read, how projections are drawn, and what else a peer takes: see `sotdd.peers`."""
 
     max_points: int | None
     inner: Literal["exact", "gaussian"]
@@ -132,7 +132,8 @@ def distance(
     progress
         True for a bar, or a function of (done, total) projections.
     settings
-        What else a peer takes, such as ``max_points``.
+        How tables are read, as in `open_dataset`: ``label``, ``exclude``, ``missing`` and so on. What else a peer
+        takes, such as ``max_points``.
 
     Returns
     -------
@@ -155,7 +156,7 @@ def distance(
     """
     sources = [(side.name if isinstance(side, LabelledData) else name, side) for name, side in (("a", a), ("b", b))]
     distances, _ = measure_pairs(
-        sources, [(0, 1)], lambda: open_pair(a, b),  # type: ignore[arg-type]  # no sketches are left then
+        sources, [(0, 1)], lambda **reading: open_pair(a, b, **reading),  # type: ignore[arg-type]  # no sketches are left then
         p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
         label_names=label_names, device=device, progress=progress, settings=settings,
         rel_tol=rel_tol, max_projections=max_projections,
@@ -216,7 +217,7 @@ def paper(
 def measure_pairs(
     sources: Sequence[tuple[str, Comparable]],
     pairs: Sequence[tuple[int, int]],
-    open_all: Callable[[], list[LabelledData]],
+    open_all: Callable[..., list[LabelledData]],
     *,
     p: float,
     projections: Projections | None,
@@ -246,7 +247,8 @@ def measure_pairs(
         _refuse_for_sketch(sketch, method, [*settings, *(name for name in given if name != "estimator")])
         distances = compare_sketches(sources, pairs, p, estimator=estimator, device=device, progress=progress)
         return distances, sketch.projections
-    data = open_all()
+    reading, settings = split_reading(settings)
+    data = open_all(**reading)
     if method not in _BLIND_TO_LABELS:
         refuse_half_labelled(data)
     if method != "sotdd":
@@ -330,11 +332,13 @@ def fit_projections(
     if projections is None:
         drawing = drawing.but(settings)
         if estimator == "plain":
-            return drawing.fit(data), list(data)
-        from sotdd.compute.cpu.workers import Workers
+            recipe = drawing.fit(data)
+        else:
+            from sotdd.compute.cpu.workers import Workers
 
-        with Workers(1):  # BLAS is held to one thread, so that the tilt has the same bits for any number of them
-            return drawing.fit(data, tilt=True), list(data)
+            with Workers(1):  # BLAS is held to one thread, so that the tilt has the same bits for any number of them
+                recipe = drawing.fit(data, tilt=True)
+        return recipe, [recipe.align(part) for part in data]
     if not isinstance(projections, Projections):
         raise SotddError(
             f"projections is a {type(projections).__name__}: expected Projections.fit(...) or from_arrays(...)."

@@ -69,7 +69,7 @@ def pairwise(
     distances, recipe = measure_pairs(
         sources,
         list(combinations(range(len(sources)), 2)),
-        lambda: open_all(dict(sources)),
+        lambda **reading: open_all(dict(sources), **reading),
         p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
         label_names=label_names, device=device, progress=progress, settings=settings,
     )  # fmt: skip
@@ -145,7 +145,7 @@ def rank(
     distances, _ = measure_pairs(
         sources,
         [(0, number) for number in range(1, len(sources))],
-        lambda: open_all(dict(sources)),
+        lambda **reading: open_all(dict(sources), **reading),
         p=p, projections=projections, estimator=estimator, method=method, noise_floor=noise_floor,
         device=device, progress=progress, settings=settings,
     )  # fmt: skip

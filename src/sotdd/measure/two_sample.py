@@ -23,8 +23,8 @@ from sotdd.compute.noise_floor import find_distances
 from sotdd.compute.resampling import Plan, Resample
 from sotdd.compute.run import Collector, be_silent, choose_engine, run
 from sotdd.inputs import open_pair
-from sotdd.inputs.agreement import refuse_half_labelled
-from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
+from sotdd.inputs.reading import split_reading
 from sotdd.measure.distance import ORDER, fit_projections
 from sotdd.measure.statistics import (
     FARTHEST,
@@ -36,7 +36,7 @@ from sotdd.measure.statistics import (
     find_statistics,
     measure_gaps,
 )
-from sotdd.projections.drawing import Drawing, DrawingSettings, show_drawing
+from sotdd.projections.drawing import CallSettings, Drawing, show_drawing
 from sotdd.projections.recipe import Projections
 
 # Fewer than for a distance: the projections are the same for the data and for all permutations, so their
@@ -62,7 +62,7 @@ def test(
     max_points: int | None = None,
     device: str = "auto",
     progress: Progress = None,
-    **drawing: Unpack[DrawingSettings],
+    **drawing: Unpack[CallSettings],
 ) -> TwoSampleTest:
     """Say whether two labelled datasets may be samples of one source: a permutation test.
 
@@ -107,6 +107,8 @@ def test(
         the same name are compared, and their shares, so that two classes that exchange their names differ.
     max_points
         Use a random sample of this many points of each dataset, where there are more.
+    label, exclude, missing and others
+        How tables are read, as in `sotdd.open_dataset`.
     device
         As in `sotdd.distance`.
     progress
@@ -130,8 +132,9 @@ def test(
     judged_by: Statistic = check_choice(statistic, "statistic", get_args(Statistic))
     if names == "match" and judged_by != "combined":
         raise SotddError(f"label_names='match' is given with statistic={judged_by!r}: only 'combined' sees names.")
-    seed, settings = split_seed(drawing, projections)
-    pair = open_pair(a, b)
+    reading, drawn = split_reading(drawing)
+    seed, settings = split_seed(drawn, projections)
+    pair = open_pair(a, b, **reading)
     refuse_half_labelled(pair)
     data, remarks = sample_datasets(pair, max_points, seed)
     recipe, data = fit_projections(data, projections, settings, drawing=DRAWING)
@@ -144,7 +147,7 @@ def test(
         )
 
 
-def split_seed(drawing: DrawingSettings, projections: Projections | None) -> tuple[int, dict[str, Any]]:
+def split_seed(drawing: Mapping[str, Any], projections: Projections | None) -> tuple[int, dict[str, Any]]:
     """The seed as a number, for splits and samples; and settings to draw projections by it, unless some are given."""
     settings: dict[str, Any] = dict(drawing)
     seed = check_seed(settings.pop("seed", DRAWING.seed))

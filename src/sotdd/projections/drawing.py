@@ -13,6 +13,7 @@ from sotdd.basics.checks import check_count, check_flag, check_law, describe
 from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.basics.randomness import check_seed
 from sotdd.inputs.data import LabelledData, same_features
+from sotdd.inputs.reading import TableSettings
 from sotdd.projections.directions import DirectionLaw, Hadamard, Sphere, Tilted
 from sotdd.projections.draws import Laws
 from sotdd.projections.labels import ClassQuantiles, LabelLaw
@@ -40,6 +41,10 @@ class DrawingSettings(TypedDict, total=False):
     shared_directions: bool
     scale: Scale
     seed: int | np.random.Generator
+
+
+class CallSettings(DrawingSettings, TableSettings, total=False):
+    """What the calls take that open data and draw projections."""
 
 
 def _say(help: str, *choices: str) -> dict[str, object]:  # noqa: A002  # as options call it

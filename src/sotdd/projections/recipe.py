@@ -17,8 +17,7 @@ from sotdd.basics.memory import kept_property
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_all
 from sotdd.inputs.agreement import order_columns
-from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.inputs.origin import Names
+from sotdd.inputs.data import Dataset, LabelledData, Names
 from sotdd.projections.directions import Directions, Drawn, Hadamard, Law, Sphere, Tilted
 from sotdd.projections.draws import BLOCK, Arrays, Block, Laws, Source
 from sotdd.projections.moments import check_orders
@@ -342,9 +341,11 @@ class Projections:
 
     def align(self, data: LabelledData) -> LabelledData:
         """A dataset with its columns in the order of these projections, or an error where it is not for them."""
-        ordered = order_columns(data, self.columns, "the dataset that the projections were fitted on")
-        self.check(ordered)
-        return ordered
+        if data.columns is not None and self.columns is not None:
+            centre = None if self.scaler is None else self.scaler.centre
+            data = order_columns(data, self.columns, "the dataset that the projections were fitted on", centre)
+        self.check(data)
+        return data
 
 
 def _sample_draw(drawn: Drawn, probe: NDArray[np.float32]) -> NDArray[Any]:

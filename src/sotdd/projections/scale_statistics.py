@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import refuse_beyond_float64
 from sotdd.basics.errors import SotddError
+from sotdd.basics.randomness import Stream, generator
 from sotdd.basics.text import say_count
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import find_places, order_columns
@@ -149,11 +150,6 @@ class FeatureMoments:
             deviation = ((point - self.pivot) / self.reach - self.mean) * (self.reach / self._unit)
             return float(deviation @ deviation) / (float(self._lengths.sum()) or 1.0)
 
-    def reorder(self, order: list[int]) -> FeatureMoments:
-        """The same with features in another order."""
-        names = ("pivot", "reach", "mean", "squares", "farthest")
-        return replace(self, **{name: getattr(self, name)[order] for name in names})
-
     @property
     def _unit(self) -> float:
         return float(self.reach.max())
@@ -216,9 +212,13 @@ class RowSample:
 
     @classmethod
     def of(cls, data: LabelledData) -> RowSample:
-        """Take rows at even steps, as many as a sample holds."""
-        step = -(-data.n_points // _most_rows(data.n_features))
-        rows = data.rows(slice(0, data.n_points, step))
+        """Take rows at random, as many as a sample holds."""
+        most = _most_rows(data.n_features)
+        if data.n_points <= most:
+            rows = data.rows(slice(None))
+        else:
+            chosen = generator(0, Stream.SCALE_ROWS, data.n_points).choice(data.n_points, most, replace=False)
+            rows = data.rows(np.sort(chosen))
         # Keys follow from the data, so that parts of a stream have other keys and a second run has the same.
         rng = np.random.default_rng([data.n_points, _digest(rows)])
         return cls(data.n_points, rows, rng.random(len(rows)) * (len(rows) / data.n_points))
@@ -229,10 +229,6 @@ class RowSample:
         kept = np.argsort(keys, kind="stable")[: _most_rows(self.rows.shape[1])]
         rows = np.concatenate([self.rows, other.rows])[kept]
         return RowSample(self.n_points + other.n_points, rows, keys[kept])
-
-    def reorder(self, order: list[int]) -> RowSample:
-        """The same with features in another order."""
-        return RowSample(self.n_points, self.rows[:, order], self.keys)
 
     @property
     def weight(self) -> float:
@@ -326,12 +322,14 @@ class ScaleStatistics:
         self.moments: FeatureMoments | None = None
         self.sample: RowSample | None = None
         self.columns: tuple[str, ...] | None = None
+        self.groups: dict[str, str | None] = {}  # of features that are no numbers, the category, or None for a gap
 
     @classmethod
     def of(cls, data: LabelledData, *, sampled: bool = True) -> ScaleStatistics:
         """Those of a dataset; the sample is what scaling each feature needs, and can be left out."""
         statistics = cls(data.name)
         statistics.moments, statistics.columns = FeatureMoments.of(data), data.columns
+        statistics.groups = data.origin.group_features(data.columns or ())
         statistics.sample = RowSample.of(data) if sampled else None
         return statistics
 
@@ -354,11 +352,14 @@ class ScaleStatistics:
         """Add what another has gathered."""
         if not isinstance(other, ScaleStatistics):
             raise SotddError(f"a {type(other).__name__} cannot be merged: expected ScaleStatistics.")
-        other = other.in_order(self.columns, "what was added before")
+        if self.columns is not None and other.columns not in (None, self.columns):
+            find_places(self.columns, other.columns, f"dataset {other.name!r}", "what was added before")
+            raise SotddError(f"columns of dataset {other.name!r} are in another order: add them in the same one.")
         if other.moments is None:
             return self
         if self.moments is None:
             self.moments, self.sample, self.columns = other.moments, other.sample, other.columns
+            self.groups = other.groups
             return self
         if self.moments.mean.size != other.moments.mean.size:
             raise SotddError(
@@ -379,13 +380,3 @@ class ScaleStatistics:
         from sotdd.projections.scaler import Scaler
 
         return Scaler.fit([self], scale)
-
-    def in_order(self, columns: tuple[str, ...] | None, owner: str) -> ScaleStatistics:
-        """The same with columns in this order, where both have names."""
-        if columns is None or self.columns is None or self.columns == columns or self.moments is None:
-            return self
-        order = find_places(columns, self.columns, f"dataset {self.name!r}", owner)
-        reordered = ScaleStatistics(self.name)
-        reordered.moments, reordered.columns = self.moments.reorder(order), columns
-        reordered.sample = None if self.sample is None else self.sample.reorder(order)
-        return reordered

@@ -18,8 +18,7 @@ from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import say_count
 from sotdd.inputs import name_sources, open_all
 from sotdd.inputs.agreement import find_places
-from sotdd.inputs.data import Dataset, LabelledData, same_features
-from sotdd.inputs.origin import Names
+from sotdd.inputs.data import Dataset, LabelledData, Names, same_features
 from sotdd.projections.scale_statistics import Doubles, FeatureMoments, ScaleStatistics, find_spreads
 
 Kind: TypeAlias = Literal["auto", "features", "pooled"]
@@ -100,7 +99,8 @@ class Scaler:
             one (the root of the trace of the covariance divided by the number of features). "features": for each
             feature the mean and the standard deviation of its values brought in to its 5 % and 95 % quantiles,
             divided by what a normal law gives, so that no outlier moves them; the plain ones for features that are
-            nearly always the same, such as rare flags. Constant features, and constant data, get scale 1.
+            nearly always the same, such as rare flags. All features of one category share a scale, such that they
+            weigh as one number does. Constant features, and constant data, get scale 1.
             "auto": "features" where a dataset has columns with names, "pooled" otherwise.
         """
         sources = list(datasets.values()) if isinstance(datasets, Mapping) else datasets
@@ -109,8 +109,7 @@ class Scaler:
         parts = [ScaleStatistics(name).merge(part) for name, part in name_sources(datasets, ScaleStatistics)]
         if any(part.moments is None for part in parts):
             raise SotddError("some of the statistics have no points: add some first.")
-        columns = _names(parts)
-        return _fit([part.in_order(columns, "the first dataset") for part in parts], scale)
+        return _fit(parts, scale)
 
     @property
     def kind(self) -> Literal["features", "pooled"]:
@@ -198,7 +197,14 @@ def _pool(parts: Sequence[ScaleStatistics], by_feature: bool) -> tuple[FeatureMo
     if not by_feature:
         return whole, whole.centre, whole.spread
     samples = [part.sample for part in parts if part.sample is not None]
-    return whole, *find_spreads(samples, whole.centre, whole.deviations)
+    centre, spread = find_spreads(samples, whole.centre, whole.deviations)
+    columns, groups = _names(parts) or (), {name: group for part in parts for name, group in part.groups.items()}
+    for group in set(groups.values()):
+        places = [place for place, name in enumerate(columns) if name in groups and groups[name] == group]
+        # The features of a category weigh as one number does; a gap is as far from a value as one spread of its column.
+        spread[places] = 1.0 if group is None else math.sqrt(float(np.sum(whole.deviations[places] ** 2)))
+        centre[places] = whole.centre[places]
+    return whole, centre, spread
 
 
 def _names(parts: Sequence[LabelledData | ScaleStatistics]) -> Names | None:

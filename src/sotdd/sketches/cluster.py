@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 from uuid import uuid4
 
-from sotdd.basics.checks import check_choice, describe, first_line
+from sotdd.basics.checks import describe, first_line
 from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs import ParquetBatches
-from sotdd.inputs.loaders.arrow import find_kind
-from sotdd.inputs.loaders.columns import Columns
-from sotdd.inputs.loaders.parquet import BATCH_ROWS, ParquetPiece, make_batch
+from sotdd.inputs.loaders.parquet import BATCH_ROWS, BatchFeatures, ParquetPiece
+from sotdd.inputs.loaders.tables import read_frame
 from sotdd.inputs.reading import DEFAULTS, Reading, ReadingSettings
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name
@@ -57,13 +55,13 @@ class Partition(NamedTuple):
         What messages call it.
     source
         Row groups of a Parquet file; or a Delayed or a Future of a frame or of a batch.
-    split
-        What makes batches of a frame; None for other sources.
+    features
+        What is read of a frame; None for other sources.
     """
 
     name: str
     source: object
-    split: Callable[..., Iterable[Any]] | None = None
+    features: BatchFeatures | None = None
 
 
 def sketch(
@@ -98,8 +96,8 @@ def sketch(
         True for a bar, or a function of (partitions done, partitions in all).
     **reading
         ``features``, ``label``, ``exclude``, ``one_hot``, ``dates`` and ``missing`` as in `ParquetBatches.open`. By
-        default features are the columns of the projections, where these have names. Values of a Dask DataFrame are not
-        known beforehand, so ``one_hot`` is for Parquet files.
+        default features are the columns of the projections, where these have names. What columns hold is judged by the
+        first rows, of a Dask DataFrame by those of its first partition.
 
     Examples
     --------
@@ -114,7 +112,6 @@ def sketch(
     """
     require("dask", "sotdd.sketches.cluster", "'sotdd[cluster]'")
     check_name(name)
-    check_choice(reading.get("missing", "error"), "missing", ("error", "drop"))
     only = SketchBuilder(projections, n_quantiles=n_quantiles)
     only.most_bytes = ONE_PASS_BYTES
     with _connect(client) as active, report_progress(progress, f"Sketching {name}") as report:
@@ -184,7 +181,7 @@ def _find_partitions(
     from distributed import Future as Running
 
     if hasattr(source, "to_delayed") and hasattr(source, "_meta") and hasattr(source, "npartitions"):
-        return _split_frame(source, reading, wanted)
+        return _split_frame(source, reading, client, wanted)
     several = isinstance(source, (list, tuple)) and len(source) > 0
     if isinstance(source, (str, Path)) or (several and all(isinstance(part, (str, Path)) for part in source)):
         return _split_parquet(source, reading, client, wanted)
@@ -199,20 +196,30 @@ def _find_partitions(
     )
 
 
-def _split_frame(frame: Source, reading: Mapping[str, Any], wanted: tuple[str, ...] | None) -> list[Partition]:
-    arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
-    try:
-        schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
-    except (arrow.ArrowException, ValueError, TypeError, AttributeError) as error:
-        raise SotddError(f"the columns of this frame cannot be read ({error}): expected a Dask DataFrame.") from error
+def _split_frame(
+    frame: Source, reading: Mapping[str, Any], client: Client, wanted: tuple[str, ...] | None
+) -> list[Partition]:
+    """What is read is decided by the first partition that has rows, where it is."""
+    from dask.delayed import delayed
+
     settings = Reading.of(**reading)
-    settings.refuse("a Dask DataFrame, whose values are not known beforehand", "one_hot")
-    if settings.features is None and wanted is not None and set(wanted) <= set(schema.names):
+    if settings.features is None and wanted is not None:
         settings = replace(settings, features=wanted)
-    columns = Columns.choose({field.name: find_kind(field.type) for field in schema}, settings, "the frame")
-    parts = frame[columns.all].to_delayed()
-    split = partial(_split_table, columns=columns, missing=settings.missing)
-    return [Partition(f"partition {index}", part, split) for index, part in enumerate(parts)]
+    features: BatchFeatures | None = None
+    for part in frame.to_delayed():
+        looked = client.compute(delayed(_look_at, pure=False)(part, settings))
+        features = _get_result(looked, "reading the first partition")
+        if features is not None:
+            break
+    if features is None:
+        return []
+    parts = frame[features.columns.all].to_delayed()
+    return [Partition(f"partition {index}", part, features) for index, part in enumerate(parts)]
+
+
+def _look_at(frame: Source, settings: Reading) -> BatchFeatures | None:
+    """What is read of a frame, judging by this partition of it; None where it is empty."""
+    return None if not len(frame) else BatchFeatures.choose(read_frame(frame, "the frame"), "the frame", settings)
 
 
 def _split_parquet(
@@ -240,13 +247,13 @@ def _find_pieces(source: list[str], reading: dict[str, Any], wanted: tuple[str, 
 
 
 def count_partition(
-    begin: SketchBuilder, name: str, source: Source, split: Callable[..., Iterable[Any]] | None = None
+    begin: SketchBuilder, name: str, source: Source, features: BatchFeatures | None = None
 ) -> SketchBuilder:
     """Go over one partition, whose parts these are."""
     builder = begin.renew()
     batches = source if isinstance(source, ParquetPiece) else [source]
     try:
-        for batch in batches if split is None else split(source, name):
+        for batch in batches if features is None else _split_table(source, name, features):
             builder.add(batch)
     except SotddError as error:
         names_source = getattr(source, "path", name) in str(error)  # as errors of reading do
@@ -262,16 +269,11 @@ def merge_builders(begin: SketchBuilder, parts: Sequence[SketchBuilder]) -> Sket
     return whole
 
 
-def _split_table(frame: Source, name: str, columns: Columns, missing: str) -> Iterator[Any]:
-    arrow = require("pyarrow", "sketching frames", "'sotdd[cluster]'")
-    try:
-        table = arrow.Table.from_pandas(frame[columns.all], preserve_index=False)
-    except (arrow.ArrowException, KeyError, ValueError, TypeError) as error:
-        raise SotddError(
-            f"{name} cannot be read as a table ({first_line(error)}): expected one type in each column."
-        ) from error
-    for batch in table.to_batches(max_chunksize=BATCH_ROWS):
-        yield make_batch(batch, columns, name, missing)
+def _split_table(frame: Source, name: str, features: BatchFeatures) -> Iterator[Any]:
+    for batch in read_frame(frame, name).to_batches(max_chunksize=BATCH_ROWS):
+        made = features.make_batch(batch, name)
+        if made is not None:
+            yield made
 
 
 # ------------------------------------------------------------------ merging as partitions finish

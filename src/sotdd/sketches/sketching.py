@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position
 from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.reading import TableSettings
 from sotdd.projections.recipe import Projections
 from sotdd.sketches.builder import SketchBuilder, check_name, remark_on_position
 from sotdd.sketches.controls import narrow_controls
@@ -60,6 +61,7 @@ def sketch(
     name: str | None = None,
     device: str = "auto",
     progress: Progress = None,
+    **reading: Unpack[TableSettings],
 ) -> Sketch:
     """Project a dataset, and keep its quantile functions.
 
@@ -78,6 +80,8 @@ def sketch(
         What messages call it.
     device, progress
         As in `distance`.
+    reading
+        How a table is read, as in `open_dataset`.
 
     Examples
     --------
@@ -90,7 +94,7 @@ def sketch(
     """
     check_projections(projections)
     levels = None if n_quantiles is None else check_quantiles(n_quantiles)
-    return sketch_opened(open_dataset(data, name=name), projections, levels, device, progress)
+    return sketch_opened(open_dataset(data, name=name, **reading), projections, levels, device, progress)
 
 
 def sketch_opened(

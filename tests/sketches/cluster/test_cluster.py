@@ -60,8 +60,8 @@ def test_small_row_groups_are_read_together(tmp_path, monkeypatch):
     parquet.write_table(table(*batch(0, n=6100)), tmp_path / "a.parquet", row_group_size=1000)
     found = ParquetBatches.open(tmp_path, batch_rows=700)
     assert [piece.groups for piece in found.pieces] == [(0, 1), (2, 3), (4, 5, 6)]
-    assert max(len(features) for features, _ in found) == 700
-    np.testing.assert_array_equal(np.concatenate([part for part, _ in found]), batch(0, n=6100)[0])
+    assert max(part.n_points for part in found) == 700
+    np.testing.assert_array_equal(np.concatenate([part.features for part in found]), batch(0, n=6100)[0])
 
 
 # ------------------------------------------------------------------ bad input
@@ -91,7 +91,7 @@ def test_empty_partitions_add_nothing(batches, threads, projections, streamed):
         (
             lambda t: t.set_column(0, "x0", pa.array([np.inf, *t["x0"].to_pylist()[1:]], pa.float32())),
             {},
-            r"part-99.parquet \(row group 0\): dataset 'batch' has values that are NaN or infinite",
+            r"values that are NaN or infinite, .*column 'x0'",
         ),
     ],
 )
@@ -124,12 +124,6 @@ def test_partitions_of_a_frame_with_mixed_types(batches, threads, projections):
     mixed = frame(batches[:2], 2).map_partitions(changed, meta=frame(batches[:1], 1)._meta)
     with pytest.raises(sotdd.SotddError, match="labels are text in one batch"):
         sotdd.sketches.cluster.sketch(mixed, projections, threads)
-    objects = frame(batches[:1], 1).map_partitions(
-        lambda part: part.astype({"label": object}).assign(label=[1, "a"] * (len(part) // 2)),
-        meta=frame(batches[:1], 1)._meta,
-    )
-    with pytest.raises(sotdd.SotddError, match="partition 0 cannot be read as a table"):
-        sotdd.sketches.cluster.sketch(objects, projections, threads)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.inputs.data import LabelledData, check_features, features_and_labels
+from sotdd.inputs.data import PLAIN, LabelledData, Origin, check_features, features_and_labels
 from sotdd.inputs.labels import Labels
 from sotdd.inputs.loaders.images import is_image
-from sotdd.inputs.loaders.parquet import TableBatch
 from sotdd.inputs.loaders.tables import is_frame, open_frame
-from sotdd.inputs.origin import Origin
 from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
 
@@ -23,7 +22,9 @@ def open_arrays(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: AN
     """Open ``(features, labels)``, features alone, or a dataset that is open already."""
     if isinstance(source, LabelledData):
         reading.refuse("a dataset that is open")
-        return Loaded(source.features, Labels(source.classes, source.codes), source.columns, source.origin)
+        columns = () if source.columns is None else tuple(dict.fromkeys(map(source.origin.find_column, source.columns)))
+        known = Labels(source.classes, source.codes)
+        return Loaded(source.features, known, source.columns, source.origin, order=columns)
     if reading.label_column is not None:
         reading.refuse("arrays", "label")
     features, labels = features_and_labels(source, name)
@@ -33,12 +34,24 @@ def open_arrays(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: AN
         return _open_beside(features, labels, name, reading)
     reading.refuse("arrays")
     items = _items(features)
-    gaps = reading.missing != "error" and isinstance(features, np.ndarray) and features.dtype.kind == "f"
-    points: Any = items if items is not None else features if gaps else check_features(features, name)
-    numbered = None if labels is None else Labels.of(labels, len(points), name)
-    if isinstance(source, TableBatch):
-        return Loaded(points, numbered, source.columns, Origin(one_hot=source.one_hot), gaps=gaps)
-    return Loaded(points, numbered, gaps=gaps)
+    if items is None and reading.missing in ("mean", "drop") and isinstance(features, np.ndarray):
+        features, origin = _fill_gaps(features)
+    else:
+        origin = PLAIN
+    points: Any = items if items is not None else check_features(features, name)
+    return Loaded(points, None if labels is None else Labels.of(labels, len(points), name), origin=origin)
+
+
+def _fill_gaps(features: NDArray[Any]) -> tuple[NDArray[Any], Origin]:
+    """An array with the mean of each feature where it has NaN, and where that is."""
+    gaps = np.isnan(features) if features.dtype.kind == "f" else np.zeros(features.shape, bool)
+    if not gaps.any():
+        return features, PLAIN
+    count = (~gaps).sum(axis=0)
+    means = np.where(gaps, 0, features).sum(axis=0, dtype=np.float64) / np.maximum(count, 1)
+    flat = gaps.reshape(len(gaps), -1)
+    masks = {f"feature {place}": flat[:, place] for place in np.flatnonzero(flat.any(axis=0))}
+    return np.where(gaps, means.astype(features.dtype), features), Origin(gaps=masks)
 
 
 def _open_beside(frame: Any, labels: object, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # of any library

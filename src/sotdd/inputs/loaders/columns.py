@@ -1,149 +1,192 @@
-"""Which columns of a table are features, and which one holds the labels: one rule for all kinds of tables."""
+"""Which columns of a table are features, what they hold, and which one holds the labels: one rule for all tables.
+
+What a column holds is judged by its Arrow type and by one look at the first rows. Texts are trimmed, and the usual
+spellings of nothing are gaps. They are numbers where all of them are written as such, truth values where they are two
+opposites, dates where all are written as in ISO 8601, categories where values repeat, and otherwise free text.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import say_why
-from sotdd.inputs.origin import Origin, Why
+from sotdd.basics.remarks import Remark, say_why
+from sotdd.inputs.data import IS_MISSING, MISSING, LeftOut, Names, Origin
+from sotdd.inputs.loaders.values import Array, Column, are_dates, clean_texts, find_kind, find_other, is_usual
 from sotdd.inputs.reading import Reading
 
-Kind = Literal["numbers", "list", "text", "image", "date", "empty", "other"]
-
-# A function of a column of text and a number: its distinct values, in order, or None if there are more than that.
-Values = Callable[[str, int], "tuple[str, ...] | None"]
+# Arrow's own types are not checked, since it is optional.
+Table = Any
 
 # A column of one of these names holds the labels, unless the caller names another.
 LABEL_NAMES = ("label", "labels", "target", "y", "class")
-
 # Numbers in a column that is called so are no measurement: an id, or an index that was saved with the table.
 _CALLED_ID = re.compile(r"(?i:(.*[\W_])?(id|uuid|guid)|index|unnamed: \d+|)|.*[a-z0-9](Id|ID)")
-
 # pandas stores its index in columns whose names begin like this; they are not features.
 _INDEX = "__index_level_"
 
+# Two opposites, the one that counts as 1 last.
+_OPPOSITES = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
+# Categories repeat this often on average, or are few; so many of them are told apart.
+_REPEATED = 5
+_MOST_VALUES = 1000
+# Of so few values, all may differ in a column of categories.
+_FEW = 5
 # Messages list this many columns.
 _SHOWN = 12
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The label column or None, the feature columns, and what these hold.
-
-    Attributes
-    ----------
-    label
-        The column of the labels, or None for one class.
-    features
-        The columns that are read.
-    kind
-        What they hold; dates and categories become "numbers" as they are read.
-    left_out
-        The other columns, and why each is none of the features.
-    dates
-        Those of the features that are dates: days since the beginning of 1970, in UTC.
-    categories
-        Those of the features that are texts, and their values: one feature for each, 1 where a row has the value.
+    """The label column or None, and the feature columns: of numbers, or one of lists, texts or images.
 
     Examples
     --------
+    >>> import pyarrow
     >>> from sotdd.inputs.loaders.columns import Columns
     >>> from sotdd.inputs.reading import Reading
-    >>> kinds = {"x": "numbers", "z": "numbers", "note": "text", "class": "text"}
-    >>> columns = Columns.choose(kinds, Reading(), "flowers.csv")
-    >>> columns.label, columns.names, columns.left_out
-    ('class', ('x', 'z'), (('note', 'text'),))
+    >>> table = pyarrow.table({"x": [1, 2], "vip": ["yes", "no"], "at": ["2024-01-31"] * 2, "class": ["a", "b"]})
+    >>> columns = Columns.choose(table, Reading(), "flowers.csv")
+    >>> columns.label, [(column.name, column.kind) for column in columns.features]
+    ('class', [('x', 'number'), ('vip', 'category')])
+    >>> columns.left_out
+    {'at': LeftOut(why='date', value='2024-01-31', row=0)}
     """
 
     label: str | None
-    features: tuple[str, ...]
-    kind: Kind
-    left_out: tuple[tuple[str, Why], ...] = ()
-    dates: tuple[str, ...] = ()
-    categories: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    features: tuple[Column, ...]
+    alone: Literal["list", "text", "image"] | None = None
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    remarks: tuple[Remark, ...] = ()
 
     @classmethod
-    def choose(cls, kinds: Mapping[str, Kind], reading: Reading, name: str, values: Values | None = None) -> Columns:
-        """Choose the columns that were named; without names, all numbers and what was asked for beside them.
+    def choose(cls, look: Table, reading: Reading, name: str, *, images: Names = (), in_text: bool = False) -> Columns:
+        """Choose the columns that were named; without names, all that hold numbers, truth values or categories.
 
-        What is chosen depends on the names of the columns and on what they hold, never on single values, so that
-        tables of one kind get the same features. ``values`` is asked only for categories.
+        ``look`` is the table, or its first rows. ``in_text`` says that all is text, as in CSV, so that numbers in it
+        are nothing to remark on.
         """
-        kinds = {column: kind for column, kind in kinds.items() if not is_index(column)}
+        kinds = {one.name: find_kind(one.type) for one in look.schema if not one.name.startswith(_INDEX)}
+        if len(kinds) < sum(not title.startswith(_INDEX) for title in look.schema.names):
+            twice = next(title for place, title in enumerate(look.schema.names) if title in look.schema.names[:place])
+            raise SotddError(f"{name} has two columns named {twice!r}: rename one.")
+        kinds |= dict.fromkeys(images, "image")
         label = _find_label(kinds, reading, name)
-        wanted = _list_wanted(kinds, label, reading, name)
+        wanted, known = _list_wanted(kinds, label, reading, name)
         alone = _find_alone(kinds, wanted, reading, name)
         if alone is not None:
-            left = tuple((column, kinds[column]) for column in wanted if column != alone)
-            return cls(label, (alone,), kinds[alone], left)
-        left_out: dict[str, Why] = {}
-        categories: dict[str, tuple[str, ...]] = {}
-        for column, asked in wanted.items():
-            is_category = reading.one_hot and kinds[column] == "text"
-            texts = values(column, reading.one_hot) if values is not None and is_category else None
-            why = _judge_column(column, kinds[column], asked, texts, reading, name)
-            if why is not None:
-                left_out[column] = why
-            elif texts is not None:
-                categories[column] = texts
-        features = [column for column in wanted if column not in left_out]
-        if not features and "id" in left_out.values():  # there is nothing else
-            features = [column for column, why in left_out.items() if why == "id"]
-            left_out = {column: why for column, why in left_out.items() if why != "id"}
+            left = {column: LeftOut(_WHY.get(kinds[column], "other")) for column in wanted if column != alone}
+            return cls(label, (Column(alone, "number"),), kinds[alone], left)  # type: ignore[arg-type]  # one of these
+        places = {title: place for place, title in enumerate(look.schema.names)}
+        features: list[Column] = []
+        left_out: dict[str, LeftOut] = {}
+        for title, asked in wanted.items():
+            judged = _judge(title, kinds[title], look.column(places[title]), asked, reading, known.get(title, ()))
+            if isinstance(judged, LeftOut):
+                left_out[title] = judged
+            else:
+                features.append(judged)
+        if not features and any(left.why == "id" for left in left_out.values()):  # there is nothing else
+            features = [Column(title, "number") for title, left in left_out.items() if left.why == "id"]
+            left_out = {title: left for title, left in left_out.items() if left.why != "id"}
         if not features:
-            raise SotddError(f"{name} has no column of numbers, only {_list_kinds(left_out)}", use={"one_hot": 20})
-        dates = tuple(column for column in features if kinds[column] == "date")
-        return cls(label, tuple(features), "numbers", tuple(left_out.items()), dates, tuple(categories.items()))
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names of the features, which are those of their columns; the entries of one list have none."""
-        if self.kind != "numbers":
-            return None
-        return tuple(name for column in self.features for name in self.one_hot.get(column, (column,)))
-
-    @property
-    def one_hot(self) -> dict[str, tuple[str, ...]]:
-        """The columns that become one feature per value, and the names of these."""
-        return {column: tuple(f"{column}={value}" for value in values) for column, values in self.categories}
+            raise SotddError(f"{name} has no column of numbers or categories, only {_list_kinds(left_out)}: check it.")
+        refused = next((title for title, asked in wanted.items() if asked and title in left_out), None)
+        if refused is not None:
+            raise SotddError(f"column {refused!r} of {name} holds {say_left(left_out[refused])}: leave it out.")
+        written = {
+            column.name: str(next(value for value in look.column(places[column.name]) if value.is_valid))
+            for column in features
+            if column.kind == "written number" and not (in_text and is_usual(look.column(places[column.name]), reading))
+        }
+        remarks = [Remark("numbers in text", columns=written)] if written else []
+        return cls(label, tuple(features), None, left_out, tuple(remarks))
 
     @property
     def origin(self) -> Origin:
         """What was decided about the columns."""
-        return Origin(left_out=dict(self.left_out), one_hot=self.one_hot)
+        return Origin(left_out=self.left_out, remarks=self.remarks)
 
     @property
     def all(self) -> list[str]:
         """Every column that is read."""
-        return [*self.features, *([] if self.label is None else [self.label])]
+        return [*(column.name for column in self.features), *([] if self.label is None else [self.label])]
 
 
-def _judge_column(
-    column: str, kind: Kind, asked: bool, texts: tuple[str, ...] | None, reading: Reading, name: str
-) -> Why | None:
-    """Why a column is left out; None for a feature. Columns asked for by name are features or refused."""
-    if kind in ("numbers", "empty"):
-        return None if asked else "empty" if kind == "empty" else "id" if _CALLED_ID.fullmatch(column) else None
-    if kind == "date" and (asked or reading.dates):
-        return None
-    if kind == "text" and reading.one_hot:
-        if texts is None and asked:
-            values = f"more than {reading.one_hot:,} different texts"
-            raise SotddError(f"column {column!r} of {name} holds {values}: leave it out, or pass a larger one_hot=.")
-        return reading.one_hot if texts is None else None if texts else "empty"
-    if asked:
-        how = "pass one_hot=20 for categories, or name it alone with encoder=" if kind == "text" else "leave it out"
-        raise SotddError(f"column {column!r} of {name} holds {kind}: expected numbers; {how}.")
-    return kind
+# What is said of a column that is none of the features, by its kind.
+_WHY: dict[str, Any] = {"number": "other", "text": "free text", "date": "date", "list": "list", "image": "image"}
 
 
-def _list_wanted(kinds: Mapping[str, Kind], label: str | None, reading: Reading, name: str) -> dict[str, bool]:
-    """The columns that may be features, and whether each was asked for by its own name."""
+def _judge(title: str, kind: str, values: Array, asked: bool, reading: Reading, known: Names) -> Column | LeftOut:
+    """How a column is read, or why it is left out; columns asked for by name are features if they can be."""
+    if kind == "empty" or values.null_count == len(values) > 0:
+        return Column(title, "number") if asked else LeftOut("empty")
+    if not asked and kind in ("number", "text") and _CALLED_ID.fullmatch(title):
+        return LeftOut("id")
+    if kind == "number":
+        return Column(title, "number")
+    if kind == "date":
+        return Column(title, "date") if asked or reading.dates else LeftOut("date")
+    if kind in ("text", "category"):
+        return _judge_texts(title, clean_texts(values, reading), asked, kind == "category", reading, known)
+    return LeftOut(_WHY.get(kind, "other"))
+
+
+def _judge_texts(
+    title: str, texts: Array, asked: bool, declared: bool, reading: Reading, known: Names
+) -> Column | LeftOut:
+    """What a column of texts holds, by its distinct values."""
+    coded = texts.dictionary_encode()
+    distinct, codes = coded.dictionary, np.asarray(coded.indices.fill_null(MISSING))
+    if not len(distinct):
+        return Column(title, "number") if asked else LeftOut("empty")
+    orders = "," if reading.decimal == "," else ".,"
+    decimal = next((point for point in orders if not find_other(distinct, point)[0]), None)
+    if decimal is not None and not declared and not known:
+        return Column(title, "written number", decimal)
+    words = {value.lower() for value in distinct.to_pylist()} if len(distinct) <= 2 else set()
+    flag = next((yes for no, yes in _OPPOSITES if words and words <= {no, yes}), None)
+    first = distinct[0].as_py()
+    if flag is None and not declared and not known and are_dates(distinct):
+        return Column(title, "date") if asked or reading.dates else LeftOut("date", first, int(np.argmin(codes != 0)))
+    others, value, row = min(find_other(texts, point) for point in orders)
+    numeric = others < 0.5 * np.count_nonzero(codes >= 0)  # then a value that is no number is worth telling
+    number = LeftOut("free text", value if numeric else first, row if numeric else int(np.argmin(codes != 0)))
+    counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
+    order = np.argsort(-counts, kind="stable")
+    if not flag and (not reading.one_hot or not (asked or declared or _repeat(counts[order], reading.one_hot))):
+        return number
+    values = [distinct[int(place)].as_py() for place in order[:_MOST_VALUES]]
+    if flag is not None:
+        flag = next((value for value in values if value.lower() == flag), flag)
+    return Column(title, "category", values=tuple(dict.fromkeys([*values, *known])), flag=flag, number=number)
+
+
+def _repeat(counts: NDArray[np.int64], most: int) -> bool:
+    """Whether values that occur so often, in falling order, are categories rather than free text."""
+    n_rows = counts.sum()
+    if len(counts) <= most:
+        return len(counts) < n_rows or len(counts) <= _FEW
+    return bool(n_rows >= _REPEATED * len(counts) and counts[:most].sum() >= n_rows / 2)
+
+
+# ------------------------------------------------------------------ names
+
+
+def _list_wanted(
+    kinds: Mapping[str, str], label: str | None, reading: Reading, name: str
+) -> tuple[dict[str, bool], dict[str, Names]]:
+    """The columns that may be features, and whether each was asked for by its own name; and values of categories.
+
+    Features as they were made before, such as ``city=Rome`` and ``age is missing``, ask for their columns.
+    """
     excluded = {
         column for pattern in reading.exclude for column in _find_matches(pattern, kinds, f"exclude={pattern}", name)
     }
@@ -151,23 +194,30 @@ def _list_wanted(kinds: Mapping[str, Kind], label: str | None, reading: Reading,
     if reading.features is None:
         if not rest:
             raise SotddError(f"{name} has no column besides the labels: expected features.")
-        return dict.fromkeys(rest, False)
+        return dict.fromkeys(rest, False), {}
     wanted: dict[str, bool] = {}
+    known: dict[str, list[str]] = {}
     for pattern in map(str, reading.features):
+        base, equals, value = pattern.partition("=")
         if pattern in kinds:
             wanted[pattern] = True
-            continue
-        found = [column for column in _find_matches(pattern, kinds, f"features={pattern}", name) if column in rest]
-        if not found:
-            raise SotddError(
-                f"{name} has no column that matches {pattern!r}, only {_list_kinds(kinds)}: check the name."
-            )
-        for column in found:
-            wanted.setdefault(column, False)
-    return wanted
+        elif equals and base in kinds:
+            wanted[base] = True
+            known.setdefault(base, []).append(value)
+        elif pattern.removesuffix(IS_MISSING) in kinds:
+            wanted[pattern.removesuffix(IS_MISSING)] = True
+        else:
+            found = [column for column in _find_matches(pattern, kinds, f"features={pattern}", name) if column in rest]
+            if not found:
+                raise SotddError(
+                    f"{name} has no column that matches {pattern!r}, only {_list_kinds(kinds)}: check the name."
+                )
+            for column in found:
+                wanted.setdefault(column, False)
+    return wanted, {column: tuple(values) for column, values in known.items()}
 
 
-def _find_matches(pattern: str, kinds: Mapping[str, Kind], option: str, name: str) -> list[str]:
+def _find_matches(pattern: str, kinds: Mapping[str, str], option: str, name: str) -> list[str]:
     """The columns that a name or a pattern means; a name that is none of them is refused."""
     if pattern in kinds:
         return [pattern]
@@ -176,26 +226,23 @@ def _find_matches(pattern: str, kinds: Mapping[str, Kind], option: str, name: st
     return [column for column in kinds if fnmatchcase(column, pattern)]
 
 
-def _find_alone(kinds: Mapping[str, Kind], wanted: Mapping[str, bool], reading: Reading, name: str) -> str | None:
+def _find_alone(kinds: Mapping[str, str], wanted: Mapping[str, bool], reading: Reading, name: str) -> str | None:
     """The one column of lists, images or texts to encode that is the features; None where numbers are."""
     vectors = [column for column in wanted if kinds[column] in ("list", "image")]
     texts = [column for column in wanted if kinds[column] == "text"]
-    only = next(iter(wanted)) if len(wanted) == 1 else None
     if vectors:
         rest = [column for column in wanted if column not in vectors]
-        free = [column for column in rest if kinds[column] == "numbers" and not _CALLED_ID.fullmatch(column)]
+        free = [column for column in rest if kinds[column] == "number" and not _CALLED_ID.fullmatch(column)]
         if len(vectors) > 1 or free or any(wanted[column] for column in rest):
             held = _list_kinds({column: kinds[column] for column in wanted})
             raise SotddError(f"{name} has {held}: name columns of numbers, or one of lists or images, with features=.")
         return vectors[0]
-    if reading.encoder is not None and len(texts) == 1 and (only is not None or reading.features is None):
+    if reading.encoder is not None and len(texts) == 1 and (len(wanted) == 1 or reading.features is None):
         return texts[0]
-    if only is not None and kinds[only] == "text" and not reading.one_hot:
-        raise SotddError(f"column {only!r} of {name} holds text: pass encoder=, or one_hot=20 for categories.")
     return None
 
 
-def _find_label(kinds: Mapping[str, Kind], reading: Reading, name: str) -> str | None:
+def _find_label(kinds: Mapping[str, str], reading: Reading, name: str) -> str | None:
     if reading.unlabelled:
         return None
     if reading.label_column is not None:
@@ -211,12 +258,16 @@ def _find_label(kinds: Mapping[str, Kind], reading: Reading, name: str) -> str |
     raise SotddError(f"{name} has {_list_kinds(kinds)}, of which {named}: name the labels, or pass label=None.")
 
 
-def is_index(column: str) -> bool:
-    """Whether pandas stores its index in this column."""
-    return column.startswith(_INDEX)
+def say_left(left: LeftOut) -> str:
+    """What a column holds that is no feature, with a value of it."""
+    example = "" if left.value is None else f", such as {left.value!r} in row {left.row:,}"
+    return f"{say_why(left.why)}{example}"
 
 
-def _list_kinds(kinds: Mapping[str, Any]) -> str:
-    shown = [f"{column!r} ({say_why(kind)})" for column, kind in list(kinds.items())[:_SHOWN]]
+def _list_kinds(kinds: Mapping[str, str | LeftOut]) -> str:
+    shown = [
+        f"{column!r} ({say_left(kind) if isinstance(kind, LeftOut) else say_why(kind)})"
+        for column, kind in list(kinds.items())[:_SHOWN]
+    ]
     more = len(kinds) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "") or "none"

@@ -1,4 +1,4 @@
-"""Folders of images: the class of an image is the sub-folder it is in."""
+"""Folders of images or texts: the class of a file is the sub-folder it is in."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sources import access_error, files_below
 
-SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+_IMAGES = {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+_TEXTS = {".txt", ".md"}
 
 
 def open_folder(folder: Path, name: str, reading: Reading) -> Loaded:
-    """Find the images of a folder; they are decoded when they are read."""
-    reading.refuse("a folder of images")
-    if reading.label_column is not None:  # the class of an image is its sub-folder
-        reading.refuse("a folder of images", "label")
+    """Find the images or texts of a folder; they are read when they are wanted."""
+    reading.refuse("a folder")
+    if reading.label_column is not None:  # the class of a file is its sub-folder
+        reading.refuse("a folder", "label")
+    paths, classes = _list_files(folder, reading.unlabelled, _IMAGES)
+    if not paths:
+        return _open_texts(folder, name, reading)
     require("PIL.Image", f"reading images of {folder}", "'sotdd[inputs]'")
-    paths, classes = _images(folder, reading.unlabelled)
     if reading.max_points is not None and reading.max_points < len(paths):
         rows = sample_rows(np.arange(len(paths)), reading.max_points, reading.seed)
         paths, classes = [paths[row] for row in rows], [classes[row] for row in rows]
@@ -69,25 +72,35 @@ def _decode(path: Path, size: tuple[int, int] | None, mode: str, skip: bool) -> 
         return None
 
 
-def _images(folder: Path, unlabelled: bool) -> tuple[list[Path], list[str]]:
-    """Paths and their class names, sorted by class and then by path."""
-    if unlabelled:
-        paths = _below(folder)
-        classes = ["all"] * len(paths)
-    else:
-        groups = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir())
-        pairs = [(path, group.name) for group in groups for path in _below(group)]
-        paths, classes = [path for path, _ in pairs], [group for _, group in pairs]
+def _open_texts(folder: Path, name: str, reading: Reading) -> Loaded:
+    """The texts of a folder, which an encoder turns into numbers."""
+    paths, classes = _list_files(folder, reading.unlabelled, _TEXTS)
     if not paths:
-        raise SotddError(f"{folder} has no sub-folders with images: expected one per class, or pass label=None.")
-    return paths, classes
+        raise SotddError(
+            f"{folder} has no sub-folders with images or texts: expected one per class, or pass label=None."
+        )
+    if reading.encoder is None:
+        raise SotddError(f"{folder} holds texts: pass encoder=, such as the name of a model.")
+
+    def read(rows: NDArray[np.integer]) -> list[Any]:
+        return [paths[row].read_text(encoding="utf-8", errors="replace") for row in rows]
+
+    return Loaded(Items(len(paths), read), Labels.of(classes, len(classes), name))
 
 
-def _below(folder: Path) -> list[Path]:
-    """The images of a folder, and links that should lead to one: what cannot be read is told when it is opened."""
-    return sorted(
-        path for path in files_below(folder) if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+def _list_files(folder: Path, unlabelled: bool, suffixes: set[str]) -> tuple[list[Path], list[str]]:
+    """Files by how their names end, and the names of their classes, sorted by class and then by path.
+
+    Links that should lead to a file are among them: what cannot be read is told when it is opened.
+    """
+    groups = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.is_dir())
+    pairs = sorted(
+        (path, "all" if unlabelled else group.name)
+        for group in ([folder] if unlabelled else groups)
+        for path in files_below(group)
+        if path.suffix.lower() in suffixes and not path.name.startswith(".")
     )
+    return [path for path, _ in pairs], [group for _, group in pairs]
 
 
 def _header(path: Path, skip: bool) -> tuple[tuple[int, int], str] | None:

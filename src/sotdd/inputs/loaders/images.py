@@ -85,48 +85,6 @@ def sizes_error(name: str, first: tuple[int, int], other: tuple[int, int]) -> So
     )
 
 
-def fit_arrays(batch: NDArray[Any], size: tuple[int, int] | None, mode: str | None, name: str) -> NDArray[Any]:
-    """Arrays of images (B, H, W), (B, H, W, C) or (B, C, H, W) at another size or mode, in the layout they came in.
-
-    Grey is 0.299 red + 0.587 green + 0.114 blue, as Pillow has it; a fourth channel, of transparency, is left out.
-    """
-    if size is None and mode is None:
-        return batch
-    first = batch.ndim == 4 and batch.shape[1] in (1, 3, 4) and batch.shape[-1] not in (1, 3, 4)
-    channels = 1 if batch.ndim == 3 else batch.shape[1 if first else -1] if batch.ndim == 4 else 0
-    if channels not in ((1, 2, 3, 4) if mode is None else (1, 3, 4)):
-        setting, expected = "image_mode" if size is None else "image_size", "expected images"
-        raise SotddError(f"is given but points of {name!r} have shape {batch.shape[1:]}: {expected}.", setting=setting)
-    pixels = batch[..., None] if batch.ndim == 3 else np.moveaxis(batch, 1, -1) if first else batch  # (B, H, W, C)
-    if size is not None and pixels.shape[1:3] != size:
-        pixels = np.stack([_resize(plane, size) for plane in np.moveaxis(pixels, -1, 0)], axis=-1)
-    if mode == "L":
-        return _make_grey(pixels)
-    if mode == "RGB":
-        pixels = np.repeat(pixels, 3, axis=-1) if channels == 1 else pixels[..., :3]
-    elif batch.ndim == 3:
-        return pixels[..., 0]
-    return np.moveaxis(pixels, -1, 1) if first else pixels
-
-
-def _resize(planes: NDArray[Any], size: tuple[int, int]) -> NDArray[Any]:
-    """Planes (B, H, W) at another size, as bytes if they are bytes, or else as float32."""
-    pillow = require("PIL.Image", "resizing images", "'sotdd[inputs]'")
-    dtype = np.uint8 if planes.dtype == np.uint8 else np.float32
-    images = (pillow.fromarray(np.ascontiguousarray(plane, dtype)) for plane in planes)
-    return np.stack([np.asarray(image.resize(size[::-1], _bilinear())) for image in images])
-
-
-def _make_grey(pixels: NDArray[Any]) -> NDArray[Any]:
-    """Pixels (B, H, W, C) in grey (B, H, W)."""
-    if pixels.shape[-1] == 1:
-        return pixels[..., 0]
-    grey: NDArray[Any] = pixels[..., :3] @ np.array([0.299, 0.587, 0.114])
-    if pixels.dtype == np.uint8:
-        return np.floor(grey + 0.5).astype(np.uint8)
-    return grey.astype(pixels.dtype) if pixels.dtype.kind == "f" else grey
-
-
 def _convert(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
     """An image in another mode; of 16 bits of grey the upper 8 are kept, where Pillow would clip."""
     if image.mode == "F":

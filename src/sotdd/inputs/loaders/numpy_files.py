@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark
-from sotdd.inputs.data import check_features
+from sotdd.basics.text import join_names
+from sotdd.inputs.data import PLAIN, check_features
 from sotdd.inputs.labels import Labels
-from sotdd.inputs.origin import PLAIN
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sources import exists, reading_file
-from sotdd.inputs.streamed import RowsInFile
+from sotdd.inputs.streamed import HELD_BYTES
 
 # Arrays beyond this many bytes that compress by more than this factor are taken for a zip bomb: data never do.
 _LARGE = 1 << 30
@@ -36,22 +36,18 @@ def open_npy(path: Path, name: str, reading: Reading, labels: Path | None = None
     if labels is None and not reading.unlabelled:
         raise SotddError(f"{path} holds features only: name the labels, {path}::label=LABELS.npy, or pass label=None.")
     with reading_file(path, "an .npy file of numbers, as numpy.save writes it"):
-        features = _in_file(path, name)
+        features = check_features(_read_array(path), name)
     return Loaded(features, None if labels is None else Labels.of(_read_labels(labels), len(features), name))
 
 
-def _in_file(path: Path, name: str) -> RowsInFile:
-    file = path.open("rb")
-    try:
-        shape, fortran_order, dtype = _read_header(file, str(path))
-        offset = file.tell()
-        _refuse_other_size(path.stat().st_size - offset, shape, dtype, str(path))
-        if not shape:
-            raise SotddError(f"{path} holds a single number: expected features of shape (n, ...).")
-        return RowsInFile(name, file, offset, shape, dtype, by_column=fortran_order and len(shape) > 1)
-    except BaseException:
-        file.close()
-        raise
+def _read_array(path: Path) -> NDArray[Any]:
+    """The array in an .npy file, whose size is checked first; a large one is mapped."""
+    with path.open("rb") as file:
+        shape, _, dtype = _read_header(file, str(path))
+        size = path.stat().st_size - file.tell()
+        _refuse_other_size(size, shape, dtype, str(path))
+    array: NDArray[Any] = np.load(path, mmap_mode="r" if size > HELD_BYTES else None, allow_pickle=False)
+    return array
 
 
 def _labels_beside(path: Path, label: str) -> Path:
@@ -62,12 +58,8 @@ def _labels_beside(path: Path, label: str) -> Path:
 
 def _read_labels(path: Path) -> NDArray[Any]:
     """The labels in an .npy file."""
-    with reading_file(path, "an .npy file with one label per row"), path.open("rb") as file:
-        shape, _, dtype = _read_header(file, str(path))
-        _refuse_other_size(path.stat().st_size - file.tell(), shape, dtype, str(path))
-        file.seek(0)
-        array: NDArray[Any] = np.load(file, allow_pickle=False)
-        return array
+    with reading_file(path, "an .npy file with one label per row"):
+        return _read_array(path)
 
 
 def _read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -130,7 +122,7 @@ def _check_array(archive: zipfile.ZipFile, name: str, path: Path) -> np.dtype[An
     """The dtype of an array; one that is not there, has another size than it declares, or is a bomb is refused."""
     if f"{name}.npy" not in archive.namelist():
         names = [member.removesuffix(".npy") for member in archive.namelist()]
-        raise SotddError(f"{path} has no array {name!r}, only {', '.join(names) or 'none'}: check the name.")
+        raise SotddError(f"{path} has no array {name!r}, only {join_names(names) or 'none'}: check the name.")
     member = archive.getinfo(f"{name}.npy")
     what = f"array {name!r} of {path}"
     with archive.open(member) as file:

@@ -18,13 +18,12 @@ from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count
+from sotdd.inputs.data import PLAIN
 from sotdd.inputs.labels import Labels, sample_rows
 from sotdd.inputs.loaders.columns import LABEL_NAMES
 from sotdd.inputs.loaders.images import BATCH, is_image
-from sotdd.inputs.origin import PLAIN
-from sotdd.inputs.preparation import Loaded, Preparation
+from sotdd.inputs.preparation import Loaded, PreparedRows
 from sotdd.inputs.reading import Reading
-from sotdd.inputs.streamed import Spool
 from sotdd.inputs.tensors import host_array, is_tensor
 
 # Points and their labels, if they have any.
@@ -68,18 +67,17 @@ def read_stream(batches: Iterator[Batch], name: str, reading: Reading, *, head: 
     if head and reading.max_points is None:
         raise SotddError(f"dataset {name!r} is a stream whose end cannot be seen: take the first with max_points=.")
     most = reading.max_points if head else None
-    prepare, spool, labels = Preparation(name, reading), Spool(name), list[Any]()
+    prepared, labels = PreparedRows(name, reading), list[Any]()
     count, origin = 0, PLAIN
     for points, classes in batches:
         room = len(points) if most is None else most - count
-        if len(points):
-            spool.add(prepare(points[:room]))
+        prepared.add(points[:room])
         labels.extend([] if classes is None else classes[:room])
         count += min(room, len(points))
         if count == most:
             origin = origin.also(Remark("first rows", rows=count))
             break
-    features = spool.features()
+    features = prepared.array()
     numbered = None if reading.unlabelled or not labels else Labels.of(labels, len(features), name)
     return Loaded(features, numbered, origin=origin, sampled=head, prepared=True)
 
@@ -166,5 +164,5 @@ def _length(source: Any) -> int | None:  # noqa: ANN401
         return None
     try:
         return len(source)
-    except (TypeError, NotImplementedError):
+    except (TypeError, NotImplementedError, ValueError):  # of what has no length, or a negative one
         return None

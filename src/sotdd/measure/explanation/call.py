@@ -20,8 +20,8 @@ from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import HALVINGS, SPLITS, Plan, Resample, make_seed
 from sotdd.compute.run import choose_engine, run
 from sotdd.inputs import open_pair
-from sotdd.inputs.agreement import refuse_half_labelled
-from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
+from sotdd.inputs.reading import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, choose_estimator, fit_named
 from sotdd.measure.explanation.classes import (
@@ -43,7 +43,7 @@ from sotdd.measure.explanation.feature_comparison import (
 )
 from sotdd.measure.explanation.features import LEVEL, CorrelationChange, FeatureShare, FeatureShares
 from sotdd.measure.explanation.result import Explanation
-from sotdd.projections.drawing import DrawingSettings, show_drawing
+from sotdd.projections.drawing import CallSettings, show_drawing
 from sotdd.projections.recipe import Projections
 
 Doubles = NDArray[np.float64]
@@ -73,7 +73,7 @@ def explain(
     label_names: NamesInDistance = "auto",
     device: str = "auto",
     progress: Progress = None,
-    **drawing: Unpack[DrawingSettings],
+    **drawing: Unpack[CallSettings],
 ) -> Explanation:
     """Say why two labelled datasets are as far apart as they are.
 
@@ -121,9 +121,10 @@ def explain(
     (('owl',), ('owl',))
     """
     order, chosen = check_order(p), choose_estimator(estimator)
-    opened = open_pair(a, b)
+    reading, settings = split_reading(drawing)
+    opened = open_pair(a, b, **reading)
     refuse_half_labelled(opened)
-    named, recipe, datasets = fit_named(opened, label_names, projections, drawing, chosen)
+    named, recipe, datasets = fit_named(opened, label_names, projections, settings, chosen)
     splits, count = _check_splits(n_splits), recipe.n_projections
     labelled = any(len(data.classes) > 1 for data in datasets)
     plain = list(map(_forget_labels, datasets if named is None else named.forget_names())) if labelled else []
@@ -252,7 +253,7 @@ class FeatureNames:
         called = one, other if other != one else f"{other} (2)"
         columns = next((part.columns for part in datasets if part.columns is not None), None)
         if columns is not None:
-            categories = tuple(dict.fromkeys(name for part in datasets for name in part.origin.one_hot))
+            categories = tuple(dict.fromkeys(name for part in datasets for name in part.origin.categories))
             return cls(called, columns, "column", None, label, categories)
         if not _is_image(data.point_shape):
             names = tuple(f"feature {number}" for number in range(data.n_features))

@@ -1,0 +1,174 @@
+"""The first real tables of a stranger: gaps, categories, written numbers, other files, and what each call says."""
+
+import io
+import sqlite3
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import sotdd
+from inputs.helpers import refusal
+from sotdd import SotddError, open_dataset
+
+
+def customers(rng, n=500, age=40.0, yes=0.5, cities=("Rome", "Oslo", "Bonn")):
+    return pd.DataFrame({
+        "age": rng.normal(age, 10, n).round(1),
+        "city": rng.choice(cities, n),
+        "member": np.where(rng.random(n) < yes, "yes", "no"),
+        "note": [f"note {k}" for k in range(n)],
+        "churned": rng.integers(2, size=n),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("spelling", ["?", "NA", "n/a", "-", "null", "None", "nan", ""])
+def test_a_question_mark_among_numbers_is_a_gap(folder, rng, spelling):
+    for name, age in (("a.csv", 40), ("b.csv", 60)):
+        frame = customers(rng, age=age).astype({"age": object})
+        frame.loc[7, "age"] = spelling
+        frame.to_csv(name, index=False)
+        for source in (name, frame):
+            opened = open_dataset(source, label="churned")
+            assert opened.columns[:2] == ("age", "age is missing")
+            assert opened.features[:, 1].sum() == opened.features[7, 1] == 1
+    assert sotdd.test("a.csv", "b.csv", label="churned", n_permutations=99).p_value == 0.01
+
+
+def test_check_of_tables_with_gaps_finds_the_drift(folder, rng, run):
+    for name, age in (("a.csv", 40), ("b.csv", 60)):
+        frame = customers(rng, age=age).astype({"age": object})
+        frame.loc[7, "age"] = "?"
+        frame.to_csv(name, index=False)
+    code, said, _ = run("check", "a.csv", "b.csv", "--label", "churned", "--n-permutations", "39")
+    assert (code, "FAILED" in said) == (1, True)
+    pd.read_csv("b.csv").assign(age="forty").to_csv("c.csv", index=False)
+    code, _, errors = run("check", "a.csv", "c.csv", "--label", "churned")
+    assert code == 2
+    assert "'age'" in errors
+    assert "'forty' in row 0" in errors
+
+
+def test_categories_and_yes_no_count_by_default(rng):
+    one = customers(rng)
+    assert open_dataset(one, label="churned").columns == ("age", "city=Bonn", "city=Oslo", "city=Rome", "member")
+    for other in (customers(rng, yes=0.9), customers(rng, cities=("Rome", "Paris"))):
+        assert sotdd.test(one, other, label="churned", n_permutations=99).p_value == 0.01
+    judged = open_dataset(one, label="churned").judged
+    assert str(judged) == "judged 3 of 4 columns (left out: note, free text)"
+    assert judged.facts["left_out"]["note"] == {"why": "free text", "value": "note 0", "row": 0}
+    ints = one.assign(age=pd.Categorical(rng.integers(3, size=500)))
+    assert open_dataset(ints, label="churned").columns[:3] == ("age=0", "age=1", "age=2")
+    assert open_dataset(one.assign(member="+"), label="churned").columns[-1] == "member=+"
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["1,234.50", "-12", "0.5", "1,000,000", "7", "8"], [1234.5, -12, 0.5, 1e6, 7, 8]),
+        (["$12", "$1,000", "$0.5", "-$3", "$4", "$5"], [12, 1000, 0.5, -3, 4, 5]),
+        (["24.7%", "100 %", "0%", "", "3%", "4%"], [24.7, 100, 0, np.nan, 3, 4]),
+        (["1.234,50", "12", "0,5", "€ 1.000", "7 €", "8"], [1234.5, 12, 0.5, 1000, 7, 8]),
+    ],
+)
+def test_numbers_as_people_write_them(folder, texts, numbers):
+    frame = pd.DataFrame({"x": texts, "label": 0})
+    frame.to_csv("t.csv", index=False)
+    frame.to_parquet("t.parquet")
+    expected = pd.Series(numbers).fillna(np.nanmean(numbers))
+    for source in (frame, "t.csv", "t.parquet"):
+        opened = open_dataset(source)
+        np.testing.assert_allclose(opened.features[:, 0], expected)
+        assert opened.remarks[0].kind == "numbers in text"
+        assert texts[0] in str(opened.remarks[0])
+    mixed = frame.assign(x=[*texts[:5], "about 7"], z=1.0)
+    assert "such as 'about 7' in row 5" in refusal(mixed, one_hot=False, features=["x", "z"])
+
+
+def test_reading_settings_in_every_call(rng):
+    one, other = customers(rng), customers(rng, age=50)
+    how = {"label": "churned", "exclude": "city"}
+    assert sotdd.distance(one, other, **how, n_projections=16).columns == ("age", "member")
+    assert sotdd.pairwise([one, other], **how, n_projections=16)["0", "1"].columns == ("age", "member")
+    assert sotdd.rank(one, [other], **how, n_projections=16).nearest == "0"
+    assert sotdd.test(one, other, **how, n_permutations=19).p_value == 0.05
+    assert sotdd.explain(one, other, **how, n_projections=16).distance.value > 0
+    reference = sotdd.DriftReference.fit(one, **how)
+    assert reference.test(other, n_permutations=19).p_value == 0.05
+    projections = reference.projections
+    assert sotdd.sketch(other, projections, **how).columns == ("age", "member")
+
+
+def test_frames_are_called_by_argument_and_columns_by_name(rng):
+    one = customers(rng)
+    with pytest.raises(SotddError, match=r"'b' has no column 'age' and has 'years', unlike dataset 'a'"):
+        sotdd.distance(one, one.rename(columns={"age": "years"}), label="churned")
+    one.loc[3, "age"] = np.inf
+    with pytest.raises(SotddError, match=r"'b' .*row 3, column 'age'"):
+        sotdd.distance(customers(rng), one, label="churned")
+
+
+def test_workbooks_lines_databases_and_standard_input(folder, rng, monkeypatch):
+    frame = customers(rng, 60).rename(columns={"churned": "label"})
+    expected = open_dataset(frame)
+    frame.to_json("t.jsonl", orient="records", lines=True)
+    frame.to_csv("t.tsv.gz", index=False, sep="\t")
+    (folder / "parts").mkdir()
+    frame[:30].to_csv("parts/0.csv", index=False)
+    frame[30:].to_csv("parts/1.csv", index=False)
+    with sqlite3.connect("t.db") as database:
+        frame.to_sql("people", database, index=False)
+        database.execute("CREATE TABLE other (x)")
+    database.close()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(frame.to_csv(index=False).encode())))
+    sources = ["t.jsonl", "t.tsv.gz", "parts", "parts/*.csv", "-", "t.db::table=people",
+               "t.db::name=p,query=SELECT age, city, member, note, label FROM people"]  # fmt: skip
+    for source in sources:
+        opened = open_dataset(source)
+        assert opened.columns == expected.columns
+        np.testing.assert_allclose(opened.features, expected.features)
+    assert "'people', 'other'" in refusal("t.db")
+    assert "no such table" in refusal("t.db::query=SELECT * FROM nowhere")
+    (folder / "not.xlsx").write_text("no workbook")
+    assert "not.xlsx" in refusal("not.xlsx")
+
+
+def test_workbooks_and_duckdb(folder, rng):
+    frame = customers(rng, 60).rename(columns={"churned": "label"})
+    expected = open_dataset(frame)
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect("t.duckdb") as database:
+        database.register("frame", pa.Table.from_pandas(frame))
+        database.execute("CREATE TABLE people AS SELECT * FROM frame")
+        relation = database.sql("SELECT * FROM people")
+        assert open_dataset(relation).columns == expected.columns
+    for source in ("t.duckdb", "t.duckdb::query=SELECT * FROM people"):
+        np.testing.assert_allclose(open_dataset(source).features, expected.features)
+    pytest.importorskip("python_calamine")
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [list(frame.columns), *frame.astype({"age": object}).to_numpy().tolist()]:
+        book.active.append(row)
+    book.save("t.xlsx")
+    np.testing.assert_allclose(open_dataset("t.xlsx").features, expected.features)
+    assert "table=" in refusal("t.xlsx::table=Second")
+
+
+def test_odd_files_are_refused_at_once(folder):
+    (folder / "zero.csv").symlink_to("/dev/zero")
+    assert "regular file" in refusal("zero.csv")
+    np.savez("many.npz", **{f"a{k}": np.zeros(1) for k in range(300)})
+    assert len(refusal("many.npz")) < 300
+    (folder / "x.json").write_text("{}")
+    assert "x.json" in refusal("x.json")
+
+
+@pytest.mark.slow
+def test_a_malformed_file_of_many_megabytes_ends_at_once(folder, run):
+    (folder / "bad.csv").write_text("a,b,label\n" + "1,2,3\n" * 6_000_000 + "1,2\n")
+    code, _, errors = run("distance", "bad.csv", "bad.csv")
+    assert code == 2
+    assert "bad.csv" in errors

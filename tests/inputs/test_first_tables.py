@@ -111,7 +111,7 @@ def test_frames_are_called_by_argument_and_columns_by_name(rng):
         sotdd.distance(customers(rng), one, label="churned")
 
 
-def test_workbooks_lines_databases_and_standard_input(folder, rng, monkeypatch):
+def test_lines_databases_and_standard_input(folder, rng, monkeypatch):
     frame = customers(rng, 60).rename(columns={"churned": "label"})
     expected = open_dataset(frame)
     frame.to_json("t.jsonl", orient="records", lines=True)
@@ -132,8 +132,6 @@ def test_workbooks_lines_databases_and_standard_input(folder, rng, monkeypatch):
         np.testing.assert_allclose(opened.features, expected.features)
     assert "'people', 'other'" in refusal("t.db")
     assert "no such table" in refusal("t.db::query=SELECT * FROM nowhere")
-    (folder / "not.xlsx").write_text("no workbook")
-    assert "not.xlsx" in refusal("not.xlsx")
 
 
 def test_workbooks_and_duckdb(folder, rng):
@@ -155,6 +153,8 @@ def test_workbooks_and_duckdb(folder, rng):
     book.save("t.xlsx")
     np.testing.assert_allclose(open_dataset("t.xlsx").features, expected.features)
     assert "table=" in refusal("t.xlsx::table=Second")
+    (folder / "not.xlsx").write_text("no workbook")
+    assert "not.xlsx" in refusal("not.xlsx")
 
 
 def test_odd_files_are_refused_at_once(folder):

@@ -225,42 +225,56 @@ def order_columns(
         or (data.columns == columns and (centre is None or not data.origin.gaps))
     ):
         return data
+    wanted = _find_wanted(data, columns, owner)
+    own = dict.fromkeys(map(data.origin.find_column, data.columns))
+    empty = [column for column in wanted if column in data.origin.left_out and column not in own]
+    find_places(wanted, (*own, *empty), f"dataset {data.name!r}", owner)
+    means = None if centre is None else dict(zip(columns, centre.tolist(), strict=True))
+    arranged = arrange(data, columns, means)
+    new = _find_new_values(data, set(columns))
+    said = [Remark("new values", owner=owner, values=new)] if new else []
+    return _remark_gaps(replace(arranged, origin=arranged.origin.also(*said)), set(columns), owner)
+
+
+def _find_wanted(data: LabelledData, columns: Names, owner: str) -> Names:
+    """The columns of a table that features are made of; one that holds something else is refused."""
     origin, wanted = data.origin, dict[str, None]()
     for name in columns:
-        column = origin.find_column(name)
         base = name.removesuffix(IS_MISSING)
-        column = base if base != name and base in columns else column
-        left = origin.left_out.get(name.partition("=")[0] if name not in origin.left_out else name)
-        if left is not None and left.why != "empty" and column not in origin.categories and column not in data.columns:
-            raise _other_kind(name.partition("=")[0], owner, data, left)
+        column = base if base != name and base in columns else origin.find_column(name)
+        title = name if name in origin.left_out else name.partition("=")[0]
+        left = origin.left_out.get(title)
+        if left is not None and left.why != "empty" and column not in (data.columns or ()):
+            raise _other_kind(title, owner, data, left)
         if column == name and column in origin.categories and origin.categories[column].flag is None:
             raise _other_kind(column, owner, data, origin.categories[column].number)
         wanted[column] = None
-    own = dict.fromkeys(map(origin.find_column, data.columns))
-    empty = [column for column, left in origin.left_out.items() if left.why == "empty" and column in wanted]
-    find_places(
-        tuple(wanted), (*own, *(column for column in empty if column not in own)), f"dataset {data.name!r}", owner
-    )
-    known = set(columns)
-    new = [
+    return tuple(wanted)
+
+
+def _find_new_values(data: LabelledData, known: set[str]) -> Names:
+    """The values of categories that are not among the known features, where these have none for others."""
+    return tuple(
         f"{column}={value}"
-        for column, one in origin.categories.items()
+        for column, one in data.origin.categories.items()
         if column not in known and f"{column}={OTHER}" not in known
         for value, count in zip(one.values, np.bincount(one.codes[one.codes >= 0]).tolist(), strict=False)
         if count and f"{column}={value}" not in known
-    ]
-    means = None if centre is None else dict(zip(columns, centre.tolist(), strict=True))
-    arranged = arrange(data, columns, means)
-    said = [Remark("new values", owner=owner, values=tuple(new))] if new else []
-    masks = {**arranged.origin.gaps, **{column: one.codes == MISSING for column, one in origin.categories.items()}}
+    )
+
+
+def _remark_gaps(data: LabelledData, known: set[str], owner: str) -> LabelledData:
+    """The same with how many rows lack a value where none of the known features says so."""
+    masks = {**data.origin.gaps, **{name: one.codes == MISSING for name, one in data.origin.categories.items()}}
     unseen = {column: mask for column, mask in masks.items() if mask.any() and f"{column}{IS_MISSING}" not in known}
-    result = arranged.origin
-    if unseen:
-        lost = int(np.count_nonzero(np.logical_or.reduce(list(unseen.values()))))
-        counts = {column: int(np.count_nonzero(mask)) for column, mask in unseen.items()}
-        said.append(Remark("gaps not in reference", owner=owner, rows=lost, n_points=data.n_points, columns=counts))
-        result = replace(result, rows_lost=result.rows_lost + lost, rows_read=max(result.rows_read, data.n_points))
-    return replace(arranged, origin=result.also(*said))
+    if not unseen:
+        return data
+    lost = int(np.count_nonzero(np.logical_or.reduce(list(unseen.values()))))
+    counts = {column: int(np.count_nonzero(mask)) for column, mask in unseen.items()}
+    remark = Remark("gaps not in reference", owner=owner, rows=lost, n_points=data.n_points, columns=counts)
+    origin, n_points = data.origin.also(remark), data.n_points
+    lost, read = max(origin.rows_lost, lost), max(origin.rows_read, n_points)
+    return replace(data, origin=replace(origin, rows_lost=lost, rows_read=read))
 
 
 def find_places(wanted: Names, own: Names, who: str, owner: str) -> list[int]:

@@ -28,7 +28,7 @@ from sotdd.drift.reading import BatchReading
 from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, order_columns
 from sotdd.inputs.data import Dataset, LabelledData
-from sotdd.inputs.reading import split_reading
+from sotdd.inputs.opening import split_reading
 from sotdd.inputs.streamed import DerivedFeatures
 from sotdd.measure.distance import ORDER, distance, fit_projections
 from sotdd.measure.statistics import LabelNames

@@ -286,3 +286,10 @@ def _is_plain(source: object) -> bool:
     if type(source) is tuple:
         source = source[0] if len(source) == 2 else None
     return isinstance(source, np.ndarray) and source.dtype.kind in REAL_KINDS
+
+
+def split_reading(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of a call, split into those of reading data and all others, to which seed and sample sizes belong."""
+    own = TableSettings.__annotations__
+    reading = {name: value for name, value in settings.items() if name in own}
+    return reading, {name: value for name, value in settings.items() if name not in own}

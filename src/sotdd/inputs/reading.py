@@ -437,10 +437,3 @@ DEFAULTS = Reading()
 def reading_options() -> dict[str, Option]:
     """The options that the command line offers, by name."""
     return {name: option for name, option in OPTIONS.items() if option.type is not None}
-
-
-def split_reading(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of a call, split into those of reading data and all others, to which seed and sample sizes belong."""
-    own = TableSettings.__annotations__
-    reading = {name: value for name, value in settings.items() if name in own}
-    return reading, {name: value for name, value in settings.items() if name not in own}

@@ -18,7 +18,7 @@ from sotdd.compute.estimators import Estimator
 from sotdd.compute.resampling import SPLITS
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
-from sotdd.inputs.reading import split_reading
+from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamedClasses, NamesInDistance
 from sotdd.projections.directions import Sphere
 from sotdd.projections.drawing import DRAWING, CallSettings, Drawing, DrawingSettings, show_drawing

@@ -24,7 +24,7 @@ from sotdd.compute.resampling import Plan, Resample
 from sotdd.compute.run import Collector, be_silent, choose_engine, run
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
-from sotdd.inputs.reading import split_reading
+from sotdd.inputs.opening import split_reading
 from sotdd.measure.distance import ORDER, fit_projections
 from sotdd.measure.statistics import (
     FARTHEST,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, say_why
+from sotdd.basics.text import join_names
 from sotdd.inputs.data import IS_MISSING, MISSING, LeftOut, Names, Origin
 from sotdd.inputs.loaders.values import Array, Column, are_dates, clean_texts, find_kind, find_other, is_usual
 from sotdd.inputs.reading import Reading
@@ -102,7 +103,7 @@ class Columns:
         if refused is not None:
             raise SotddError(f"column {refused!r} of {name} holds {say_left(left_out[refused])}: leave it out.")
         written = {
-            column.name: str(next(value for value in look.column(places[column.name]) if value.is_valid))
+            column.name: str(clean_texts(look.column(places[column.name]), reading).drop_null()[0])
             for column in features
             if column.kind == "written number" and not (in_text and is_usual(look.column(places[column.name]), reading))
         }
@@ -253,9 +254,14 @@ def _find_label(kinds: Mapping[str, str], reading: Reading, name: str) -> str | 
     usual = [column for column in kinds if column.lower() in LABEL_NAMES]
     if len(usual) == 1:
         return usual[0]
-    which = "none is" if not usual else f"{' and '.join(map(repr, usual))} are"
-    named = f"{which} named {', '.join(LABEL_NAMES)}"
-    raise SotddError(f"{name} has {_list_kinds(kinds)}, of which {named}: name the labels, or pass label=None.")
+    found = (
+        f"has columns {' and '.join(map(repr, usual))}" if usual else f"has no column named {', '.join(LABEL_NAMES)}"
+    )
+    raise SotddError(
+        f"is not given, and {name} {found}: name the column of labels, or None (in a text, nothing) for one class. It has "
+        f"{join_names([*map(repr, kinds)], _SHOWN)}.",
+        setting="label",
+    )
 
 
 def say_left(left: LeftOut) -> str:

@@ -21,7 +21,7 @@ from sotdd.compute.resampling import HALVINGS, SPLITS, Plan, Resample, make_seed
 from sotdd.compute.run import choose_engine, run
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
-from sotdd.inputs.reading import split_reading
+from sotdd.inputs.opening import split_reading
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, choose_estimator, fit_named
 from sotdd.measure.explanation.classes import (

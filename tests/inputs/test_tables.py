@@ -258,7 +258,7 @@ def test_narrow_dtypes_stay_narrow():
 
 
 QUESTIONS = [
-    ({"x": [1.0], "z": [2.0]}, {}, "'x' (number), 'z' (number)"),
+    ({"x": [1.0], "z": [2.0]}, {}, "'x', 'z'"),
     ({"x": [1.0], "y": [2], "target": [3]}, {}, "'y' and 'target'"),
     ({"x": [1.0]}, {"label": "kind"}, "'kind'"),
     ({"x": [1.0], "y": [1]}, {"features": "z"}, "'z'"),

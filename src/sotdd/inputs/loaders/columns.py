@@ -254,12 +254,11 @@ def _find_label(kinds: Mapping[str, str], reading: Reading, name: str) -> str | 
     usual = [column for column in kinds if column.lower() in LABEL_NAMES]
     if len(usual) == 1:
         return usual[0]
-    found = (
-        f"has columns {' and '.join(map(repr, usual))}" if usual else f"has no column named {', '.join(LABEL_NAMES)}"
-    )
+    several = f"has columns {' and '.join(map(repr, usual))}"
+    found = several if usual else f"has no column named {', '.join(LABEL_NAMES)}"
     raise SotddError(
-        f"is not given, and {name} {found}: name the column of labels, or None (in a text, nothing) for one class. It has "
-        f"{join_names([*map(repr, kinds)], _SHOWN)}.",
+        f"is not given, and {name} {found}: name the column of labels, or give None (in a text, nothing) for one "
+        f"class. Its columns are {join_names([*map(repr, kinds)], _SHOWN)}.",
         setting="label",
     )
 

@@ -138,7 +138,7 @@ def test_a_report_by_mouse_and_by_keyboard(opened, report):
     page.select_option("#second", "1")
     page.select_option("#first", "0")
     drawn = page.evaluate("Array.from(document.getElementById('class-heat').data[0].z)")
-    np.testing.assert_allclose(np.array(drawn), why.class_distances, rtol=1e-4)
+    np.testing.assert_allclose(np.array(drawn), why.by_class.distances, rtol=1e-4)
     # And so do keys.
     page.locator("#heat").focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowLeft"):

@@ -99,7 +99,7 @@ def test_explanations_can_be_given(matrix, datasets, tmp_path):
     made = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections)
     _, given = read(sotdd.report(matrix, path, explanations={("near", "far"): made}))
     assert given["explanations"] == {"0,2": of_all["0,2"]}
-    np.testing.assert_allclose(given["explanations"]["0,2"]["distances"], made.class_distances, rtol=1e-4)
+    np.testing.assert_allclose(given["explanations"]["0,2"]["distances"], made.by_class.distances, rtol=1e-4)
 
 
 def test_progress_is_by_pair_and_the_page_is_always_the_same(matrix, datasets, tmp_path):

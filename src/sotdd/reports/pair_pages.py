@@ -14,8 +14,17 @@ import numpy as np
 from sotdd.basics.text import json_number, say_count, show, with_error
 from sotdd.compute.distance import Distance
 from sotdd.drift.gate import Verdict
-from sotdd.measure.explanation.features import FeatureShares, header, lines, say_features, say_rest
-from sotdd.measure.explanation.result import Explanation, say_changes, say_lost_classes, say_parts
+from sotdd.measure.explanation.features import FeatureShares
+from sotdd.measure.explanation.result import Explanation
+from sotdd.measure.explanation.sentences import (
+    list_cells,
+    list_features,
+    say_changes,
+    say_features,
+    say_lost_classes,
+    say_parts,
+    say_rest,
+)
 from sotdd.measure.two_sample import TwoSampleTest
 from sotdd.reports.code import write_pair_code
 from sotdd.reports.dataset_facts import Facts, make_class_sizes, make_data_section
@@ -31,7 +40,7 @@ _LEVEL = 0.05
 _MOST_CLASSES, _MOST_FEATURES, _MOST_SQUARES = 40, 20, 32
 _BLUE, _ORANGE = "#1f5f99", "#c05a12"
 # Numbers of an explanation, without its matrices, which can be large.
-_NUMBERS = ("within_noise", "features", "labels", "counterparts", "moved", "renamed", "swapped", "without_counterpart")
+_NUMBERS = ("within_noise", "features", "labels", "classes", "renamed")
 _HEADER = ("class", "share", "by chance", "points", "nearest", "distance", "counterpart")
 
 # Each chart is drawn for a wide page, for a narrower one and for a phone; the style shows one of them.
@@ -141,7 +150,7 @@ def make_drivers(why: Explanation, about: str = "") -> list[Section]:
 def _make_features(why: Explanation, about: str) -> list[Section]:
     """The columns that differ beyond noise, or a picture of the pixels; nothing where none does."""
     features = why.by_feature
-    rows = lines(features, _MOST_FEATURES)
+    rows = list_features(features, _MOST_FEATURES)
     if not rows:
         return []
     title = f"Which {features.noun}s it comes from"
@@ -155,7 +164,7 @@ def _make_features(why: Explanation, about: str) -> list[Section]:
     )
     rest = say_rest(features, _MOST_FEATURES)
     more = f'<p class="note">{escape(sentence(rest))}</p>' if rest else ""
-    titles = (*header(features)[:2], *(f"middle half of {show(name)}" for name in why.names))
+    titles = (f"{features.noun} beyond noise", "share", *(f"middle half of {show(name)}" for name in why.names))
     return [
         Section(title, f"{scroll(make_table(titles, rows, numbers=(1,)), title, stacks=True)}{more}", f"{about}{note}")
     ]
@@ -186,9 +195,9 @@ def _make_classes(why: Explanation, about: str) -> Section:
     for side in (0, 1):
         of_side = why.lines(side)
         title = f"Classes of {why.names[side]}, and the nearest in {why.names[1 - side]}"
-        cells = [line.cells() for line in of_side[:_MOST_CLASSES]]
+        cells = [list_cells(line) for line in of_side[:_MOST_CLASSES]]
         rows = [(label, share, chance, points, *rest) for label, points, share, chance, *rest in cells]
-        marks = ["bad-row" if line.is_named else "" for line in of_side[:_MOST_CLASSES]]
+        marks = ["bad-row" if line.moved or line.counterpart is None else "" for line in of_side[:_MOST_CLASSES]]
         rest = len(of_side) - len(rows)
         more = f'<p class="note">{rest:,} more classes have smaller shares.</p>' if rest > 0 else ""
         shown_rows = make_table(_HEADER, rows, numbers=(1, 2, 3), marks=marks)

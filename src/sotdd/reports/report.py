@@ -26,7 +26,8 @@ from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.explanation.call import explain
 from sotdd.measure.explanation.classes import are_too_many
-from sotdd.measure.explanation.result import Explanation, say_changes, say_lost_classes, say_parts
+from sotdd.measure.explanation.result import Explanation
+from sotdd.measure.explanation.sentences import say_changes, say_lost_classes, say_parts
 from sotdd.measure.two_sample import TwoSampleTest
 from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
 from sotdd.reports.code import write_matrix_code
@@ -315,7 +316,7 @@ def _collect_ranking(lines: Sequence[Ranked], called: str) -> list[dict[str, Any
 
 def _collect_explanation(why: Explanation) -> dict[str, Any]:
     """The parts, the class distances of the classes that matter most, and a line for every class shown."""
-    chosen = [np.sort(np.argsort(-share, kind="stable")[:_MOST_CLASSES]) for share in why.shares]
+    chosen = [np.sort(np.argsort(-share, kind="stable")[:_MOST_CLASSES]) for share in why.by_class.shares]
     return {
         "features": json_number(why.features),
         "parts": say_parts(why),
@@ -323,8 +324,8 @@ def _collect_explanation(why: Explanation) -> dict[str, Any]:
         "lost": [say_lost_classes(why, side) for side in (0, 1)],
         "classes": [[str(why.classes[side][i]) for i in chosen[side]] for side in (0, 1)],
         "n_classes": [len(side) for side in why.classes],
-        "distances": [[_round(cell) for cell in row] for row in why.class_distances[np.ix_(*chosen)].tolist()],
-        "moved": [[_round(cell) for cell in row] for row in why.coupling[np.ix_(*chosen)].tolist()],
+        "distances": [[_round(cell) for cell in row] for row in why.by_class.distances[np.ix_(*chosen)].tolist()],
+        "moved": [[_round(cell) for cell in row] for row in why.by_class.coupling[np.ix_(*chosen)].tolist()],
         "counterparts": _find_counterparts(why, chosen),
         "lines": [[_collect_line(line.to_dict()) for line in why.lines(side)[:_MOST_CLASSES]] for side in (0, 1)],
     }
@@ -333,7 +334,7 @@ def _collect_explanation(why: Explanation) -> dict[str, Any]:
 def _find_counterparts(why: Explanation, chosen: list[Any]) -> list[list[int]]:
     """Counterparts as rows and columns of the matrix that is shown."""
     first, second = ({int(old): new for new, old in enumerate(side)} for side in chosen)
-    pairs = why.counterpart_places.items()
+    pairs = why.counterparts.items()
     return [[first[i], second[j]] for i, j in pairs if i in first and j in second]
 
 
@@ -344,7 +345,7 @@ def _collect_line(line: dict[str, Any]) -> dict[str, Any]:
         "share": _round(line["share"]),
         "nearest": str(line["nearest"]),
         "distance": with_error(line["distance"], math.nan if line["stderr"] is None else line["stderr"]),
-        "counterpart": line["has_counterpart"],
+        "counterpart": line["counterpart"] is not None,
         "moved": line["moved"],
     }
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import json_label, json_number, show, with_error
+from sotdd.basics.text import json_label, json_number
 from sotdd.compute.engine import Engine, Sorted
 from sotdd.compute.resampling import HALVING_PROJECTIONS, HALVINGS, Indices, Plan
 from sotdd.compute.run import Collector
@@ -73,6 +73,11 @@ class ClassComparison:
     p: float
 
     @property
+    def shares(self) -> tuple[Doubles, Doubles]:
+        """The share of W_p^p that each class's points carry: (C,) and (C',), each adding up to one."""
+        return self.costs.sum(axis=1), self.costs.sum(axis=0)
+
+    @property
     def floors(self) -> Doubles:
         """(C, C') the W_p^p that two samples of one class would have, of the sizes of each two classes."""
         return self._floors(0, 1)
@@ -100,7 +105,19 @@ class ClassComparison:
 
 @dataclass(frozen=True)
 class ClassLine:
-    """One class: its size, what is nearest to it on the other side, its share of the distance and that of chance."""
+    """One class of a side.
+
+    Attributes
+    ----------
+    label, n_points
+        Its name and its size.
+    nearest, distance, stderr
+        The nearest class of the other side, beyond what chance puts between classes of their sizes; how far it is.
+    share, share_by_chance
+        The share of W_p^p that its points carry, and what of that noise alone would give.
+    counterpart, moved
+        The class of the other side that it corresponds to, if any; and whether the two differ beyond noise.
+    """
 
     label: Hashable
     n_points: int
@@ -109,30 +126,14 @@ class ClassLine:
     stderr: float
     share: float
     share_by_chance: float
-    has_counterpart: bool
+    counterpart: Hashable | None
     moved: bool
-
-    @property
-    def is_named(self) -> bool:
-        """Whether a reader should look at it: it has moved, or has no counterpart."""
-        return self.moved or not self.has_counterpart
-
-    def cells(self) -> tuple[str, ...]:
-        """As text, under the header of the table."""
-        return (
-            show(self.label),
-            f"{self.n_points:,}",
-            f"{self.share:.0%}",
-            f"{self.share_by_chance:.0%}",
-            show(self.nearest),
-            with_error(self.distance, self.stderr),
-            "none" if not self.has_counterpart else "moved" if self.moved else "yes",
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         named = {"label": json_label(self.label), "nearest": json_label(self.nearest)}
-        return {**asdict(self), **named, "stderr": json_number(self.stderr)}
+        counterpart = None if self.counterpart is None else json_label(self.counterpart)
+        return {**asdict(self), **named, "counterpart": counterpart, "stderr": json_number(self.stderr)}
 
 
 def match_classes(comparison: ClassComparison, classes: Sequence[Sequence[Hashable]]) -> list[Pair]:

@@ -238,11 +238,10 @@ def _judge_batches(
     verdicts: list[BatchVerdict] = []
     facts: list[Facts | None] = []
     for batch in batches:
-        between = f"from {show(gate.name)}" + (f" to {show(batch)}" if len(batches) == 1 else "")
         data = None
         try:
             data = _open_batch(gate, asked, batch)
-            verdict = gate.judge(data, criteria, batch, between, asked.bar)
+            verdict = gate.judge(data, criteria, batch, asked.bar)
         except SotddError as error:
             verdict = BatchVerdict(batch, n_points=getattr(data, "n_points", None), error=error.say(asked.naming))
         verdicts.append(verdict)
@@ -341,7 +340,6 @@ def _say_how(reference: str, verdict: BatchVerdict, several: bool, asked: o.Aske
     from sotdd.drift.gate import say_distance
 
     shown_already = several or any(outcome.criterion != "p_value" for outcome in verdict.outcomes)
-    between = "" if shown_already else f"from {show(reference)} to {show(verdict.batch)}"
-    distance = f"{say_distance(verdict.distance, between)}; " if between else ""
+    distance = "" if shown_already else f"{say_distance(verdict.distance)}; "
     how = "" if verdict.distance is None else f"{verdict.distance.how}; the unit is the spread of {show(reference)}; "
     say_note(f"{distance}{how}{asked.seconds}", asked.quiet)

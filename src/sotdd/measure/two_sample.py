@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice, check_count, check_level, check_order
-from sotdd.basics.display import Progress, Report, as_html, report_progress
+from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import check_fits
 from sotdd.basics.randomness import Stream, check_seed, generator
@@ -333,10 +333,6 @@ class TwoSampleTest:
             f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
             f"({say_count(len(self.null), 'draw')}, {say_count(self.n_projections, 'projection')})"
         ) + "".join(f"; {remark}" for remark in self.remarks)
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return as_html([repr(self)])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values; distances by chance as quantiles."""

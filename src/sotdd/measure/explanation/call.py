@@ -33,7 +33,7 @@ from sotdd.measure.explanation.classes import (
     plan_halves,
     plan_pairs,
 )
-from sotdd.measure.explanation.features import FeatureNames, explain_features
+from sotdd.measure.explanation.features import explain_features
 from sotdd.measure.explanation.result import Explanation
 from sotdd.projections.drawing import DrawingSettings, show_drawing
 from sotdd.projections.recipe import Projections
@@ -120,7 +120,7 @@ def explain(
         )
         pairs, p_values = _match(datasets, classes, recipe, splits, engine, second)
         label = None if named is None else "(target)" if named.counts_targets else "(label)"
-        features = explain_features(datasets, recipe, order, FeatureNames.of(opened, label), splits, third)
+        features = explain_features(opened, datasets, recipe, order, splits, third, label)
     if named is not None:
         distance, unlabelled = named.describe(distance), named.describe(unlabelled)
     return Explanation(features.datasets, distance, unlabelled, classes, pairs, p_values, resampled, features)

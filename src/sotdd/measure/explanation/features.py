@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.display import Report, as_text, picture
+from sotdd.basics.display import Report, picture
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import json_number
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.resampling import make_seed
+from sotdd.inputs.agreement import find_category
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.explanation.feature_comparison import (
     FeaturePool,
@@ -191,7 +192,7 @@ class FeatureShares:
 
     def __repr__(self) -> str:
         """A table of those that matter."""
-        return as_text(describe_features(self, MOST_SHOWN))
+        return describe_features(self, MOST_SHOWN)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, those that matter first; of very many, the first thousand."""
@@ -206,69 +207,22 @@ class FeatureShares:
 # ------------------------------------------------------------------ finding them
 
 
-@dataclass(frozen=True)
-class FeatureNames:
-    """What datasets and the columns of their points are called.
-
-    Attributes
-    ----------
-    datasets
-        The two datasets.
-    names
-        Of the features themselves, in the order of columns.
-    noun
-        What one of them is called.
-    shape
-        That of a point, where points are images.
-    label
-        What the columns after the features are called, all of them as one; None where there are none.
-    categories
-        Columns of tables whose values are features, such as "city=Rome".
-    """
-
-    datasets: tuple[str, str]
-    names: tuple[str, ...]
-    noun: str
-    shape: tuple[int, ...] | None
-    label: str | None = None
-    categories: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, datasets: Sequence[LabelledData], label: str | None = None) -> FeatureNames:
-        """Of datasets without names of classes in their features."""
-        data = datasets[0]
-        one, other = (part.name for part in datasets)
-        called = one, other if other != one else f"{other} (2)"
-        columns = next((part.columns for part in datasets if part.columns is not None), None)
-        if columns is not None:
-            categories = tuple(dict.fromkeys(name for part in datasets for name in part.origin.one_hot))
-            return cls(called, columns, "column", None, label, categories)
-        if not _is_image(data.point_shape):
-            names = tuple(f"feature {number}" for number in range(data.n_features))
-            return cls(called, names, "feature", None, label)
-        pixels = tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(data.point_shape))
-        return cls(called, pixels, "pixel", data.point_shape, label)
-
-    def groups(self, n_columns: int) -> NDArray[np.int64]:
-        """Of every column which category it is a value of, labels among them; -1 for none."""
-        found = np.full(n_columns, -1)
-        found[len(self.names) :] = len(self.categories)
-        for number, category in enumerate(self.categories):
-            found[[place for place, name in enumerate(self.names) if name.startswith(f"{category}=")]] = number
-        return found
-
-    @property
-    def all_names(self) -> tuple[str, ...]:
-        """With that of labels, where they are among the features."""
-        return self.names if self.label is None else (*self.names, self.label)
-
-
 def explain_features(
-    datasets: Sequence[LabelledData], recipe: Projections, p: float, names: FeatureNames, n_splits: int, report: Report
+    opened: Sequence[LabelledData],
+    datasets: Sequence[LabelledData],
+    recipe: Projections,
+    p: float,
+    n_splits: int,
+    report: Report,
+    label: str | None = None,
 ) -> FeatureShares:
-    """Say which features make the distance between points, and which of them differ beyond noise."""
-    seed = make_seed(recipe)
-    d = datasets[0].n_features
+    """Say which features make the distance between points, and which of them differ beyond noise.
+
+    The features of ``opened`` have names. Those of ``datasets`` may be more: columns that stand for names of classes,
+    which are one feature, called ``label``.
+    """
+    seed, d = make_seed(recipe), datasets[0].n_features
+    names, noun, shape = _name_features(opened)
     with Workers() as workers:
         pool = FeaturePool.of(datasets, recipe.scaler, seed, workers)
         theta = find_directions(d, seed)
@@ -283,21 +237,51 @@ def explain_features(
             for some in (sides[1 : 1 + _SPLITS], halves)
         )
         report(2, 3)
-        tests = find_features(pool, theta, p, np.stack(sides), LEVEL, seed, workers, names.groups(d))
+        tests = find_features(pool, theta, p, np.stack(sides), LEVEL, seed, workers, _find_groups(opened, names, d))
         report(3, 3)
-    return _share_out(names, whole, split, halved, tests, pool.summary)
+    known = np.full((2, 3, d + 1), np.nan)  # names of classes, and what is together, have no quartiles and no mean
+    known[:, :, : len(names)] = pool.summary[:, :, : len(names)]
+    names = names if label is None else (*names, label)
+    *columns, together = _share_out(names, whole, split, halved, tests, known)
+    one, other = (part.name for part in opened)
+    called = one, other if other != one else f"{other} (2)"
+    return FeatureShares(called, noun, shape, tuple(columns), together, _name_pairs(tests, names))
+
+
+def _name_features(datasets: Sequence[LabelledData]) -> tuple[tuple[str, ...], str, tuple[int, ...] | None]:
+    """What features are called, what one of them is, and the shape of a point where points are images."""
+    columns = next((part.columns for part in datasets if part.columns is not None), None)
+    if columns is not None:
+        return columns, "column", None
+    shape = datasets[0].point_shape
+    # Images have rows and columns, and colours first or last.
+    if (len(shape) == 2 and min(shape) > 1) or (len(shape) == 3 and min(shape[0], shape[-1]) <= _MOST_COLOURS):
+        return tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(shape)), "pixel", shape
+    return tuple(f"feature {number}" for number in range(datasets[0].n_features)), "feature", None
+
+
+def _find_groups(datasets: Sequence[LabelledData], names: Sequence[str], n_columns: int) -> NDArray[np.int64]:
+    """Of every column which category it is a value of, names of classes among them; -1 for none."""
+    one_hot = {category: values for part in datasets for category, values in part.origin.one_hot.items()}
+    numbers = {category: number for number, category in enumerate(one_hot)}
+    found = [find_category(name, one_hot) for name in names]
+    groups = np.full(n_columns, len(one_hot))
+    groups[: len(names)] = [-1 if category is None else numbers[category] for category in found]
+    return groups
 
 
 def _share_out(
-    names: FeatureNames, whole: Doubles, split: Doubles, halved: Doubles, tests: FeatureTests, summary: Doubles
-) -> FeatureShares:
-    """Put it together: parts less those of noise, as shares; of directions, splits and halves, each (R, d + 1)."""
-    d = len(names.names)
-    table, split, halved = (_sum_labels(part, d) for part in (whole, split, halved))
-    p_values = tests.p_values
-    if len(p_values) > d:  # the columns of labels count as one
-        p_values = np.append(p_values[:d], p_values[d:].min())
-    p_values = np.append(p_values, tests.together)
+    names: Sequence[str], whole: Doubles, split: Doubles, halved: Doubles, tests: FeatureTests, known: Doubles
+) -> list[FeatureShare]:
+    """Put it together: parts less those of noise, as shares; of directions, splits and halves, each (R, d + 1).
+
+    The last is what features are together. Columns that have no name of their own count with the last that has one.
+    """
+    firsts = range(len(names))
+    table, split, halved = (
+        np.column_stack([np.add.reduceat(part[:, :-1], firsts, axis=1), part[:, -1]]) for part in (whole, split, halved)
+    )
+    p_values = np.append(np.minimum.reduceat(tests.p_values, firsts), tests.together)
     parts, by_chance = table.mean(axis=0), split.mean(axis=0)
     total = float(parts.sum()) or 1.0
     beyond = p_values <= LEVEL
@@ -307,17 +291,14 @@ def _share_out(
         stderr = _find_errors(table, split, halved, shares, beyond) / excess
     else:
         shares, stderr = np.full((2, len(parts)), np.nan)
-    numbers = np.stack([shares, stderr, p_values, parts / total, by_chance / total])  # (5, d + 1), or one more
-    known = np.full((2, 3, len(parts)), np.nan)  # labels, and what is together, have no quartiles and no mean
-    known[:, :, :d] = summary[:, :, :d]
-    columns = []
-    for at, name in enumerate((*names.all_names, "together")):
+    numbers = np.stack([shares, stderr, p_values, parts / total, by_chance / total])
+    rows = []
+    for at, name in enumerate((*names, "together")):
         share, error, p_value, raw, chance = numbers[:, at].tolist()
         (low, high, mean), (low2, high2, mean2) = known[:, :, at].tolist()
         middle, means = ((low, high), (low2, high2)), (mean, mean2)
-        columns.append(FeatureShare(name, share, error, p_value, raw, chance, middle, means))
-    together = columns.pop()
-    return FeatureShares(names.datasets, names.noun, names.shape, tuple(columns), together, _name_pairs(tests, names))
+        rows.append(FeatureShare(name, share, error, p_value, raw, chance, middle, means))
+    return rows
 
 
 def _find_errors(
@@ -335,24 +316,12 @@ def _find_errors(
     return errors
 
 
-def _sum_labels(table: Doubles, d: int) -> Doubles:
-    """Columns after the first d, but for the last of the table, summed up to one."""
-    if table.shape[1] == d + 1:
-        return table
-    return np.column_stack([table[:, :d], table[:, d:-1].sum(axis=1), table[:, -1]])
-
-
-def _name_pairs(tests: FeatureTests, names: FeatureNames) -> tuple[CorrelationChange, ...]:
-    """Pairs by name; those of one name, as of the columns of labels, are left out, and the first of each two kept."""
-    every, d = names.all_names, len(names.names)
+def _name_pairs(tests: FeatureTests, names: Sequence[str]) -> tuple[CorrelationChange, ...]:
+    """Pairs by name; those of one name, as of names of classes, are left out, and the first of each two kept."""
+    last = len(names) - 1
     found: dict[tuple[str, str], CorrelationChange] = {}
     for i, j, first, second in tests.pairs:
-        both = every[min(i, d)], every[min(j, d)]
+        both = names[min(i, last)], names[min(j, last)]
         if both[0] != both[1]:
             found.setdefault(both, CorrelationChange(both, (first, second)))
     return tuple(found.values())
-
-
-def _is_image(shape: tuple[int, ...]) -> bool:
-    """Whether points of this shape can be looked at: rows and columns, and colours first or last."""
-    return (len(shape) == 2 and min(shape) > 1) or (len(shape) == 3 and (shape[0] <= 4 or shape[-1] <= 4))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sotdd.basics.display import Part, Table
-from sotdd.basics.text import join_names, say_count, show, with_error
+from sotdd.basics.text import align_rows, join_names, say_count, show, with_error
 
 if TYPE_CHECKING:
     from sotdd.measure.explanation.classes import ClassLine
@@ -18,28 +17,29 @@ MOST_SHOWN = 12
 _PAIRS = 3
 
 
-def describe_explanation(why: Explanation, limit: int | None) -> list[list[Part]]:
+def describe_explanation(why: Explanation, limit: int | None) -> str:
     """The distance and its parts; the features; a table of classes for each side, of ``limit`` rows at most."""
     first = f"{' and '.join(map(show, why.names))}: {why.distance!r}"
-    blocks = [[first, say_parts(why), *say_changes(why)], describe_features(why.by_feature, limit)]
+    blocks = ["\n".join([first, say_parts(why), *say_changes(why)]), describe_features(why.by_feature, limit)]
     for side in (0, 1):
         one, other = show(why.names[side]), show(why.names[1 - side])
         header = f"class of {one}", "points", "share", "by chance", f"nearest in {other}", "distance", "counterpart"
         lines = why.lines(side)
-        rows = [list_cells(line) for line in lines[:limit]]
-        left = len(lines) - len(rows)
-        more = f"… and {left:,} more" if left else ""
-        blocks.append([Table([header, *rows], numbers=(1, 2, 3)), more, say_lost_classes(why, side)])
-    return blocks
+        table = align_rows([header, *(list_cells(line) for line in lines[:limit])], to_the_right=(1, 2, 3))
+        left = len(lines) - len(table) + 1
+        more = [f"… and {left:,} more"] if left else []
+        blocks.append("\n".join([*table, *more, say_lost_classes(why, side)]))
+    return "\n\n".join(filter(None, blocks))
 
 
-def describe_features(features: FeatureShares, limit: int | None) -> list[Part]:
+def describe_features(features: FeatureShares, limit: int | None) -> str:
     """Which features differ, and a table of the first ``limit`` of those beyond noise."""
     rows, said = list_features(features, limit), say_features(features)
     if not rows or features.noun == "pixel":
-        return [said]
+        return said
     header = f"{features.noun} beyond noise", "share", *(f"middle half of {show(name)}" for name in features.datasets)
-    return [said, Table([header, *rows], numbers=[1]), say_rest(features, limit)]
+    table = align_rows([header, *rows], to_the_right=[1])
+    return "\n".join(filter(None, [said, *table, say_rest(features, limit)]))
 
 
 # ------------------------------------------------------------------ features and labels

@@ -21,7 +21,7 @@ def ratio(classes: int, turns: int, n: int = 10_000, d: int = 784, count: int = 
     measured, explained, by_feature = turn_by_turn(
         lambda: sotdd.distance(a, b, projections=projections),
         lambda: sotdd.explain(a, b, projections=projections),
-        lambda: explain_features(data, data, projections, 2.0, 59, lambda _done, _total: None),
+        lambda: explain_features(data, data, projections, 2.0, lambda _done, _total: None),
         turns=turns,
     )
     return f"{d} features, {classes} classes: {explained / measured:.1f} ×, {by_feature / explained:.0%} for features"

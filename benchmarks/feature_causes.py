@@ -176,7 +176,7 @@ def explained(a: Array, b: Array, cause: str, seed: int) -> sotdd.measure.explan
         labels[1] = rng.permutation(labels[1])
     data = [LabelledData.of((part, codes)) for part, codes in zip((a, b), labels, strict=True)]
     recipe = sotdd.Projections.fit([a, b], n_projections=64, seed=seed, scale="features")
-    return explain_features(data, data, recipe, 2.0, 59, lambda _done, _total: None)
+    return explain_features(data, data, recipe, 2.0, lambda _done, _total: None)
 
 
 def main() -> None:

@@ -97,7 +97,7 @@ def test_the_column_that_changed_is_named(rng, law, n, d):
 
 @pytest.mark.parametrize(("n", "d"), [(100, 2), (300, 30)])
 def test_columns_that_go_together_are_named_as_a_pair(rng, n, d):
-    features = sotdd.explain(*changed(rng, "correlated", n, d), n_projections=64, n_splits=59).by_feature
+    features = sotdd.explain(*changed(rng, "correlated", n, d), n_projections=64).by_feature
     assert features.together.beyond_noise
     assert features.pairs[0].names == ("feature 0", "feature 1")
     first, second = features.pairs[0].correlations

@@ -88,8 +88,8 @@ MEASURING: _Known = {
     "n_permutations": _option(999, "How many random permutations of the points."),
     "statistic": _option(
         "combined",
-        "combined, balanced or distance: what is compared with its value after permutations.",
-        *("combined", "balanced", "distance"),
+        "combined or distance: what is compared with its value after permutations.",
+        *("combined", "distance"),
     ),
     "max_points": _option(None, "Compare samples of at most this many points of each dataset.", type=int),
     "device": _option("auto", "auto, cpu, or with torch cuda or cuda:1.", *("auto", "cpu", "cuda")),

@@ -18,9 +18,9 @@ import numpy as np
 
 from sotdd.basics import __version__
 from sotdd.basics.errors import OutOfRange, SotddError
-from sotdd.basics.files import reason, show_path
+from sotdd.basics.files import reason
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.basics.text import json_number, say_count, with_error
+from sotdd.basics.text import json_number, quote, say_count, with_error
 from sotdd.compute.distance import Distance
 from sotdd.drift.reading import BatchReading
 from sotdd.drift.reference import STUCK_LEVEL, DriftReference
@@ -260,13 +260,8 @@ def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome
 
 def _judge_values(reference: DriftReference, batch: LabelledData, limit: float) -> list[Outcome]:
     """Whether a feature has one value far more often than the reference ever has one; nothing where none has."""
-    stuck = None if reference.commonest is None else reference.commonest.find_stuck(batch)
-    if stuck is None or stuck.p_value > limit:
-        return []
-    feature = f"feature {stuck.feature}" if batch.columns is None else f"column {batch.columns[stuck.feature]!r}"
-    often = f"{stuck.count:,} of {say_count(stuck.n_rows, 'point')}"
-    usually = f"the reference has no value in more than {100 * stuck.usual:.2g} %"
-    return [Outcome("values", stuck.p_value, limit, True, f"{feature} is {stuck.value:.4g} in {often}, and {usually}")]
+    p_value, message = (1.0, "") if reference.commonest is None else reference.commonest.find_stuck(batch)
+    return [Outcome("values", p_value, limit, True, message)] if p_value <= limit else []
 
 
 def _remark_on_classes(reference: DriftReference, batch: LabelledData) -> Remarks:
@@ -324,7 +319,7 @@ def append_lines(path: Path, lines: Sequence[str]) -> None:
             file.write(content)
             os.fsync(file.fileno())
     except OSError as error:
-        raise SotddError(f"cannot write {show_path(path)} ({reason(error)}): choose another file.") from error
+        raise SotddError(f"cannot write {quote(path)} ({reason(error)}): choose another file.") from error
 
 
 def refuse_unwritable_log(path: Path) -> None:
@@ -337,10 +332,10 @@ def refuse_unwritable_log(path: Path) -> None:
             file.seek(0)
             start = file.read(_READ)
     except OSError as error:
-        raise SotddError(f"cannot write {show_path(path)} ({reason(error)}): choose another file.") from error
+        raise SotddError(f"cannot write {quote(path)} ({reason(error)}): choose another file.") from error
     if start and b'"verdict": "' not in start:
         raise SotddError(
-            f"is {show_path(path)}, in which no line is that of a gate: choose a new file, or a log.", setting="log"
+            f"is {quote(path)}, in which no line is that of a gate: choose a new file, or a log.", setting="log"
         )
 
 

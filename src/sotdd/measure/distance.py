@@ -31,7 +31,7 @@ ORDER = 2.0
 
 # What is not asked for unless it is given.
 _DEFAULTS = {
-    "p": ORDER, "method": "sotdd", "projections": None, "estimator": "auto", "noise_floor": False,
+    "p": ORDER, "method": "sotdd", "projections": None, "estimator": "controlled", "noise_floor": False,
     "label_names": "auto", "rel_tol": None,
 }  # fmt: skip
 
@@ -63,7 +63,7 @@ def distance(
     *,
     p: float = ORDER,
     projections: Projections | None = None,
-    estimator: Estimator = "auto",
+    estimator: Estimator = "controlled",
     method: str = "sotdd",
     rel_tol: float | None = None,
     max_projections: int = MOST,
@@ -106,7 +106,7 @@ def distance(
         "controlled": directions lean towards the principal directions of the data, with weights that
         put it right, and control variates take away most of the variance: about a fifth of the error or
         less for the same time, between datasets that differ. "plain": the mean over projections, as in
-        the paper. Both are unbiased. "auto" is "controlled"; through fixed ``projections`` only the plain mean is a
+        the paper. Both are unbiased; through fixed ``projections`` only the plain mean is a
         metric exactly. What cannot be controlled is left plain, and
         the result's ``estimator`` says what was controlled: label laws that do not draw polynomials cannot be,
         nor other laws of directions than `Sphere` and `Hadamard`, nor directions of the labels' own.
@@ -251,7 +251,7 @@ def measure_pairs(
         refuse_half_labelled(data)
     if method != "sotdd":
         return _measure_by_peer(method, data, pairs, p, settings, given, device, progress), None
-    chosen = choose_estimator(estimator)
+    chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
     named, recipe, data = fit_named(data, label_names, projections, settings, chosen)
     how: dict[str, Any] = {"device": device, "n_splits": n_splits, "estimator": chosen}
     if rel_tol is None:
@@ -291,12 +291,6 @@ def _refuse_for_sketch(sketch: Sketch, method: str, asked: Sequence[str]) -> Non
         raise SotddError(f"{sketch.name!r} is a sketch, which has no points for method {method!r}: give the data.")
     if asked:
         raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which has no points: leave that out.")
-
-
-def choose_estimator(estimator: object) -> Literal["controlled", "plain"]:
-    """The estimator asked for; "auto" controls whatever can be."""
-    chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
-    return "controlled" if chosen == "auto" else chosen
 
 
 def fit_named(

@@ -20,7 +20,7 @@ from sotdd.compute.resampling import Plan
 Doubles = NDArray[np.float64]
 LabelNames: TypeAlias = Literal["ignore", "match"]
 Aspect: TypeAlias = Literal["labels", "features"]
-Statistic: TypeAlias = Literal["combined", "balanced", "distance"]
+Statistic: TypeAlias = Literal["combined", "distance"]
 
 # Statistics that vary by less than this share of themselves differ by rounding.
 _ALIKE = 1e-9
@@ -64,8 +64,6 @@ def find_statistics(distances: Doubles, costs: Mapping[Aspect, Doubles], p: floa
     """
     if by == "distance":
         return {"distance": find_distances(distances, p)}
-    if by == "balanced":
-        return {"balanced": balance_costs(distances)}
     return {
         f"{aspect}, order {order:g}": balance_costs(of_aspect[:, :, column])
         for aspect, of_aspect in costs.items()
@@ -92,17 +90,6 @@ def _standardise(statistic: Doubles) -> Doubles | None:
     roots = np.cbrt(statistic)
     deviation = float(np.std(roots))
     return None if deviation <= _ALIKE * float(np.mean(roots)) else np.asarray((roots - roots.mean()) / deviation)
-
-
-def measure_gaps(rows: NDArray[np.float32], plan: Plan, *, names: bool) -> dict[str, Doubles]:
-    """Statistics (S,) of how means differ, from the projections (L, N) of all points.
-
-    With ``names``, classes of the same name are compared too, and their shares.
-    """
-    statistics = {"means": measure_means(rows, plan)}
-    if names:
-        statistics |= {"classes by name": measure_class_means(rows, plan), "class shares": measure_shares(plan)}
-    return statistics
 
 
 def measure_means(rows: NDArray[np.float32], plan: Plan) -> Doubles:

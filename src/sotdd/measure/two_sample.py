@@ -34,7 +34,9 @@ from sotdd.measure.statistics import (
     Statistic,
     combine_statistics,
     find_statistics,
-    measure_gaps,
+    measure_class_means,
+    measure_means,
+    measure_shares,
 )
 from sotdd.projections.drawing import Drawing, DrawingSettings, show_drawing
 from sotdd.projections.recipe import Projections
@@ -99,9 +101,8 @@ def test(
     statistic
         "combined": classes as they lie and features alone, each by p = 1 and by p = 2, and how far means differ
         beside the spread in every direction, points beyond three spreads brought that near; whatever stands
-        out most counts, and every permutation is judged in the same way, so that the level holds. "balanced":
-        W_p^p alone, each projection divided by the root of what permutations give under it. "distance": the
-        distance.
+        out most counts, and every permutation is judged in the same way, so that the level holds. "distance":
+        the distance alone.
     label_names
         "ignore": the names of labels never count, only how classes lie. "match": they do: means of classes of
         the same name are compared, and their shares, so that two classes that exchange their names differ.
@@ -203,8 +204,10 @@ def permute(
     distances = shown[:, :, 0]
     statistics = find_statistics(distances, dict(zip(aspects, of_aspects, strict=True)), p, judged_by)
     if aspects:
-        names = label_names == "match" and plan.n_classes > 1
-        statistics |= measure_gaps(np.concatenate(kept.rows), plan, names=names)
+        rows = np.concatenate(kept.rows)
+        statistics["means"] = measure_means(rows, plan)
+        if label_names == "match" and plan.n_classes > 1:
+            statistics |= {"classes by name": measure_class_means(rows, plan), "class shares": measure_shares(plan)}
     outstanding, rooted = combine_statistics(statistics), find_distances(distances, p)
     return TwoSampleTest(
         distance=float(rooted[0]),
@@ -245,8 +248,7 @@ class TwoSampleTest:
         Distances that chance gave: of permuted data, or of batches of a reference.
     statistic
         What is judged. "combined": of several aspects and both orders, the one that stands out most, in its
-        own standard deviations; "balanced": the mean over projections of W_p^p divided by the root of what
-        is usual under that projection, one on average over what chance gives; "distance": the distance itself.
+        own standard deviations; "distance": the distance itself.
     null
         The statistic of what chance gave.
     judged_by

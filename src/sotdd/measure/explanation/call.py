@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_count, check_order
+from sotdd.basics.checks import check_choice, check_order
 from sotdd.basics.display import Progress, Report, report_progress
-from sotdd.basics.errors import SotddError
 from sotdd.compute.comparison import Comparison, check_memory
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import ByClass, Engine, Seen
@@ -22,7 +21,7 @@ from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.class_names import NamesInDistance
-from sotdd.measure.distance import ORDER, choose_estimator, fit_named
+from sotdd.measure.distance import ORDER, fit_named
 from sotdd.measure.explanation.classes import (
     ClassComparison,
     ClassCosts,
@@ -44,8 +43,6 @@ Doubles = NDArray[np.float64]
 _HALF_SAMPLES = 24
 # Two passes, and features.
 _STAGES = 3
-# With fewer splits no outcome of the data is rarer than 5 %.
-_FEWEST_SPLITS = 19
 
 
 @show_drawing()
@@ -55,8 +52,7 @@ def explain(
     *,
     p: float = ORDER,
     projections: Projections | None = None,
-    estimator: Estimator = "auto",
-    n_splits: int = SPLITS,
+    estimator: Estimator = "controlled",
     label_names: NamesInDistance = "auto",
     device: str = "auto",
     progress: Progress = None,
@@ -75,9 +71,6 @@ def explain(
     projections, estimator
         As in `distance`. Shares and class distances are means over the same projections, each counting
         as it does in the distance; they have no controls.
-    n_splits
-        How often points are split for each noise floor: of the distance, of the distance without labels, and
-        of each class with its counterpart. Fewer are faster; 19 at least.
     label_names
         As in `distance`. With "match" classes carry their names wherever they are compared here.
     device
@@ -105,22 +98,21 @@ def explain(
     >>> [(line.label, round(line.share, 2), line.counterpart) for line in why.lines(1)]
     [('owl', 0.9, None), ('dog', 0.07, 'dog'), ('cat', 0.02, 'cat')]
     """
-    order, chosen = check_order(p), choose_estimator(estimator)
+    order = check_order(p)
+    chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
     opened = open_pair(a, b)
     refuse_half_labelled(opened)
     named, recipe, datasets = fit_named(opened, label_names, projections, drawing, chosen)
-    splits, count = _check_splits(n_splits), recipe.n_projections
+    count = recipe.n_projections
     labelled = any(len(data.classes) > 1 for data in datasets)
     plain = list(map(_forget_labels, datasets if named is None else named.forget_names())) if labelled else []
-    check_memory(4, 2, count, splits, chosen)
+    check_memory(4, 2, count, SPLITS, chosen)
     with report_progress(progress, "Explaining") as report, choose_engine(device, datasets, count) as engine:
         first, second, third = (_report_stage(report, number) for number in range(_STAGES))
-        distance, unlabelled, classes, resampled = _compare(
-            datasets, plain, recipe, order, splits, engine, chosen, first
-        )
-        pairs, p_values = _match(datasets, classes, recipe, splits, engine, second)
+        distance, unlabelled, classes, resampled = _compare(datasets, plain, recipe, order, engine, chosen, first)
+        pairs, p_values = _match(datasets, classes, recipe, engine, second)
         label = None if named is None else "(target)" if named.counts_targets else "(label)"
-        features = explain_features(opened, datasets, recipe, order, splits, third, label)
+        features = explain_features(opened, datasets, recipe, order, third, label)
     if named is not None:
         distance, unlabelled = named.describe(distance), named.describe(unlabelled)
     return Explanation(features.datasets, distance, unlabelled, classes, pairs, p_values, resampled, features)
@@ -131,7 +123,6 @@ def _compare(
     plain: list[LabelledData],
     recipe: Projections,
     p: float,
-    n_splits: int,
     engine: Engine,
     estimator: Estimator,
     report: Report,
@@ -143,7 +134,7 @@ def _compare(
     """
     together = [*datasets, *plain]
     pairs = [(0, 1), (2, 3)] if plain else [(0, 1)]
-    comparison = Comparison(together, pairs, recipe, p, engine, estimator=estimator, n_splits=n_splits)
+    comparison = Comparison(together, pairs, recipe, p, engine, estimator=estimator, n_splits=SPLITS)
     classes = ClassCosts(datasets, (len(together), len(together) + 1), p, engine)
     with_labels = Plan.of_half_samples(datasets, (0, 1), _HALF_SAMPLES, make_seed(recipe), (p,))
     without = replace(with_labels, codes=np.zeros_like(with_labels.codes))
@@ -164,7 +155,6 @@ def _match(
     datasets: Sequence[LabelledData],
     comparison: ClassComparison,
     recipe: Projections,
-    n_splits: int,
     engine: Engine,
     report: Report,
 ) -> tuple[tuple[Pair, ...], dict[Pair, float]]:
@@ -175,18 +165,11 @@ def _match(
     classes = [data.classes for data in datasets]
     pairs = match_classes(comparison, classes)
     asked = list(dict.fromkeys([*pairs, *find_same_names(classes)]))
-    plans = plan_pairs(datasets, asked, n_splits, make_seed(recipe), comparison.p)
+    plans = plan_pairs(datasets, asked, SPLITS, make_seed(recipe), comparison.p)
     resample = Resample(plans, engine, recipe.n_projections, report)
     run(datasets, recipe, engine, [resample])
     p_values = correct_for_all(np.array([means[:, 0] for means in resample.means()]))
     return tuple(pairs), dict(zip(asked, p_values.tolist(), strict=True))
-
-
-def _check_splits(n_splits: object) -> int:
-    count = check_count(n_splits, "n_splits")
-    if count < _FEWEST_SPLITS:
-        raise SotddError(f"n_splits is {count}: expected at least {_FEWEST_SPLITS}, such as {SPLITS}.")
-    return count
 
 
 def _forget_labels(data: LabelledData) -> LabelledData:

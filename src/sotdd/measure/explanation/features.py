@@ -15,7 +15,7 @@ from sotdd.basics.display import Report, picture
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import json_number
 from sotdd.compute.cpu.workers import Workers
-from sotdd.compute.resampling import make_seed
+from sotdd.compute.resampling import SPLITS, make_seed
 from sotdd.inputs.agreement import find_category
 from sotdd.inputs.data import LabelledData
 from sotdd.measure.explanation.feature_comparison import (
@@ -42,8 +42,8 @@ _MOST_COLOURS = 4
 # Features that are written out as JSON.
 _MOST_WRITTEN = 1000
 
-# How often points are split for the shares of chance, and halved for their errors; and along how many directions.
-_SPLITS = 8
+# How many splits the shares of chance are from, how many halves their errors; and along how many directions.
+_CHANCE_SPLITS = 8
 _HALVES = 6
 _DIRECTIONS = 16
 
@@ -212,7 +212,6 @@ def explain_features(
     datasets: Sequence[LabelledData],
     recipe: Projections,
     p: float,
-    n_splits: int,
     report: Report,
     label: str | None = None,
 ) -> FeatureShares:
@@ -228,13 +227,13 @@ def explain_features(
         theta = find_directions(d, seed)
         whole = find_contributions(pool, pool.side, theta, p, workers)
         report(1, 3)
-        plan = pool.plan_splits(1 + n_splits, seed)
-        sides = [plan.mark_sides(number) for number in range(1 + n_splits)]
+        plan = pool.plan_splits(1 + SPLITS, seed)
+        sides = [plan.mark_sides(number) for number in range(1 + SPLITS)]
         halves = [pool.plan_halves(_HALVES, seed).mark_sides(number) for number in range(_HALVES)]
         few = theta[:_DIRECTIONS]
         split, halved = (
             np.array([find_contributions(pool, side, few, p, workers).mean(axis=0) for side in some])
-            for some in (sides[1 : 1 + _SPLITS], halves)
+            for some in (sides[1 : 1 + _CHANCE_SPLITS], halves)
         )
         report(2, 3)
         tests = find_features(pool, theta, p, np.stack(sides), LEVEL, seed, workers, _find_groups(opened, names, d))

@@ -48,15 +48,11 @@ def describe_features(features: FeatureShares, limit: int | None) -> str:
 def say_parts(why: Explanation) -> str:
     """How much of what is beyond noise is features and how much labels."""
     parts = why.parts
-    if why.distance.value == 0:
-        return "nothing tells them apart"
     if parts.whole_beyond:
         return _say_shares(parts)
     if parts.features_beyond:
         return "features alone differ beyond noise; with labels, which add noise of their own, the whole is within it"
-    if why.by_feature.beyond_noise or why.by_feature.together.beyond_noise:
-        return "the whole is within noise: two samples of one source are often as far apart; but see below"
-    return "nothing beyond noise: two samples of one source are often as far apart"
+    return "the distance is within noise: two samples of one source are often as far apart"
 
 
 def _say_shares(parts: Parts) -> str:

@@ -6,7 +6,7 @@ name settings through a `Naming`, so that the command line says ``--scale pooled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from sotdd.basics.text import join_names, one_line, say_count, show
@@ -86,11 +86,6 @@ Remarks = tuple[Remark, ...]
 def join_remarks(*groups: Iterable[Remark]) -> Remarks:
     """Remarks of several sources, each once, in order."""
     return tuple(dict.fromkeys(remark for group in groups for remark in group))
-
-
-def say_remarks(remarks: Collection[Remark], naming: Naming = in_python) -> list[str]:
-    """Remarks as sentences, each once."""
-    return list(dict.fromkeys(remark.say(naming) for remark in remarks))
 
 
 # ------------------------------------------------------------------ the sentences

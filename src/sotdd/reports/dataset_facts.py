@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from sotdd.basics.remarks import Remark, say_remarks
+from sotdd.basics.remarks import Remark
 from sotdd.basics.text import json_label, show
 from sotdd.drift.reference import DriftReference
 from sotdd.inputs.data import LabelledData
@@ -70,7 +70,7 @@ def collect_facts(source: LabelledData | Sketch | DriftReference) -> Facts:
     remarks: list[object] = list(source.remarks)
     about = [remark for remark in remarks if isinstance(remark, Remark) and remark.kind in _MISSING]
     said = tuple(remark for remark in remarks if remark not in about)
-    missing = "; ".join(say_remarks(about)) or "none"
+    missing = "; ".join(dict.fromkeys(map(str, about))) or "none"
     if isinstance(source, DriftReference):
         return Facts(source.n_points, source.projections.n_features, counts, missing, remarks=said)
     lows, highs = np.full(source.n_features, np.inf), np.full(source.n_features, -np.inf)

@@ -254,7 +254,8 @@ def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome
     each = level / n_batches
     failed = test.rejects(each)
     shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
-    found = f"drift: p = {test.p_value:.3g}{test.most_by}" if failed else f"no drift: p = {test.p_value:.3g}"
+    most = f", most by {test.strongest}" if failed and test.strongest else ""
+    found = f"{'drift' if failed else 'no drift'}: p = {test.p_value:.3g}{most}"
     return Outcome("p_value", test.p_value, each, failed, f"{found} (level {100 * level:g} %{shared})")
 
 

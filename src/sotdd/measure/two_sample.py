@@ -297,15 +297,10 @@ class TwoSampleTest:
 
     @property
     def strongest(self) -> str | None:
-        """The aspect that speaks most against one source; None where a single one was judged."""
-        return min(self.aspects, key=lambda name: self.aspects[name]) if len(self.aspects) > 1 else None
-
-    @property
-    def most_by(self) -> str:
-        """Words that name the strongest aspect; none where others speak as loudly, so that no wrong cause is named."""
-        name = self.strongest
-        alone = name is not None and list(self.aspects.values()).count(self.aspects[name]) == 1
-        return f", most by {name}" if alone else ""
+        """The aspect that speaks most against one source; None where others speak as loudly, or there is only one."""
+        least = min(self.aspects.values(), default=1.0)
+        loudest = [name for name, p_value in self.aspects.items() if p_value == least]
+        return loudest[0] if len(loudest) == 1 < len(self.aspects) else None
 
     @property
     def effect_size(self) -> float:
@@ -330,7 +325,7 @@ class TwoSampleTest:
     def __repr__(self) -> str:
         """The p-value, the distance beside what chance gives, and how many draws it rests on."""
         low, high = self.quantiles((0.05, 0.95)).values()
-        most = self.most_by if self.rejects(0.05) else ""
+        most = f", most by {self.strongest}" if self.strongest and self.rejects(0.05) else ""
         return (
             f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
             f"({say_count(len(self.null), 'draw')}, {say_count(self.n_projections, 'projection')})"

@@ -78,7 +78,7 @@ def _make_test_page(test: TwoSampleTest, one: str, other: str) -> Page:
     low, high = test.quantiles((0.05, 0.95)).values()
     details = [
         f"p = {test.p_value:.3g} by {len(test.null):,} permutations, judged at a level of 5 %"
-        f"{test.most_by if rejected else ''}.",
+        f"{f', most by {test.strongest}' if rejected and test.strongest else ''}.",
         f"They are {test.distance:.3g} apart; by chance, 90 % of permutations are {low:.3g} to {high:.3g} apart.",
     ]
     chart = draw_chance(test.distance, (low, high), f"Distance {test.distance:.3g}, by chance {low:.3g} to {high:.3g}")

@@ -14,12 +14,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.noise_floor import find_distances
 from sotdd.compute.resampling import Plan
 
 Doubles = NDArray[np.float64]
 LabelNames: TypeAlias = Literal["ignore", "match"]
-Aspect: TypeAlias = Literal["labels", "features"]
 Statistic: TypeAlias = Literal["combined", "distance"]
 
 # Statistics that vary by less than this share of themselves differ by rounding.
@@ -55,20 +53,6 @@ def balance_costs(costs: Doubles) -> Doubles:
     if not told.any():
         return np.zeros(costs.shape[1])
     return np.asarray(np.mean(costs[told] / usual[told, None], axis=0) / np.mean(usual[told]))
-
-
-def find_statistics(distances: Doubles, costs: Mapping[Aspect, Doubles], p: float, by: Statistic) -> dict[str, Doubles]:
-    """The statistics (S,) that are judged, by name.
-
-    ``distances`` are W_p^p (L, S) as the distance is defined, ``costs`` (L, S, orders) of every aspect.
-    """
-    if by == "distance":
-        return {"distance": find_distances(distances, p)}
-    return {
-        f"{aspect}, order {order:g}": balance_costs(of_aspect[:, :, column])
-        for aspect, of_aspect in costs.items()
-        for column, order in enumerate(ORDERS)
-    }
 
 
 def combine_statistics(statistics: Mapping[str, Doubles]) -> Doubles:

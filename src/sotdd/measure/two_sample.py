@@ -29,11 +29,10 @@ from sotdd.measure.distance import ORDER, fit_projections
 from sotdd.measure.statistics import (
     FARTHEST,
     ORDERS,
-    Aspect,
     LabelNames,
     Statistic,
+    balance_costs,
     combine_statistics,
-    find_statistics,
     measure_class_means,
     measure_means,
     measure_shares,
@@ -188,11 +187,11 @@ def permute(
     plan = Plan.of_pair(pair, (0, 1), n_permutations + 1, seed, (p,))
     plan = replace(plan, actual=True, n_projections=count)
     near = replace(plan, near=FARTHEST, orders=ORDERS)
-    aspects: dict[Aspect, Plan] = {}
-    if judged_by == "combined" and plan.n_classes > 1:
-        aspects["labels"] = near
-    if judged_by == "combined":
-        aspects["features"] = replace(near, labels=False)
+    aspects = {"labels": near, "features": replace(near, labels=False)}
+    if judged_by == "distance":
+        aspects = {}
+    elif plan.n_classes == 1:
+        del aspects["labels"]
     # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
     plans = [replace(plan, count=min(plan.count, _SHOWN)) if aspects else plan, *aspects.values()]
     numbers = count * sum(one.count * len(one.orders) for one in plans)
@@ -201,14 +200,20 @@ def permute(
     resample, kept = Resample(plans, engine, count, report), _KeepRows()
     run(pair, projections, engine, [resample, kept] if aspects else [resample])
     shown, *of_aspects = resample.costs()
-    distances = shown[:, :, 0]
-    statistics = find_statistics(distances, dict(zip(aspects, of_aspects, strict=True)), p, judged_by)
-    if aspects:
+    rooted = find_distances(shown[:, :, 0], p)
+    statistics = {
+        f"{aspect}, order {order:g}": balance_costs(costs[:, :, column])
+        for aspect, costs in zip(aspects, of_aspects, strict=True)
+        for column, order in enumerate(ORDERS)
+    }
+    if not aspects:
+        statistics["distance"] = rooted
+    else:
         rows = np.concatenate(kept.rows)
         statistics["means"] = measure_means(rows, plan)
         if label_names == "match" and plan.n_classes > 1:
             statistics |= {"classes by name": measure_class_means(rows, plan), "class shares": measure_shares(plan)}
-    outstanding, rooted = combine_statistics(statistics), find_distances(distances, p)
+    outstanding = combine_statistics(statistics)
     return TwoSampleTest(
         distance=float(rooted[0]),
         null_distances=rooted[1:],

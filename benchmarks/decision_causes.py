@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
@@ -38,12 +38,22 @@ def swapped(data: Dataset) -> Dataset:
     return data[0], np.where(data[1] < 2, 1 - data[1], data[1])
 
 
+def lost(why: sotdd.results.Explanation) -> list[Hashable]:
+    """Classes of the first dataset without a counterpart."""
+    return [line.label for line in why.lines(0) if line.counterpart is None]
+
+
+def moves(why: sotdd.results.Explanation) -> list[Hashable]:
+    """Classes that have moved and kept their counterpart."""
+    return [line.label for line in why.lines(0) if line.moved and line.label == line.counterpart]
+
+
 # What differs, and whether an explanation says it.
 CAUSES: dict[str, tuple[Callable[[Dataset], Dataset], Callable[[sotdd.results.Explanation], bool]]] = {
     "nothing": (lambda data: data, lambda why: why.within_noise),
-    "one class moved 1.5 sd": (moved, lambda why: (0, 0) in why.moved),
-    "one class missing": (missing, lambda why: why.without_counterpart[0] == (0,)),
-    "two names swapped": (swapped, lambda why: why.swapped == ((0, 1),)),
+    "one class moved 1.5 sd": (moved, lambda why: 0 in moves(why)),
+    "one class missing": (missing, lambda why: lost(why) == [0]),
+    "two names swapped": (swapped, lambda why: why.renamed == ((0, 1), (1, 0))),
 }
 
 

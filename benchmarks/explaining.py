@@ -10,7 +10,7 @@ import argparse
 import sotdd
 from benchmarks.core import labelled, machine, turn_by_turn
 from sotdd.inputs.data import LabelledData
-from sotdd.measure.explanation.call import FeatureNames, explain_features
+from sotdd.measure.explanation.features import explain_features
 
 
 def ratio(classes: int, turns: int, n: int = 10_000, d: int = 784, count: int = 1000) -> str:
@@ -18,11 +18,10 @@ def ratio(classes: int, turns: int, n: int = 10_000, d: int = 784, count: int = 
     a, b = labelled(n, d, classes, seed=0), labelled(n * 9 // 10, d, classes, seed=1)
     projections = sotdd.Projections.fit([a, b], n_projections=count)
     data = [LabelledData.of(part) for part in (a, b)]
-    names = FeatureNames.of(data)
     measured, explained, by_feature = turn_by_turn(
         lambda: sotdd.distance(a, b, projections=projections),
         lambda: sotdd.explain(a, b, projections=projections),
-        lambda: explain_features(data, projections, 2.0, names, 59, lambda _done, _total: None),
+        lambda: explain_features(data, data, projections, 2.0, lambda _done, _total: None),
         turns=turns,
     )
     return f"{d} features, {classes} classes: {explained / measured:.1f} ×, {by_feature / explained:.0%} for features"

@@ -157,7 +157,7 @@ def hits(law: str, cause: str, n: int, d: int, trials: int) -> dict[str, float]:
             counts["named"] += right in pairs
             counts["others named"] += bool(named) or any(pair != right for pair in pairs)
         elif cause in ("moved", "scaled"):
-            counts["ours"] += features[0].name == "feature 0"
+            counts["ours"] += next(iter(features)).name == "feature 0"
             counts["named"] += named >= right
             counts["others named"] += bool(named - right) or features.together.beyond_noise
         else:
@@ -168,7 +168,7 @@ def hits(law: str, cause: str, n: int, d: int, trials: int) -> dict[str, float]:
 def explained(a: Array, b: Array, cause: str, seed: int) -> sotdd.measure.explanation.features.FeatureShares:
     """What an explanation says of the features; its own seed is the trial's."""
     from sotdd.inputs.data import LabelledData
-    from sotdd.measure.explanation.call import FeatureNames, explain_features
+    from sotdd.measure.explanation.features import explain_features
 
     rng = np.random.default_rng(seed)
     labels = [(part[:, 0] > np.median(part[:, 0])).astype(int) for part in (a, b)]
@@ -176,7 +176,7 @@ def explained(a: Array, b: Array, cause: str, seed: int) -> sotdd.measure.explan
         labels[1] = rng.permutation(labels[1])
     data = [LabelledData.of((part, codes)) for part, codes in zip((a, b), labels, strict=True)]
     recipe = sotdd.Projections.fit([a, b], n_projections=64, seed=seed, scale="features")
-    return explain_features(data, recipe, 2.0, FeatureNames.of(data), 59, lambda _done, _total: None)
+    return explain_features(data, data, recipe, 2.0, lambda _done, _total: None)
 
 
 def main() -> None:

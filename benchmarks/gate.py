@@ -43,7 +43,7 @@ def verdict(gate: Gate, batches: list[tuple[np.ndarray, np.ndarray]], n_permutat
     criteria = Criteria(len(batches), n_permutations=n_permutations)
     assert gate.drift is not None
     opened = [gate.drift.open_batch(batch) for batch in batches]
-    return combine_verdicts([gate.judge(batch, criteria, str(place), "") for place, batch in enumerate(opened)])
+    return combine_verdicts([gate.judge(batch, criteria, str(place)) for place, batch in enumerate(opened)])
 
 
 def gate_of(data: tuple[np.ndarray, np.ndarray], seed: int) -> Gate:

@@ -31,11 +31,11 @@ print(why)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.6), width_ratios=(1.25, 1))
 why.plot(left)
-shares = why.shares[1]
+lines = sorted(why.lines(1), key=lambda line: line.label)
 right.barh(
-    [str(label) for label in why.classes[1]],
-    100 * shares,
-    color=["C1" if s == max(shares) else "C0" for s in shares],
+    [str(line.label) for line in lines],
+    [100 * line.share for line in lines],
+    color=["C1" if line == why.lines(1)[0] else "C0" for line in lines],
 )
 right.invert_yaxis()
 right.set(

@@ -64,12 +64,12 @@ def test_everything_is_what_the_definition_says(rng, p, m):
     draws = reference.draw(rng, 20, 3)
     why = sotdd.explain(a, b, p=p, projections=sotdd.Projections.from_arrays(**draws))
     between, separation, mass, costs = slow(a, b, draws, p)
-    np.testing.assert_allclose(why.class_distances, between, rtol=1e-5)
+    np.testing.assert_allclose(why.by_class.distances, between, rtol=1e-5)
     for side in (0, 1):
         np.testing.assert_allclose(why.by_class.within[side].min(axis=1), separation[side], rtol=1e-5)
-    np.testing.assert_allclose(why.coupling, mass, atol=1e-9)
+    np.testing.assert_allclose(why.by_class.coupling, mass, atol=1e-9)
     np.testing.assert_allclose(why.by_class.costs * why.distance.value**p, costs, rtol=1e-4)
-    assert why.class_distances.shape == why.by_class.stderr.shape == (3, 2)
+    assert why.by_class.distances.shape == why.by_class.stderr.shape == (3, 2)
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -88,10 +88,10 @@ def test_projections_that_lean_count_by_their_weights(rng, p):
     draws = {"theta": block.features.theta.astype(float), "psi": psi, "orders": order}
     why = sotdd.explain(a, b, p=p, projections=tilted, estimator="plain")
     between, separation, mass, costs = slow(a, b, draws, p, block.importance)
-    np.testing.assert_allclose(why.class_distances, between, rtol=1e-4)
+    np.testing.assert_allclose(why.by_class.distances, between, rtol=1e-4)
     for found, expected in zip(why.by_class.within, separation, strict=True):
         np.testing.assert_allclose(found.min(axis=1), expected, rtol=1e-4)
-    np.testing.assert_allclose(why.coupling, mass, atol=1e-6)
+    np.testing.assert_allclose(why.by_class.coupling, mass, atol=1e-6)
     np.testing.assert_allclose(why.by_class.costs * why.distance.value**p, costs, rtol=1e-3)
     assert costs.sum() == pytest.approx(why.distance.value**p, rel=1e-4)
 
@@ -108,7 +108,7 @@ def test_the_distance_is_the_distance(rng, centres, estimator):
     assert why.unlabelled.value == pytest.approx(forgotten.value, rel=1e-6)  # the tilt has other last bits
     assert why.features + why.labels == 1
     cell = sotdd.distance(a[0][a[1] == "c"], b[0][b[1] == 1], projections=projections, estimator="plain")
-    assert why.class_distances[2, 0] == pytest.approx(cell.value, rel=1e-5)
+    assert why.by_class.distances[2, 0] == pytest.approx(cell.value, rel=1e-5)
     assert why.by_class.stderr[2, 0] == pytest.approx(cell.stderr, rel=1e-4)
 
 
@@ -118,20 +118,21 @@ def test_the_distance_is_the_distance(rng, centres, estimator):
 def test_one_class_missing(rng, centres):
     a, b = blobs(rng, 400, centres, list("abcd")), blobs(rng, 300, centres[:3], ["A", "B", "C"])
     why = sotdd.explain(a, b)
-    assert why.without_counterpart == (("d",), ())
-    assert why.counterparts == (("a", "A"), ("b", "B"), ("c", "C"))
-    assert why.nearest[1] == ("a", "b", "c")
-    assert why.shares[0].argmax() == 3
-    for shares in why.shares:
-        assert shares.sum() == pytest.approx(1)
-    np.testing.assert_allclose(why.coupling.sum(axis=1), np.full(4, 1 / 4))
-    np.testing.assert_allclose(why.coupling.sum(axis=0), np.full(3, 1 / 3))
+    first, second = (why.lines(side) for side in (0, 1))
+    assert {line.label: line.counterpart for line in first} == {"a": "A", "b": "B", "c": "C", "d": None}
+    assert {line.label: (line.counterpart, line.nearest) for line in second} == {
+        "A": ("a", "a"), "B": ("b", "b"), "C": ("c", "c"),
+    }  # fmt: skip
+    assert first[0].label == "d"
+    for lines in (first, second):
+        assert sum(line.share for line in lines) == pytest.approx(1)
+    np.testing.assert_allclose(why.by_class.coupling.sum(axis=1), np.full(4, 1 / 4))
+    np.testing.assert_allclose(why.by_class.coupling.sum(axis=0), np.full(3, 1 / 3))
     text, told = why.table(limit=2), json.loads(json.dumps(why.to_dict(), allow_nan=False))
     assert "… and 2 more" in text
     assert "without a counterpart in b: d" in text
-    assert told["without_counterpart"] == [["d"], []]
-    assert told["class_distances"] == why.class_distances.tolist()
-    assert sum(line["share"] for line in told["classes"][0]) == pytest.approx(1)
+    assert told["class_distances"] == why.by_class.distances.tolist()
+    assert [line["counterpart"] for line in told["classes"][1]] == [line.counterpart for line in second]
 
 
 def test_labels_can_bring_datasets_nearer():
@@ -155,7 +156,7 @@ def test_chunks_and_threads_do_not_matter(rng, centres, monkeypatch):
     monkeypatch.setattr(classes, "_ORDER_VALUES", 2000)
     with threadpoolctl.threadpool_limits(1):
         parts = sotdd.explain(a, b, n_projections=300)
-    np.testing.assert_array_equal(whole.class_distances, parts.class_distances)
+    np.testing.assert_array_equal(whole.by_class.distances, parts.by_class.distances)
     np.testing.assert_array_equal(whole.by_class.costs, parts.by_class.costs)
 
 
@@ -177,14 +178,14 @@ def test_the_same_dataset_twice_and_one_without_labels(rng):
     assert repr(why).startswith("data and data (2): 0 ")
     assert not why.by_class.costs.any()
     assert json.loads(json.dumps(why.to_dict(), allow_nan=False))["features"] is None
-    np.testing.assert_allclose(np.diag(why.coupling), np.bincount(a.codes) / 60)
+    np.testing.assert_allclose(np.diag(why.by_class.coupling), np.bincount(a.codes) / 60)
     bare = sotdd.explain(a.features, a.features + 1, n_projections=64)
-    assert (bare.features, bare.labels, bare.counterparts) == (1, 0, (("all", "all"),))
+    assert (bare.features, bare.labels, bare.lines(0)[0].counterpart) == (1, 0, "all")
 
 
-@pytest.mark.parametrize(("setting", "bad"), [("n_splits", 5), ("n_splits", True), ("n_splits", 2.5), ("p", 0)])
+@pytest.mark.parametrize(("setting", "bad"), [("estimator", "auto"), ("p", 0)])
 def test_odd_settings_are_refused_by_name(setting, bad):
-    with pytest.raises(sotdd.SotddError, match=f"{setting} is {bad}"):
+    with pytest.raises(sotdd.SotddError, match=f"{setting} is {bad!r}"):
         sotdd.explain([[0.0]], [[1.0]], **{setting: bad})
 
 

@@ -44,17 +44,19 @@ def test_the_same_floor_for_any_chunk_thread_and_engine(pair):
     np.testing.assert_allclose(by_torch.noise.distances, floors[0].noise.distances, rtol=1e-5)
 
 
-@pytest.mark.parametrize("count", [2, 18, True])
+@pytest.mark.parametrize("count", [2, 18, 59])
 def test_a_difference_is_beyond_noise(rng, count):
     """By rank alone the data could never be among the farthest 5 % of so few."""
-    far = sotdd.distance(sample(rng, 90), sample(rng, 70, shift=3), n_projections=128, noise_floor=count)
+    data = open_pair(sample(rng, 90), sample(rng, 70, shift=3))
+    projections = sotdd.Projections.fit(data, n_projections=128, tilt=True)
+    far = compare(data, [(0, 1)], projections, 2, estimator="controlled", n_splits=count)[0, 1]
     assert far.within_noise is False
     assert far.value > 2 * far.noise_floor
     assert "beyond noise" in repr(far)
     told = json.loads(json.dumps(far.to_dict(), allow_nan=False))
     assert (told["noise_floor"], told["noise_limit_95"]) == (far.noise_floor, far.noise.limit(0.95))
-    assert (told["noise_splits"], told["within_noise"]) == (59 if count is True else count, False)
-    same = sotdd.distance(*2 * [sample(rng, 90)], n_projections=64, noise_floor=2)
+    assert (told["noise_splits"], told["within_noise"]) == (count, False)
+    same = sotdd.distance(*2 * [sample(rng, 90)], n_projections=64, noise_floor=True)
     assert same.value == 0
     assert same.within_noise
 
@@ -129,10 +131,10 @@ def test_samples_of_one_law_are_called_farther_at_the_stated_rate(name, sizes):
 
 def test_splits_and_data_are_measured_alike(pair):
     """The data as one of the splits: through the same projections, by the plain mean, so their ranks compare."""
-    found = sotdd.distance(*pair, n_projections=128, noise_floor=19)
+    found = sotdd.distance(*pair, n_projections=128, noise_floor=True)
     plain = np.sqrt(np.mean(found.per_projection * found.weights))
     ratio = found.noise.distances / found.value
-    plan = Plan.of_pair(open_pair(*pair), (0, 1), 19, int(found.fingerprint, 16), (2.0,))
+    plan = Plan.of_pair(open_pair(*pair), (0, 1), 59, int(found.fingerprint, 16), (2.0,))
     x, y = (np.concatenate(parts) for parts in zip(*pair, strict=True))
     recipe = sotdd.Projections.fit(open_pair(*pair), n_projections=128, tilt=True)
     left, right = ((x[side.index], y[side.index]) for side in plan.draw(7))

@@ -54,7 +54,7 @@ def test_calls_through_given_projections_agree(pair, settings):
     drawing.pop("estimator", None)
     through = sotdd.Projections.fit([a, b], **drawing)
     one, other = (sotdd.sketch(data, through, n_quantiles=None) for data in pair)
-    for estimator in ("plain", "auto"):
+    for estimator in ("plain", "controlled"):
         given = {"projections": through, "p": p, "estimator": estimator}
         alone = sotdd.distance(a, b, **given)
         assert told(sotdd.explain(a, b, **given).distance) == told(alone)

@@ -128,10 +128,7 @@ main()
 """
 
 
-@pytest.mark.parametrize(
-    ("call", "setting"),
-    [(sotdd.distance, "noise_floor"), (sotdd.test, "n_permutations"), (sotdd.distance, "n_projections")],
-)
+@pytest.mark.parametrize(("call", "setting"), [(sotdd.test, "n_permutations"), (sotdd.distance, "n_projections")])
 def test_requests_that_never_fit_are_refused(rng, call, setting):
     points = rng.normal(size=(60, 3))
     with pytest.raises(sotdd.SotddError, match="GB are free: use n_") as refused:

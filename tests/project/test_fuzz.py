@@ -141,9 +141,9 @@ MATRICES = ("points(4, 3)", "ones((4, 2))", "[[1, 2], [3]]", "zeros((0, 2))", "p
 POOLS = {
     **dict.fromkeys(("a", "b", "source", "target", "data", "batch"), DATA),
     **dict.fromkeys(("datasets", "candidates"), SEVERAL),
-    **dict.fromkeys(("n_projections", "n_moments", "n_quantiles", "max_points", "n_permutations", "n_splits", "steps",
+    **dict.fromkeys(("n_projections", "n_moments", "n_quantiles", "max_points", "n_permutations", "steps",
                      "max_projections", "k", "dim", "ambient", "levels", "n_bins", "n_reference", "label_dimensions",
-                     "noise_floor", "run_length", "bins", "limit"), COUNTS),
+                     "run_length", "bins", "limit"), COUNTS),
     **dict.fromkeys(("p", "weight", "clamp", "cut", "epsilon", "delta", "level", "rel_tol", "learning_rate",
                      "regularisation", "bandwidth", "reach", "max_label"), NUMBERS),
     **dict.fromkeys(("theta", "phi"), ("points(4)", *MATRICES)),
@@ -191,7 +191,7 @@ POOLS = {
 }
 # fmt: on
 # Keeps a call cheap unless the argument itself is drawn.
-_FEW = {"n_projections": "8", "n_permutations": "9", "n_splits": "19", "steps": "2", "max_projections": "128"}
+_FEW = {"n_projections": "8", "n_permutations": "9", "steps": "2", "max_projections": "128"}
 
 
 def draw(call, number):

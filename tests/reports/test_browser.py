@@ -126,7 +126,7 @@ def test_a_report_by_mouse_and_by_keyboard(opened, report):
     assert shown.all_inner_texts() == ["ours and theirs"]
     rows = page.locator(".pair:visible table.heat tbody tr").all()
     drawn = [[float(cell.inner_text()) for cell in row.locator("td").all()] for row in rows]
-    np.testing.assert_allclose(np.array(drawn), why.class_distances, rtol=6e-3)
+    np.testing.assert_allclose(np.array(drawn), why.by_class.distances, rtol=6e-3)
     page.locator("table.heat a[href='#pair-1-3']").first.click()
     assert shown.all_inner_texts() == [f"{names[1]} and {names[3]}"]
     distance = matrix[matrix.names[1], matrix.names[3]]

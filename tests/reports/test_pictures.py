@@ -106,7 +106,7 @@ def test_a_distance_shows_its_projections_and_settles_at_its_value(matrix):
 def test_an_explanation_shows_classes_and_frames_counterparts(datasets):
     why = sotdd.explain(datasets["near"], datasets["far"], n_projections=128)
     ax = drawn(why.plot())
-    np.testing.assert_allclose(ax.images[0].get_array(), why.class_distances)
+    np.testing.assert_allclose(ax.images[0].get_array(), why.by_class.distances)
     frames = [patch for patch in ax.patches if isinstance(patch, mpl.patches.Rectangle) and not patch.get_fill()]
     assert len(frames) == len(why.counterparts)
     assert ax.get_ylabel() == "class of a"

@@ -98,7 +98,7 @@ def test_explanations_can_be_given(matrix, datasets, tmp_path):
     made = sotdd.explain(datasets["near"], datasets["far"], projections=matrix.projections)
     page, given = read(sotdd.report(matrix, path, explanations={("near", "far"): made}))
     assert given["explanations"] == {"0,2": of_all["0,2"]}
-    assert {f"{cell:.3g}" for cell in made.class_distances.flat} <= set(page.texts)
+    assert {f"{cell:.3g}" for cell in made.by_class.distances.flat} <= set(page.texts)
 
 
 def test_progress_is_by_pair_and_the_page_is_always_the_same(matrix, datasets, tmp_path):
@@ -175,7 +175,7 @@ def executed(code, datasets=None, **filled):
         {"label_law": sotdd.projections.Moments(3, sotdd.projections.ZeroTruncatedPoisson(max_order=4))},
         {"seed": np.random.default_rng(4)},
         {"p": 1.5, "scale": None},
-        {"n_projections": 200, "estimator": "plain", "noise_floor": 3},
+        {"n_projections": 200, "estimator": "plain", "noise_floor": True},
         {"directions": sotdd.projections.Orthogonal(), "shared_directions": False},
         {"directions": sotdd.projections.Convolution((5, 1), [((5, 1), 1)], clamp=None)},
     ],

@@ -81,7 +81,7 @@ def test_the_python_on_the_pages_of_saved_references_and_sketches(tables, run):
     assert "beyond noise (floor " in text
 
 
-@pytest.mark.parametrize("settings", [[], ["--seed", 4, "--statistic", "balanced", "--max-points", 40]])
+@pytest.mark.parametrize("settings", [[], ["--seed", 4, "--statistic", "distance", "--max-points", 40]])
 def test_the_python_on_the_page_of_a_test_gives_its_numbers(tables, run, settings):
     code, out, said = run(
         "test", "train.csv", "gone.csv", "--label", "kind", *FEW, *settings, "--report", "p.html", "--json"

@@ -1,60 +1,33 @@
-"""How results show themselves: lines and tables as text or HTML, and pictures; and how work shows its progress."""
+"""How results show themselves in notebooks and as pictures; and how work shows its progress."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.text import align_rows, show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-class Table(NamedTuple):
-    """Rows of cells, the header first, and which columns are flush right."""
-
-    rows: Sequence[Sequence[str]]
-    numbers: Sequence[int] = ()
-
-
-# A line of text, or a table; empty lines are left out.
-Part: TypeAlias = str | Table
 
 # Called with what is done and how much there is; True draws a bar.
 Report: TypeAlias = Callable[[int, int], None]
 Progress: TypeAlias = bool | Report | None
 
 
-def as_text(parts: Sequence[Part]) -> str:
-    """Lines and tables one below the other."""
-    lines = ([part] if isinstance(part, str) else align_rows(part.rows, part.numbers) for part in parts if part)
-    return "\n".join(line for part in lines for line in part)
-
-
-def as_html(parts: Sequence[Part]) -> str:
-    """The same for a notebook; every word is escaped, since names come with the data.
+def as_html(text: str) -> str:
+    """A table for a notebook, which does not break its lines; every word is escaped, since names come with the data.
 
     Examples
     --------
-    >>> as_html(["a < b", Table([("name",), ("a",)])])
-    '<div><div>a &lt; b</div><table><tr><th>name</th></tr><tr><td>a</td></tr></table></div>'
+    >>> as_html("a < b")
+    '<pre style="white-space: pre; overflow-x: auto">a &lt; b</pre>'
     """
-    return f"<div>{''.join(_as_element(part) for part in parts if part)}</div>"
-
-
-def _as_element(part: Part) -> str:
-    if isinstance(part, str):
-        return f"<div>{html.escape(show(part, len(part)))}</div>"
-    rows = [
-        "".join(f"<{tag}>{html.escape(show(cell))}</{tag}>" for cell in row)
-        for tag, row in zip(["th", *["td"] * (len(part.rows) - 1)], part.rows, strict=True)
-    ]
-    return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+    return f'<pre style="white-space: pre; overflow-x: auto">{html.escape(text)}</pre>'
 
 
 def picture(name: str) -> Callable[..., Axes]:

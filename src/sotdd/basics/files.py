@@ -59,7 +59,7 @@ def read_whole(path: str | os.PathLike[str], expected: str) -> bytes:
     try:
         return target.read_bytes()
     except OSError as error:
-        raise SotddError(f"cannot read {show_path(target)} ({reason(error)}): expected {expected}.") from error
+        raise SotddError(f"cannot read {quote(target)} ({reason(error)}): expected {expected}.") from error
 
 
 def check_path(path: object, expected: str = "the path of a file") -> Path:
@@ -84,18 +84,6 @@ def check_path(path: object, expected: str = "the path of a file") -> Path:
     return Path(text)
 
 
-def show_path(path: str | os.PathLike[str]) -> str:
-    """A path in quotes, for messages; of a very long one the beginning and the end.
-
-    Examples
-    --------
-    >>> from sotdd.basics.files import show_path
-    >>> show_path("a/b"), len(show_path("x" * 5000)) < 250
-    ("'a/b'", True)
-    """
-    return quote(path)
-
-
 def reason(error: OSError) -> str:
     """Why the operating system refused, in its own words."""
     return (error.strerror or first_line(error)).lower()
@@ -107,9 +95,9 @@ def _open_target(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = check_path(path)
     try:
         if target.is_dir():
-            raise SotddError(f"cannot write {show_path(target)} (is a directory): choose another path.")
+            raise SotddError(f"cannot write {quote(target)} (is a directory): choose another path.")
         if target.exists() and not target.is_file():  # to replace a device or a pipe would take it from everyone
-            raise SotddError(f"cannot write {show_path(target)} (it is a device or a pipe): choose another path.")
+            raise SotddError(f"cannot write {quote(target)} (it is a device or a pipe): choose another path.")
         yield Path(os.path.realpath(target))
     except OSError as error:
-        raise SotddError(f"cannot write {show_path(target)} ({reason(error)}): choose another path.") from error
+        raise SotddError(f"cannot write {quote(target)} ({reason(error)}): choose another path.") from error

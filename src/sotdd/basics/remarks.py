@@ -6,7 +6,7 @@ name settings through a `Naming`, so that the command line says ``--scale pooled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from sotdd.basics.text import join_names, one_line, say_count, show
@@ -88,11 +88,6 @@ def join_remarks(*groups: Iterable[Remark]) -> Remarks:
     return tuple(dict.fromkeys(remark for group in groups for remark in group))
 
 
-def say_remarks(remarks: Collection[Remark], naming: Naming = in_python) -> list[str]:
-    """Remarks as sentences, each once."""
-    return list(dict.fromkeys(remark.say(naming) for remark in remarks))
-
-
 # ------------------------------------------------------------------ the sentences
 
 
@@ -101,7 +96,7 @@ def say_why(why: str) -> str:
     return "neither number, date nor text" if why == "other" else why
 
 
-def _judged(naming: Naming, columns: Collection[str], left_out: Mapping[str, Mapping[str, Any]]) -> str:
+def _judged(naming: Naming, columns: Sequence[str], left_out: Mapping[str, Mapping[str, Any]]) -> str:
     of = len(columns) + len(left_out)
     why = [f"{column}, {say_why(left['why'])}" for column, left in left_out.items()]
     said = f" (left out: {'; '.join(map(show, why[:6]))}{'; …' if len(why) > 6 else ''})" if why else ""

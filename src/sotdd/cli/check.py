@@ -212,11 +212,10 @@ def _judge_batches(
     verdicts: list[BatchVerdict] = []
     summaries: dict[str, DatasetSummary] = {}
     for batch in batches:
-        between = f"from {show(gate.name)}" + (f" to {show(batch)}" if len(batches) == 1 else "")
         opened = None
         try:
             opened = _open_batch(gate, asked, batch)
-            verdict = gate.judge(opened, criteria, batch, between, asked.bar)
+            verdict = gate.judge(opened, criteria, batch, asked.bar)
         except SotddError as error:
             verdict = BatchVerdict(batch, n_points=getattr(opened, "n_points", None), error=error.say(asked.naming))
         verdicts.append(verdict)
@@ -324,9 +323,9 @@ def _say_how(run: GateRun) -> str | None:
     measured = [verdict for verdict in run.verdicts if verdict.outcomes]
     if not measured:
         return None
-    reference, first = show(run.reference), measured[0]
-    shown = len(run.verdicts) > 1 or any(outcome.criterion != "p_value" for outcome in first.outcomes)
-    said = [] if shown else [say_distance(first.distance, f"from {reference} to {show(first.batch)}")]
+    first = measured[0]
+    shown = len(run.verdicts) > 1 or any(outcome.criterion in ("distance", "noise") for outcome in first.outcomes)
+    said = [] if shown else [say_distance(first.distance)]
     if first.distance is not None:
-        said += [first.distance.how, f"the unit is the spread of {reference}"]
+        said += [first.distance.how, f"the unit is the spread of {show(run.reference)}"]
     return "; ".join(said)

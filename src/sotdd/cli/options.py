@@ -93,8 +93,8 @@ MEASURING: _Known = {
     "n_permutations": _option(999, "How many random permutations of the points."),
     "statistic": _option(
         "combined",
-        "combined, balanced or distance: what is compared with its value after permutations.",
-        *("combined", "balanced", "distance"),
+        "combined or distance: what is compared with its value after permutations.",
+        *("combined", "distance"),
     ),
     "fail_above": _option(None, "Fail if the distance is more than this.", type=float, metavar="X"),
     "p_value": _option(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_level
-from sotdd.basics.display import as_html, picture
+from sotdd.basics.display import picture
 from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import json_label, json_number, one_line, say_count, with_error
 from sotdd.compute.noise_floor import NoiseFloor
@@ -183,10 +183,6 @@ class Distance:
     def __float__(self) -> float:
         """The value."""
         return self.value
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return as_html([repr(self)])
 
     def __repr__(self) -> str:
         """Value and error to the digits that mean something, and how they were made."""

@@ -15,7 +15,7 @@ from sotdd.compute.distance import Distance
 
 Doubles = NDArray[np.float64]
 
-Estimator: TypeAlias = Literal["auto", "controlled", "plain"]
+Estimator: TypeAlias = Literal["controlled", "plain"]
 
 # Coefficients are fitted on all folds but one and used on that one, so that they owe nothing to the costs
 # that they correct and the mean stays unbiased.

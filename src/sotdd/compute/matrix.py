@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sotdd.basics.display import Part, Table, as_html, as_text, picture
+from sotdd.basics.display import as_html, picture
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import write_whole
-from sotdd.basics.text import json_number, with_error
+from sotdd.basics.text import align_rows, json_number, with_error
 from sotdd.compute.distance import Distance, gather_remarks
 from sotdd.compute.ranking import Ranked, rank_distances
 from sotdd.projections.recipe import Projections
@@ -150,11 +150,11 @@ class DistanceMatrix:
 
     def __repr__(self) -> str:
         """A table of values and errors."""
-        return as_text(self._parts(len(self)))
+        return self._write(len(self))
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        return as_html(self._parts(_MOST_SHOWN))
+        return as_html(self._write(_MOST_SHOWN))
 
     def to_dict(self) -> dict[str, Any]:
         """Names, values, errors and every distance as JSON values."""
@@ -208,19 +208,16 @@ class DistanceMatrix:
             raise SotddError(f"there is no dataset {name!r} here: the names are {', '.join(self.names)}.")
         return self.names.index(str(name))
 
-    def _parts(self, most: int) -> list[Part]:
+    def _write(self, most: int) -> str:
         """A table of the first datasets, and what to know of it."""
         names = self.names[:most]
         rows = [["0" if i == j else self._cell(i, j) for j in range(len(names))] for i in range(len(names))]
-        table = Table([["", *names], *([name, *row] for name, row in zip(names, rows, strict=True))])
-        left = len(self) - len(names)
-        within = any(distance.within_noise for distance in self.distances.values())
-        return [
-            table,
-            f"… and {left:,} more" if left else "",
-            f"{_NOISE} within noise: no farther apart than two samples of the two together" if within else "",
-            *map(str, gather_remarks(self.distances.values())),
-        ]
+        lines = align_rows([["", *names], *([name, *row] for name, row in zip(names, rows, strict=True))])
+        if len(names) < len(self):
+            lines.append(f"… and {len(self) - len(names):,} more")
+        if any(distance.within_noise for distance in self.distances.values()):
+            lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
+        return "\n".join([*lines, *map(str, gather_remarks(self.distances.values()))])
 
     def _cell(self, i: int, j: int) -> str:
         distance = self.distances[min(i, j), max(i, j)]

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sotdd.basics.display import Part, Table, as_html, as_text
+from sotdd.basics.display import as_html
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.basics.text import with_error
+from sotdd.basics.text import align_rows, with_error
 from sotdd.compute.distance import Distance, gather_remarks
 
 # Differences of fewer standard errors than this are noise: a two-sided test at 5 %.
@@ -108,13 +108,6 @@ class Ranking:
 
     def __repr__(self) -> str:
         """A table of ranks and distances, and what to know of them."""
-        return as_text(self._parts())
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return as_html(self._parts())
-
-    def _parts(self) -> list[Part]:
         rows = [("rank", "candidate", "distance")]
         for line in self.lines:
             within = " ~" if line.distance.within_noise else ""
@@ -125,7 +118,11 @@ class Ranking:
             notes.append("= tied: noise does not tell them apart")
         if any(line.distance.within_noise for line in self.lines):
             notes.append("~ within noise: no farther from the target than two samples of the two together")
-        return [Table(rows), *notes, *map(str, self.remarks)]
+        return "\n".join([*align_rows(rows), *notes, *map(str, self.remarks)])
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return as_html(repr(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values."""

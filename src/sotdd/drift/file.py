@@ -15,7 +15,8 @@ import numpy as np
 
 from sotdd.basics.checks import check_order, first_line
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import read_whole, show_path
+from sotdd.basics.files import read_whole
+from sotdd.basics.text import quote
 from sotdd.compute.engine import ProjectedPoints
 from sotdd.drift.reading import SETTINGS, BatchReading
 from sotdd.drift.reference import FARTHEST, Commonest, DriftReference
@@ -103,7 +104,7 @@ def _read_sketch(reader: Reader, projections: Projections) -> Sketch | None:
     if not reader.holds("sketch"):
         return None
     content = reader.array("sketch", Field("u1", (None,))).tobytes()
-    sketch = unpack_sketch(content, f"the sketch in {show_path(reader.name)}", projections)
+    sketch = unpack_sketch(content, f"the sketch in {quote(reader.name)}", projections)
     if sketch.recipe["n_features"] != projections.n_features:
         raise reader.refuse("its sketch is of other features than its points")
     return sketch

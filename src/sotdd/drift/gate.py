@@ -18,9 +18,9 @@ import numpy as np
 
 from sotdd.basics import __version__
 from sotdd.basics.errors import OutOfRange, SotddError
-from sotdd.basics.files import reason, show_path
+from sotdd.basics.files import reason
 from sotdd.basics.remarks import Remark, Remarks
-from sotdd.basics.text import json_number, say_count, with_error
+from sotdd.basics.text import json_number, quote, say_count, with_error
 from sotdd.compute.distance import Distance
 from sotdd.drift.reading import BatchReading
 from sotdd.drift.reference import STUCK_LEVEL, DriftReference
@@ -175,22 +175,23 @@ class Gate:
         return BatchReading(columns=tuple(columns)).open_batch(batch, **asked)
 
     def judge(
-        self, batch: LabelledData | Sketch, criteria: Criteria, name: str, between: str, progress: bool = False
+        self, batch: LabelledData | Sketch, criteria: Criteria, name: str, progress: bool = False
     ) -> BatchVerdict:
         """What the criteria say of a batch that is open."""
         measured, test = self._measure(batch, progress), None
-        outcomes = [] if criteria.limit is None else [_judge_by_limit(measured, criteria.limit, between)]
-        if self.drift is None and criteria.limit is None:
-            outcomes.append(self._judge_by_noise(measured, criteria, between))
+        outcomes = []
+        if criteria.limit is not None:
+            outcomes.append(_judge_by_limit(measured, criteria.limit))
+        elif self.drift is None:
+            outcomes.append(_judge_by_noise(measured, LEVEL / criteria.n_batches))
         if self.drift is not None and isinstance(batch, LabelledData):
             if criteria.level is not None:
                 test = self._run_test(self.drift, batch, criteria, progress)
                 outcomes.append(_judge_by_test(test, criteria.level, criteria.n_batches))
-                outcomes += _judge_values(self.drift, batch, criteria)
+                outcomes += _judge_values(self.drift, batch, STUCK_LEVEL / criteria.n_batches)
             if measured is not None:
                 measured = replace(measured, remarks=(*measured.remarks, *_remark_on_classes(self.drift, batch)))
-        why = _refuse_few(self.reference, batch, criteria.fewest) or _refuse_incomplete(batch)
-        return BatchVerdict(name, tuple(outcomes), measured, test, batch.n_points, why)
+        return BatchVerdict(name, tuple(outcomes), measured, test, batch.n_points, self._doubt(batch, criteria.fewest))
 
     def _measure(self, batch: LabelledData | Sketch, progress: bool) -> Distance | None:
         """The distance, with projections and unit from the reference alone; None if it is too far to measure."""
@@ -213,20 +214,55 @@ class Gate:
             test = reference.test(batch, n_permutations=math.ceil(1 / each), progress=progress, **self.measuring)
         return test
 
-    def _judge_by_noise(self, measured: Distance | None, criteria: Criteria, between: str) -> Outcome:
-        """Between sketches: whether samples of one source, of these sizes, are often as far apart."""
-        each = LEVEL / criteria.n_batches
-        if measured is None:
-            return Outcome("noise", None, math.nan, True, f"{say_distance(None, between)}, beyond all noise")
-        if measured.noise is None:
-            raise SotddError(
-                "these sketches do not know how far apart halves of their data are: decide by --fail-above."
-            )
-        limit = measured.noise.limit(1 - each)
-        failed = measured.value > limit
-        than = "farther than" if failed else "no farther than"
-        share = f"{100 * (1 - each):.4g} % of samples of one source would be ({limit:.3g})"
-        return Outcome("noise", measured.value, limit, failed, f"{say_distance(measured, between)}, {than} {share}")
+    def _doubt(self, batch: LabelledData | Sketch, fewest: int) -> str | None:
+        """Why it cannot be said that nothing has drifted: too few points, or too few complete rows; None if it can."""
+        for who, count in (("the reference", self.reference.n_points), ("the batch", batch.n_points)):
+            if count < fewest:
+                return f"{who} has only {say_count(count, 'point')}: expected at least {fewest:,}."
+        if isinstance(batch, LabelledData) and batch.origin.rows_lost > _MOST_LOST * batch.origin.rows_read:
+            lost = f"{batch.origin.rows_lost:,} of {say_count(batch.origin.rows_read, 'row')}"
+            return f"{lost} lack a value or a label and were left out: too many to judge the batch."
+        return None
+
+
+def _judge_by_limit(measured: Distance | None, limit: float) -> Outcome:
+    """Whether a distance is more than a limit; None is one too large to measure."""
+    if measured is None:
+        return Outcome("distance", None, limit, True, f"{say_distance(None)}, more than {limit:g}")
+    failed = measured.value > limit
+    message = f"{say_distance(measured)}, {'more than' if failed else 'at most'} {limit:g}"
+    low, high = measured.interval(0.95)
+    if low <= limit <= high:
+        message += f" (close: 95 % interval {low:.4g} to {high:.4g}, use more projections to be sure)"
+    return Outcome("distance", measured.value, limit, failed, message)
+
+
+def _judge_by_noise(measured: Distance | None, level: float) -> Outcome:
+    """Between sketches: whether samples of one source, of these sizes, are as far apart less often than a level."""
+    if measured is None:
+        return Outcome("noise", None, math.nan, True, f"{say_distance(None)}, beyond all noise")
+    if measured.noise is None:
+        raise SotddError("these sketches do not know how far apart halves of their data are: decide by --fail-above.")
+    limit = measured.noise.limit(1 - level)
+    failed = measured.value > limit
+    noise = f"{'beyond' if failed else 'within'} noise, which is up to {limit:.3g} at a level of {100 * level:.4g} %"
+    return Outcome("noise", measured.value, limit, failed, f"{say_distance(measured)}, {noise}")
+
+
+def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome:
+    """Whether a test finds drift at its share of the level."""
+    each = level / n_batches
+    failed = test.rejects(each)
+    shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
+    most = f", most by {test.strongest}" if failed and test.strongest else ""
+    found = f"{'drift' if failed else 'no drift'}: p = {test.p_value:.3g}{most}"
+    return Outcome("p_value", test.p_value, each, failed, f"{found} (level {100 * level:g} %{shared})")
+
+
+def _judge_values(reference: DriftReference, batch: LabelledData, limit: float) -> list[Outcome]:
+    """Whether a feature has one value far more often than the reference ever has one; nothing where none has."""
+    p_value, message = (1.0, "") if reference.commonest is None else reference.commonest.find_stuck(batch)
+    return [Outcome("values", p_value, limit, True, message)] if p_value <= limit else []
 
 
 def _remark_on_classes(reference: DriftReference, batch: LabelledData) -> Remarks:
@@ -241,64 +277,9 @@ def _remark_on_classes(reference: DriftReference, batch: LabelledData) -> Remark
     return (Remark("unknown classes", classes=tuple(new.values()), points=points, n_points=batch.n_points),)
 
 
-def _judge_values(reference: DriftReference, batch: LabelledData, criteria: Criteria) -> list[Outcome]:
-    """Whether a feature has one value far more often than the reference ever has one; nothing where none has."""
-    stuck = None if reference.commonest is None else reference.commonest.find_stuck(batch)
-    limit = STUCK_LEVEL / criteria.n_batches
-    if stuck is None or stuck.p_value > limit:
-        return []
-    feature = f"feature {stuck.feature}" if batch.columns is None else f"column {batch.columns[stuck.feature]!r}"
-    often = f"{stuck.count:,} of {say_count(stuck.n_rows, 'point')}"
-    usually = f"the reference has no value in more than {100 * stuck.usual:.2g} %"
-    return [Outcome("values", stuck.p_value, limit, True, f"{feature} is {stuck.value:.4g} in {often}, and {usually}")]
-
-
-def _refuse_few(reference: DriftReference | Sketch, batch: LabelledData | Sketch, fewest: int) -> str | None:
-    """Why there are too few points to conclude that nothing drifted; None where there are enough."""
-    for who, count in (("the reference", reference.n_points), ("the batch", batch.n_points)):
-        if count < fewest:
-            return (
-                f"{who} has only {say_count(count, 'point')}: too few to say that nothing has drifted, for which "
-                f"{fewest:,} are asked for."
-            )
-    return None
-
-
-def _refuse_incomplete(batch: LabelledData | Sketch) -> str | None:
-    """Why rows that are complete do not speak for a batch, most of whose rows are not; None where they do."""
-    if not isinstance(batch, LabelledData) or batch.origin.rows_lost <= _MOST_LOST * batch.origin.rows_read:
-        return None
-    lost = f"{batch.origin.rows_lost:,} of {say_count(batch.origin.rows_read, 'row')}"
-    return f"{lost} lack a value or a label: too many to say that nothing has drifted."
-
-
-def _judge_by_limit(distance: Distance | None, limit: float, between: str) -> Outcome:
-    """Whether a distance is more than a limit; None is one too large to measure."""
-    if distance is None:
-        return Outcome("distance", None, limit, True, f"{say_distance(distance, between)}, more than {limit:g}")
-    failed = distance.value > limit
-    message = f"{say_distance(distance, between)}, {'more than' if failed else 'at most'} {limit:g}"
-    low, high = distance.interval(0.95)
-    if low <= limit <= high:
-        message += f" (close: 95 % interval {low:.4g} to {high:.4g}, use more projections to be sure)"
-    return Outcome("distance", distance.value, limit, failed, message)
-
-
-def _judge_by_test(test: TwoSampleTest, level: float, n_batches: int) -> Outcome:
-    """Whether a test finds drift at its share of the level."""
-    each = level / n_batches
-    failed = test.rejects(each)
-    shared = f" over {say_count(n_batches, 'batch', 'batches')}" if n_batches > 1 else ""
-    found = f"drift: p = {test.p_value:.3g}{test.most_by}" if failed else f"no drift: p = {test.p_value:.3g}"
-    message = f"{found} (level {100 * level:g} %{shared})"
-    return Outcome("p_value", test.p_value, each, failed, message)
-
-
-def say_distance(distance: Distance | None, between: str) -> str:
+def say_distance(distance: Distance | None) -> str:
     """How far, in words."""
-    if distance is None:
-        return f"too far to measure {between}"
-    return f"{with_error(distance.value, distance.stderr)} {between}"
+    return "too far to measure" if distance is None else f"distance {with_error(distance.value, distance.stderr)}"
 
 
 # ------------------------------------------------------------------ the log
@@ -343,7 +324,7 @@ def append_lines(path: Path, lines: Sequence[str]) -> None:
             file.write(content)
             os.fsync(file.fileno())
     except OSError as error:
-        raise SotddError(f"cannot write {show_path(path)} ({reason(error)}): choose another file.") from error
+        raise SotddError(f"cannot write {quote(path)} ({reason(error)}): choose another file.") from error
 
 
 def refuse_unwritable_log(path: Path) -> None:
@@ -356,10 +337,10 @@ def refuse_unwritable_log(path: Path) -> None:
             file.seek(0)
             start = file.read(_READ)
     except OSError as error:
-        raise SotddError(f"cannot write {show_path(path)} ({reason(error)}): choose another file.") from error
+        raise SotddError(f"cannot write {quote(path)} ({reason(error)}): choose another file.") from error
     if start and b'"verdict": "' not in start:
         raise SotddError(
-            f"is {show_path(path)}, in which no line is that of a gate: choose a new file, or a log.", setting="log"
+            f"is {quote(path)}, in which no line is that of a gate: choose a new file, or a log.", setting="log"
         )
 
 

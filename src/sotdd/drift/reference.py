@@ -367,8 +367,8 @@ class Commonest:
     >>> x = np.random.default_rng(0).normal(size=(200, 2))
     >>> usual = Commonest.of(sotdd.LabelledData.of(x))
     >>> stuck = sotdd.LabelledData.of(np.column_stack([x[:20, 0], np.zeros(20)]))
-    >>> usual.find_stuck(stuck).feature
-    1
+    >>> usual.find_stuck(stuck)[1]
+    'feature 1 is 0 in 20 of 20 points, and the reference has no value in more than 8 %'
     """
 
     counts: NDArray[np.int64]
@@ -382,12 +382,10 @@ class Commonest:
         rows = _spread_rows(data)
         return cls(_count_commonest(rows)[0], len(rows))
 
-    def find_stuck(self, batch: LabelledData) -> Stuck | None:
-        """The feature of a batch whose commonest value is least likely; None where there are too many features."""
+    def find_stuck(self, batch: LabelledData) -> tuple[float, str]:
+        """The feature of a batch whose commonest value is least likely: how likely that is by chance, and in words."""
         from scipy.special import bdtrc, betaincinv
 
-        if batch.n_features > _MOST_FEATURES:
-            return None
         rows = _spread_rows(batch)
         counts, values = _count_commonest(rows)
         most = betaincinv(self.counts + 1.0, np.maximum(self.n_rows - self.counts, 1e-9), 1 - _DOUBT)
@@ -395,20 +393,10 @@ class Commonest:
         # P(any value k times or more) is at most P(Bin(m, q) ≥ k) / q: rarer values contribute in proportion at most.
         chances = np.minimum(1.0, bdtrc(counts - 1.0, len(rows), most) / most) * len(counts)
         feature = int(np.argmin(chances))
-        usual, p_value = float(most[feature]), min(1.0, float(chances[feature]))
-        return Stuck(feature, float(values[feature]), int(counts[feature]), len(rows), usual, p_value)
-
-
-@dataclass(frozen=True)
-class Stuck:
-    """A feature and its commonest value in a batch: how often it is there, and how likely that is by chance."""
-
-    feature: int
-    value: float
-    count: int
-    n_rows: int
-    usual: float
-    p_value: float
+        name = f"feature {feature}" if batch.columns is None else f"column {batch.columns[feature]!r}"
+        often = f"{values[feature]:.4g} in {counts[feature]:,} of {say_count(len(rows), 'point')}"
+        usually = f"the reference has no value in more than {100 * most[feature]:.2g} %"
+        return min(1.0, float(chances[feature])), f"{name} is {often}, and {usually}"
 
 
 def _spread_rows(data: LabelledData) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_order, describe
+from sotdd.basics.checks import check_choice, check_flag, check_order, describe
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, UnknownSetting
 from sotdd.compute.comparison import MOST, compare, compare_to_tolerance
@@ -31,7 +31,7 @@ ORDER = 2.0
 
 # What is not asked for unless it is given.
 _DEFAULTS = {
-    "p": ORDER, "method": "sotdd", "projections": None, "estimator": "auto", "noise_floor": False,
+    "p": ORDER, "method": "sotdd", "projections": None, "estimator": "controlled", "noise_floor": False,
     "label_names": "auto", "rel_tol": None,
 }  # fmt: skip
 
@@ -63,11 +63,11 @@ def distance(
     *,
     p: float = ORDER,
     projections: Projections | None = None,
-    estimator: Estimator = "auto",
+    estimator: Estimator = "controlled",
     method: str = "sotdd",
     rel_tol: float | None = None,
     max_projections: int = MOST,
-    noise_floor: bool | int = False,
+    noise_floor: bool = False,
     label_names: NamesInDistance = "auto",
     device: str = "auto",
     progress: Progress = None,
@@ -106,7 +106,7 @@ def distance(
         "controlled": directions lean towards the principal directions of the data, with weights that
         put it right, and control variates take away most of the variance: about a fifth of the error or
         less for the same time, between datasets that differ. "plain": the mean over projections, as in
-        the paper. Both are unbiased. "auto" is "controlled"; through fixed ``projections`` only the plain mean is a
+        the paper. Both are unbiased; through fixed ``projections`` only the plain mean is a
         metric exactly. What cannot be controlled is left plain, and
         the result's ``estimator`` says what was controlled: label laws that do not draw polynomials cannot be,
         nor other laws of directions than `Sphere` and `Hadamard`, nor directions of the labels' own.
@@ -119,8 +119,7 @@ def distance(
         ``max_projections``. It first looks at the error after ``n_projections``, at most 512.
     noise_floor
         Also say what two samples of the pooled data of these sizes would give: from 59 random splits of the
-        pooled points, or as many as you say, through 128 of the projections. Labels are pooled by value. See
-        `Distance.within_noise`.
+        pooled points, through 128 of the projections. Labels are pooled by value. See `Distance.within_noise`.
     label_names
         "ignore": names of classes do not count, only how classes lie, so that classes that exchange their names are
         no difference. "match": they count: every point carries the name of its class, and two names are as far
@@ -223,7 +222,7 @@ def measure_pairs(
     projections: Projections | None,
     estimator: Estimator,
     method: str,
-    noise_floor: bool | int,
+    noise_floor: bool,
     device: str,
     progress: Progress,
     settings: Mapping[str, Any],
@@ -235,11 +234,11 @@ def measure_pairs(
 
     Where one of them is a sketch, all are seen through its projections; otherwise ``open_all`` opens them.
     """
-    n_splits = _check_splits(noise_floor)
+    n_splits = SPLITS if check_flag(noise_floor, "noise_floor") else 0
     if not isinstance(method, str):
         raise SotddError(f"method is {describe(method)}: expected a name, such as 'sotdd' or 'otdd'.")
     given = choose_given(
-        projections=projections, rel_tol=rel_tol, noise_floor=n_splits, label_names=label_names, estimator=estimator
+        projections=projections, rel_tol=rel_tol, noise_floor=noise_floor, label_names=label_names, estimator=estimator
     )
     sources = [(name, read_sketch(one) if isinstance(one, (str, PathLike)) else one) for name, one in sources]
     sketch = next((source for _, source in sources if isinstance(source, Sketch)), None)
@@ -253,7 +252,7 @@ def measure_pairs(
         refuse_half_labelled(data)
     if method != "sotdd":
         return _measure_by_peer(method, data, pairs, p, settings, given, device, progress), None
-    chosen = choose_estimator(estimator)
+    chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
     named, recipe, data = fit_named(data, label_names, projections, settings, chosen)
     how: dict[str, Any] = {"device": device, "n_splits": n_splits, "estimator": chosen}
     if rel_tol is None:
@@ -265,17 +264,6 @@ def measure_pairs(
     if named is None:
         return distances, recipe
     return {pair: named.describe(found) for pair, found in distances.items()}, None
-
-
-def _check_splits(noise_floor: object) -> int:
-    """How many splits a ``noise_floor`` argument asks for, or refuse."""
-    if isinstance(noise_floor, (bool, np.bool_)):
-        return SPLITS if noise_floor else 0
-    if not isinstance(noise_floor, (int, np.integer)) or noise_floor < 2:
-        raise SotddError(
-            f"noise_floor is {describe(noise_floor)}: expected True, False or a number of splits of at least 2."
-        )
-    return int(noise_floor)
 
 
 def choose_given(**settings: object) -> dict[str, object]:
@@ -293,12 +281,6 @@ def _refuse_for_sketch(sketch: Sketch, method: str, asked: Sequence[str]) -> Non
         raise SotddError(f"{sketch.name!r} is a sketch, which has no points for method {method!r}: give the data.")
     if asked:
         raise SotddError(f"{', '.join(asked)} cannot be chosen for a sketch, which has no points: leave that out.")
-
-
-def choose_estimator(estimator: object) -> Literal["controlled", "plain"]:
-    """The estimator asked for; "auto" controls whatever can be."""
-    chosen: Estimator = check_choice(estimator, "estimator", get_args(Estimator))
-    return "controlled" if chosen == "auto" else chosen
 
 
 def fit_named(

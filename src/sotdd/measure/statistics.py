@@ -14,13 +14,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.noise_floor import find_distances
 from sotdd.compute.resampling import Plan
 
 Doubles = NDArray[np.float64]
 LabelNames: TypeAlias = Literal["ignore", "match"]
-Aspect: TypeAlias = Literal["labels", "features"]
-Statistic: TypeAlias = Literal["combined", "balanced", "distance"]
+Statistic: TypeAlias = Literal["combined", "distance"]
 
 # Statistics that vary by less than this share of themselves differ by rounding.
 _ALIKE = 1e-9
@@ -57,22 +55,6 @@ def balance_costs(costs: Doubles) -> Doubles:
     return np.asarray(np.mean(costs[told] / usual[told, None], axis=0) / np.mean(usual[told]))
 
 
-def find_statistics(distances: Doubles, costs: Mapping[Aspect, Doubles], p: float, by: Statistic) -> dict[str, Doubles]:
-    """The statistics (S,) that are judged, by name.
-
-    ``distances`` are W_p^p (L, S) as the distance is defined, ``costs`` (L, S, orders) of every aspect.
-    """
-    if by == "distance":
-        return {"distance": find_distances(distances, p)}
-    if by == "balanced":
-        return {"balanced": balance_costs(distances)}
-    return {
-        f"{aspect}, order {order:g}": balance_costs(of_aspect[:, :, column])
-        for aspect, of_aspect in costs.items()
-        for column, order in enumerate(ORDERS)
-    }
-
-
 def combine_statistics(statistics: Mapping[str, Doubles]) -> Doubles:
     """One statistic (S,) of several: the one that stands out most, in its own standard deviations.
 
@@ -92,17 +74,6 @@ def _standardise(statistic: Doubles) -> Doubles | None:
     roots = np.cbrt(statistic)
     deviation = float(np.std(roots))
     return None if deviation <= _ALIKE * float(np.mean(roots)) else np.asarray((roots - roots.mean()) / deviation)
-
-
-def measure_gaps(rows: NDArray[np.float32], plan: Plan, *, names: bool) -> dict[str, Doubles]:
-    """Statistics (S,) of how means differ, from the projections (L, N) of all points.
-
-    With ``names``, classes of the same name are compared too, and their shares.
-    """
-    statistics = {"means": measure_means(rows, plan)}
-    if names:
-        statistics |= {"classes by name": measure_class_means(rows, plan), "class shares": measure_shares(plan)}
-    return statistics
 
 
 def measure_means(rows: NDArray[np.float32], plan: Plan) -> Doubles:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice, check_count, check_level, check_order
-from sotdd.basics.display import Progress, Report, as_html, report_progress
+from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import SotddError
 from sotdd.basics.memory import check_fits
 from sotdd.basics.randomness import Stream, check_seed, generator
@@ -29,12 +29,13 @@ from sotdd.measure.distance import ORDER, fit_projections
 from sotdd.measure.statistics import (
     FARTHEST,
     ORDERS,
-    Aspect,
     LabelNames,
     Statistic,
+    balance_costs,
     combine_statistics,
-    find_statistics,
-    measure_gaps,
+    measure_class_means,
+    measure_means,
+    measure_shares,
 )
 from sotdd.projections.drawing import CallSettings, Drawing, show_drawing
 from sotdd.projections.recipe import Projections
@@ -99,9 +100,8 @@ def test(
     statistic
         "combined": classes as they lie and features alone, each by p = 1 and by p = 2, and how far means differ
         beside the spread in every direction, points beyond three spreads brought that near; whatever stands
-        out most counts, and every permutation is judged in the same way, so that the level holds. "balanced":
-        W_p^p alone, each projection divided by the root of what permutations give under it. "distance": the
-        distance.
+        out most counts, and every permutation is judged in the same way, so that the level holds. "distance":
+        the distance alone.
     label_names
         "ignore": the names of labels never count, only how classes lie. "match": they do: means of classes of
         the same name are compared, and their shares, so that two classes that exchange their names differ.
@@ -190,11 +190,11 @@ def permute(
     plan = Plan.of_pair(pair, (0, 1), n_permutations + 1, seed, (p,))
     plan = replace(plan, actual=True, n_projections=count)
     near = replace(plan, near=FARTHEST, orders=ORDERS)
-    aspects: dict[Aspect, Plan] = {}
-    if judged_by == "combined" and plan.n_classes > 1:
-        aspects["labels"] = near
-    if judged_by == "combined":
-        aspects["features"] = replace(near, labels=False)
+    aspects = {"labels": near, "features": replace(near, labels=False)}
+    if judged_by == "distance":
+        aspects = {}
+    elif plan.n_classes == 1:
+        del aspects["labels"]
     # Where aspects are judged, distances by chance are only shown, and fewer splits suffice.
     plans = [replace(plan, count=min(plan.count, _SHOWN)) if aspects else plan, *aspects.values()]
     numbers = count * sum(one.count * len(one.orders) for one in plans)
@@ -203,12 +203,20 @@ def permute(
     resample, kept = Resample(plans, engine, count, report), _KeepRows()
     run(pair, projections, engine, [resample, kept] if aspects else [resample])
     shown, *of_aspects = resample.costs()
-    distances = shown[:, :, 0]
-    statistics = find_statistics(distances, dict(zip(aspects, of_aspects, strict=True)), p, judged_by)
-    if aspects:
-        names = label_names == "match" and plan.n_classes > 1
-        statistics |= measure_gaps(np.concatenate(kept.rows), plan, names=names)
-    outstanding, rooted = combine_statistics(statistics), find_distances(distances, p)
+    rooted = find_distances(shown[:, :, 0], p)
+    statistics = {
+        f"{aspect}, order {order:g}": balance_costs(costs[:, :, column])
+        for aspect, costs in zip(aspects, of_aspects, strict=True)
+        for column, order in enumerate(ORDERS)
+    }
+    if not aspects:
+        statistics["distance"] = rooted
+    else:
+        rows = np.concatenate(kept.rows)
+        statistics["means"] = measure_means(rows, plan)
+        if label_names == "match" and plan.n_classes > 1:
+            statistics |= {"classes by name": measure_class_means(rows, plan), "class shares": measure_shares(plan)}
+    outstanding = combine_statistics(statistics)
     return TwoSampleTest(
         distance=float(rooted[0]),
         null_distances=rooted[1:],
@@ -248,8 +256,7 @@ class TwoSampleTest:
         Distances that chance gave: of permuted data, or of batches of a reference.
     statistic
         What is judged. "combined": of several aspects and both orders, the one that stands out most, in its
-        own standard deviations; "balanced": the mean over projections of W_p^p divided by the root of what
-        is usual under that projection, one on average over what chance gives; "distance": the distance itself.
+        own standard deviations; "distance": the distance itself.
     null
         The statistic of what chance gave.
     judged_by
@@ -298,15 +305,10 @@ class TwoSampleTest:
 
     @property
     def strongest(self) -> str | None:
-        """The aspect that speaks most against one source; None where a single one was judged."""
-        return min(self.aspects, key=lambda name: self.aspects[name]) if len(self.aspects) > 1 else None
-
-    @property
-    def most_by(self) -> str:
-        """Words that name the strongest aspect; none where others speak as loudly, so that no wrong cause is named."""
-        name = self.strongest
-        alone = name is not None and list(self.aspects.values()).count(self.aspects[name]) == 1
-        return f", most by {name}" if alone else ""
+        """The aspect that speaks most against one source; None where others speak as loudly, or there is only one."""
+        least = min(self.aspects.values(), default=1.0)
+        loudest = [name for name, p_value in self.aspects.items() if p_value == least]
+        return loudest[0] if len(loudest) == 1 < len(self.aspects) else None
 
     @property
     def effect_size(self) -> float:
@@ -331,15 +333,11 @@ class TwoSampleTest:
     def __repr__(self) -> str:
         """The p-value, the distance beside what chance gives, and how many draws it rests on."""
         low, high = self.quantiles((0.05, 0.95)).values()
-        most = self.most_by if self.rejects(0.05) else ""
+        most = f", most by {self.strongest}" if self.strongest and self.rejects(0.05) else ""
         return (
             f"p = {self.p_value:.3g}{most}: distance {self.distance:.3g}, by chance {low:.3g} to {high:.3g} "
             f"({say_count(len(self.null), 'draw')}, {say_count(self.n_projections, 'projection')})"
         ) + "".join(f"; {remark}" for remark in self.remarks)
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return as_html([repr(self)])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values; distances by chance as quantiles."""

@@ -19,8 +19,17 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import check_path, refuse_unwritable, write_whole
 from sotdd.basics.text import join_names, quote, say_count, show, with_error
 from sotdd.inputs.sources import SourceText
-from sotdd.measure.explanation.features import FeatureShares, lines, say_features, say_rest
-from sotdd.measure.explanation.result import Explanation, say_changes, say_lost_classes, say_parts
+from sotdd.measure.explanation.features import FeatureShares
+from sotdd.measure.explanation.result import Explanation
+from sotdd.measure.explanation.sentences import (
+    list_cells,
+    list_features,
+    say_changes,
+    say_features,
+    say_lost_classes,
+    say_parts,
+    say_rest,
+)
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
 from sotdd.reports.dataset_summary import compare_shares
@@ -93,7 +102,8 @@ def _environment() -> Environment:
         "compare_shares": compare_shares,
         "has_classes": _has_classes,
         "say_reasons": _say_reasons,
-        "list_features": lambda features: lines(features, _MOST_FEATURES),
+        "list_cells": list_cells,
+        "list_features": lambda features: list_features(features, _MOST_FEATURES),
         "say_other_features": lambda features: say_rest(features, _MOST_FEATURES),
         "pool_pixels": _pool_pixels,
         "choose_classes": _choose_classes,
@@ -133,7 +143,9 @@ def _say_reasons(why: Explanation) -> list[str]:
     """What an explanation says in words; of classes where there are several."""
     said = [say_parts(why), say_features(why.by_feature)]
     if _has_classes(why):
-        lost = [say_lost_classes(why, side) for side in (0, 1) if why.without_counterpart[side]]
+        lost = [
+            say_lost_classes(why, side) for side in (0, 1) if any(line.counterpart is None for line in why.lines(side))
+        ]
         said += [*say_changes(why), *lost]
     return [text for text in said if text]
 
@@ -156,11 +168,13 @@ def _choose_classes(
     why: Explanation,
 ) -> tuple[list[Hashable], list[Hashable], list[list[float]], list[tuple[int, int]]]:
     """Of the classes with the largest shares: labels of rows and columns, distances, and where counterparts are."""
-    rows, columns = (np.sort(np.argsort(-share, kind="stable")[:_MOST_CLASSES]).tolist() for share in why.shares)
+    rows, columns = (
+        np.sort(np.argsort(-share, kind="stable")[:_MOST_CLASSES]).tolist() for share in why.by_class.shares
+    )
     labels = [[side[place] for place in places] for side, places in zip(why.classes, (rows, columns), strict=True)]
-    matched = why.counterpart_places
+    matched = why.counterparts
     framed = [(i, columns.index(matched[row])) for i, row in enumerate(rows) if matched.get(row) in columns]
-    return labels[0], labels[1], why.class_distances[np.ix_(rows, columns)].tolist(), framed
+    return labels[0], labels[1], why.by_class.distances[np.ix_(rows, columns)].tolist(), framed
 
 
 def _round_up(largest: float) -> float:

@@ -18,7 +18,7 @@ from sotdd.basics.text import say_count, show, with_error
 from sotdd.compute.distance import Distance
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.measure.explanation.features import FeatureShare, FeatureShares
-from sotdd.measure.explanation.result import Explanation, say_shares_briefly
+from sotdd.measure.explanation.result import Explanation
 from sotdd.reports.arrangement import Groups, ScalingMap, say_unit
 
 __all__ = ["draw_dendrogram", "draw_distance", "draw_explanation", "draw_features", "draw_map", "draw_matrix"]
@@ -129,16 +129,18 @@ def draw_matrix(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:
 def draw_explanation(why: Explanation, ax: Axes | None = None) -> Axes:
     """Draw the class distances as a heat map, with frames around counterparts."""
     rows, columns = why.classes
-    counterparts = list(why.counterpart_places.items())
+    counterparts = list(why.counterparts.items())
     ax = _take_axes(ax, min(3.4 + 0.5 * len(columns), 18.0), min(2.2 + 0.5 * len(rows), 18.0), "compressed")
-    _draw_cells(ax, why.class_distances.copy(), rows, columns, f"class distance, {say_unit(why.distance)}")
+    _draw_cells(ax, why.by_class.distances.copy(), rows, columns, f"class distance, {say_unit(why.distance)}")
     for i, j in counterparts:
         ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=_WARM, linewidth=2, zorder=5))
     ax.set_ylabel(f"class of {_shorten(why.names[0])}")
     ax.set_xlabel(f"class of {_shorten(why.names[1])}")
     value = f"{_shorten(why.names[0])} and {_shorten(why.names[1])}"
     framed = "frames mark counterparts" if counterparts else "no class has a counterpart"
-    _write_title(ax, f"Classes of {value}", f"{say_shares_briefly(why)}; darker is nearer; {framed}")
+    shares = f"features {why.features:.0%}, labels {why.labels:.0%}"
+    parts = shares if why.parts.whole_beyond else "nothing beyond noise"
+    _write_title(ax, f"Classes of {value}", f"{parts}; darker is nearer; {framed}")
     return ax
 
 
@@ -284,7 +286,7 @@ def _share(one: FeatureShare) -> float:
 def _say_share_unit(features: FeatureShares) -> str:
     return (
         "share of the distance, less that of chance"
-        if np.isnan(features.shares).any()
+        if np.isnan(features.together.share)
         else "share of what is beyond noise"
     )
 

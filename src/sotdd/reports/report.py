@@ -39,7 +39,7 @@ Asked = tuple[Sequence[str], Mapping[str, Any]]
 Summaries = Sequence[tuple[str, DatasetSummary]]
 
 # Numbers of an explanation, without its matrices, which can be large.
-_NUMBERS = ("within_noise", "features", "labels", "counterparts", "moved", "renamed", "swapped", "without_counterpart")
+_NUMBERS = ("within_noise", "features", "labels", "classes", "renamed")
 
 
 def report(

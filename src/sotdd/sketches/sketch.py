@@ -153,7 +153,7 @@ class Sketch:
         through = say_count(self.n_projections, "projection")
         return f"Sketch({quote(self.name)}: {points}, {classes}, {through} × {kept})"
 
-    def distance(self, other: Sketch, p: float = 2, *, estimator: Estimator = "auto") -> Distance:
+    def distance(self, other: Sketch, p: float = 2, *, estimator: Estimator = "controlled") -> Distance:
         """How far apart two datasets are, from their sketches alone.
 
         The other sketch must be through the same projections. `sotdd.distance` compares a sketch with
@@ -168,8 +168,7 @@ class Sketch:
         p
             The order of transport.
         estimator
-            As in `sotdd.distance`: "auto" and "controlled" use what both sketches carry; through fixed projections
-            "plain" is a metric.
+            As in `sotdd.distance`: "controlled" uses what both sketches carry; "plain" is a metric.
         """
         order = check_order(p)
         plain = check_choice(estimator, "estimator", get_args(Estimator)) == "plain"

@@ -241,7 +241,7 @@ def compare_sketches(
     pairs: Sequence[tuple[int, int]],
     p: float,
     *,
-    estimator: Estimator = "auto",
+    estimator: Estimator = "controlled",
     device: str = "auto",
     progress: Progress = None,
 ) -> dict[tuple[int, int], Distance]:

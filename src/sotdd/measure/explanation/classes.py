@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import json_label, json_number, show, with_error
+from sotdd.basics.text import json_label, json_number
 from sotdd.compute.engine import Engine, Sorted
 from sotdd.compute.resampling import HALVING_PROJECTIONS, HALVINGS, Indices, Plan
 from sotdd.compute.run import Collector
@@ -73,6 +73,11 @@ class ClassComparison:
     p: float
 
     @property
+    def shares(self) -> tuple[Doubles, Doubles]:
+        """The share of W_p^p that each class's points carry: (C,) and (C',), each adding up to one."""
+        return self.costs.sum(axis=1), self.costs.sum(axis=0)
+
+    @property
     def floors(self) -> Doubles:
         """(C, C') the W_p^p that two samples of one class would have, of the sizes of each two classes."""
         return self._floors(0, 1)
@@ -100,7 +105,19 @@ class ClassComparison:
 
 @dataclass(frozen=True)
 class ClassLine:
-    """One class: its size, what is nearest to it on the other side, its share of the distance and that of chance."""
+    """One class of a side.
+
+    Attributes
+    ----------
+    label, n_points
+        Its name and its size.
+    nearest, distance, stderr
+        The nearest class of the other side, beyond what chance puts between classes of their sizes; how far it is.
+    share, share_by_chance
+        The share of W_p^p that its points carry, and what of that noise alone would give.
+    counterpart, moved
+        The class of the other side that it corresponds to, if any; and whether the two differ beyond noise.
+    """
 
     label: Hashable
     n_points: int
@@ -109,30 +126,14 @@ class ClassLine:
     stderr: float
     share: float
     share_by_chance: float
-    has_counterpart: bool
+    counterpart: Hashable | None
     moved: bool
-
-    @property
-    def is_named(self) -> bool:
-        """Whether a reader should look at it: it has moved, or has no counterpart."""
-        return self.moved or not self.has_counterpart
-
-    def cells(self) -> tuple[str, ...]:
-        """As text, under the header of the table."""
-        return (
-            show(self.label),
-            f"{self.n_points:,}",
-            f"{self.share:.0%}",
-            f"{self.share_by_chance:.0%}",
-            show(self.nearest),
-            with_error(self.distance, self.stderr),
-            "none" if not self.has_counterpart else "moved" if self.moved else "yes",
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         named = {"label": json_label(self.label), "nearest": json_label(self.nearest)}
-        return {**asdict(self), **named, "stderr": json_number(self.stderr)}
+        counterpart = None if self.counterpart is None else json_label(self.counterpart)
+        return {**asdict(self), **named, "counterpart": counterpart, "stderr": json_number(self.stderr)}
 
 
 def match_classes(comparison: ClassComparison, classes: Sequence[Sequence[Hashable]]) -> list[Pair]:
@@ -163,35 +164,6 @@ def find_same_names(classes: Sequence[Sequence[Hashable]]) -> list[Pair]:
 # ------------------------------------------------------------------ comparing them
 
 
-class _Slot:
-    """Sums over some of the projections, one array for each of the matrices."""
-
-    def __init__(self, n_classes: tuple[int, int]) -> None:
-        first, second = n_classes
-        self.between = np.zeros((2, first, second))  # W_p^p, and its square
-        self.within = np.zeros((2, first, first)), np.zeros((2, second, second))
-        self.mass = np.zeros((first, second))
-        self.costs = np.zeros((first, second))
-
-    def add(
-        self, rows: Sequence[NDArray[np.float32]], edges: Sequence[NDArray[np.int64]], weights: Doubles, p: float
-    ) -> None:
-        """Add some projections of importance weights (B,).
-
-        Rows (B, n) hold class after class, each sorted; edges (C + 1,) are where the classes begin and end.
-        """
-        from sotdd.compute.kernels import couplings
-
-        (a, b), (first, second) = rows, edges
-        couplings.class_costs(a, first, b, second, weights, p, False, *self.between)
-        for part, ends, sums in zip(rows, edges, self.within, strict=True):
-            couplings.class_costs(part, ends, part, ends, weights, p, True, *sums)
-        # Runs that are sorted already are merged; equal values keep the order of classes.
-        left, right = (np.argsort(part, axis=1, kind="stable") for part in rows)
-        codes, others = (np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends)) for ends in edges)
-        couplings.couple_rows(a, left, codes, b, right, others, weights, p, self.mass, self.costs)
-
-
 class ClassCosts(Collector):
     """Compares every class of one dataset with every class of another, and with those of its own.
 
@@ -215,7 +187,10 @@ class ClassCosts(Collector):
                 "coarser labels."
             )
         self._edges = [data.grouping()[0] for data in datasets]
-        self._slots = [_Slot(shape) for _ in range(_SLOTS)]
+        self._codes = [np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends)) for ends in self._edges]
+        self._between = np.zeros((_SLOTS, 2, *shape))  # W_p^p, and its square
+        self._within = [np.zeros((_SLOTS, 2, count, count)) for count in shape]
+        self._mass, self._costs = np.zeros((2, _SLOTS, *shape))
         self._batch = max(1, _ORDER_VALUES // sum(data.n_points for data in datasets))
         self._count = 0
 
@@ -229,21 +204,34 @@ class ClassCosts(Collector):
             for start in range(first, len(weights), _SLOTS * batch):
                 chosen = slice(start, start + _SLOTS * batch, _SLOTS)
                 mine = [np.ascontiguousarray(side[chosen]) for side in rows]
-                self._slots[number].add(mine, self._edges, np.ascontiguousarray(weights[chosen]), self._p)
+                self._add(number, mine, np.ascontiguousarray(weights[chosen]))
 
         self._engine.workers.each(work, range(_SLOTS))
         self._count += len(weights)
 
+    def _add(self, slot: int, rows: Sequence[NDArray[np.float32]], weights: Doubles) -> None:
+        """Add some projections of importance weights (B,); rows (B, n) hold class after class, each sorted."""
+        from sotdd.compute.kernels import couplings
+
+        (a, b), (first, second), p = rows, self._edges, self._p
+        couplings.class_costs(a, first, b, second, weights, p, False, *self._between[slot])
+        for part, ends, sums in zip(rows, self._edges, self._within, strict=True):
+            couplings.class_costs(part, ends, part, ends, weights, p, True, *sums[slot])
+        # Runs that are sorted already are merged; equal values keep the order of classes.
+        left, right = (np.argsort(part, axis=1, kind="stable") for part in rows)
+        codes, others = self._codes
+        couplings.couple_rows(a, left, codes, b, right, others, weights, p, self._mass[slot], self._costs[slot])
+
     def conclude(self, halves: tuple[Doubles, Doubles]) -> ClassComparison:
         """All matrices, with what chance does to classes, from the costs (C, S) of the halves of each side's."""
-        slots, count, p = self._slots, self._count, self._p
-        distances, stderr = _find_roots(np.sum([slot.between for slot in slots], axis=0), count, p)
-        first, second = (np.sum([slot.within[side][0] for slot in slots], axis=0) / count for side in (0, 1))
+        count, p = self._count, self._p
+        distances, stderr = _find_roots(self._between.sum(axis=0), count, p)
+        first, second = (sums[:, 0].sum(axis=0) / count for sums in self._within)
         # Of each class to each other; infinite on the diagonal.
         first, second = (
             (upper + upper.T + np.diag(np.full(len(upper), np.inf))) ** (1 / p) for upper in (first, second)
         )
-        costs, mass = (np.sum([getattr(slot, name) for slot in slots], axis=0) for name in ("costs", "mass"))
+        costs, mass = self._costs.sum(axis=0), self._mass.sum(axis=0)
         if not (np.isfinite(costs).all() and np.isfinite(distances).all()):
             raise SotddError(f"transport to the power p={p:g} overflows: take a smaller p", use={"scale": "pooled"})
         mass, costs = mass / mass.sum(), costs / (float(costs.sum()) or 1.0)

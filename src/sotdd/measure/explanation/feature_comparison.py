@@ -286,14 +286,16 @@ def _correlate(
     scores = np.empty(pool.points.shape, np.float32)
     for side in (0, 1):
         members = np.flatnonzero(pool.side == side)
-        scores[members] = ndtri((rankdata(pool.points[members], axis=0) - 0.5) / len(members))
-    chosen = _choose_evenly(pool.side, rows)
+        scores[members] = _score_ranks(pool.points[members], axis=0)
+    sizes = count_sides(pool.side)
+    n, m = np.maximum(sizes * rows // len(pool.side), np.minimum(sizes, 4))  # of both sides in proportion
+    chosen = np.concatenate([np.arange(n), sizes[0] + np.arange(m)])  # points lie there in random order
     scores, split = scores[chosen], sides[:, chosen]
     asked = np.triu((groups[:, None] != groups[None, :]) | (groups < 0)[None, :], 1)
 
     def compare(number: int) -> tuple[Doubles, Doubles, Doubles]:
-        first, second = (_find_correlation(scores[split[number] == side]) for side in (0, 1))
-        return first, second, np.where(asked, np.abs(_transform(first) - _transform(second)), 0.0)
+        (first, z), (second, other) = (_transform_correlations(scores[split[number] == side]) for side in (0, 1))
+        return first, second, np.where(asked, np.abs(z - other), 0.0)
 
     first, second, apart = compare(0)
     largest = np.array(workers.each(lambda number: float(compare(number)[2].max()), range(len(sides))))
@@ -303,24 +305,13 @@ def _correlate(
     return largest, [(i, j, float(first[i, j]), float(second[i, j])) for i, j in found]
 
 
-def _find_correlation(scores: Floats) -> Doubles:
+def _transform_correlations(scores: Floats) -> tuple[Doubles, Doubles]:
+    """Of every two columns their correlation, and Fisher's transform of it."""
     centred = scores - scores.mean(axis=0)
     products = (centred.T @ centred).astype(np.float64)
     length = np.sqrt(np.diagonal(products))
     correlation: Doubles = products / np.maximum(np.outer(length, length), np.finfo(np.float64).tiny)
-    return correlation
-
-
-def _transform(correlation: Doubles) -> Doubles:
-    transformed: Doubles = np.arctanh(np.clip(correlation, -_NEARLY_ONE, _NEARLY_ONE))
-    return transformed
-
-
-def _choose_evenly(side: Sides, rows: int) -> NDArray[np.int64]:
-    """Choose points of a pool, of both sides in proportion; they lie there in random order."""
-    sizes = count_sides(side)
-    kept = np.maximum(sizes * min(rows, len(side)) // len(side), np.minimum(sizes, 4))
-    return np.concatenate([np.arange(kept[0]), sizes[0] + np.arange(kept[1])])
+    return correlation, np.arctanh(np.clip(correlation, -_NEARLY_ONE, _NEARLY_ONE))
 
 
 def _measure_ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> Doubles:
@@ -338,9 +329,8 @@ def _measure_ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> Doubles
     def work(part: slice) -> None:
         values, order = pool.values[part], pool.order[part]
         couplings.split_ranks(values, order, sides, sizes, found[2, part])
-        scores = np.empty(values.shape, np.float32)
-        for row, places, out in zip(values, order, scores, strict=True):
-            out[places] = _score_ranks(row)
+        scores = np.empty_like(values)
+        np.put_along_axis(scores, order, _score_ranks(values, axis=1), axis=1)
         found[0, part] = (scores @ weights) ** 2
         found[1, part] = (scores**2 @ weights) ** 2
 
@@ -348,11 +338,9 @@ def _measure_ranks(pool: FeaturePool, sides: Sides, workers: Workers) -> Doubles
     return found
 
 
-def _score_ranks(row: Floats) -> Floats:
-    """Of sorted values (N,), normal quantiles of their ranks; equal values share a rank."""
-    ends = np.append(np.flatnonzero(np.diff(row)) + 1, row.size)
-    starts = np.append(0, ends[:-1])
-    scores: Floats = np.repeat(ndtri((starts + ends) / (2 * row.size)).astype(np.float32), ends - starts)
+def _score_ranks(values: Floats, axis: int) -> Floats:
+    """Normal quantiles of the ranks along an axis; equal values share a rank."""
+    scores: Floats = ndtri((rankdata(values, axis=axis) - 0.5) / values.shape[axis]).astype(np.float32)
     return scores
 
 

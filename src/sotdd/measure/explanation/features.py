@@ -1,4 +1,4 @@
-"""Features by name: which of them make a distance, how much each, and that in words."""
+"""Features by name: which of them make a distance, and how much each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.display import Part, Table, as_html, as_text, picture
+from sotdd.basics.display import Report, picture
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import join_names, json_number, say_count, show
+from sotdd.basics.text import json_number
+from sotdd.compute.cpu.workers import Workers
+from sotdd.compute.resampling import SPLITS, make_seed
+from sotdd.inputs.data import LabelledData
+from sotdd.measure.explanation.feature_comparison import (
+    FeaturePool,
+    FeatureTests,
+    find_contributions,
+    find_directions,
+    find_features,
+)
+from sotdd.measure.explanation.sentences import MOST_SHOWN, describe_features
+from sotdd.projections.recipe import Projections
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,10 +38,13 @@ LEVEL = 0.05
 # Colours of an image, at most.
 _MOST_COLOURS = 4
 
-# Features that are written out as JSON, rows of a table, and pairs of features that a sentence names.
+# Features that are written out as JSON.
 _MOST_WRITTEN = 1000
-_MOST_SHOWN = 12
-_PAIRS = 3
+
+# How many splits the shares of chance are from, how many halves their errors; and along how many directions.
+_CHANCE_SPLITS = 8
+_HALVES = 6
+_DIRECTIONS = 16
 
 
 @dataclass(frozen=True)
@@ -97,7 +112,7 @@ class CorrelationChange:
 class FeatureShares:
     """Which features make the distance between the points of two datasets, their labels aside.
 
-    A sequence of `FeatureShare`: those beyond noise first, then by share. Take one by its name or its number.
+    Iterate over it for every `FeatureShare`: those beyond noise first, then by share.
 
     Attributes
     ----------
@@ -126,7 +141,7 @@ class FeatureShares:
     >>> features = sotdd.explain(a, b).by_feature
     >>> [feature.name for feature in features.beyond_noise]
     ['feature 1']
-    >>> features[0].share > 0.9, features.together.beyond_noise
+    >>> features.beyond_noise[0].share > 0.9, features.together.beyond_noise
     (True, False)
     """
 
@@ -149,47 +164,22 @@ class FeatureShares:
         """One after another, those that matter first."""
         return iter(self._ordered)
 
-    def __getitem__(self, which: int | str) -> FeatureShare:
-        """The feature of this name, or at this place in the sequence."""
-        if not isinstance(which, str):
-            return self._ordered[which]
-        for one in self.columns:
-            if one.name == which:
-                return one
-        raise SotddError(f"there is no {self.noun} {which!r}: see .names.")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all features, in the order of columns."""
-        return tuple(one.name for one in self.columns)
-
-    @property
-    def shares(self) -> Doubles:
-        """The shares (d,) of all features, in the order of columns."""
-        return np.array([one.share for one in self.columns])
-
     @property
     def beyond_noise(self) -> tuple[FeatureShare, ...]:
         """Those whose distribution differs beyond noise, the largest share first."""
         return tuple(one for one in self._ordered if one.beyond_noise)
 
     @property
-    def image(self) -> Doubles:
-        """The shares in the shape of a point, where points are images."""
-        if self.shape is None:
-            raise SotddError("the points of these datasets are no images: read .shares.")
-        return self.shares[: math.prod(self.shape)].reshape(self.shape)
-
-    @property
     def pixels(self) -> Doubles:
-        """The shares as rows and columns of an image, those of its colours added up.
+        """Where points are images, the shares as rows and columns of one, those of its colours added up.
 
         Where nothing is beyond noise, what is beyond chance in place of shares.
         """
-        image = self.image
-        if np.isnan(image).any():
-            beyond = [one.raw_share - one.by_chance for one in self.columns[: image.size]]
-            image = np.array(beyond).reshape(image.shape)
+        if self.shape is None:
+            raise SotddError("the points of these datasets are no images: read the share of each feature.")
+        some = self.columns[: math.prod(self.shape)]
+        shares = [one.raw_share - one.by_chance if math.isnan(one.share) else one.share for one in some]
+        image = np.array(shares).reshape(self.shape)
         if image.ndim == 2:
             return image
         summed: Doubles = image.sum(axis=0 if image.shape[0] <= _MOST_COLOURS else 2)  # which come first or last
@@ -201,18 +191,7 @@ class FeatureShares:
 
     def __repr__(self) -> str:
         """A table of those that matter."""
-        return as_text(self.parts(_MOST_SHOWN))
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return as_html(self.parts(_MOST_SHOWN))
-
-    def parts(self, limit: int | None) -> list[Part]:
-        """Sentences, and a table of the first ``limit`` of those beyond noise."""
-        rows, said = lines(self, limit), say_features(self)
-        if not rows or self.noun == "pixel":
-            return [said]
-        return [said, Table([header(self), *rows], numbers=[1]), say_rest(self, limit)]
+        return describe_features(self, MOST_SHOWN)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, those that matter first; of very many, the first thousand."""
@@ -224,74 +203,123 @@ class FeatureShares:
         }
 
 
-def say_features(features: FeatureShares) -> str:
-    """Say which features differ beyond noise; empty where there is one feature and it says nothing."""
-    noun, beyond = features.noun, features.beyond_noise
-    if not beyond and not features.together.beyond_noise:
-        return "" if len(features) == 1 else f"no {noun} differs beyond noise"
-    said = []
-    if beyond and noun == "pixel":
-        said.append(f"{len(beyond):,} of {say_count(len(features), noun)} differ beyond noise")
-    elif beyond:
-        said.append(
-            f"{noun if len(beyond) == 1 else noun + 's'} beyond noise: {join_names([one.name for one in beyond])}"
+# ------------------------------------------------------------------ finding them
+
+
+def explain_features(
+    opened: Sequence[LabelledData],
+    datasets: Sequence[LabelledData],
+    recipe: Projections,
+    p: float,
+    report: Report,
+    label: str | None = None,
+) -> FeatureShares:
+    """Say which features make the distance between points, and which of them differ beyond noise.
+
+    The features of ``opened`` have names. Those of ``datasets`` may be more: columns that stand for names of classes,
+    which are one feature, called ``label``.
+    """
+    seed, d = make_seed(recipe), datasets[0].n_features
+    names, noun, shape = _name_features(opened)
+    with Workers() as workers:
+        pool = FeaturePool.of(datasets, recipe.scaler, seed, workers)
+        theta = find_directions(d, seed)
+        whole = find_contributions(pool, pool.side, theta, p, workers)
+        report(1, 3)
+        plan = pool.plan_splits(1 + SPLITS, seed)
+        sides = [plan.mark_sides(number) for number in range(1 + SPLITS)]
+        halves = [pool.plan_halves(_HALVES, seed).mark_sides(number) for number in range(_HALVES)]
+        few = theta[:_DIRECTIONS]
+        split, halved = (
+            np.array([find_contributions(pool, side, few, p, workers).mean(axis=0) for side in some])
+            for some in (sides[1 : 1 + _CHANCE_SPLITS], halves)
         )
-    if features.together.beyond_noise:
-        said.append(f"{noun}s go together differently{'' if noun == 'pixel' else _of_pairs(features.pairs)}")
-    return "; ".join(said)
+        report(2, 3)
+        tests = find_features(pool, theta, p, np.stack(sides), LEVEL, seed, workers, _find_groups(opened, names, d))
+        report(3, 3)
+    known = np.full((2, 3, d + 1), np.nan)  # names of classes, and what is together, have no quartiles and no mean
+    known[:, :, : len(names)] = pool.summary[:, :, : len(names)]
+    names = names if label is None else (*names, label)
+    *columns, together = _share_out(names, whole, split, halved, tests, known)
+    one, other = (part.name for part in opened)
+    called = one, other if other != one else f"{other} (2)"
+    return FeatureShares(called, noun, shape, tuple(columns), together, _name_pairs(tests, names))
 
 
-def header(features: FeatureShares) -> tuple[str, ...]:
-    """The columns of the table."""
-    return f"{features.noun} beyond noise", "share", *(f"middle half of {show(name)}" for name in features.datasets)
+def _name_features(datasets: Sequence[LabelledData]) -> tuple[tuple[str, ...], str, tuple[int, ...] | None]:
+    """What features are called, what one of them is, and the shape of a point where points are images."""
+    columns = next((part.columns for part in datasets if part.columns is not None), None)
+    if columns is not None:
+        return columns, "column", None
+    shape = datasets[0].point_shape
+    # Images have rows and columns, and colours first or last.
+    if (len(shape) == 2 and min(shape) > 1) or (len(shape) == 3 and min(shape[0], shape[-1]) <= _MOST_COLOURS):
+        return tuple("pixel " + ", ".join(map(str, place)) for place in np.ndindex(shape)), "pixel", shape
+    return tuple(f"feature {number}" for number in range(datasets[0].n_features)), "feature", None
 
 
-def lines(features: FeatureShares, limit: int | None) -> list[tuple[str, ...]]:
-    """Of those beyond noise, the first ``limit``; and that of all together, where it is beyond noise too."""
-    beyond = features.beyond_noise[:limit]
-    table: list[tuple[str, ...]] = [(show(one.name), _share_in_words(one), *_middle_in_words(one)) for one in beyond]
-    if features.together.beyond_noise:
-        table.append((f"{features.noun}s together", _share_in_words(features.together), "", ""))
-    return table
+def _find_groups(datasets: Sequence[LabelledData], names: Sequence[str], n_columns: int) -> NDArray[np.int64]:
+    """Of every column which category it is a value of, names of classes among them; -1 for none."""
+    categories = list(dict.fromkeys(name for part in datasets for name in part.origin.categories))
+    groups = np.full(n_columns, len(categories))
+    groups[: len(names)] = -1
+    for number, category in enumerate(categories):
+        groups[[place for place, name in enumerate(names) if name.startswith(f"{category}=")]] = number
+    return groups
 
 
-def _middle_in_words(one: FeatureShare) -> tuple[str, str]:
-    """From quartile to quartile in either dataset; where that is the same, the means."""
-    if math.isnan(one.means[0]):
-        return "", ""
-    first, second = (f"{_number(low)} to {_number(high)}" for low, high in one.middle)
-    if first == second or any(low == high for low, high in one.middle):
-        return f"mean {_number(one.means[0])}", f"mean {_number(one.means[1])}"
-    return first, second
+def _share_out(
+    names: Sequence[str], whole: Doubles, split: Doubles, halved: Doubles, tests: FeatureTests, known: Doubles
+) -> list[FeatureShare]:
+    """Put it together: parts less those of noise, as shares; of directions, splits and halves, each (R, d + 1).
+
+    The last is what features are together. Columns that have no name of their own count with the last that has one.
+    """
+    firsts = range(len(names))
+    table, split, halved = (
+        np.column_stack([np.add.reduceat(part[:, :-1], firsts, axis=1), part[:, -1]]) for part in (whole, split, halved)
+    )
+    p_values = np.append(np.minimum.reduceat(tests.p_values, firsts), tests.together)
+    parts, by_chance = table.mean(axis=0), split.mean(axis=0)
+    total = float(parts.sum()) or 1.0
+    beyond = p_values <= LEVEL
+    excess = float((parts - by_chance)[beyond].sum())
+    if excess > 0:
+        shares = np.where(beyond, (parts - by_chance) / excess, 0.0)
+        stderr = _find_errors(table, split, halved, shares, beyond) / excess
+    else:
+        shares, stderr = np.full((2, len(parts)), np.nan)
+    numbers = np.stack([shares, stderr, p_values, parts / total, by_chance / total])
+    rows = []
+    for at, name in enumerate((*names, "together")):
+        share, error, p_value, raw, chance = numbers[:, at].tolist()
+        (low, high, mean), (low2, high2, mean2) = known[:, :, at].tolist()
+        middle, means = ((low, high), (low2, high2)), (mean, mean2)
+        rows.append(FeatureShare(name, share, error, p_value, raw, chance, middle, means))
+    return rows
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+def _find_errors(
+    table: Doubles, split: Doubles, halved: Doubles, shares: Doubles, beyond: NDArray[np.bool_]
+) -> Doubles:
+    """Standard errors of the parts beyond noise, less shares of their sum: over directions, splits and samples."""
+    rest, of_splits, of_halves = (
+        np.where(beyond, part - shares * part[:, beyond].sum(axis=1, keepdims=True), 0.0)
+        for part in (table, split, halved)
+    )
+    variance = of_halves.var(axis=0, ddof=1) + of_splits.var(axis=0, ddof=1) / len(split)
+    if len(rest) > 1:
+        variance += rest.var(axis=0, ddof=1) / len(rest)
+    errors: Doubles = np.sqrt(variance)
+    return errors
 
 
-def say_rest(features: FeatureShares, limit: int | None) -> str:
-    """What the table leaves out."""
-    beyond = len(features.beyond_noise)
-    more = 0 if limit is None else max(0, beyond - limit)
-    within = len(features) - beyond
-    said = [f"{more:,} more beyond noise"] if more else []
-    said += [f"{say_count(within, features.noun)} within noise"] if within else []
-    return ("… and " + " and ".join(said)) if said else ""
-
-
-def _share_in_words(one: FeatureShare) -> str:
-    """A share and its error in per cent."""
-    if math.isnan(one.share):
-        return "–"
-    error = f" ± {one.stderr:.0%}" if math.isfinite(one.stderr) else ""
-    return f"{one.share:.0%}{error}"
-
-
-def _of_pairs(pairs: Sequence[CorrelationChange]) -> str:
-    said = [
-        f"{show(pair.names[0])} and {show(pair.names[1])} (correlation {pair.correlations[0]:.2f} and "
-        f"{pair.correlations[1]:.2f})"
-        for pair in pairs[:_PAIRS]
-    ]
-    more = f" and {len(pairs) - _PAIRS:,} more pairs" if len(pairs) > _PAIRS else ""
-    return f": {', '.join(said)}{more}" if said else ""
+def _name_pairs(tests: FeatureTests, names: Sequence[str]) -> tuple[CorrelationChange, ...]:
+    """Pairs by name; those of one name, as of names of classes, are left out, and the first of each two kept."""
+    last = len(names) - 1
+    found: dict[tuple[str, str], CorrelationChange] = {}
+    for i, j, first, second in tests.pairs:
+        both = names[min(i, last)], names[min(j, last)]
+        if both[0] != both[1]:
+            found.setdefault(both, CorrelationChange(both, (first, second)))
+    return tuple(found.values())

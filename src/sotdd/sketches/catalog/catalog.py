@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import check_choice, check_count, check_flag, describe
 from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.files import check_path, show_path
-from sotdd.basics.text import join_names, say_count
+from sotdd.basics.files import check_path
+from sotdd.basics.text import join_names, quote, say_count
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
@@ -307,7 +307,7 @@ class Catalog:
 
     def __repr__(self) -> str:
         """Path and size, for people."""
-        return f"Catalog({show_path(self.path)}: {say_count(len(self), 'entry', 'entries')})"
+        return f"Catalog({quote(self.path)}: {say_count(len(self), 'entry', 'entries')})"
 
     def _get_recipe(self) -> CatalogRecipe:
         content = self._store.recipe()
@@ -376,14 +376,13 @@ class Catalog:
     def _missing(self, name: str) -> SotddError:
         there = join_names(self.names) or "none"
         return SotddError(
-            f"there is no entry {name!r} in the catalog {show_path(self.path)}, only {there}: check the name."
+            f"there is no entry {name!r} in the catalog {quote(self.path)}, only {there}: check the name."
         )
 
     def _taken(self, *names: str) -> SotddError:
         named = " or ".join(map(repr, names))
         return SotddError(
-            f"there is an entry {named} in the catalog {show_path(self.path)}: choose another name, or pass "
-            "overwrite=True."
+            f"there is an entry {named} in the catalog {quote(self.path)}: choose another name, or pass overwrite=True."
         )
 
 

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import show_path
-from sotdd.basics.text import align_rows, one_line, with_error
+from sotdd.basics.text import align_rows, one_line, quote, with_error
 from sotdd.compute.distance import Distance
 from sotdd.compute.ranking import remark_on_sizes
 from sotdd.projections.recipe import Projections
@@ -109,18 +108,18 @@ class CatalogRecipe:
 
     def require_projections(self) -> Projections:
         """The projections, to see other data through, or an error where they cannot be had."""
-        return self.through.require_projections(f"catalog {show_path(self.location)}")
+        return self.through.require_projections(f"catalog {quote(self.location)}")
 
     def check(self, sketch: Sketch) -> None:
         """Refuse a sketch that cannot be compared with those of the catalog, and say why."""
         try:
-            self.through.refuse_other(sketch.through, f"catalog {show_path(self.location)} and sketch {sketch.name!r}")
+            self.through.refuse_other(sketch.through, f"catalog {quote(self.location)} and sketch {sketch.name!r}")
         except SotddError as error:
             raise SotddError(f"{error} Catalog.sketch and sotdd sketch --like make one that fits.") from None
         if not sketch.exact and sketch.n_quantiles % self.n_quantiles:
             raise SotddError(
                 f"sketch {sketch.name!r} has {sketch.n_quantiles:,} quantiles but the catalog "
-                f"{show_path(self.location)} keeps {self.n_quantiles:,}: sketch with that many, or with a multiple of "
+                f"{quote(self.location)} keeps {self.n_quantiles:,}: sketch with that many, or with a multiple of "
                 "it."
             )
 

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.files import show_path
+from sotdd.basics.text import quote
 
 Value: TypeAlias = str | int | float | bool | None
 Metadata: TypeAlias = Mapping[str, Value]
@@ -146,7 +146,7 @@ class Store:
 
     def absent(self) -> SotddError:
         """The error to raise where a catalog is expected and there is none."""
-        return SotddError(f"there is no catalog at {show_path(self.location)}: check the path, or add a sketch first.")
+        return SotddError(f"there is no catalog at {quote(self.location)}: check the path, or add a sketch first.")
 
     def _open(self, name: str) -> Table:
         """A table as it is now; None where there is none."""
@@ -184,7 +184,7 @@ class Store:
         except SotddError:
             raise
         except (RuntimeError, ValueError, OSError, LookupError, TypeError) as error:
-            raise SotddError(f"cannot {doing} the catalog {show_path(self.location)}: {_explain(error)}.") from error
+            raise SotddError(f"cannot {doing} the catalog {quote(self.location)}: {_explain(error)}.") from error
 
 
 def _explain(error: BaseException) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from sotdd.compute.distance import Distance
     from sotdd.compute.matrix import DistanceMatrix
-    from sotdd.compute.ranking import Ranked
+    from sotdd.compute.ranking import Ranking
     from sotdd.inputs.data import LabelledData
     from sotdd.measure.explanation.result import Explanation
     from sotdd.measure.two_sample import TwoSampleTest
@@ -156,12 +156,8 @@ def rank_command(
     if asked.json:
         print_json({**order.to_dict(), "target": target})
         return
-    lines = order.lines
     say_note(f"Nearest to {show(target)}: {say_sizes(datasets[0])}", asked.quiet)
-    styles = ["bold" if line.rank == 1 else "" for line in lines]
-    print_table(*(make_table(_list_ranks(lines, sizes), left=(1,), styles=styles) for sizes in (True, False)))
-    print_remarks(order.remarks, asked.naming, asked.quiet)
-    say_note(f"{_say_rank_legend(lines)}; {asked.seconds}", asked.quiet)
+    print_ranking(order, asked)
 
 
 @o.takes("reading", "drawing", "report", "title", "p", "estimator", "label_names", "device")
@@ -312,40 +308,11 @@ def _say_matrix_legend(matrix: DistanceMatrix, errors: bool) -> str:
     return text
 
 
-def _list_ranks(lines: Sequence[Ranked], sizes: bool) -> list[list[str]]:
-    """The cells of the table, header first; intervals and noise floors only where there are some."""
-    distances = [line.distance for line in lines]
-    no_tie = " " if any(line.tied for line in lines) else ""
-    no_mark = " " * len(_NOISE_MARK) if any(distance.within_noise for distance in distances) else ""
-    columns = {
-        "rank": [f"{line.rank}{'=' if line.tied else no_tie}" for line in lines],
-        "candidate": [line.name for line in lines],
-    }
-    if sizes:
-        columns["points"] = [f"{distance.n_points[1]:,}" for distance in distances]
-        columns["classes"] = [f"{len(distance.classes[1]):,}" for distance in distances]
-    columns["distance"] = [with_error(distance.value, distance.stderr) for distance in distances]
-    if any(math.isfinite(distance.stderr) for distance in distances):
-        columns["95 % interval"] = ["{:.4g} to {:.4g}".format(*distance.interval(0.95)) for distance in distances]
-    if all(distance.excess is not None for distance in distances):
-        columns["beyond chance"] = [
-            f"{max(0.0, distance.excess or 0.0) ** (1 / distance.p):.3g}" for distance in distances
-        ]
-    floors = [(distance.noise.value, distance.within_noise) for distance in distances if distance.noise is not None]
-    if floors:
-        columns["noise floor"] = [f"{floor:.4g}{_NOISE_MARK if within else no_mark}" for floor, within in floors]
-    return [list(columns), *map(list, zip(*columns.values(), strict=True))]
-
-
-def _say_rank_legend(lines: Sequence[Ranked]) -> str:
-    first = lines[0].distance
-    parts = [first.how]
-    if first.n_projections is not None:
-        parts.append("± one standard error over the choice of projections")
-    if all(line.distance.excess is not None for line in lines):
-        parts.append("beyond chance: the distance less what samples of these sizes give by chance")
-    if any(line.tied for line in lines):
-        parts.append("= tied: the error of the projections does not tell them apart")
-    if any(line.distance.within_noise for line in lines):
-        parts.append(_WITHIN_NOISE)
-    return "; ".join(parts)
+def print_ranking(order: Ranking, asked: o.Asked) -> None:
+    """Print which datasets are nearest, and how to read that."""
+    rows, numbers = order.table
+    styles = ["bold" if line.rank == 1 else "" for line in order]
+    left = [column for column in range(len(rows[0])) if column not in numbers]
+    print_table(make_table(rows, left=left, styles=styles))
+    print_remarks(order.remarks, asked.naming, asked.quiet)
+    say_note("; ".join([order.lines[0].distance.how, *order.legend, asked.seconds]), asked.quiet)

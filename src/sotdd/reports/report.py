@@ -21,7 +21,7 @@ from sotdd.basics.text import join_names, json_number, say_count, with_error
 from sotdd.compute.distance import Distance
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import DistanceMatrix
-from sotdd.compute.ranking import Ranked, rank_distances
+from sotdd.compute.ranking import Ranking
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.explanation.call import explain
@@ -269,9 +269,7 @@ def _collect_data(
         "order": groups.order,
         "pairs": {pair: _collect_distance(distance) for pair, distance in named.items()},
         "rankings": [_collect_ranking(matrix.ranking(name), "name") for name in matrix.names] if first else [],
-        "ranking": _collect_ranking(
-            rank_distances({f"{i},{j}": one for (i, j), one in matrix.distances.items()}), "pair"
-        ),
+        "ranking": _collect_ranking(Ranking.of("", named), "pair"),
         "map": {
             "points": scaling.points.round(6).tolist(),
             "stress": scaling.stress,
@@ -307,9 +305,10 @@ def _collect_distance(distance: Distance) -> dict[str, Any]:
     }
 
 
-def _collect_ranking(lines: Sequence[Ranked], called: str) -> list[dict[str, Any]]:
+def _collect_ranking(ranking: Ranking, called: str) -> list[dict[str, Any]]:
     return [
-        {called: line.name, "rank": line.rank, "tied": line.tied, **_collect_distance(line.distance)} for line in lines
+        {called: line.name, "rank": line.rank, "tied": line.tied, **_collect_distance(line.distance)}
+        for line in ranking
     ]
 
 

@@ -8,17 +8,15 @@ class; each point is shifted by its expected term.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Hashable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sotdd.basics.checks import check_order, describe
 from sotdd.basics.errors import SotddError, require
-from sotdd.compute.engine import Sorted
 from sotdd.compute.kernels.rows import Overlaps
-from sotdd.compute.run import Collector, run
 from sotdd.inputs.labels import class_codes
 from sotdd.projections.directions import Directions, Drawn
 from sotdd.projections.draws import BLOCK, Block
@@ -103,14 +101,25 @@ def sotdd_loss(
     _check_points(x2, "x2", projections)
     _check_alike(x, x2, "x2")
     with torch.autocast(x.device.type, enabled=False):  # products in half precision would lose the digits that matter
-        sides = [
-            _Side(_standardise(x, projections.scaler), _find_memberships(y, x, "x", "y")),
-            _Side(_standardise(x2, projections.scaler), _find_memberships(y2, x2, "x2", "y2")),
-        ]
-        engine = _GradientEngine(max(1, _CHUNK_VALUES // (len(x) + len(x2)) // BLOCK) * BLOCK)
-        cost = _MeanCost(engine, p, projections.n_projections)
-        run(sides, projections, engine, [cost])
-        loss = torch.stack(cost.parts).sum()
+        sides = (
+            _standardise(x, projections.scaler),
+            _find_memberships(y, x, "x", "y"),
+            _standardise(x2, projections.scaler),
+            _find_memberships(y2, x2, "x2", "y2"),
+        )
+        steps = None if len(x) == len(x2) else _align(len(x), len(x2), sides[0])
+        chunk = max(1, _CHUNK_VALUES // (len(x) + len(x2)) // BLOCK) * BLOCK
+        parts = []
+        for start in range(0, projections.n_projections, chunk):
+            block = projections.draw(start, start + chunk)
+            if projections.n_projections <= chunk:
+                costs = _compute_costs(block, p, steps, *sides)
+            else:  # made again for the gradient, so that one chunk is in memory at a time
+                costs = checkpoint(
+                    _compute_costs, block, p, steps, *sides, use_reentrant=False, preserve_rng_state=False
+                )
+            parts.append((_like(block.importance, costs) * costs).sum() / projections.n_projections)
+        loss = torch.stack(parts).sum()
     if not bool(loss.isfinite()):
         raise SotddError(
             f"the loss is not finite at p={p:g}: class moments or powers overflow; scale the features, bring outliers "
@@ -199,59 +208,11 @@ def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
         raise SotddError(f"rows of {name} sum to one only to within {off:.3g}: expected softmax(..., dim=1).")
 
 
-class _Side(NamedTuple):
-    """One side: its points (n, d), scaled, and the probability (n, C) that each belongs to each class."""
-
-    points: Tensor
-    members: Tensor
-
-
-class _GradientEngine:
-    """An engine whose costs torch differentiates.
-
-    Its rows are promises: they are made where they are transported and, with more than one chunk, made again for the
-    gradient, so that one chunk is in memory at a time.
-    """
-
-    def __init__(self, chunk: int) -> None:
-        self._chunk = chunk
-        self._recomputes = False
-        self._steps: _Steps | None = None
-
-    def walk(self, datasets: Sequence[_Side], projections: Projections, **_asked: object) -> Iterator[Sorted]:
-        """See both sides through one chunk of projections after another."""
-        n, m = (len(side.points) for side in datasets)
-        self._steps = None if n == m else _align(n, m, datasets[0].points)
-        self._recomputes = projections.n_projections > self._chunk
-        for start in range(0, projections.n_projections, self._chunk):
-            block = projections.draw(start, start + self._chunk)
-            yield Sorted(slice(start, start + len(block)), [(side, block) for side in datasets], block, [], [])
-
-    def transport(self, rows: Sequence[tuple[_Side, Block]], p: float) -> Tensor:
-        """W_p^p (B,) between the rows of both sides."""
-        (first, block), (second, _) = rows
-
-        def make(*tensors: Tensor) -> Tensor:
-            a, b = (_sort_rows(points, members, block) for points, members in (tensors[:2], tensors[2:]))
-            return _transport(a, b, p, self._steps)
-
-        if not self._recomputes:
-            return make(*first, *second)
-        found: Tensor = checkpoint(make, *first, *second, use_reentrant=False, preserve_rng_state=False)
-        return found
-
-
-class _MeanCost(Collector):
-    """The mean over projections, by their weights, of W_p^p."""
-
-    def __init__(self, engine: _GradientEngine, p: float, n_projections: int) -> None:
-        self._engine, self._p, self._count = engine, p, n_projections
-        self.parts: list[Tensor] = []
-
-    def after_sorting(self, chunk: Sorted) -> None:
-        """Add one chunk."""
-        costs = self._engine.transport(chunk.rows, self._p)
-        self.parts.append((_like(chunk.block.importance, costs) * costs).sum() / self._count)
+def _compute_costs(
+    block: Block, p: float, steps: _Steps | None, x: Tensor, members: Tensor, x2: Tensor, members2: Tensor
+) -> Tensor:
+    """W_p^p (B,) between points (n, d) and (m, d), of which each belongs to each class with a probability (n, C)."""
+    return _transport(_sort_rows(x, members, block), _sort_rows(x2, members2, block), p, steps)
 
 
 def _sort_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:

@@ -7,7 +7,6 @@ from os import PathLike
 from typing import Any, Literal, Unpack, cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_choice, check_order, describe
 from sotdd.basics.display import Progress, report_progress
@@ -47,12 +46,9 @@ class MethodSettings(DrawingSettings, total=False):
 
     max_points: int | None
     inner: Literal["exact", "gaussian"]
-    outer: Literal["exact", "sinkhorn"]
-    regularisation: float | None
     debias: Literal["difference", "powers"] | None
     label_dimensions: int
     n_reference: int
-    reference: NDArray[np.floating] | None
     bandwidth: float | None
 
 

@@ -79,11 +79,6 @@ class CatalogRecipe:
         header, arrays = self.through.pack()
         return pack(_KIND, header | {"n_quantiles": self.n_quantiles}, arrays | {"sums": self.centre})
 
-    @property
-    def width(self) -> int:
-        """How many numbers a vector has."""
-        return len(self.centre) + 5
-
     def check(self, sketch: Sketch) -> None:
         """Refuse a sketch that cannot be compared with those of the catalog, and say why."""
         try:
@@ -97,13 +92,13 @@ class CatalogRecipe:
             )
 
     def entry_vector(self, sketch: Sketch) -> Vector:
-        """The vector (width,) that an entry is found by."""
+        """The vector (1,024 at most,) that an entry is found by."""
         sums, noise, share = self._measure(sketch)
         parts = (share, 0, 0, 1) if noise is None else (share / 2, noise / 2, noise * share / 2, 1 / 2)
         return _round([*sums, np.dot(sums, sums), *parts])
 
     def query_vector(self, sketch: Sketch) -> Vector:
-        """The vector (width,) that has the largest inner products with the nearest entries."""
+        """The vector (1,024 at most,) that has the largest inner products with the nearest entries."""
         sums, noise, share = self._measure(sketch)
         parts = (0, 2 * share, 2, 0) if noise is None else (noise, share, 1, noise * share)
         return _round([*2 * sums, -1, *parts])

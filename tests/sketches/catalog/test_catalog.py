@@ -156,7 +156,7 @@ def test_finer_and_whole_sketches_fit_coarser_ones_do_not(catalog, rng, projecti
     assert catalog.get("whole").exact
     nearest = catalog.nearest(sotdd.sketch(data, projections, n_quantiles=32), k=3)
     assert set(nearest.names) == {"finer", "whole", "small"}
-    with pytest.raises(sotdd.SotddError, match=r"'coarse' has 48 quantiles but the catalog .* keeps 32"):
+    with pytest.raises(sotdd.SotddError, match=r"'coarse' has 48 quantiles but the catalog keeps 32"):
         catalog.add("x", sotdd.sketch(data, projections, n_quantiles=48, name="coarse"))
 
 

@@ -28,7 +28,6 @@ METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "s-OTDD, 10,000 projections": ("sotdd", {"n_projections": 10_000}),
     "OTDD, exact labels": ("otdd", {}),
     "OTDD, Gaussian labels": ("otdd-gaussian", {}),
-    "OTDD, exact labels, Sinkhorn": ("otdd", {"outer": "sinkhorn"}),
     "WTE": ("wte", {}),
     "CHSW, 1,000 projections": ("chsw", {"n_projections": 1000}),
     "sliced Wasserstein, 1,000 projections": ("sw", {"n_projections": 1000}),

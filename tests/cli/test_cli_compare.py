@@ -130,8 +130,6 @@ def test_tables_are_laid_out_to_fit(files, run, monkeypatch):
     assert [row.split()[:2] for row in narrow[1:3]] == [["1", "here.npz"], ["2", "again.npz"]]
     assert max(map(len, narrow)) <= 40
     assert "…" not in shown_at(10, monkeypatch, run, *command)  # too long rather than cut short
-    said = shown_at(64, monkeypatch, run, "rank", "here.npz", "again.npz", "east.npz", *FEW)
-    assert "points" not in said.splitlines()[1]
 
 
 def test_a_report_is_written(files, run):
@@ -167,9 +165,9 @@ def test_rank(files, run):
     first, header, *rows, legend = said.splitlines()
     assert "here.npz: 300 points, 4 features, 2 classes" in first
     assert header.split("  ")[0] == "rank"
-    assert header.endswith("95 % interval  beyond chance  noise floor")
+    assert header.endswith("distance  beyond chance")
     assert [row.split()[0] for row in rows] == ["1", "2=", "2=", "4"]
-    assert [row.endswith("~") for row in rows] == [True, False, False, False]
+    assert ["~" in row for row in rows] == [True, False, False, False]
     assert "= tied" in legend
 
 

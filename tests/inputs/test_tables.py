@@ -335,7 +335,7 @@ def test_every_call_matches_by_name(folder, frame, rng):
         "files": lambda b: sotdd.sketch_stream(batches(b), projections).vector().sum(),
         "cluster": lambda b: cluster.sketch(dd.from_pandas(b, npartitions=3), projections).distance(kept).value,
         "reference": lambda b: reference.test(b, n_permutations=19).distance,
-        "catalog": lambda b: catalog.nearest(b)[0].distance.value,
+        "catalog": lambda b: catalog.nearest(b).lines[0].distance.value,
     }
     for name, call in calls.items():
         assert call(turned(other)) == pytest.approx(call(other), rel=1e-12), name

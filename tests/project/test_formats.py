@@ -62,8 +62,8 @@ def test_catalogs_open_and_find_what_they_found(kept):
     catalog = sotdd.Catalog(folder / "catalog")
     hits = catalog.nearest(sotdd.Sketch.load(folder / "a.sotdd"), k=2)
     assert [hit.name for hit in hits] == ["a", "b"]
-    assert hits[1].metadata["year"] == 2025
-    assert hits[1].distance.value == pytest.approx(numbers["catalog"], **SAME)
+    assert hits.lines[1].metadata["year"] == 2025
+    assert hits.lines[1].distance.value == pytest.approx(numbers["catalog"], **SAME)
 
 
 def test_a_file_of_another_version_is_refused_in_one_line(kept, monkeypatch):

@@ -145,7 +145,7 @@ POOLS = {
                      "max_projections", "k", "dim", "ambient", "levels", "n_bins", "n_reference", "label_dimensions",
                      "run_length", "bins", "limit"), COUNTS),
     **dict.fromkeys(("p", "weight", "clamp", "cut", "epsilon", "delta", "level", "rel_tol", "learning_rate",
-                     "regularisation", "bandwidth", "reach", "max_label"), NUMBERS),
+                     "bandwidth", "reach", "max_label"), NUMBERS),
     **dict.fromkeys(("theta", "phi"), ("points(4)", *MATRICES)),
     "psi": MATRICES,
     "orders": ("ones((4, 2), int64)", "zeros((4, 2))", "ones((4, 2)) * 171", "[[1.5, 1]] * 4", "Wrong()"),

@@ -114,7 +114,7 @@ def contents(tmp_path_factory):
     path, found = tmp_path_factory.mktemp("crafted") / "file", {}
     for kind in KINDS:
         if kind == "catalog":
-            path.write_bytes(CatalogRecipe.of(written("sketch"), "here").pack())
+            path.write_bytes(CatalogRecipe.of(written("sketch")).pack())
         else:
             written(kind).save(path)
         header = read_header(path.read_bytes())
@@ -127,7 +127,7 @@ def used(name, path):
     """Do with a file what parties do: open it, look at it, merge it, compare it."""
     if name == "catalog":
         one = written("sketch")
-        CatalogRecipe.unpack(path.read_bytes(), "here").entry_vector(one)
+        CatalogRecipe.unpack(path.read_bytes()).entry_vector(one)
         return one
     if name == "drift reference":
         one = sotdd.DriftReference.load(path)

@@ -223,8 +223,4 @@ SENTENCES: dict[str, Callable[..., str]] = {
     ),
     "halves compared": lambda naming, size: f"halves of {say_count(size, 'point')} were compared",
     "below floor": lambda naming, by: f"{by:.4g} below the sampling floor, which counts as 0",
-    "not converged": lambda naming, iterations, off: (
-        f"Sinkhorn did not converge in {iterations:,} iterations (marginals off by {off:.1e}): use a larger "
-        f"{naming('regularisation')} or {naming('outer', 'exact')}"
-    ),
 }

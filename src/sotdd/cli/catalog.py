@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import quote, say_count, show
 from sotdd.cli import options as o
+from sotdd.cli.compare import print_ranking
 from sotdd.cli.sources import note_remarks, open_source, say_quantiles
-from sotdd.cli.terminal import make_table, print_json, print_remarks, print_table, say, say_note
+from sotdd.cli.terminal import make_table, print_json, print_table, say, say_note
 
 if TYPE_CHECKING:
     from sotdd.sketches.catalog.catalog import Catalog
@@ -72,7 +72,7 @@ def add_command(
     "search",
     epilog=o.examples(
         "sotdd catalog search shop new.npz -k 5 --where \"year > 2020 AND source = 'web'\"",
-        "sotdd catalog search shop --entry march --rank-by distance",
+        "sotdd catalog search shop --entry march",
     ),
 )
 @o.takes("reading", "device")
@@ -83,18 +83,11 @@ def search_command(
     entry: Annotated[str | None, typer.Option(help="Search for the datasets nearest to this entry instead.")] = None,
     k: Annotated[int, typer.Option("-k", help="How many datasets to show.")] = 10,
     where: Where = None,
-    rank_by: Annotated[
-        str,
-        typer.Option(
-            metavar="ORDER",
-            help="excess: by what is beyond the noise of the sizes; or distance, which is larger for small samples.",
-        ),
-    ] = "excess",
 ) -> None:
     """Show the datasets of a catalog that are nearest to yours, and which are within noise."""
     from sotdd.sketches.catalog.store import quote_text
 
-    catalog, order = _find_catalog(path), check_choice(rank_by, "rank_by", ("excess", "distance"))
+    catalog = _find_catalog(path)
     if (source is None) == (entry is None):
         raise SotddError(
             "name one thing to search for: a dataset or sketch after the catalog, or --entry NAME, not both."
@@ -105,19 +98,12 @@ def search_command(
         where = others if where is None else f"{others} AND ({where})"
     else:
         query = _sketch(catalog, str(source), asked)
-    hits = catalog.nearest(query, k, where=where, rank_by=order)
-    if asked.json:
-        print_json({"catalog": path, "source": source, "entry": entry, **hits.to_dict()})
-        return
-    if not hits:
+    order = catalog.nearest(query, k, where=where)
+    if not order and not asked.json:
         say("No entry matches.")
         return
-    say_note(f"Nearest to {show(entry or source)}, of {_say_count(len(catalog))} in {show(path)}:", asked.quiet)
-    rows = hits.rows()
-    metadata = range(rows[0].index("classes") + 1, len(rows[0]))
-    print_table(make_table(rows, left=(1, *metadata)))
-    print_remarks([hits.remark] if hits.remark else [], asked.naming, quiet=False)
-    say_note(f"{hits.compared:,} compared in full, {asked.seconds}", asked.quiet)
+    about = f"Nearest to {show(entry or source)}, of {_say_count(len(catalog))} in {show(path)}:"
+    print_ranking(order, asked, {"catalog": path, "source": source, "entry": entry}, about)
 
 
 @app.command("list", epilog=o.examples('sotdd catalog list shop --where "n_points > 1000" --json'))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sotdd.compute.distance import Distance
     from sotdd.compute.matrix import DistanceMatrix
-    from sotdd.compute.ranking import Ranked
+    from sotdd.compute.ranking import Ranking
     from sotdd.inputs.data import LabelledData
     from sotdd.measure.explanation.result import Explanation
     from sotdd.measure.two_sample import TwoSampleTest
@@ -121,20 +121,7 @@ def rank_command(
     import sotdd
 
     order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
-    numbers, styles = order.to_dict(), ["bold" if line.rank == 1 else "" for line in order]
-
-    def write() -> None:
-        say_note(f"Nearest to {show(target)}: {say_sizes(datasets[0])}", asked.quiet)
-        print_table(make_table(_list_ranks(order.lines), left=(1,), styles=styles))
-
-    columns = ("rank", "tied", "name", "value", "stderr", "noise_floor", "within_noise")
-    asked.print(
-        {**numbers, "target": target},
-        write,
-        rows=[{column: line.get(column) for column in columns} for line in numbers["ranking"]],
-        remarks=order.remarks,
-        legend=_say_legend([line.distance for line in order], order.lines),
-    )
+    print_ranking(order, asked, {"target": target}, f"Nearest to {show(target)}: {say_sizes(datasets[0])}")
 
 
 @o.takes(*_DATA, "report", "title", "csv", "estimator", "label_names")
@@ -268,38 +255,33 @@ def _make_matrix_table(matrix: DistanceMatrix, *, errors: bool, named: bool) -> 
     return make_table([["", *(names if named else numbers)], *rows])
 
 
-def _list_ranks(lines: Sequence[Ranked]) -> list[list[str]]:
-    """The cells of the table, header first; intervals and noise floors only where there are some."""
-    distances = [line.distance for line in lines]
-    no_tie = " " if any(line.tied for line in lines) else ""
-    no_mark = " " * len(_NOISE_MARK) if any(distance.within_noise for distance in distances) else ""
-    columns = {
-        "rank": [f"{line.rank}{'=' if line.tied else no_tie}" for line in lines],
-        "candidate": [line.name for line in lines],
-        "distance": [with_error(distance.value, distance.stderr) for distance in distances],
-    }
-    if any(math.isfinite(distance.stderr) for distance in distances):
-        columns["95 % interval"] = ["{:.4g} to {:.4g}".format(*distance.interval(0.95)) for distance in distances]
-    if all(distance.excess is not None for distance in distances):
-        columns["beyond chance"] = [
-            f"{max(0.0, distance.excess or 0.0) ** (1 / distance.p):.3g}" for distance in distances
-        ]
-    floors = [(distance.noise.value, distance.within_noise) for distance in distances if distance.noise is not None]
-    if floors:
-        columns["noise floor"] = [f"{floor:.4g}{_NOISE_MARK if within else no_mark}" for floor, within in floors]
-    return [list(columns), *map(list, zip(*columns.values(), strict=True))]
+def print_ranking(order: Ranking, asked: o.Asked, also: Mapping[str, Any], about: str = "") -> None:
+    """Print which datasets are nearest, and how to read that; ``also`` are further numbers."""
+    numbers = {**order.to_dict(), **also}
+
+    def write() -> None:
+        if about:
+            say_note(about, asked.quiet)
+        styles = ["bold" if line.rank == 1 else "" for line in order]
+        left = [column for column in range(len(order.rows[0])) if column not in order.number_columns]
+        print_table(make_table(order.rows, left=left, styles=styles))
+
+    columns = ("rank", "tied", "name", "value", "stderr", "noise_floor", "within_noise")
+    asked.print(
+        numbers,
+        write,
+        rows=[{column: line.get(column) for column in columns} for line in numbers["ranking"]],
+        remarks=order.remarks,
+        legend="; ".join([order.lines[0].distance.how, *order.legend]) if order.lines else None,
+    )
 
 
-def _say_legend(distances: Sequence[Distance], ranked: Sequence[Ranked] = ()) -> str:
+def _say_legend(distances: Sequence[Distance]) -> str:
     """How to read a table, in one line."""
     parts = [distances[0].how]
     largest = max(distance.stderr for distance in distances)
     if math.isfinite(largest):
         parts.append(f"± one standard error over the choice of projections, up to {largest:.2g}")
-    if ranked and all(distance.excess is not None for distance in distances):
-        parts.append("beyond chance: the distance less what samples of these sizes give by chance")
-    if any(line.tied for line in ranked):
-        parts.append("= tied: the error of the projections does not tell them apart")
     if any(distance.within_noise for distance in distances):
         parts.append("~ within noise, as near as two samples of the same data")
     return "; ".join(parts)

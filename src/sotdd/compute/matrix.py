@@ -17,7 +17,7 @@ from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import write_whole
 from sotdd.basics.text import align_rows, json_number, with_error
 from sotdd.compute.distance import Distance, gather_remarks
-from sotdd.compute.ranking import Ranked, rank_distances
+from sotdd.compute.ranking import Ranking
 from sotdd.projections.recipe import Projections
 
 if TYPE_CHECKING:
@@ -138,15 +138,15 @@ class DistanceMatrix:
         self._index(name)
         if len(self) < 2:
             raise SotddError("there is only one dataset: nothing is nearest to it.")
-        return self.ranking(name)[0].name
+        return self.ranking(name).nearest
 
-    def ranking(self, name: str) -> list[Ranked]:
+    def ranking(self, name: str) -> Ranking:
         """The others from the nearest to the farthest; those that noise does not tell apart share a rank."""
         index = self._index(name)
         others = {
             other: self.distances[min(i, index), max(i, index)] for i, other in enumerate(self.names) if i != index
         }
-        return rank_distances(others)
+        return Ranking.of(name, others)
 
     def __repr__(self) -> str:
         """A table of values and errors."""

@@ -36,6 +36,8 @@ class Ranked:
         From 1 for the nearest; the same for those that are tied.
     tied
         Whether others have the same rank.
+    metadata
+        What a catalog keeps with the dataset; empty elsewhere.
 
     Examples
     --------
@@ -50,11 +52,14 @@ class Ranked:
     distance: Distance
     rank: int
     tied: bool
+    metadata: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Datasets in order, the nearest to a target first; what `sotdd.rank` returns.
+    """Datasets in order, the nearest to a target first.
+
+    `sotdd.rank`, `DistanceMatrix.ranking` and `Catalog.nearest` return it.
 
     Attributes
     ----------
@@ -78,6 +83,49 @@ class Ranking:
     target: str
     lines: tuple[Ranked, ...]
 
+    @classmethod
+    def of(
+        cls,
+        target: str,
+        distances: Mapping[str, Distance],
+        metadata: Mapping[str, Mapping[str, Any]] | None = None,
+        k: int | None = None,
+    ) -> Ranking:
+        """Bring distances into order, or the k nearest; a rank is one more than how many are clearly nearer.
+
+        What counts is the excess over what samples of these sizes give by chance, so that a small sample of the
+        same source comes before a large one of another. Where one distance has no floor, all are compared as they are.
+
+        Examples
+        --------
+        >>> import numpy as np, sotdd
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(2000, 4))
+        >>> others = {"few": rng.normal(size=(50, 4)), "moved": rng.normal(0.1, 1, size=(2000, 4)), "far": x + 2}
+        >>> matrix = sotdd.pairwise({"here": x, **others}, n_projections=500)
+        >>> matrix.ranking("here").names
+        ('few', 'moved', 'far')
+        >>> bool(matrix["here", "few"].value > matrix["here", "moved"].value)
+        True
+        """
+        by_excess = all(distance.excess is not None for distance in distances.values())
+        order = sorted(distances.items(), key=lambda item: item[1].excess or 0.0 if by_excess else item[1].value)[:k]
+        ranks = [
+            1 + sum(clearly_farther(distance, nearer) for _, nearer in order[:number])
+            for number, (_, distance) in enumerate(order)
+        ]
+        known = metadata or {}
+        lines = (
+            Ranked(name, distance, rank, ranks.count(rank) > 1, known.get(name, {}))
+            for (name, distance), rank in zip(order, ranks, strict=True)
+        )
+        return cls(target, tuple(lines))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the candidates, the nearest first."""
+        return tuple(line.name for line in self.lines)
+
     @property
     def nearest(self) -> str:
         """The name of the candidate that comes first; others may be tied with it."""
@@ -87,7 +135,7 @@ class Ranking:
     def remarks(self) -> Remarks:
         """What a reader should know beside the numbers."""
         distances = [line.distance for line in self.lines]
-        return (*gather_remarks(distances), *remark_on_sizes(distances))
+        return (*gather_remarks(distances), *_remark_on_sizes(distances))
 
     def __len__(self) -> int:
         """How many candidates there are."""
@@ -102,27 +150,55 @@ class Ranking:
         for line in self.lines:
             if line.name == str(name):
                 return line.distance
-        raise SotddError(
-            f"there is no candidate {name!r} here: the names are {', '.join(line.name for line in self.lines)}."
-        )
+        raise SotddError(f"there is no candidate {name!r} here: the names are {', '.join(self.names)}.")
 
     def __repr__(self) -> str:
         """A table of ranks and distances, and what to know of them."""
-        rows = [("rank", "candidate", "distance")]
-        for line in self.lines:
-            within = " ~" if line.distance.within_noise else ""
-            value = with_error(line.distance.value, line.distance.stderr)
-            rows.append((f"{line.rank}{'=' if line.tied else ''}", line.name, value + within))
-        notes = []
-        if any(line.tied for line in self.lines):
-            notes.append("= tied: noise does not tell them apart")
-        if any(line.distance.within_noise for line in self.lines):
-            notes.append("~ within noise: no farther from the target than two samples of the two together")
-        return "\n".join([*align_rows(rows), *notes, *map(str, self.remarks)])
+        table = align_rows(self.rows, to_the_right=self.number_columns)
+        return "\n".join([*table, *self.legend, *map(str, self.remarks)])
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
         return as_html(repr(self))
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The cells of the table, header first; what is beyond chance, and metadata, only where they are known."""
+        keys = list(dict.fromkeys(key for line in self.lines for key in line.metadata))
+        header = ["rank", "candidate", "points", "distance", *["beyond chance"] * self._know_chance(), *keys]
+        # Marks that only some lines have are made up for by spaces, so that numbers stay in line.
+        no_tie = " " if any(line.tied for line in self.lines) else ""
+        no_mark = "  " if any(line.distance.within_noise for line in self.lines) else ""
+        rows = [header]
+        for line in self.lines:
+            one = line.distance
+            cells = [f"{line.rank}{'=' if line.tied else no_tie}", line.name, f"{one.n_points[1]:,}"]
+            cells.append(with_error(one.value, one.stderr) + (" ~" if one.within_noise else no_mark))
+            if self._know_chance():
+                cells.append(f"{max(0.0, one.excess or 0.0) ** (1 / one.p):.3g}")
+            cells += ["" if line.metadata.get(key) is None else str(line.metadata[key]) for key in keys]
+            rows.append(cells)
+        return rows
+
+    @property
+    def number_columns(self) -> list[int]:
+        """Which columns of the table hold numbers."""
+        return [0, 2, 3, *([4] if self._know_chance() else [])]
+
+    @property
+    def legend(self) -> list[str]:
+        """How to read the table."""
+        said = {
+            "beyond chance: the distance less what samples of these sizes give by chance": self._know_chance(),
+            "= tied: noise does not tell them apart": any(line.tied for line in self.lines),
+            "~ within noise: as near as two samples of the same data": any(
+                line.distance.within_noise for line in self.lines
+            ),
+        }
+        return [text for text, applies in said.items() if applies]
+
+    def _know_chance(self) -> bool:
+        return all(line.distance.excess is not None for line in self.lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON values."""
@@ -130,38 +206,10 @@ class Ranking:
             "target": self.target,
             "ranking": [
                 {"rank": line.rank, "tied": line.tied, "name": line.name, **line.distance.to_dict()}
+                | ({"metadata": dict(line.metadata)} if line.metadata else {})
                 for line in self.lines
             ],
         }
-
-
-def rank_distances(distances: Mapping[str, Distance]) -> list[Ranked]:
-    """Bring distances into order; the rank of each is one more than how many are clearly nearer.
-
-    What counts is the excess over what samples of these sizes give by chance, so that a small sample of the
-    same source comes before a large one of another. Where one distance has no floor, all are compared as they are.
-
-    Examples
-    --------
-    >>> import numpy as np, sotdd
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(2000, 4))
-    >>> others = {"few": rng.normal(size=(50, 4)), "moved": rng.normal(0.1, 1, size=(2000, 4)), "far": x + 2}
-    >>> matrix = sotdd.pairwise({"here": x, **others}, n_projections=500)
-    >>> [line.name for line in matrix.ranking("here")]
-    ['few', 'moved', 'far']
-    >>> bool(matrix["here", "few"].value > matrix["here", "moved"].value)
-    True
-    """
-    by_excess = all(distance.excess is not None for distance in distances.values())
-    order = sorted(distances.items(), key=lambda item: item[1].excess or 0.0 if by_excess else item[1].value)
-    ranks = [
-        1 + sum(clearly_farther(distance, nearer) for _, nearer in order[:number])
-        for number, (_, distance) in enumerate(order)
-    ]
-    return [
-        Ranked(name, distance, rank, ranks.count(rank) > 1) for (name, distance), rank in zip(order, ranks, strict=True)
-    ]
 
 
 def clearly_farther(one: Distance, other: Distance) -> bool:
@@ -178,7 +226,7 @@ def clearly_farther(one: Distance, other: Distance) -> bool:
     return gap > _CLEAR * error
 
 
-def remark_on_sizes(distances: Collection[Distance]) -> Remarks:
+def _remark_on_sizes(distances: Collection[Distance]) -> Remarks:
     """A remark where sizes differ so much that distances themselves say little."""
     sizes = [size for distance in distances for size in distance.n_points if distance.floor is not None]
     if not sizes or max(sizes) <= _UNEQUAL * min(sizes):

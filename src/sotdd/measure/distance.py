@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Unpack, cast, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sotdd.basics.checks import check_choice, check_flag, check_order, describe
 from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, UnknownSetting
@@ -47,12 +44,9 @@ class MethodSettings(CallSettings, total=False):
 
     max_points: int | None
     inner: Literal["exact", "gaussian"]
-    outer: Literal["exact", "sinkhorn"]
-    regularisation: float | None
     debias: Literal["difference", "powers"] | None
     label_dimensions: int
     n_reference: int
-    reference: NDArray[np.floating] | None
     bandwidth: float | None
 
 

@@ -12,7 +12,7 @@ from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import Asked, DistanceMatrix
-from sotdd.compute.ranking import Ranking, rank_distances
+from sotdd.compute.ranking import Ranking
 from sotdd.inputs import name_sources, open_all
 from sotdd.measure.class_names import NamesInDistance
 from sotdd.measure.distance import ORDER, MethodSettings, choose_given, measure_pairs
@@ -127,9 +127,10 @@ def rank(
     >>> order.nearest, [line.name for line in order]
     ('near', ['near', 'far'])
     >>> order
-    rank  candidate  distance
-    1     near       0.07472 ± 0.00026
-    2     far        0.9744 ± 0.0037
+    rank  candidate  points           distance  beyond chance
+       1  near          500  0.07472 ± 0.00026         0.0607
+       2  far           500    0.9744 ± 0.0037          0.973
+    beyond chance: the distance less what samples of these sizes give by chance
     """
     if not isinstance(candidates, (Mapping, list, tuple)):
         raise SotddError(f"candidates is {describe(candidates)}: expected a list of datasets, or a dict by name.")
@@ -150,4 +151,4 @@ def rank(
         device=device, progress=progress, settings=settings,
     )  # fmt: skip
     by_name = {other: distances[0, number] for number, (other, _) in enumerate(others, 1)}
-    return Ranking(name, tuple(rank_distances(by_name)))
+    return Ranking.of(name, by_name)

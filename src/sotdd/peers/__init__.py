@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from inspect import unwrap
 
 from sotdd.peers.features import frechet, mmd, sliced_wasserstein
 from sotdd.peers.hyperbolic import chsw
@@ -14,11 +15,11 @@ __all__ = ["TaskEmbeddings", "chsw", "frechet", "mmd", "otdd", "sliced_wasserste
 # By the names that `sotdd.distance` knows: functions of opened datasets, pairs of their numbers, what reports progress,
 # and settings by keyword.
 METHODS: dict[str, Callable[..., Distances]] = {
-    "otdd": otdd.of_pairs,
-    "otdd-gaussian": partial(otdd.of_pairs, inner="gaussian"),
+    "otdd": unwrap(otdd),
+    "otdd-gaussian": partial(unwrap(otdd), inner="gaussian"),
     "wte": wte_of_pairs,
-    "chsw": chsw.of_pairs,
-    "frechet": frechet.of_pairs,
-    "sw": sliced_wasserstein.of_pairs,
-    "mmd": mmd.of_pairs,
+    "chsw": unwrap(chsw),
+    "frechet": unwrap(frechet),
+    "sw": unwrap(sliced_wasserstein),
+    "mmd": unwrap(mmd),
 }

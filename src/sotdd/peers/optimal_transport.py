@@ -8,16 +8,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_count, check_order, check_positive
+from sotdd.basics.checks import LARGEST_COUNT, check_choice, check_count, check_order
 from sotdd.basics.display import Report
-from sotdd.basics.errors import SotddError, require
+from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, check_seed, generator
 from sotdd.basics.remarks import Remark, join_remarks
 from sotdd.inputs.data import LabelledData
 from sotdd.peers.label_distances import Inner, exact_transport, measure_labels
 from sotdd.peers.points import (
     Distances,
-    Doubles,
     Measured,
     Pairs,
     Points,
@@ -31,11 +30,6 @@ from sotdd.projections.scaler import Scale
 Debias: TypeAlias = Literal["difference", "powers"]
 Solve: TypeAlias = Callable[[Points, Points], Measured]
 
-# Beyond this ratio of cost to regularisation, products of exp(-cost / regularisation) may leave float64.
-_DEEPEST = 100.0
-_MOST_ITERATIONS = 20_000
-_TOLERANCE = 1e-7
-
 
 @peer
 def otdd(
@@ -47,8 +41,6 @@ def otdd(
     scale: Scale = None,
     seed: int = 0,
     inner: Inner = "exact",
-    outer: Literal["exact", "sinkhorn"] = "exact",
-    regularisation: float | None = None,
     debias: Debias | None = None,
     max_points: int | None = None,
 ) -> Distances:
@@ -72,11 +64,6 @@ def otdd(
     inner
         How far apart two classes are: "exact" transport between their points, or "gaussian", the
         Bures–Wasserstein distance of Gaussians fitted to them.
-    outer
-        How points are transported: "exact" by network simplex, or "sinkhorn", the debiased
-        entropic divergence, iterated until it converges; if it does not, a remark says so.
-    regularisation
-        Strength of the entropy, in units of the cost; None for a twentieth of the mean cost.
     debias
         None for the distance between the points at hand, which is large even between two samples of one source:
         points in many dimensions have no near neighbours. Otherwise this sampling floor is taken off: each dataset
@@ -110,11 +97,10 @@ def otdd(
     6.332 (OTDD, exact labels, debiased (powers), p=2); halves of 200 points were compared
     """
     p = check_order(p)
-    check_choice(outer, "outer", ("exact", "sinkhorn"))
-    method = f"OTDD, {inner} labels" + (", Sinkhorn" if outer == "sinkhorn" else "")
+    method = f"OTDD, {inner} labels"
 
     def solve(one: Points, other: Points) -> Measured:
-        return transport_datasets(one, other, inner=inner, outer=outer, regularisation=regularisation, p=p)
+        return transport_datasets(one, other, inner, p)
 
     if debias is not None:
         check_choice(debias, "debias", ("difference", "powers"))
@@ -171,74 +157,10 @@ class _Halves:
         return math.copysign(abs(left) ** (1 / power), left)
 
 
-def transport_datasets(
-    a: Points,
-    b: Points,
-    *,
-    inner: Inner,
-    outer: Literal["exact", "sinkhorn"],
-    regularisation: float | None,
-    p: float,
-) -> Measured:
+def transport_datasets(a: Points, b: Points, inner: Inner, p: float) -> Measured:
     """Solve the transport problem with cost ‖x − x'‖^p + W_p^p(y, y')."""
     check_plan_fits(len(a), len(b), "OTDD")
     labels = measure_labels(a.groups, b.groups, inner, p)
-    if outer == "exact":
-        if regularisation is not None:
-            raise SotddError("is given with outer='exact': it belongs to outer='sinkhorn'.", setting="regularisation")
-        return Measured(exact_transport(_joint_cost(a, b, labels, p)) ** (1 / p), labels)
-    return _solve_sinkhorn(a, b, labels, inner, regularisation, p)
-
-
-def _joint_cost(a: Points, b: Points, labels: Doubles, p: float) -> Doubles:
     cost = point_costs(a.features, b.features, p)
     cost += labels[a.codes[:, None], b.codes[None, :]]
-    return cost
-
-
-def _solve_sinkhorn(
-    a: Points, b: Points, labels: Doubles, inner: Inner, regularisation: float | None, p: float
-) -> Measured:
-    """Sinkhorn's divergence: the entropic cost between a and b, minus half the cost of each to itself."""
-    if regularisation is not None:
-        regularisation = check_positive(regularisation, "regularisation", "a positive number, in units of the cost")
-    across = _joint_cost(a, b, labels, p)
-    strength = regularisation or 0.05 * float(np.mean(across)) or 1.0
-    value, error = _entropic(across, strength)
-    del across  # n × m numbers that are not needed again
-    errors = [error]
-    for side in (a, b):
-        groups = side.groups
-        own = _joint_cost(side, side, measure_labels(groups, groups, inner, p), p)
-        itself, error = _entropic(own, strength)
-        value -= itself / 2
-        errors.append(error)
-    off = max(errors)
-    remarks = (Remark("not converged", iterations=_MOST_ITERATIONS, off=off),) if off > _TOLERANCE else ()
-    return Measured(max(0.0, value) ** (1 / p), labels, remarks)
-
-
-def _entropic(cost: Doubles, strength: float) -> tuple[float, float]:
-    """Min ⟨P, C⟩ + ε KL(P | uniform), and by how much its marginals are off.
-
-    With P = u K v and uniform marginals the optimum is ε (mean log n u + mean log m v).
-    """
-    transport = require("ot", "entropic transport", "'sotdd[peers]'")
-    n, m = cost.shape
-    method = "sinkhorn" if float(cost.max()) < _DEEPEST * strength else "sinkhorn_log"
-    with np.errstate(over="ignore"):  # the logarithmic method also returns u itself, which is not used
-        _, log = transport.sinkhorn(
-            np.full(n, 1 / n),
-            np.full(m, 1 / m),
-            cost,
-            strength,
-            method=method,
-            numItermax=_MOST_ITERATIONS,
-            stopThr=_TOLERANCE,
-            log=True,
-            warn=False,
-        )
-    log_u = log["log_u"] if method == "sinkhorn_log" else np.log(log["u"])
-    log_v = log["log_v"] if method == "sinkhorn_log" else np.log(log["v"])
-    value = strength * float(np.mean(log_u) + np.log(n) + np.mean(log_v) + np.log(m))
-    return value, float(log["err"][-1])
+    return Measured(exact_transport(cost) ** (1 / p), labels)

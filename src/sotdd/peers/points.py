@@ -6,8 +6,8 @@ import inspect
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeAlias, cast
+from functools import update_wrapper
+from typing import Concatenate, NamedTuple, ParamSpec, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,34 +36,23 @@ _ARRAYS = 6
 _SMALLEST = 1e-120
 
 
-class Peer(Protocol[Settings]):
-    """A call on two datasets; ``of_pairs`` measures pairs among several that are open already."""
-
-    of_pairs: Callable[Concatenate[Sequence[LabelledData], Pairs, Report, Settings], Distances]
-
-    def __call__(self, a: Dataset, b: Dataset, *none: Settings.args, **settings: Settings.kwargs) -> Distance:
-        """Open two datasets and measure how far apart they are."""
-
-
 def peer(
     method: Callable[Concatenate[Sequence[LabelledData], Pairs, Report, Settings], Distances],
-) -> Peer[Settings]:
+) -> Callable[Concatenate[Dataset, Dataset, Settings], Distance]:
     """Make a call ``(a, b, *, settings)`` of a method ``(datasets, pairs, report, *, settings)``.
 
-    The docstring of the method describes the call. The datasets are opened here, and nowhere below.
+    The docstring of the method describes the call, and `inspect.unwrap` gives the method. The datasets are opened here,
+    and nowhere below.
     """
 
-    @wraps(method, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
-    def call(a: Dataset, b: Dataset, **settings: Any) -> Distance:  # noqa: ANN401  # as the method says
-        return method(open_pair(a, b), [(0, 1)], lambda done, total: None, **settings)[0, 1]  # type: ignore[call-arg]
+    def call(a: Dataset, b: Dataset, *none: Settings.args, **settings: Settings.kwargs) -> Distance:
+        return method(open_pair(a, b), [(0, 1)], lambda done, total: None, *none, **settings)[0, 1]
 
-    own, known = inspect.signature(call, follow_wrapped=False), find_settings(method)
-    data = [own.parameters[name] for name in ("a", "b")]
-    parameters = [inspect.signature(method).parameters[name] for name in known]
-    call.__signature__ = own.replace(parameters=[*data, *parameters])  # type: ignore[attr-defined]  # what help() shows
-    shown = cast("Peer[Settings]", call)
-    shown.of_pairs = method
-    return shown
+    update_wrapper(call, method, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    own, whole = (inspect.signature(one, follow_wrapped=False) for one in (call, method))
+    shown = [*list(own.parameters.values())[:2], *(whole.parameters[name] for name in find_settings(method))]
+    call.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]  # what help() shows
+    return call  # type: ignore[return-value]  # a and b may be named too
 
 
 def find_settings(method: Callable[..., object]) -> list[str]:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import as_array, check_count
+from sotdd.basics.checks import check_count
 from sotdd.basics.display import Report
-from sotdd.basics.errors import SotddError
 from sotdd.compute.cpu.workers import Workers
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.inputs import open_all
@@ -50,7 +49,6 @@ def wte(
     inner: Inner = "gaussian",
     label_dimensions: int = 10,
     n_reference: int = 500,
-    reference: NDArray[np.floating] | None = None,
     max_points: int | None = None,
 ) -> TaskEmbeddings:
     """WTE, the Wasserstein task embedding: datasets as vectors.
@@ -72,8 +70,6 @@ def wte(
     n_reference
         How many points the reference has, which is drawn from a Gaussian with the mean and the standard
         deviation of the data.
-    reference
-        A reference to use instead, (M, n_features + label_dimensions).
 
     Examples
     --------
@@ -92,13 +88,10 @@ def wte(
     check_count(label_dimensions, "label_dimensions")
     check_count(n_reference, "n_reference")
     clouds = join_label_coordinates(loaded.points, inner, label_dimensions)
-    if reference is None:
-        origin = draw_reference(clouds, n_reference, seed)
-    else:
-        origin = _check_reference(reference, clouds[0].shape[1])
-    check_plan_fits(len(origin), max(map(len, clouds)), "WTE")
+    reference = draw_reference(clouds, n_reference, seed)
+    check_plan_fits(len(reference), max(map(len, clouds)), "WTE")
     with Workers() as workers:
-        vectors = np.stack(workers.each(lambda cloud: embed(cloud, origin), clouds))  # (N, M, D)
+        vectors = np.stack(workers.each(lambda cloud: embed(cloud, reference), clouds))  # (N, M, D)
     distances = loaded.measure(
         list(combinations(range(len(opened)), 2)),
         lambda done, total: None,
@@ -106,7 +99,7 @@ def wte(
         lambda i, j: Measured(float(np.linalg.norm(vectors[i] - vectors[j]))),
     )
     matrix = DistanceMatrix(tuple(data.name for data in opened), distances)
-    return TaskEmbeddings(vectors.reshape(len(opened), -1), origin, matrix)
+    return TaskEmbeddings(vectors.reshape(len(opened), -1), reference, matrix)
 
 
 @wraps(wte)
@@ -145,15 +138,3 @@ def draw_reference(clouds: Sequence[Doubles], size: int, seed: int) -> Doubles:
     noise = np.random.default_rng(seed).standard_normal((size, pooled.shape[1]))
     reference: Doubles = pooled.mean(axis=0) + pooled.std(axis=0) * noise
     return reference
-
-
-def _check_reference(reference: object, n_coordinates: int) -> Doubles:
-    points = as_array(reference, "reference")
-    fits = points.dtype.kind in "iuf" and points.ndim == 2 and len(points) and points.shape[1] == n_coordinates
-    if not fits or not np.isfinite(points).all():
-        raise SotddError(
-            f"has shape {points.shape}: expected finite numbers of shape (M, {n_coordinates}), features and then label "
-            "coordinates.",
-            setting="reference",
-        )
-    return points.astype(np.float64)

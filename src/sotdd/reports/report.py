@@ -18,7 +18,7 @@ from sotdd.basics.text import json_number, say_count
 from sotdd.compute.distance import Distance, gather_remarks
 from sotdd.compute.estimators import Estimator
 from sotdd.compute.matrix import DistanceMatrix
-from sotdd.compute.ranking import rank_distances
+from sotdd.compute.ranking import Ranking
 from sotdd.inputs import open_all
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.measure.explanation.call import explain
@@ -249,7 +249,7 @@ def write_matrix_page(
         matrix=matrix,
         distances=distances,
         unit=say_unit(distances[0][1]) if distances else "",
-        ranking=rank_distances({str(i): one for i, (_, one) in enumerate(distances)}),
+        ranking=Ranking.of("", {str(i): one for i, (_, one) in enumerate(distances)}),
         explanations={pair: replace(why, names=(names[pair[0]], names[pair[1]])) for pair, why in explanations.items()},
         by_labels=[pair for _, pair in by_labels],
         left_out=left_out,

@@ -69,7 +69,7 @@ class Recipe:
         if self.projections is None:
             raise SotddError(
                 f"the projections of {whose} cannot be drawn again from its file (laws of your own, your own arrays, "
-                "or other versions of libraries): sketch the data through the original projections first."
+                "or other versions of libraries): pass projections=, or sketch data through the original ones first."
             )
         return self.projections
 
@@ -116,13 +116,7 @@ def read_projections(reader: Reader, projections: Projections | None) -> Project
     """The projections of a file: drawn again from its recipe, or those passed, once they are checked."""
     if projections is not None and check_projections(projections).fingerprint != reader.get("fingerprint", str):
         raise SotddError(f"{quote(reader.name)} was made through other projections than those passed: pass its own.")
-    found = Recipe.read(reader, projections).projections
-    if found is None:
-        raise SotddError(
-            f"{quote(reader.name)} needs its projections, which cannot be drawn again from it (laws of your own, your "
-            "own arrays, or other versions of libraries): pass projections=."
-        )
-    return found
+    return Recipe.read(reader, projections).require_projections(quote(reader.name))
 
 
 def _read_scaler(reader: Reader) -> Scaler | None:

@@ -58,7 +58,6 @@ def test_awkward_names_and_texts(tmp_path, sketches):
     ("given", "metadata", "said"),
     [
         *((lambda one, name=name: {name: one}, None, "the name of an entry is") for name in ("", "nul\0", "a\nb", 3)),
-        (lambda one: {"n" * 1001: one}, None, "1,001 characters: expected at most 1,000"),
         (lambda one: [one], None, "sketches is a list"),
         (lambda one: {"new": one, "other": None}, None, "dataset 'other' is None"),
         (lambda one: {"new": one}, ["x"], "metadata is a list"),
@@ -157,7 +156,7 @@ def test_finer_and_whole_sketches_fit_coarser_ones_do_not(catalog, rng, projecti
     assert catalog.get("whole").exact
     nearest = catalog.nearest(sotdd.sketch(data, projections, n_quantiles=32), k=3)
     assert set(nearest.names) == {"finer", "whole", "small"}
-    with pytest.raises(sotdd.SotddError, match=r"'coarse' has 48 quantiles but the catalog .* keeps 32"):
+    with pytest.raises(sotdd.SotddError, match=r"'coarse' has 48 quantiles but the catalog keeps 32"):
         catalog.add("x", sotdd.sketch(data, projections, n_quantiles=48, name="coarse"))
 
 
@@ -204,8 +203,6 @@ def test_places_without_a_catalog(tmp_path, sketches):
         sotdd.Catalog(tmp_path / "file").add("x", sketches["set 1"])
     with pytest.raises(sotdd.SotddError, match="path is"):
         sotdd.Catalog(3)
-    with pytest.raises(sotdd.SotddError, match="storage_options is"):
-        sotdd.Catalog(tmp_path, storage_options={"key": 5})
 
 
 def test_a_newer_catalog_is_refused(tmp_path, sketches, monkeypatch):

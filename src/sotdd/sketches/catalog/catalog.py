@@ -9,20 +9,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from os import PathLike
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import check_choice, check_count, check_flag, describe
+from sotdd.basics.checks import check_count, check_flag, describe
 from sotdd.basics.display import Progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import check_path
 from sotdd.basics.text import join_names, quote, say_count
+from sotdd.compute.ranking import Ranking
 from sotdd.inputs import open_dataset
 from sotdd.inputs.data import Dataset
 from sotdd.projections.recipe import Projections
-from sotdd.sketches.catalog.search import CatalogRecipe, Hits, RankBy, compare_entries
+from sotdd.sketches.catalog.search import CatalogRecipe
 from sotdd.sketches.catalog.store import (
     ENTRY_COLUMNS,
     OWN_COLUMNS,
@@ -32,18 +33,16 @@ from sotdd.sketches.catalog.store import (
     Table,
     Value,
     make_row,
-    put_rows,
     quote_text,
 )
 from sotdd.sketches.file import pack_sketch, unpack_sketch
 from sotdd.sketches.quantiles import QUANTILES, Levels
 from sotdd.sketches.sketch import Sketch
-from sotdd.sketches.sketching import Comparable, sketch_opened
+from sotdd.sketches.sketching import Comparable, require_projections, sketch_opened
 
 # Numbers are filtered as float64, which holds whole numbers up to here.
 _LARGEST = 2**53
 _METADATA_KEY = re.compile(r"[a-z][a-z0-9_]{0,99}")
-_LONGEST_NAME = 1000
 # After every 32nd change the parts of the table are counted. They are joined when there are more than 64 and one per
 # ten rows, so that each sketch is copied about ten times while a catalog grows one by one.
 _EVERY, _PARTS, _ROWS_PER_PART = 32, 64, 10
@@ -81,18 +80,17 @@ class Catalog:
     ...     for step, (name, points) in enumerate(data.items()):
     ...         catalog.add(name, sotdd.sketch(points, projections), step=step)
     ...     print(catalog.nearest(rng.normal(0.4, 1, size=(400, 3)), k=2, where="step > 0"))
-       name     distance         excess    noise   points  classes  step
-    1  shift 4  0.0536 ± 0.0019  -0.00057  within  500     1        4
-    2  shift 3  0.0829 ± 0.0052  0.0034    within  500     1        3
+    rank  candidate  points           distance  beyond chance  step
+      1=  shift 4       500  0.0536 ± 0.0019 ~              0  4
+      1=  shift 3       500  0.0829 ± 0.0052 ~         0.0582  3
+    beyond chance: the distance less what samples of these sizes give by chance
+    = tied: noise does not tell them apart
+    ~ within noise: as near as two samples of the same data
+    1 of 2 errors are rough, since few projections carry most of the cost: use more projections
     """
 
     def __init__(self, path: str | PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> None:
         location = check_path(path, expected="a folder or the URL of one")
-        options = {} if storage_options is None else storage_options
-        if not isinstance(options, Mapping) or not all(
-            isinstance(part, str) for pair in options.items() for part in pair
-        ):
-            raise SotddError(f"is {describe(storage_options)}: expected texts by name.", setting="storage_options")
         require("lancedb", "a catalog", "'sotdd[catalog]'")
         # A URL stays as it was written: a path would lose one of its slashes.
         self._store = Store(path if isinstance(path, str) else str(location), storage_options)
@@ -154,8 +152,8 @@ class Catalog:
         made = self._sketch_all({check_name(name): source for name, source in sketches.items()})
         if not made:
             return
-        first = CatalogRecipe.of(next(iter(made.values())), self.path)
-        recipe = CatalogRecipe.unpack(self._store.settle_recipe(first.pack()), self.path)
+        first = CatalogRecipe.of(next(iter(made.values())))
+        recipe = CatalogRecipe.unpack(self._store.settle_recipe(first.pack()))
         for one in made.values():
             recipe.check(one)
         taken = set() if overwrite else self._find_names(made)
@@ -172,25 +170,17 @@ class Catalog:
             )
             for name, one in made.items()
         ]
-        self._store.make_entries(recipe.width)
-        count = self._store.change(lambda table: put_rows(table, rows, overwrite=overwrite))
+        count = self._store.put(rows, overwrite=overwrite)
         self._tidy_sometimes()
         if count < len(rows):  # another process was first
             raise self._taken(*made)
 
-    def nearest(
-        self,
-        source: Comparable,
-        k: int = 10,
-        *,
-        where: str | None = None,
-        rank_by: RankBy = "excess",
-    ) -> Hits:
+    def nearest(self, source: Comparable, k: int = 10, *, where: str | None = None) -> Ranking:
         """The datasets most like this one, nearest first.
 
         Entries are ordered by how far they are beyond the noise of their sizes (`Distance.excess`), so that
         small samples are not always far. Sketches of streams do not know that noise; among them the order is
-        by distance. Each `Hit` says which it was, and whether it is within noise.
+        by distance. Distances are s-OTDD with p = 2, of the full sketches.
 
         The search scans vectors of 1,024 numbers, and then compares the full sketches of twice as many entries as are
         asked for, and ten more: for ten, thirty.
@@ -204,23 +194,23 @@ class Catalog:
         where
             An SQL condition on ``name``, ``n_points``, ``n_classes``, ``added`` and metadata, such as
             ``"source = 'web' AND n_points > 1000"``, which LanceDB reads. Only entries that meet it are searched.
-        rank_by
-            "excess", or "distance" for the order of the distances themselves.
         """
-        check_choice(rank_by, "rank_by", get_args(RankBy))
         recipe = self._get_recipe()
         count = min(check_count(k, "k"), max(1, len(self)))  # LanceDB counts in 64 bits
         query = source if isinstance(source, Sketch) else self.sketch(source)
         recipe.check(query)
         # For ten entries thirty are compared, which hold 0.99 or more of the ten nearest of 20,000.
-        vector = recipe.query_vector(query, by_excess=rank_by == "excess")
-        table, rows = self._select(where, vector, 2 * count + 10)
-        return compare_entries(query, self._read_entries(table, rows), recipe, count, rank_by)
+        table, rows = self._select(where, recipe.query_vector(query), 2 * count + 10)
+        rows.sort(key=lambda row: row["name"])
+        # Plain means over the projections, which are the same for all, as vectors have them.
+        distances = {one.name: query.distance(one, estimator="plain") for one in self._read_sketches(table, rows)}
+        metadata = {entry.name: entry.metadata for entry in map(Entry.from_table, rows)}
+        return Ranking.of(query.name, distances, metadata, count)
 
     def get(self, name: str) -> Sketch:
         """The sketch of this name."""
-        ((_, content),) = self._read_entries(*self._find_row(name))
-        return replace(unpack_sketch(content, name, self._get_recipe().through.projections), name=name)
+        (sketch,) = self._read_sketches(*self._find_row(name))
+        return sketch
 
     def entry(self, name: str) -> Entry:
         """The entry of this name: sizes, when it was added, metadata."""
@@ -252,12 +242,12 @@ class Catalog:
     @property
     def levels(self) -> Levels:
         """Where the quantile functions of its sketches are cut into parts."""
-        return self._get_recipe().levels
+        return Levels(self._get_recipe().n_quantiles)
 
     @property
     def projections(self) -> Projections:
         """The projections of every sketch in the catalog."""
-        return self._get_recipe().require_projections()
+        return self._get_recipe().through.require_projections(f"catalog {quote(self.path)}")
 
     def sketch(
         self,
@@ -313,7 +303,7 @@ class Catalog:
         content = self._store.recipe()
         if content is None:
             raise self._store.absent()
-        return CatalogRecipe.unpack(content, self.path)
+        return CatalogRecipe.unpack(content)
 
     def _sketch_all(self, sources: Mapping[str, Comparable]) -> dict[str, Sketch]:
         """Sketches and data as sketches; in a new catalog through those of the first sketch, or fitted on all data."""
@@ -321,15 +311,13 @@ class Catalog:
         data = {name: open_dataset(one, name=name) for name, one in sources.items() if not isinstance(one, Sketch)}
         if not data:
             return made
-        if self.recipe is None and not made:
-            drawn, levels = Projections.fit(data), Levels(QUANTILES)
+        if self.recipe is not None:
+            drawn, levels = self.projections, self.levels
+        elif made:
+            first = next(iter(made.values()))
+            drawn, levels = require_projections(first), Levels(QUANTILES) if first.exact else first.levels
         else:
-            recipe = (
-                self._get_recipe()
-                if self.recipe is not None
-                else CatalogRecipe.of(next(iter(made.values())), self.path)
-            )
-            drawn, levels = recipe.require_projections(), recipe.levels
+            drawn, levels = Projections.fit(data), Levels(QUANTILES)
         made |= {name: sketch_opened(one, drawn, levels) for name, one in data.items()}
         return {name: made[name] for name in sources}
 
@@ -353,13 +341,15 @@ class Catalog:
             found = search if where is None else search.where(where)
             return table, found.select(columns).with_row_id(True).to_arrow().to_pylist()
 
-    def _read_entries(self, table: Table, rows: Sequence[Row]) -> Iterator[tuple[Entry, bytes]]:
-        """The entries in some rows, and their sketches as files."""
+    def _read_sketches(self, table: Table, rows: Sequence[Row]) -> Iterator[Sketch]:
+        """The sketches in some rows, under the names of their entries."""
+        projections = self._get_recipe().through.projections
         for start in range(0, len(rows), _TOGETHER):
             part = rows[start : start + _TOGETHER]
             with self._store.one_line_errors("read"):
                 blobs = [blob.as_py() for blob in table.fetch_blobs("sketch", [row["_rowid"] for row in part])]
-            yield from zip(map(Entry.from_table, part), blobs, strict=True)
+            for row, content in zip(part, blobs, strict=True):
+                yield replace(unpack_sketch(content, row["name"], projections), name=row["name"])
 
     def _find_names(self, names: Iterable[str]) -> set[str]:
         """Those of these names that there are entries of."""
@@ -390,11 +380,6 @@ def check_name(name: object) -> str:
     """Return the name of an entry, or refuse."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise SotddError(f"the name of an entry is {describe(name)}: expected text that can be printed.")
-    if len(name) > _LONGEST_NAME:
-        raise SotddError(
-            f"the name of an entry has {len(name):,} characters: expected at most {_LONGEST_NAME:,}; keep more in its "
-            "metadata."
-        )
     return name
 
 

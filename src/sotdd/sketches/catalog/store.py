@@ -102,19 +102,13 @@ class Store:
     def recipe(self) -> bytes | None:
         """The recipe, as the content of a file; None where nothing was added yet."""
         table = self._open(_RECIPE)
-        if table is None:
-            return None
-        with self.one_line_errors("read"):
-            return bytes(table.to_arrow()["content"][0].as_py())
+        return None if table is None else self._read_recipe(table)
 
     def settle_recipe(self, mine: bytes) -> bytes:
-        """The recipe; where there is none yet, this one. If several processes add at once, one of them decides."""
+        """The recipe; where there is none yet, this one."""
         arrow = require("pyarrow", "a catalog", "'sotdd[catalog]'")
         content = arrow.table({"content": arrow.array([mine], arrow.large_binary())})
-        settled = self.recipe()
-        while settled is None and not self._make(_RECIPE, data=content):
-            settled = self.recipe()
-        return settled or mine
+        return self._read_recipe(self._open_or_make(_RECIPE, data=content))
 
     def entries(self) -> Table:
         """The table of entries as it is now; None where nothing was added yet."""
@@ -127,10 +121,10 @@ class Store:
             raise self.absent()
         return table
 
-    def make_entries(self, width: int) -> None:
-        """Make the table of entries, with vectors of this many numbers, if there is none."""
-        if self.entries() is None:
-            self._make(_ENTRIES, schema=_make_schema(width))
+    def put(self, rows: Sequence[Row], *, overwrite: bool) -> int:
+        """Insert entries in one commit, and return how many; taken names are left out, or replaced."""
+        self._open_or_make(_ENTRIES, schema=_make_schema(len(rows[0]["vector"])))
+        return self.change(lambda table: _put_rows(table, rows, overwrite=overwrite))
 
     def change(self, change: Callable[[Table], Result]) -> Result:
         """Change the newest version of the entries, again while other processes change the table first."""
@@ -160,16 +154,20 @@ class Store:
                     return None
                 raise
 
-    def _make(self, name: str, **content: Any) -> bool:  # noqa: ANN401
-        """Make a table; False where another process did so first."""
+    def _open_or_make(self, name: str, **content: Any) -> Table:  # noqa: ANN401
+        """A table as it is now, made if there is none. If several processes make it at once, one of them decides."""
         with self.one_line_errors("write to"):
-            try:
-                self._connection.create_table(name, **content)
-            except (ValueError, RuntimeError) as error:
-                if "already exists" in str(error) or _is_conflict(error):
-                    return False
-                raise
-        return True
+            while (table := self._open(name)) is None:
+                try:
+                    return self._connection.create_table(name, **content)
+                except (ValueError, RuntimeError) as error:
+                    if "already exists" not in str(error) and not _is_conflict(error):
+                        raise
+            return table
+
+    def _read_recipe(self, table: Table) -> bytes:
+        with self.one_line_errors("read"):
+            return bytes(table.to_arrow()["content"][0].as_py())
 
     @cached_property
     def _connection(self) -> Any:  # noqa: ANN401
@@ -236,7 +234,7 @@ def make_row(name: str, metadata: Metadata, **columns: Any) -> dict[str, Any]:  
     return {**metadata, "name": name, "added": datetime.now(UTC), "metadata": text, **columns}
 
 
-def put_rows(table: Table, rows: Sequence[Row], *, overwrite: bool) -> int:
+def _put_rows(table: Table, rows: Sequence[Row], *, overwrite: bool) -> int:
     """Insert entries in one commit, and return how many; taken names are left out, or replaced."""
     fields = _find_new_columns(rows, table.schema)
     if fields:
@@ -247,7 +245,7 @@ def put_rows(table: Table, rows: Sequence[Row], *, overwrite: bool) -> int:
     names = table.schema.names
     result = merge.execute(_to_arrow(rows, table.schema))
     if overwrite and table.schema.names != names:  # a new column kept what the old entry had there
-        return put_rows(table, rows, overwrite=True)
+        return _put_rows(table, rows, overwrite=True)
     return int(result.num_inserted_rows + result.num_updated_rows)
 
 

@@ -176,7 +176,7 @@ def executed(code, datasets=None, **filled):
         {"label_law": sotdd.projections.Moments(3, sotdd.projections.ZeroTruncatedPoisson(max_order=4))},
         {"seed": np.random.default_rng(4)},
         {"p": 1.5, "scale": None},
-        {"n_projections": 200, "estimator": "plain", "noise_floor": 3},
+        {"n_projections": 200, "estimator": "plain", "noise_floor": True},
         {"directions": sotdd.projections.Orthogonal(), "shared_directions": False},
         {"directions": sotdd.projections.Convolution((5, 1), [((5, 1), 1)], clamp=None)},
     ],

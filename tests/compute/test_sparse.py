@@ -49,7 +49,7 @@ def assert_same(pair, **settings):
         {"scale": None},
         {"shared_directions": False},
         {"label_law": sotdd.projections.ClassQuantiles(8), "p": 1},
-        {"noise_floor": 2},
+        {"noise_floor": True},
     ],
     ids=str,
 )

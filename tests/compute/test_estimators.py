@@ -183,8 +183,7 @@ def test_weights_and_costs_make_up_the_plain_mean(pair):
         ({"directions": sotdd.projections.Orthogonal()}, "controlled (labels)"),
         ({"directions": sotdd.projections.Convolution((4, 5))}, "controlled (labels)"),
         ({"moments": sotdd.projections.UniformOrders(4)}, "controlled (labels and directions)"),
-        ({"shared_directions": False}, "plain"),
-        ({"shared_directions": False, "label_law": Medians()}, "plain"),
+        ({"directions": sotdd.projections.Orthogonal(), "label_law": Medians()}, "plain"),
     ],
 )
 def test_what_cannot_be_controlled_is_left_plain_and_said(pair, settings, name):

@@ -138,7 +138,7 @@ class DriftReference:
             The reference. Options of a path, such as ``"train.csv::label=kind"``, go for batches too.
         p
             The order of transport of the distance; the test judges by 1 and 2.
-        n_projections, n_moments, moments, label_law, directions, shared_directions, scale
+        n_projections, n_moments, moments, label_law, directions, scale
             As in `sotdd.test`.
         seed
             Of permutations and samples and, unless ``projections`` are given, of the projections.
@@ -309,8 +309,7 @@ def _project_points(data: LabelledData, projections: Projections, device: str) -
     near, kept = _bring_near(data, projections.scaler), _KeepPoints()
     with choose_engine(device, [near], projections.n_projections) as engine:
         run([near], projections, engine, [kept])
-    label_rows = np.concatenate(kept.label_rows) if kept.label_rows else None
-    return ProjectedPoints(data.name, np.concatenate(kept.rows), label_rows, data.classes, np.array(data.codes))
+    return ProjectedPoints(data.name, np.concatenate(kept.rows), data.classes, np.array(data.codes))
 
 
 class _KeepPoints(Collector):
@@ -318,14 +317,10 @@ class _KeepPoints(Collector):
 
     def __init__(self) -> None:
         self.rows: list[NDArray[np.float32]] = []
-        self.label_rows: list[NDArray[np.float32]] = []
 
     def before_sorting(self, chunk: Projected) -> None:
         """Keep one chunk."""
-        pool = chunk.pool((0,))
-        self.rows.append(pool.values())
-        if chunk.block.label_features is not None:
-            self.label_rows.append(pool.label_values())
+        self.rows.append(chunk.pool((0,)).values())
 
 
 class _NearFeatures(StreamedFeatures):

@@ -88,7 +88,7 @@ def test(
         The order of transport.
     n_projections
         How many projections. Time grows with permutations × projections × points.
-    n_moments, moments, label_law, directions, shared_directions, scale
+    n_moments, moments, label_law, directions, scale
         As in `sotdd.distance`. A scaler that is given must not come from one of the two alone.
     seed
         Of the permutations and, unless ``projections`` are given, of the projections.

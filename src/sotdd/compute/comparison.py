@@ -19,8 +19,8 @@ from sotdd.compute.controls import DRAWS, CollectControls, ControlSide, ControlV
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Engine, Sorted
 from sotdd.compute.estimators import Controls, Estimate, Estimator, estimate_distance, estimates
-from sotdd.compute.noise_floor import NoiseFloor, find_distances
-from sotdd.compute.resampling import HALVINGS, Plan, Resample, make_seed
+from sotdd.compute.noise_floor import NoiseFloor
+from sotdd.compute.resampling import HALVINGS, Plan, Resample, find_distances, make_seed
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.inputs.agreement import FEWEST_PIXELS, gather_side_remarks, remark_on_ranges, remark_positions
 from sotdd.inputs.data import LabelledData

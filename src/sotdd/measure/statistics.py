@@ -14,8 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.compute.noise_floor import find_distances
-from sotdd.compute.resampling import Plan
+from sotdd.compute.resampling import Plan, find_distances
 
 Doubles = NDArray[np.float64]
 LabelNames: TypeAlias = Literal["ignore", "match"]

@@ -19,8 +19,7 @@ from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import json_number, say_count
 from sotdd.compute.comparison import remark_on_features
 from sotdd.compute.engine import Engine, Points, Projected
-from sotdd.compute.noise_floor import find_distances
-from sotdd.compute.resampling import Plan, Resample
+from sotdd.compute.resampling import Plan, Resample, find_distances
 from sotdd.compute.run import Collector, be_silent, choose_engine, run
 from sotdd.inputs import open_pair
 from sotdd.inputs.agreement import refuse_half_labelled

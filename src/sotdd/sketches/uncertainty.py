@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
-from sotdd.compute.noise_floor import NoiseFloor, find_distances
-from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resample, make_seed
+from sotdd.compute.noise_floor import NoiseFloor
+from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resample, find_distances, make_seed
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.moments import Polynomials

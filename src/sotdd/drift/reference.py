@@ -266,10 +266,10 @@ class DriftReference:
         with choose_engine(device, [pair[1]], recipe.n_projections) as engine:
             costs = PairCosts([(0, 1)], self.p, engine)
             run(pair, recipe, engine, [costs])
-            table = costs.table([])
-            [mean] = table.estimate(range(1), engine)
+            costs.collect()
+            [mean] = costs.estimate(range(1))
         return estimate_distance(
-            self.points, data, table.costs[0], self.p, fingerprint=recipe.fingerprint, scaler=recipe.scaler,
+            self.points, data, costs.costs[0], self.p, fingerprint=recipe.fingerprint, scaler=recipe.scaler,
             columns=recipe.columns, remarks=self._remark_on(data), known=mean,
         )  # fmt: skip
 

@@ -290,6 +290,7 @@ class Projections:
         whose last bits differ agree.
         """
         scaler = None if self.scaler is None else self.scaler.fingerprint()
+        # The constant is part of every fingerprint, and so of the seeds that splits are drawn by.
         settings = {**self.recipe(), "shared_directions": True, "scaler": scaler}
         try:
             text = json.dumps(settings, sort_keys=True)

@@ -17,31 +17,26 @@ def wasserstein(a, b, p):
     return float(np.mean(np.abs(long_a - long_b) ** p))
 
 
-def data_point_projections(features, labels, theta, phi, psi, orders, clamp=None):
-    """Definition 4 of the paper for one (θ, φ, ψ, λ)."""
+def data_point_projections(features, labels, theta, psi, orders, clamp=None):
+    """Definition 4 of the paper for one (θ, ψ, λ)."""
     features = np.asarray(features, np.float64).reshape(len(features), -1)
-
-    def project(direction):
-        values = np.array([float(np.dot(point, np.asarray(direction, np.float64))) for point in features])
-        return values if clamp is None else np.clip(values, -clamp, clamp)
-
-    of_feature, of_label = project(theta), project(phi)
+    values = np.array([float(np.dot(point, np.asarray(theta, np.float64))) for point in features])
+    values = values if clamp is None else np.clip(values, -clamp, clamp)
     result = []
-    for t, label in zip(of_feature, labels, strict=True):
-        members = of_label[[other == label for other in labels]]
+    for t, label in zip(values, labels, strict=True):
+        members = values[[other == label for other in labels]]
         moments = [np.mean(members**order) / math.factorial(order) for order in map(int, orders)]
         result.append(psi[0] * t + sum(weight * moment for weight, moment in zip(psi[1:], moments, strict=True)))
     return np.array(result)
 
 
-def per_projection(a, b, theta, psi, orders, p, phi=None, clamp=None):
+def per_projection(a, b, theta, psi, orders, p, clamp=None):
     """W_p^p under every projection."""
-    phi = theta if phi is None else phi
     return np.array(
         [
             wasserstein(
-                data_point_projections(*a, theta[i], phi[i], psi[i], orders[i], clamp),
-                data_point_projections(*b, theta[i], phi[i], psi[i], orders[i], clamp),
+                data_point_projections(*a, theta[i], psi[i], orders[i], clamp),
+                data_point_projections(*b, theta[i], psi[i], orders[i], clamp),
                 p,
             )
             for i in range(len(theta))
@@ -60,26 +55,24 @@ def draw(rng, n_projections, n_features, n_moments=3):
     }
 
 
-def quantile_projections(features, labels, theta, phi, weight, coefficients, clamp=None):
+def quantile_projections(features, labels, theta, weight, coefficients, clamp=None):
     """Data point projections by the quantile term: each point of a class is repeated K times, then cut into K bins."""
     features = np.asarray(features, np.float64).reshape(len(features), -1)
-    of_feature, of_label = (features @ np.asarray(direction, np.float64) for direction in (theta, phi))
-    if clamp is not None:
-        of_feature, of_label = np.clip(of_feature, -clamp, clamp), np.clip(of_label, -clamp, clamp)
+    values = features @ np.asarray(theta, np.float64)
+    values = values if clamp is None else np.clip(values, -clamp, clamp)
     levels = len(coefficients)
     result = []
-    for t, label in zip(of_feature, labels, strict=True):
-        members = np.sort(of_label[[other == label for other in labels]])
+    for t, label in zip(values, labels, strict=True):
+        members = np.sort(values[[other == label for other in labels]])
         bins = np.repeat(members, levels).reshape(levels, len(members)).mean(axis=1)
         result.append(weight * t + float(np.dot(coefficients, bins)))
     return np.array(result)
 
 
-def quantile_per_projection(a, b, theta, weights, coefficients, p, phi=None, clamp=None):
+def quantile_per_projection(a, b, theta, weights, coefficients, p, clamp=None):
     """W_p^p under every projection, by the quantile term."""
-    phi = theta if phi is None else phi
     sides = [
-        [quantile_projections(*side, theta[i], phi[i], weights[i], coefficients[i], clamp) for i in range(len(theta))]
+        [quantile_projections(*side, theta[i], weights[i], coefficients[i], clamp) for i in range(len(theta))]
         for side in (a, b)
     ]
     return np.array([wasserstein(x, y, p) for x, y in zip(*sides, strict=True)])

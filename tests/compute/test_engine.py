@@ -38,7 +38,7 @@ def blas_threads():
     ("count", "settings"),
     [
         (513, {}),
-        (500, {"shared_directions": False}),
+        (500, {"label_law": "paper"}),
         (65, {"tilt": False}),
         (320, {"label_law": "quantiles"}),
         (320, {"sparse": True}),

@@ -107,8 +107,8 @@ def test_every_control_has_mean_zero(pair):
     with CpuEngine() as active:
         controls, costs = CollectControls(recipe, active).sum_points(data), PairCosts([(0, 1)], 2.0, active)
         run(data, recipe, active, [controls, costs])
-        table = costs.table(controls.collect())
-    columns = control_pair(*(ControlSide(values, table.importance) for values in table.controls), 2.0).columns
+        costs.collect()
+    columns = control_pair(*(ControlSide(values, costs.importance) for values in controls.collect()), 2.0).columns
     errors = columns.std(axis=0) / math.sqrt(len(columns))
     assert columns.shape[1] == 3 + 2 + 2 * 4
     assert np.all(np.abs(columns.mean(axis=0)) < 4.5 * errors)
@@ -183,8 +183,7 @@ def test_weights_and_costs_make_up_the_plain_mean(pair):
         ({"directions": sotdd.projections.Orthogonal()}, "controlled (labels)"),
         ({"directions": sotdd.projections.Convolution((4, 5))}, "controlled (labels)"),
         ({"moments": sotdd.projections.UniformOrders(4)}, "controlled (labels and directions)"),
-        ({"shared_directions": False}, "plain"),
-        ({"shared_directions": False, "label_law": Medians()}, "plain"),
+        ({"directions": sotdd.projections.Orthogonal(), "label_law": Medians()}, "plain"),
     ],
 )
 def test_what_cannot_be_controlled_is_left_plain_and_said(pair, settings, name):

@@ -47,7 +47,6 @@ def assert_same(pair, **settings):
         {"directions": sotdd.projections.Sphere()},
         {"scale": "features"},
         {"scale": None},
-        {"shared_directions": False},
         {"label_law": sotdd.projections.ClassQuantiles(8), "p": 1},
         {"noise_floor": True},
     ],

@@ -51,13 +51,9 @@ def brute_force(a, b, plan, splits, drawn, p):
     return np.stack(columns, axis=1)
 
 
-@pytest.mark.parametrize(("p", "settings"), [(2, ""), (1, ""), (3.5, ""), (2, "phi"), (2, "clamp"), (2, "phi clamp")])
+@pytest.mark.parametrize(("p", "settings"), [(2, {}), (1, {}), (3.5, {}), (2, {"clamp": 0.9})])
 def test_brute_force_in_float64(rng, pair, p, settings):
-    drawn = reference.draw(rng, 70, 4)
-    if "phi" in settings:
-        drawn["phi"] = reference.draw(rng, 70, 4)["theta"]
-    if "clamp" in settings:
-        drawn["clamp"] = 0.9
+    drawn = {**reference.draw(rng, 70, 4), **settings}
     data = open_pair(*pair)
     plan = plan_pair(data, 3, 7, p, actual=True)
     expected = brute_force(*pair, plan, range(3), drawn, p)

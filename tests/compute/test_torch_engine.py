@@ -47,13 +47,12 @@ SETTINGS = {
     "p = 1": {"p": 1},
     "p = 3.5": {"p": 3.5},
     "raw": {"scale": None, "moments": sotdd.projections.UniformOrders(3)},
-    "separate": {"shared_directions": False},
     "orthogonal": {"directions": sotdd.projections.Orthogonal()},
     "convolution": {"directions": sotdd.projections.Convolution((4, 5), clamp=0.7)},
     "not linear": {"directions": Circles()},
     "label law": {"label_law": Medians()},
     "quantiles": {"label_law": "quantiles"},
-    "separate quantiles": {"label_law": sotdd.projections.ClassQuantiles(5), "shared_directions": False},
+    "few quantiles": {"label_law": sotdd.projections.ClassQuantiles(5)},
     "small chunk": {"chunk": 64},
 }
 
@@ -67,9 +66,7 @@ def test_it_agrees_with_the_cpu_engine(pair, device, settings):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("d", [130, 256, 5000])
-@pytest.mark.parametrize(
-    "settings", [{}, {"tilt": True}, {"shared_directions": False, "chunk": 128}, {"label_law": "quantiles"}]
-)
+@pytest.mark.parametrize("settings", [{}, {"tilt": True}, {"chunk": 128}, {"label_law": "quantiles"}])
 def test_it_agrees_for_structured_directions(rng, device, d, settings):
     datasets = [LabelledData.of((rng.normal(size=(n, d)), rng.integers(0, 4, size=n)), str(n)) for n in (70, 45)]
     ours, theirs = both(datasets, device, directions=sotdd.projections.Hadamard(), **settings)
@@ -175,10 +172,8 @@ def test_sums_over_points_agree(pair, scale, at_a_time, monkeypatch):
 
 
 @pytest.mark.parametrize("label_law", ["moments", "quantiles"])
-@pytest.mark.parametrize("shared", [True, False])
-def test_rows_by_class_agree(pair, label_law, shared):
-    settings = {"n_projections": 200, "label_law": label_law, "shared_directions": shared}
-    projections = sotdd.Projections.fit(pair, **settings)
+def test_rows_by_class_agree(pair, label_law):
+    projections = sotdd.Projections.fit(pair, n_projections=200, label_law=label_law)
     by_engine = {}
     for engine in (CpuEngine(chunk=64), TorchEngine("cpu", chunk=64)):
         with engine as active:

@@ -29,11 +29,7 @@ def clouds(n, seed=0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"p": 1}, {"scale": None}, {"labels": "move"}, {"shared_directions": False}],
-    ids=str,
-)
+@pytest.mark.parametrize("settings", [{}, {"p": 1}, {"scale": None}, {"labels": "move"}], ids=str)
 def test_arrives_nearer_than_another_sample_of_the_target(settings):
     target = clouds(120)
     flow = sotdd.flow(ring(100), target, steps=100, n_projections=128, snapshots=3, **settings)

@@ -17,7 +17,6 @@ ODD = {
     "seed": [-1, 1.5, None, "0", True, np.random.SeedSequence(4)],
     "scale": ["minmax", sotdd.Scaler(np.zeros(3), 1.0)],
     "directions": ["sphere"],
-    "shared_directions": ["no"],
     "moments": [sotdd.projections.ZeroTruncatedPoisson, sotdd.projections.Moments(3), "poisson", [1.0, -2.0]],
     "label_law": [3, "mean"],
     "label_names": ["both"],

@@ -30,7 +30,7 @@ def slow(a, b, draws, p, weights=None):
     within = [np.zeros((len(side), len(side))) for side in labels]
     mass, costs = np.zeros_like(between), np.zeros_like(between)
     for l, weight in enumerate(counts / len(counts)):  # noqa: E741
-        drawn = draws["theta"][l], draws["theta"][l], draws["psi"][l], draws["orders"][l]
+        drawn = draws["theta"][l], draws["psi"][l], draws["orders"][l]
         seen = [reference.data_point_projections(*data, *drawn) for data in (a, b)]
         parts = [
             [values[data[1] == label] for label in side]
@@ -162,9 +162,7 @@ def test_chunks_and_threads_do_not_matter(rng, centres, monkeypatch):
 
 def test_other_laws_are_explained_too(rng, centres):
     x, y = blobs(rng, 200, centres, list("abcd"))
-    why = sotdd.explain(
-        (x, y), (x, rng.permutation(y)), label_law=Medians(), shared_directions=False, n_projections=128
-    )
+    why = sotdd.explain((x, y), (x, rng.permutation(y)), label_law=Medians(), n_projections=128)
     assert why.features == pytest.approx(0, abs=1e-9)
 
 

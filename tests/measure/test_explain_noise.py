@@ -137,7 +137,7 @@ def test_costs_of_plans_are_what_the_definition_says(rng):
                 if not plan.labels:
                     seen = [points[side] @ theta for side in sides]
                 else:
-                    drawn = theta, theta, psi, orders
+                    drawn = theta, psi, orders
                     seen = [reference.data_point_projections(points[side], named[side], *drawn) for side in sides]
                 total += reference.wasserstein(*seen, 2) / 40
             assert cost == pytest.approx(total, rel=1e-4)

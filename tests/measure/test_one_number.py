@@ -16,7 +16,6 @@ SETTINGS = {
     "uniform orders": {"moments": sotdd.projections.UniformOrders(2)},
     "orthogonal": {"directions": sotdd.projections.Orthogonal()},
     "hadamard": {"directions": sotdd.projections.Hadamard()},
-    "own directions for labels": {"shared_directions": False},
     "no scale": {"scale": None},
     "scaler": {"scale": sotdd.Scaler(np.full(6, 0.5), 2.0)},
 }

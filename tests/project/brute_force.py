@@ -43,8 +43,6 @@ def _dataset(rng, d):
 
 def _explicit(rng, d):
     given = reference.draw(rng, int(rng.integers(1, 7)), d, n_moments=int(rng.integers(1, 5)))
-    if rng.random() < 0.5:
-        given["phi"] = reference.draw(rng, len(given["theta"]), d)["theta"]
     for name in ("clamp", "cut"):
         if rng.random() < 0.4:
             given[name] = float(rng.choice([0.5, 2.0, 5.0]))
@@ -57,7 +55,6 @@ def _from_laws(rng, d, data):
         "directions": [None, law.Sphere(), law.Hadamard(), law.Orthogonal(), Circles(), convolution],
         "label_law": ["moments", "moments", "paper", "quantiles", law.ClassQuantiles(3, 0.5), Medians(),
                       law.Moments(2, law.UniformOrders(3), 1.0), law.Moments(1, cut=None)],
-        "shared_directions": [True, False],
         "scale": [None, "pooled", "features", "auto"],
         "tilt": [False, False, True],
     }  # fmt: skip
@@ -90,10 +87,9 @@ def _rows(x, y, block, scaler):
     if scaler is not None:
         x = (x - scaler.centre) / scaler.scale
     t = _project(x, block.features)
-    for_labels = t if block.label_features is None else _project(x, block.label_features)
     result = np.empty_like(t)
     for row in range(len(t)):
-        terms = {label: _term(for_labels, y == label, block.terms, row) for label in set(y.tolist())}
+        terms = {label: _term(t, y == label, block.terms, row) for label in set(y.tolist())}
         for point, label in enumerate(y.tolist()):
             result[row, point] = block.terms.weights[row] * t[row, point] + terms[label]
     return result

@@ -146,7 +146,7 @@ POOLS = {
                      "run_length", "bins", "limit"), COUNTS),
     **dict.fromkeys(("p", "weight", "clamp", "cut", "epsilon", "delta", "level", "rel_tol", "learning_rate",
                      "bandwidth", "reach", "max_label"), NUMBERS),
-    **dict.fromkeys(("theta", "phi"), ("points(4)", *MATRICES)),
+    "theta": ("points(4)", *MATRICES),
     "psi": MATRICES,
     "orders": ("ones((4, 2), int64)", "zeros((4, 2))", "ones((4, 2)) * 171", "[[1.5, 1]] * 4", "Wrong()"),
     "sotdd.projections.Moments.orders": ("None", "sotdd.projections.UniformOrders(3)", "[1, 2]", "Wrong()"),

@@ -48,18 +48,15 @@ def pair(rng):
 
 def brute_force(a, b, projections, p, clamp=None):
     block = projections.draw(0, projections.n_projections)
-    phi = None if block.label_features is None else block.label_features.theta
-    terms = block.terms
-    return reference.quantile_per_projection(
-        a, b, block.features.theta, terms.weights, terms.coefficients, p, phi=phi, clamp=clamp
-    )
+    drawn = block.features.theta, block.terms.weights, block.terms.coefficients
+    return reference.quantile_per_projection(a, b, *drawn, p, clamp=clamp)
 
 
 # ---------------------------------------------------------------- engines
 
 
 @pytest.mark.parametrize("levels", [1, 3, 16])
-@pytest.mark.parametrize("settings", [{}, {"shared_directions": False}, {"directions": Clamped()}])
+@pytest.mark.parametrize("settings", [{}, {"directions": Clamped()}])
 def test_engines_agree_with_the_brute_force(pair, levels, settings):
     projections = sotdd.Projections.fit(
         list(pair), n_projections=40, label_law=sotdd.projections.ClassQuantiles(levels), scale=None, **settings
@@ -183,7 +180,7 @@ def test_soft_labels_by_their_definition(rng):
     for theta, c in zip(block.features.theta.astype(np.float64), block.terms.coefficients, strict=True):
         t, order = x @ theta, np.argsort(x @ theta)
         terms = [reference.bin_means(t[order], 5, members[order, label]) @ c for label in (0, 1)]
-        plain = reference.quantile_projections(x2, [0] * 6, theta, theta, 1.0, c)
+        plain = reference.quantile_projections(x2, [0] * 6, theta, 1.0, c)
         expected.append(reference.wasserstein(t + members @ terms, plain, 2))
     found = sotdd.gradients.sotdd_loss(
         torch.tensor(x), torch.tensor(members), torch.tensor(x2), torch.zeros(6, dtype=torch.int64), projections
@@ -194,9 +191,8 @@ def test_soft_labels_by_their_definition(rng):
 @pytest.mark.parametrize("soft", [False, True])
 def test_gradients_are_those_of_finite_differences(rng, soft):
     (x, y), (x2, y2) = tensors(rng, 9, 2), tensors(rng, 7, 3)
-    projections = sotdd.Projections.fit(
-        [x, x2], n_projections=8, label_law=sotdd.projections.ClassQuantiles(4), scale=None, shared_directions=False
-    )
+    law = sotdd.projections.ClassQuantiles(4)
+    projections = sotdd.Projections.fit([x, x2], n_projections=8, label_law=law, scale=None)
     x.requires_grad_()
     if not soft:
         assert torch.autograd.gradcheck(lambda x: sotdd.gradients.sotdd_loss(x, y, x2, y2, projections), [x])

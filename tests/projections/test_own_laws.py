@@ -41,18 +41,16 @@ def test_a_law_that_is_not_linear(rng):
     assert sotdd.distance((a, labels[0]), (a, labels[0]), **settings).value == 0
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_label_law_of_ones_own(rng, shared):
+def test_a_label_law_of_ones_own(rng):
     a = rng.normal(size=(1100, 3)), rng.integers(0, 3, size=1100)
     b = rng.normal(1, 1, size=(50, 3)), rng.integers(0, 2, size=50)
-    settings = {"label_law": Medians(), "n_projections": 70, "scale": None, "shared_directions": shared}
+    settings = {"label_law": Medians(), "n_projections": 70, "scale": None}
     result = sotdd.distance(a, b, **settings, estimator="plain")
     block = sotdd.Projections.fit([a, b], **settings, tilt=False).draw(0, 70)
     sides = []
     for x, y in (a, b):
         t = block.features.theta @ x.T
-        u = t if shared else block.label_features.theta @ x.T
-        medians = np.stack([np.median(u[:, y == label], axis=1) for label in y], axis=1)
+        medians = np.stack([np.median(t[:, y == label], axis=1) for label in y], axis=1)
         sides.append(block.terms.weights[:, None] * t + block.terms.coefficients * medians)
     expected = [reference.wasserstein(sides[0][i], sides[1][i], 2) for i in range(70)]
     np.testing.assert_allclose(result.per_projection, expected, rtol=1e-4)

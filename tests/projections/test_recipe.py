@@ -20,14 +20,13 @@ LAWS = {
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_a_projection_is_the_same_in_any_portion(law):
-    many = sotdd.Projections.fit([np.zeros((1, 12))], directions=law, n_projections=300, shared_directions=False)
-    few = sotdd.Projections.fit([np.zeros((1, 12))], directions=law, n_projections=100, shared_directions=False)
+    many = sotdd.Projections.fit([np.zeros((1, 12))], directions=law, n_projections=300)
+    few = sotdd.Projections.fit([np.zeros((1, 12))], directions=law, n_projections=100)
     whole = many.draw(0, 300)
     assert len(whole) == 300
     for start, stop in [(0, 64), (64, 192), (192, 300), (256, 1000)]:
         part, rows = many.draw(start, stop), slice(start, stop)
         np.testing.assert_array_equal(part.features.theta, whole.features.theta[rows])
-        np.testing.assert_array_equal(part.label_features.theta, whole.label_features.theta[rows])
         np.testing.assert_array_equal(part.terms.weights, whole.terms.weights[rows])
         columns = part.terms.coefficients.shape[1]
         np.testing.assert_array_equal(part.terms.coefficients, whole.terms.coefficients[rows, :columns])
@@ -35,10 +34,8 @@ def test_a_projection_is_the_same_in_any_portion(law):
     np.testing.assert_array_equal(few.draw(0, 100).features.theta, whole.features.theta[:100])
 
 
-def test_streams_are_independent():
-    block = sotdd.Projections.fit([np.zeros((1, 30))], shared_directions=False).draw(0, 1000)
-    theta, phi = block.features.theta, block.label_features.theta
-    assert abs(np.corrcoef(theta.ravel(), phi.ravel())[0, 1]) < 0.02
+def test_blocks_are_independent():
+    theta = sotdd.Projections.fit([np.zeros((1, 30))]).draw(0, 1000).features.theta
     assert len(np.unique(theta[:, 0])) == len(theta)
 
 
@@ -70,7 +67,6 @@ def test_fingerprints_tell_settings_apart(rng):
         {"directions": sotdd.projections.Orthogonal()},
         {"directions": sotdd.projections.Convolution((2, 2))},
         {"directions": sotdd.projections.Convolution((2, 2), clamp=None)},
-        {"shared_directions": False},
         {"scale": None},
         {"scale": sotdd.Scaler(np.zeros(4), 2.0)},
     ]
@@ -84,7 +80,7 @@ def test_fingerprints_of_given_arrays_tell_the_numbers_apart():
         arrays = {"theta": [[1.0, 0.0]], "psi": [[0.6, 0.8]], "orders": [[2]], **change}
         return sotdd.Projections.from_arrays(**arrays).fingerprint
 
-    changes = [{"theta": [[0.0, 1.0]]}, {"psi": [[0.8, 0.6]]}, {"orders": [[3]]}, {"clamp": 1}, {"phi": [[1.0, 0.0]]}]
+    changes = [{"theta": [[0.0, 1.0]]}, {"psi": [[0.8, 0.6]]}, {"orders": [[3]]}, {"clamp": 1}]
     marks = [mark(), *(mark(**change) for change in changes)]
     assert len(set(marks)) == len(marks)
 
@@ -98,7 +94,6 @@ def test_fingerprints_of_given_arrays_tell_the_numbers_apart():
         ({"orders": [[0]]}, "from 1 to 170"),
         ({"orders": [[1.5]]}, "from 1 to 170"),
         ({"clamp": 0}, "clamp is 0"),
-        ({"phi": [[1.0, 2.0]]}, "phi has shape"),
     ],
 )
 def test_given_arrays_are_checked(change, said):

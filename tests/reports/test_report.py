@@ -176,7 +176,7 @@ def executed(code, datasets=None, **filled):
         {"seed": np.random.default_rng(4)},
         {"p": 1.5, "scale": None},
         {"n_projections": 200, "estimator": "plain", "noise_floor": True},
-        {"directions": sotdd.projections.Orthogonal(), "shared_directions": False},
+        {"directions": sotdd.projections.Orthogonal()},
         {"directions": sotdd.projections.Convolution((5, 1), [((5, 1), 1)], clamp=None)},
     ],
     ids=lambda settings: " ".join(settings) or "default",

@@ -101,8 +101,7 @@ def written(kind):
     if kind in ("sketch", "all values"):
         return sotdd.sketch((x, y), projections, n_quantiles=None if kind == "all values" else 8)
     if kind.startswith("drift reference"):
-        own = {"shared_directions": False} if kind == "drift reference" else {"with_sketch": True}
-        return sotdd.DriftReference.fit((x, y), n_projections=5, **own)
+        return sotdd.DriftReference.fit((x, y), n_projections=5, with_sketch=kind != "drift reference")
     if kind == "sketch window":
         return sotdd.SketchWindow(projections).add("a", x[:40], y[:40]).add("b", x[40:], y[40:])
     return sotdd.SketchBuilder(projections).add(x, y)
@@ -250,7 +249,7 @@ def test_what_was_not_changed_can_be_used(contents, tmp_path, kind):
         ("sketch window", lambda h, _: h.update(names=["a", "a"]), "one name"),
         ("drift reference", lambda _, a: a["codes"].__setitem__(0, 7), "of classes that it does not have"),
         ("drift reference", lambda _, a: a["rows"].__setitem__((0, 0), 1e30), "farther than any reference keeps"),
-        ("drift reference", lambda _, a: a.pop("label rows"), "no array 'label rows'"),
+        ("drift reference", lambda _, a: a.pop("rows"), "no array 'rows'"),
         ("drift reference", lambda _, a: a["commonest"].__setitem__(0, 91), "are not counts of its rows"),
         ("drift reference", lambda h, _: h.update(label_names="x"), "'label_names' are 'x'"),
         ("drift reference", lambda h, _: h.update(seed="-1"), "'seed' is no whole number"),

@@ -91,12 +91,11 @@ def test_one_point_more_than_are_sorted_changes_nothing(rng, monkeypatch):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"shared_directions": False},
         {"directions": sotdd.projections.Orthogonal()},
         {"directions": sotdd.projections.Hadamard()},
         {"scale": None},
         {"label_law": "quantiles"},
-        {"label_law": sotdd.projections.ClassQuantiles(5, 0.3), "shared_directions": False},
+        {"label_law": sotdd.projections.ClassQuantiles(5, 0.3)},
         "arrays",
     ],
 )

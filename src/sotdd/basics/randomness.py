@@ -13,8 +13,7 @@ from sotdd.basics.errors import SotddError
 class Stream(IntEnum):
     """What is drawn. The numbers are part of what a seed means: never change or reuse one."""
 
-    DIRECTIONS = 0  # of features, by block of projections
-    LABEL_DIRECTIONS = 1  # of labels, if they have their own, by block
+    DIRECTIONS = 0  # by block of projections
     LABEL_TERMS = 2  # by block
     MORE_LABEL_TERMS = 3  # for the means of controls, by block
     SAMPLE = 4  # points of a dataset that is too large, by dataset

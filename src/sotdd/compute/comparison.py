@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import check_count, check_order, check_positive
 from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import OutOfRange, SotddError
-from sotdd.basics.memory import check_fits, kept_property
+from sotdd.basics.memory import check_fits
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.compute.controls import DRAWS, CollectControls, ControlSide, ControlValues, control_pair
 from sotdd.compute.distance import Distance
 from sotdd.compute.engine import Engine, Sorted
 from sotdd.compute.estimators import Controls, Estimate, Estimator, estimate_distance, estimates
-from sotdd.compute.noise_floor import NoiseFloor, find_distances
-from sotdd.compute.resampling import HALVINGS, Plan, Resample, make_seed
+from sotdd.compute.noise_floor import NoiseFloor
+from sotdd.compute.resampling import HALVINGS, Plan, Resample, find_distances, make_seed
 from sotdd.compute.run import Collector, choose_engine, run
 from sotdd.inputs.agreement import FEWEST_PIXELS, gather_side_remarks, remark_on_ranges, remark_positions
 from sotdd.inputs.data import PLAIN, LabelledData
@@ -53,95 +53,8 @@ _FAR = 1e4
 _TOLERATED = 0.02
 
 
-@dataclass(frozen=True, eq=False)
-class CostTable:
-    """What some projections cost in a comparison.
-
-    Attributes
-    ----------
-    pairs
-        The pairs of datasets, by their numbers.
-    p
-        The order of transport.
-    importance
-        (L,) what each projection counts by.
-    reach
-        (L, 2) of each dataset, the smallest and the largest projected value.
-    costs
-        (P, L) W_p^p of each pair.
-    controls
-        Of each dataset, what its controls are made of; none for the plain estimator.
-    """
-
-    pairs: Pairs
-    p: float
-    importance: Doubles
-    reach: list[Doubles]
-    costs: Doubles
-    controls: list[ControlValues]
-
-    @kept_property
-    def weights(self) -> Doubles | None:
-        """(L,) what each projection counts by; None where all count the same."""
-        return None if (self.importance == 1).all() else self.importance
-
-    @kept_property
-    def _sides(self) -> list[ControlSide]:
-        """Of each dataset, what it adds to the controls of its pairs."""
-        return [ControlSide(values, self.importance) for values in self.controls]
-
-    @kept_property
-    def _largest(self) -> list[Doubles]:
-        """(L,) of each dataset, the largest projected value."""
-        return [np.abs(ends).max(axis=1) for ends in self.reach]
-
-    @kept_property
-    def _flattened(self) -> list[bool]:
-        """Of each dataset, whether float32 left no difference between its points, so far are they from zero."""
-        return [
-            bool(np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING)
-            for ends, largest in zip(self.reach, self._largest, strict=True)
-        ]
-
-    def estimate(self, some: range, engine: Engine) -> list[Estimate]:
-        """The mean costs of some pairs."""
-        for number in some:
-            self._refuse_lost_powers(number)
-        costs = self.costs[some.start : some.stop]
-        controls = engine.workers.each(self._control, some) if self.controls else [None] * len(some)
-        return estimates(costs if self.weights is None else costs * self.weights, controls)
-
-    def _control(self, number: int) -> Controls | None:
-        i, j = self.pairs[number]
-        return control_pair(self._sides[i], self._sides[j], self.p)
-
-    def _refuse_lost_powers(self, number: int) -> None:
-        """Refuse powers that left float64, above or below."""
-        costs, (i, j) = self.costs[number], self.pairs[number]
-        if not np.isfinite(costs).all():
-            raise OutOfRange(
-                f"transport to the power p={self.p:g} overflows: take a smaller p or scale the features",
-                use={"scale": "pooled"},
-            )
-        if self.p > 2 and ((costs == 0) & (self.reach[i] != self.reach[j]).any(axis=1)).any():
-            raise SotddError(f"transport to the power p={self.p:g} underflows: use a smaller p.")
-
-    def remark_on_precision(self, number: int) -> Remarks:
-        """Say when float32 leaves few digits: values so large that the features beside them are rounded away."""
-        costs, (i, j) = self.costs[number], self.pairs[number]
-        rounding = _ROUNDING * np.maximum(self._largest[i], self._largest[j])
-        unit, most = float(rounding.max()), float(costs.max())
-        if unit > 0 and most > 0:
-            value = float(np.mean(costs / most)) ** (1 / self.p) * most ** (1 / self.p)
-            if unit > _TOLERATED * value:  # otherwise rounding is nowhere more
-                noise = unit * float(np.mean((rounding / unit) ** self.p)) ** (1 / self.p)
-                if noise > _TOLERATED * value:
-                    return (Remark("rounding", noise=noise),)
-        return (Remark("far from zero"),) if self._flattened[i] or self._flattened[j] else ()
-
-
 class PairCosts(Collector):
-    """Collects what pairs cost; more projections of the same laws may follow in a later run.
+    """What pairs of datasets cost under every projection; more projections of the same laws may follow in a later run.
 
     Parameters
     ----------
@@ -151,34 +64,87 @@ class PairCosts(Collector):
         The order of transport.
     engine
         The engine at work.
+
+    Attributes
+    ----------
+    costs
+        (P, L) W_p^p of each pair, once they are collected.
+    importance
+        (L,) what each projection counts by.
+    weights
+        The same; None where all count the same.
     """
+
+    costs: Doubles
+    importance: Doubles
+    weights: Doubles | None
 
     def __init__(self, pairs: Pairs, p: float, engine: Engine) -> None:
         self._pairs, self._p, self._engine = pairs, p, engine
-        self._members = 1 + max(max(pair) for pair in pairs)
+        members = 1 + max(max(pair) for pair in pairs)
         self._importance: list[Doubles] = []
-        self._ends: list[list[Any]] = [[] for _ in range(self._members)]
+        self._ends: list[list[Any]] = [[] for _ in range(members)]
         self._costs: list[Any] = []
 
     def after_sorting(self, chunk: Sorted) -> None:
         """Take the costs of all pairs."""
-        engine, rows = self._engine, chunk.rows[: self._members]
+        engine, rows = self._engine, chunk.rows[: len(self._ends)]
         self._importance.append(chunk.block.importance)
         for seen, kept in zip(rows, self._ends, strict=True):
             kept.append(engine.ends(seen))
         self._costs.append(engine.transports(rows, self._pairs, self._p))
 
-    def table(self, controls: list[ControlValues]) -> CostTable:
-        """What was collected so far."""
+    def collect(self, controls: Sequence[ControlValues] = ()) -> None:
+        """Put what was seen so far together, with what the controls of each dataset are made of."""
         collect = self._engine.collect
-        return CostTable(
-            self._pairs,
-            self._p,
-            np.concatenate(self._importance),
-            [collect(parts) for parts in self._ends],
-            np.ascontiguousarray(collect(self._costs).T),
-            controls,
-        )
+        self.costs = np.ascontiguousarray(collect(self._costs).T)
+        self.importance = np.concatenate(self._importance)
+        self.weights = None if (self.importance == 1).all() else self.importance
+        self._sides = [ControlSide(values, self.importance) for values in controls]
+        self._reach = [collect(parts) for parts in self._ends]  # (L, 2) the smallest and the largest projected value
+        self._largest = [np.abs(ends).max(axis=1) for ends in self._reach]
+        self._flat = [_is_flat(ends, most) for ends, most in zip(self._reach, self._largest, strict=True)]
+
+    def estimate(self, some: range) -> list[Estimate]:
+        """The mean costs of some pairs."""
+        for number in some:
+            self._refuse_lost_powers(number)
+        costs = self.costs[some.start : some.stop]
+        controls = self._engine.workers.each(self._control, some) if self._sides else [None] * len(some)
+        return estimates(costs if self.weights is None else costs * self.weights, controls)
+
+    def _control(self, number: int) -> Controls | None:
+        i, j = self._pairs[number]
+        return control_pair(self._sides[i], self._sides[j], self._p)
+
+    def _refuse_lost_powers(self, number: int) -> None:
+        """Refuse powers that left float64, above or below."""
+        costs, (i, j) = self.costs[number], self._pairs[number]
+        if not np.isfinite(costs).all():
+            raise OutOfRange(
+                f"transport to the power p={self._p:g} overflows: take a smaller p or scale the features",
+                use={"scale": "pooled"},
+            )
+        if self._p > 2 and ((costs == 0) & (self._reach[i] != self._reach[j]).any(axis=1)).any():
+            raise SotddError(f"transport to the power p={self._p:g} underflows: use a smaller p.")
+
+    def remark_on_precision(self, number: int) -> Remarks:
+        """Say when float32 leaves few digits: values so large that the features beside them are rounded away."""
+        costs, (i, j) = self.costs[number], self._pairs[number]
+        rounding = _ROUNDING * np.maximum(self._largest[i], self._largest[j])
+        unit, most = float(rounding.max()), float(costs.max())
+        if unit > 0 and most > 0:
+            value = float(np.mean(costs / most)) ** (1 / self._p) * most ** (1 / self._p)
+            if unit > _TOLERATED * value:  # otherwise rounding is nowhere more
+                noise = unit * float(np.mean((rounding / unit) ** self._p)) ** (1 / self._p)
+                if noise > _TOLERATED * value:
+                    return (Remark("rounding", noise=noise),)
+        return (Remark("far from zero"),) if self._flat[i] or self._flat[j] else ()
+
+
+def _is_flat(ends: Doubles, largest: Doubles) -> bool:
+    """Whether float32 left no difference between the points of a dataset, so far are they from zero."""
+    return bool(np.median(largest) > _FAR and np.median(np.diff(ends)[:, 0] / largest) < 4 * _ROUNDING)
 
 
 class Comparison:
@@ -234,16 +200,17 @@ class Comparison:
 
     def conclude(self, method: str = "s-OTDD", projections: Projections | None = None) -> Distances:
         """The distances of all pairs, through these projections if more were drawn than there were at first."""
-        table = self._costs.table([found for controls in self._controls for found in controls.collect()])
-        splits, halves = self._split_points(table.importance)
+        seen = self._costs
+        seen.collect([found for controls in self._controls for found in controls.collect()])
+        splits, halves = self._split_points(seen.importance)
         recipe = projections or self._projections
         found: Distances = {}
         for start in range(0, len(self._pairs), _TOGETHER):
             some = range(start, min(start + _TOGETHER, len(self._pairs)))
-            for number, mean in zip(some, table.estimate(some, self._engine), strict=True):
-                distance = self._conclude_pair(table, number, mean, recipe, method)
-                costs, importance = table.costs[number], table.importance
-                noise = NoiseFloor.of(splits[number], costs * importance, self._p, distance.value) if splits else None
+            for number, mean in zip(some, seen.estimate(some), strict=True):
+                distance = self._conclude_pair(number, mean, recipe, method)
+                costs = seen.costs[number] * seen.importance
+                noise = NoiseFloor.of(splits[number], costs, self._p, distance.value) if splits else None
                 known = [halves[side] for side in self._pairs[number] if side in halves]
                 sampling = NoiseFloor.of_halves(known, distance.n_points, self._p, distance.value) if known else None
                 found[self._pairs[number]] = replace(distance, noise=noise, sampling=sampling)
@@ -261,14 +228,12 @@ class Comparison:
         }
         return costs[:count], halves
 
-    def _conclude_pair(
-        self, table: CostTable, number: int, mean: Estimate, projections: Projections, method: str
-    ) -> Distance:
-        """The distance of one pair, whose costs are at ``number`` in the table."""
-        first, second = (self._datasets[side] for side in self._pairs[number])
-        remarks = (*table.remark_on_precision(number), *remark_on_features([first, second], projections))
+    def _conclude_pair(self, number: int, mean: Estimate, projections: Projections, method: str) -> Distance:
+        """The distance of one pair by its number."""
+        seen, (first, second) = self._costs, (self._datasets[side] for side in self._pairs[number])
+        remarks = (*seen.remark_on_precision(number), *remark_on_features([first, second], projections))
         return estimate_distance(
-            first, second, table.costs[number], self._p, weights=table.weights, known=mean, remarks=remarks,
+            first, second, seen.costs[number], self._p, weights=seen.weights, known=mean, remarks=remarks,
             method=method, fingerprint=projections.fingerprint, scaler=projections.scaler, columns=projections.columns,
         )  # fmt: skip
 

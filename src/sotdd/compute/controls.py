@@ -245,7 +245,7 @@ def _mean_power(half: int, dimensions: int) -> float:
 def find_controls(projections: Projections) -> tuple[int, bool, int | None]:
     """What the laws of projections allow to control: degree, label and dimensions, as `CollectControls` has them."""
     laws = projections.source
-    if not isinstance(laws, Laws) or not laws.shared_directions:
+    if not isinstance(laws, Laws):
         return 0, False, None
     terms = laws.more_terms(0, 1, DRAWS)
     label, uniform = isinstance(terms, Polynomials), isinstance(laws.directions, (Sphere, Hadamard, Tilted))

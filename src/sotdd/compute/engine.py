@@ -84,15 +84,12 @@ class ProjectedPoints:
         What messages call them.
     rows
         (L, n) feature projections, points in their own order.
-    label_rows
-        (L, n) those made for labels; None where ``rows`` serve both.
     classes, codes
         The labels, and the index of every point's label among them.
     """
 
     name: str
     rows: NDArray[np.float32]
-    label_rows: NDArray[np.float32] | None
     classes: tuple[Hashable, ...]
     codes: NDArray[np.integer]
 
@@ -112,8 +109,7 @@ class ProjectedPoints:
 
     def take(self, index: NDArray[np.integer]) -> ProjectedPoints:
         """Some of the points."""
-        label_rows = None if self.label_rows is None else self.label_rows[:, index]
-        return replace(self, rows=self.rows[:, index], label_rows=label_rows, codes=self.codes[index])
+        return replace(self, rows=self.rows[:, index], codes=self.codes[index])
 
 
 # What engines see through projections. Datasets with the same features are projected once.
@@ -160,36 +156,25 @@ class Pool:
         The engine whose rows these are.
     rows
         (B, N) feature projections, one dataset after another, points in their own order.
-    label_rows
-        (B, N) those made for labels; None where ``rows`` serve both.
     terms
         How labels enter.
     """
 
     engine: Engine
     rows: Any
-    label_rows: Any
     terms: LabelTerms
 
     def values(self) -> NDArray[np.float32]:
         """The projections (B, N) as an array."""
         return self.engine.fetch_rows(self.rows)
 
-    def label_values(self) -> NDArray[np.float32]:
-        """The projections made for labels, where they have their own."""
-        return self.engine.fetch_rows(self.label_rows)
-
     def take(self, index: NDArray[np.integer]) -> Pool:
         """Some of the points."""
-        rows, label_rows = (
-            None if part is None else self.engine.take_points(part, index) for part in (self.rows, self.label_rows)
-        )
-        return replace(self, rows=rows, label_rows=label_rows)
+        return replace(self, rows=self.engine.take_points(self.rows, index))
 
     def part(self, some: slice) -> Pool:
         """Some of the projections."""
-        label_rows = None if self.label_rows is None else self.label_rows[some]
-        return replace(self, rows=self.rows[some], label_rows=label_rows, terms=self.terms.part(some))
+        return replace(self, rows=self.rows[some], terms=self.terms.part(some))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,15 +187,14 @@ class Projected:
         The engine at work.
     part, block
         Which projections, and these as drawn.
-    rows, label_rows
-        Of each dataset, its feature projections (B, n) and those made for labels, points in their own order.
+    rows
+        Of each dataset, its feature projections (B, n), points in their own order.
     """
 
     engine: Engine
     part: slice
     block: Block
     rows: list[Any]
-    label_rows: list[Any] | None
     _pools: dict[object, Pool] = field(default_factory=dict)
 
     def pool(self, members: tuple[int, ...], near: float | None = None, count: int | None = None) -> Pool:
@@ -222,11 +206,8 @@ class Projected:
         kept, plain = self._pools, (members, count, None)
         if plain not in kept:
             kept.clear()
-            rows, label_rows = (
-                None if parts is None else self.engine.join_points([parts[one][:count] for one in members])
-                for parts in (self.rows, self.label_rows)
-            )
-            kept[plain] = Pool(self.engine, rows, label_rows, self.block.terms.part(slice(count)))
+            rows = self.engine.join_points([self.rows[one][:count] for one in members])
+            kept[plain] = Pool(self.engine, rows, self.block.terms.part(slice(count)))
         if near is None:
             return kept[plain]
         if (members, count, near) not in kept:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_level
 from sotdd.basics.text import say_count
+from sotdd.compute.resampling import find_distances
 
 # The logarithm of the largest float, which limits of absurd levels are held to.
 _LARGEST_LOG = math.log(np.finfo(np.float64).max)
@@ -165,11 +166,3 @@ class NoiseFloor:
             "noise_p_value": self.p_value,
             "borderline": self.borderline,
         }
-
-
-def find_distances(costs: NDArray[np.float64], p: float) -> NDArray[np.float64]:
-    """Distances (S,) from W_p^p (L, S); powers are taken of numbers up to one."""
-    largest = costs.max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)
-    roots: NDArray[np.float64] = unit ** (1 / p) * np.mean(costs / unit, axis=0) ** (1 / p)
-    return roots

@@ -282,3 +282,11 @@ class Resample(Collector):
         """Of each plan, the mean (S, orders) over projections, each counting by its importance."""
         weights = np.concatenate(self._weights)
         return [np.tensordot(weights[: len(costs)], costs, 1) / len(costs) for costs in self.costs()]
+
+
+def find_distances(costs: Doubles, p: float) -> Doubles:
+    """Distances (S,) from W_p^p (L, S); powers are taken of numbers up to one."""
+    largest = costs.max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    roots: Doubles = unit ** (1 / p) * np.mean(costs / unit, axis=0) ** (1 / p)
+    return roots

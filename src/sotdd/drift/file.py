@@ -1,9 +1,9 @@
 """References on disk, in the format of sketches: no pickle, and every entry is checked before it is used.
 
 The header has the settings of a reference and how batches are to be opened. The arrays are
-``rows`` (L, n), the projected points; ``label rows`` (L, n), where labels have directions of their own; ``codes`` (n,),
-the class of every point; ``commonest`` (d,), how often each feature has its commonest value; ``edges``, where targets
-are cut into classes; ``sketch``, the bytes of a sketch file; and those of the recipe.
+``rows`` (L, n), the projected points; ``codes`` (n,), the class of every point; ``commonest`` (d,), how often each
+feature has its commonest value; ``edges``, where targets are cut into classes; ``sketch``, the bytes of a sketch file;
+and those of the recipe.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ def pack_reference(reference: DriftReference) -> bytes:
     }
     sketch = reference.sketch
     optional = {
-        "label rows": points.label_rows,
         "sketch": None if sketch is None else np.frombuffer(pack_sketch(sketch), np.uint8),
         "commonest": None if commonest is None else commonest.counts,
         "edges": None if reading.edges is None else np.array(reading.edges),
@@ -90,13 +89,10 @@ def _read_points(reader: Reader, projections: Projections) -> ProjectedPoints:
     codes = reader.array("codes", Field("i4", (None,)))
     if not classes or codes.min() < 0 or codes.max() >= len(classes):
         raise reader.refuse("its points are of classes that it does not have")
-    shape, shared = (projections.n_projections, len(codes)), projections.draw(0, 1).label_features is None
-    rows = reader.arrays({"rows": Field("f4", shape), "label rows": Field("f4", shape, optional=shared)})
-    if any(np.abs(values).max() > 2 * FARTHEST for values in rows.values() if values is not None):
+    rows = reader.array("rows", Field("f4", (projections.n_projections, len(codes))))
+    if np.abs(rows).max() > 2 * FARTHEST:
         raise reader.refuse("its points are farther than any reference keeps")
-    return ProjectedPoints(
-        reader.get("name", str), rows["rows"], None if shared else rows["label rows"], classes, codes
-    )
+    return ProjectedPoints(reader.get("name", str), rows, classes, codes)
 
 
 def _read_sketch(reader: Reader, projections: Projections) -> Sketch | None:

@@ -140,7 +140,7 @@ class DriftReference:
             `sotdd.open_dataset`, goes for batches too.
         p
             The order of transport of the distance; the test judges by 1 and 2.
-        n_projections, n_moments, moments, label_law, directions, shared_directions, scale
+        n_projections, n_moments, moments, label_law, directions, scale
             As in `sotdd.test`.
         seed
             Of permutations and samples and, unless ``projections`` are given, of the projections.
@@ -269,10 +269,10 @@ class DriftReference:
         with choose_engine(device, [pair[1]], recipe.n_projections) as engine:
             costs = PairCosts([(0, 1)], self.p, engine)
             run(pair, recipe, engine, [costs])
-            table = costs.table([])
-            [mean] = table.estimate(range(1), engine)
+            costs.collect()
+            [mean] = costs.estimate(range(1))
         return estimate_distance(
-            self.points, data, table.costs[0], self.p, fingerprint=recipe.fingerprint, scaler=recipe.scaler,
+            self.points, data, costs.costs[0], self.p, fingerprint=recipe.fingerprint, scaler=recipe.scaler,
             columns=recipe.columns, remarks=self._remark_on(data), known=mean,
         )  # fmt: skip
 
@@ -314,8 +314,7 @@ def _project_points(data: LabelledData, projections: Projections, device: str) -
     near, kept = _bring_near(data, projections.scaler), _KeepPoints()
     with choose_engine(device, [near], projections.n_projections) as engine:
         run([near], projections, engine, [kept])
-    label_rows = np.concatenate(kept.label_rows) if kept.label_rows else None
-    return ProjectedPoints(data.name, np.concatenate(kept.rows), label_rows, data.classes, np.array(data.codes))
+    return ProjectedPoints(data.name, np.concatenate(kept.rows), data.classes, np.array(data.codes))
 
 
 class _KeepPoints(Collector):
@@ -323,14 +322,10 @@ class _KeepPoints(Collector):
 
     def __init__(self) -> None:
         self.rows: list[NDArray[np.float32]] = []
-        self.label_rows: list[NDArray[np.float32]] = []
 
     def before_sorting(self, chunk: Projected) -> None:
         """Keep one chunk."""
-        pool = chunk.pool((0,))
-        self.rows.append(pool.values())
-        if chunk.block.label_features is not None:
-            self.label_rows.append(pool.label_values())
+        self.rows.append(chunk.pool((0,)).values())
 
 
 def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:

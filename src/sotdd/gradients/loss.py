@@ -263,14 +263,12 @@ def _sort_rows(points: Tensor, members: Tensor, block: Block) -> Tensor:
             "law that draws as they do."
         )
     values = _project(points, block.features)  # (B, n)
-    for_labels = values if block.label_features is None else _project(points, block.label_features)
     totals = members.sum(0)  # (C,)
     shares = members / totals.where(totals > 0, 1)  # (n, C): of each class, what each point is; none of an empty one
     if isinstance(terms, Quantiles):
-        class_terms = _quantile_terms(for_labels, shares, _like(terms.coefficients, values))
+        class_terms = _quantile_terms(values, shares, _like(terms.coefficients, values))
     else:
-        cut = for_labels.clamp(-terms.limit, terms.limit)
-        class_terms = _evaluate(cut, terms.coefficients) @ shares  # (B, C)
+        class_terms = _evaluate(values.clamp(-terms.limit, terms.limit), terms.coefficients) @ shares  # (B, C)
     rows = _like(terms.weights[:, None], values) * values + class_terms @ members.T
     return rows.sort(dim=1).values
 

@@ -84,8 +84,8 @@ def distance(
     n_moments, moments, label_law
         How a class enters: "moments" (how many, and by what law their orders are drawn), "quantiles",
         or a label law; see `Projections.fit`.
-    directions, shared_directions
-        The law of directions, and whether labels share them.
+    directions
+        The law of directions.
     scale
         How features are brought to one scale, by the pooled data: "features", each by its own robust spread;
         "pooled", all by one number; or "auto", which is "features" where columns have names (frames, CSV,
@@ -100,10 +100,9 @@ def distance(
         "controlled": directions lean towards the principal directions of the data, with weights that
         put it right, and control variates take away most of the variance: about a fifth of the error or
         less for the same time, between datasets that differ. "plain": the mean over projections, as in
-        the paper. Both are unbiased; through fixed ``projections`` only the plain mean is a
-        metric exactly. What cannot be controlled is left plain, and
-        the result's ``estimator`` says what was controlled: label laws that do not draw polynomials cannot be,
-        nor other laws of directions than `Sphere` and `Hadamard`, nor directions of the labels' own.
+        the paper. Both are unbiased; through fixed ``projections`` only the plain mean is a metric exactly. What
+        cannot be controlled is left plain, and the result's ``estimator`` says what was controlled: label laws that
+        do not draw polynomials cannot be, nor other laws of directions than `Sphere` and `Hadamard`.
     method
         "sotdd", or a peer of it: "otdd", "otdd-gaussian", "wte", "chsw", "frechet", "sw" or "mmd". A peer takes
         the settings that it has in `sotdd.peers`, with the defaults that it has there: it does not scale
@@ -179,7 +178,7 @@ def paper(
     a, b
         As in `distance`. Scale features yourself, as the authors do with pictures: moments of order ten of
         values beyond a few units make the number, or overflow.
-    p, n_projections, n_moments, moments, directions, shared_directions, seed
+    p, n_projections, n_moments, moments, directions, seed
         As in `distance`.
     projections
         Explicit draws, from `Projections.from_arrays`, in place of those settings.

@@ -19,8 +19,7 @@ from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import json_number, say_count
 from sotdd.compute.comparison import remark_on_features
 from sotdd.compute.engine import Engine, Points, Projected
-from sotdd.compute.noise_floor import find_distances
-from sotdd.compute.resampling import Plan, Resample
+from sotdd.compute.resampling import Plan, Resample, find_distances
 from sotdd.compute.run import Collector, be_silent, choose_engine, run
 from sotdd.inputs import open_pair
 from sotdd.inputs.data import Dataset, LabelledData, refuse_half_labelled
@@ -89,7 +88,7 @@ def test(
         The order of transport.
     n_projections
         How many projections. Time grows with permutations × projections × points.
-    n_moments, moments, label_law, directions, shared_directions, scale
+    n_moments, moments, label_law, directions, scale
         As in `sotdd.distance`. A scaler that is given must not come from one of the two alone.
     seed
         Of the permutations and, unless ``projections`` are given, of the projections.

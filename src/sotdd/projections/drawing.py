@@ -38,7 +38,6 @@ class DrawingSettings(TypedDict, total=False):
     moments: OrderLaw | Sequence[float] | None
     label_law: LabelChoice | None
     directions: DirectionLaw | None
-    shared_directions: bool
     scale: Scale
     seed: int | np.random.Generator
 
@@ -72,9 +71,6 @@ class Drawing:
     directions: DirectionLaw | None = field(
         default=None, metadata=_say("The law of directions; structured ones from 128 features on.")
     )
-    shared_directions: bool = field(
-        default=True, metadata=_say("Whether features and labels are projected along the same directions.")
-    )
     scale: Scale = field(
         default="auto",
         metadata=_say(
@@ -104,12 +100,11 @@ class Drawing:
             {"describe": 0, "draw": 3},
             "directions must be Sphere(), Hadamard(), Orthogonal(), Convolution(...) or an object with their methods",
         )
-        shared = check_flag(self.shared_directions, "shared_directions")
         scaler = find_scaler(self.scale, data)
-        if check_flag(tilt, "tilt") and shared and isinstance(law, (Sphere, Hadamard)):
+        if check_flag(tilt, "tilt") and isinstance(law, (Sphere, Hadamard)):
             law = Tilted.fit(data, scaler, law)
         label_law = self._label_law(scaled=scaler is not None)
-        laws = Laws(n_features, law, label_law, shared, check_seed(self.seed))
+        laws = Laws(n_features, law, label_law, check_seed(self.seed))
         columns = next((part.columns for part in data if part.columns is not None), None)
         count = check_count(self.n_projections, "n_projections")
         projections = Projections(n_features, count, laws, scaler, columns)

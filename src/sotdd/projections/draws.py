@@ -33,8 +33,6 @@ class Block:
     ----------
     features
         How features are projected.
-    label_features
-        How features are projected for the label terms; None where ``features`` serves both.
     terms
         How labels enter.
     draws
@@ -43,7 +41,6 @@ class Block:
     """
 
     features: Drawn
-    label_features: Drawn | None
     terms: LabelTerms
     draws: LabelTerms | None = None
 
@@ -60,28 +57,25 @@ class Block:
 
     def freeze(self) -> None:
         """Make the arrays read-only, in place: they are kept, and handed out again and again."""
-        arrays = [part.theta for part in (self.features, self.label_features) if isinstance(part, Directions)]
-        for array in (*arrays, self.terms.weights, self.terms.coefficients):
+        directions = [self.features.theta] if isinstance(self.features, Directions) else []
+        for array in (*directions, self.terms.weights, self.terms.coefficients):
             array.flags.writeable = False
 
     def part(self, rows: slice) -> Block:
         """Some consecutive projections."""
         if rows.indices(len(self))[:2] == (0, len(self)):
             return self
-        second = None if self.label_features is None else _part(self.label_features, rows)
         draws = None if self.draws is None else self.draws.part(rows)
-        return Block(_part(self.features, rows), second, self.terms.part(rows), draws)
+        return Block(_part(self.features, rows), self.terms.part(rows), draws)
 
     @staticmethod
     def join(blocks: Sequence[Block]) -> Block:
         """Put consecutive blocks together."""
         if len(blocks) == 1:
             return blocks[0]
-        second = [block.label_features for block in blocks if block.label_features is not None]
         draws = [block.draws for block in blocks if block.draws is not None]
         return Block(
             _join([block.features for block in blocks]),
-            _join(second) if second else None,
             LabelTerms.join([block.terms for block in blocks]),
             LabelTerms.join(draws) if draws else None,
         )
@@ -94,7 +88,6 @@ class Laws:
     n_features: int
     directions: DirectionLaw
     label: LabelLaw
-    shared_directions: bool
     seed: int
     first_block: int = 0  # where the projections begin
 
@@ -102,10 +95,7 @@ class Laws:
         """Draw blocks first, …, last - 1 together: each from generators that depend on nothing else."""
         numbers = range(self.first_block + first, self.first_block + last)
         terms = self._terms(Stream.LABEL_TERMS, numbers, BLOCK)
-        along = _join([self._project(index, Stream.DIRECTIONS) for index in numbers])
-        if self.shared_directions:
-            return Block(along, None, terms)
-        return Block(along, _join([self._project(index, Stream.LABEL_DIRECTIONS) for index in numbers]), terms)
+        return Block(_join([self._draw_directions(number) for number in numbers]), terms)
 
     def draw_more(self, block: Block, first: int, count: int) -> Block:
         """The projections from block ``first`` on with ``count`` further draws of the label law for each."""
@@ -138,7 +128,6 @@ class Laws:
         return {
             "directions": dict(self.directions.describe()),
             "label": dict(self.label.describe()),
-            "shared_directions": self.shared_directions,
             "seed": self.seed,
             **({"first_block": self.first_block} if self.first_block else {}),
         }
@@ -146,36 +135,31 @@ class Laws:
     @property
     def turn_size(self) -> int | None:
         """How many projections share the work of a turn; None where directions are drawn one by one."""
-        return None if self._structured is None else turn_size(self.n_features)
-
-    @property
-    def _structured(self) -> Hadamard | Tilted | None:
-        """The law of directions where it draws whole turns, or None."""
         law = self.directions
-        turns = isinstance(law, Hadamard) or (isinstance(law, Tilted) and law.structured)
-        return law if turns and self.n_features >= FEWEST_FEATURES else None  # type: ignore[return-value]
+        structured = isinstance(law, Hadamard) or (isinstance(law, Tilted) and law.structured)
+        return turn_size(self.n_features) if structured and self.n_features >= FEWEST_FEATURES else None
 
-    def _project(self, index: int, stream: Stream) -> Drawn:
-        law = self._structured
-        if law is not None:
-            number, place = divmod(index * BLOCK, turn_size(self.n_features))
-            return TurnedDirections(((self._turn(law, stream, number), place, place + BLOCK),), self.n_features)
-        drawn = self.directions.draw(generator(self.seed, stream, index), BLOCK, self.n_features)
+    def _draw_directions(self, block: int) -> Drawn:
+        size = self.turn_size
+        if size is not None:
+            number, place = divmod(block * BLOCK, size)
+            return TurnedDirections(((self._turn(number), place, place + BLOCK),), self.n_features)
+        drawn = self.directions.draw(generator(self.seed, Stream.DIRECTIONS, block), BLOCK, self.n_features)
         return check_directions(drawn, self.directions, BLOCK, self.n_features)
 
-    def _turn(self, law: Hadamard | Tilted, stream: Stream, number: int) -> Turn:
+    def _turn(self, number: int) -> Turn:
         """A turn, which the blocks in it share; where threads draw one at the same time, they all take the first."""
-        kept = self._turns
-        turn = kept.get((stream, number))
+        kept, law = self._turns, self.directions
+        turn = kept.get(number)
         if turn is None:
-            drawn = law.turn(generator(self.seed, stream, number), self.n_features)
-            turn = kept.setdefault((stream, number), drawn)
+            assert isinstance(law, (Hadamard, Tilted))
+            turn = kept.setdefault(number, law.turn(generator(self.seed, Stream.DIRECTIONS, number), self.n_features))
             for old in list(kept)[:-_KEPT_TURNS]:
                 kept.pop(old, None)
         return turn
 
     @kept_property
-    def _turns(self) -> dict[tuple[Stream, int], Turn]:
+    def _turns(self) -> dict[int, Turn]:
         return {}
 
     def __getstate__(self) -> dict[str, object]:
@@ -188,7 +172,6 @@ class Arrays:
     """Hands out the rows of explicit arrays."""
 
     theta: NDArray[np.floating]  # (L, d)
-    phi: NDArray[np.floating] | None  # (L, d)
     psi: NDArray[np.float64]  # (L, k + 1)
     orders: NDArray[np.int64]  # (L, k)
     clamp: float | None
@@ -197,16 +180,14 @@ class Arrays:
     def blocks(self, first: int, last: int) -> Block:
         """Take out some blocks; the last may be shorter."""
         part = slice(first * BLOCK, last * BLOCK)
-        second = None if self.phi is None else Directions(self.phi[part], self.clamp)
         terms = moment_terms(self.psi[part], self.orders[part], self.cut)
-        return Block(Directions(self.theta[part], self.clamp), second, terms)
+        return Block(Directions(self.theta[part], self.clamp), terms)
 
     def describe(self) -> Mapping[str, object]:
         """Shapes and cuts; the numbers themselves are hashed with the draws."""
         return {
             "directions": {"law": "given", "clamp": self.clamp},
             "label": {"law": "given moments", "n_moments": self.orders.shape[1], "cut": self.cut},
-            "shared_directions": self.phi is None,
         }
 
 

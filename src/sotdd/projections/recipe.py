@@ -101,9 +101,6 @@ class Projections:
         directions
             The law of directions: `Hadamard` (the default from 128 features on), `Sphere` (the default below),
             `Orthogonal`, `Convolution`, your own.
-        shared_directions
-            Whether one direction serves features and labels, as in the paper's Algorithm 1, or
-            labels get one of their own, as in its general definition (twice the products).
         scale
             "pooled": subtract the mean of all points and divide by one scalar so that the average
             projection has variance one. "features": scale every feature by its own robust spread. "auto":
@@ -114,8 +111,8 @@ class Projections:
         tilt
             Whether directions of `Sphere` or `Hadamard` lean towards the principal directions of the
             datasets, with weights that put it right; see `sotdd.projections.Tilted`. It makes distances a few
-            times as exact, also between other datasets. Other laws of directions, and directions of the labels'
-            own, are never tilted. Tests and references use the same projections without a tilt.
+            times as exact, also between other datasets. Other laws of directions are never tilted. Tests and
+            references use the same projections without a tilt.
         """
         from sotdd.projections.drawing import DRAWING
 
@@ -128,7 +125,6 @@ class Projections:
         theta: ArrayLike,
         psi: ArrayLike,
         orders: ArrayLike,
-        phi: ArrayLike | None = None,
         clamp: float | None = None,
         cut: float | None = None,
     ) -> Projections:
@@ -142,8 +138,6 @@ class Projections:
             (L, k + 1) weights: of the feature, then of each moment.
         orders
             (L, k) moment orders, at least 1.
-        phi
-            (L, d) directions for the labels, where they differ from ``theta``.
         clamp
             Cut projected values to ±clamp.
         cut
@@ -164,10 +158,7 @@ class Projections:
                 f"theta {directions.shape}, psi {weights.shape} and orders {powers.shape} do not fit: expected "
                 "(L, d), (L, k + 1) and (L, k)."
             )
-        second = None if phi is None else _matrix(phi, "phi")
-        if second is not None and second.shape != directions.shape:
-            raise SotddError(f"phi has shape {second.shape} but theta has {directions.shape}: expected the same.")
-        source = Arrays(directions, second, weights, powers, check_limit(clamp, "clamp"), check_limit(cut, "cut"))
+        source = Arrays(directions, weights, powers, check_limit(clamp, "clamp"), check_limit(cut, "cut"))
         return cls(directions.shape[1], len(directions), source, None)
 
     @classmethod
@@ -297,7 +288,9 @@ class Projections:
         promise the same draws in another version of a library. Numbers are rounded, so that machines
         whose last bits differ agree.
         """
-        settings = {**self.recipe(), "scaler": None if self.scaler is None else self.scaler.fingerprint()}
+        scaler = None if self.scaler is None else self.scaler.fingerprint()
+        # The constant is part of every fingerprint, and so of the seeds that splits are drawn by.
+        settings = {**self.recipe(), "shared_directions": True, "scaler": scaler}
         try:
             text = json.dumps(settings, sort_keys=True)
         except TypeError as error:
@@ -312,17 +305,11 @@ class Projections:
     def _sample(self) -> list[NDArray[Any]]:
         """All numbers of explicit arrays; or of the first block drawn, the terms and part of a projection."""
         if isinstance(self.source, Arrays):
-            arrays = self.source
-            return [part for part in (arrays.theta, arrays.phi, arrays.psi, arrays.orders) if part is not None]
+            return [self.source.theta, self.source.psi, self.source.orders]
         block = self._blocks(0, 1)
-        drawn = [block.features] if block.label_features is None else [block.features, block.label_features]
         probe = np.linspace(-1, 1, self.n_features, dtype=np.float32)[None, :]
-        values = [_sample_draw(part, probe) for part in drawn]
-        terms = block.terms
-        return [
-            np.round(np.asarray(part, np.float64), 5) + 0.0  # + 0.0: there is one zero
-            for part in (terms.weights, terms.coefficients, *values)
-        ]
+        numbers = block.terms.weights, block.terms.coefficients, _sample_draw(block.features, probe)
+        return [np.round(np.asarray(part, np.float64), 5) + 0.0 for part in numbers]  # + 0.0: there is one zero
 
     def check(self, data: LabelledData) -> None:
         """Refuse a dataset that these projections are not for."""

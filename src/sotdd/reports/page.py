@@ -49,7 +49,6 @@ _RECIPE = {
     "n_features": "features",
     "directions": "directions",
     "label": "labels",
-    "shared_directions": "same directions for features and labels",
 }
 
 

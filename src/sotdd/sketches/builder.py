@@ -94,12 +94,9 @@ class SketchBuilder:
         self.by_position: bool = False  # whether columns could not be matched by name
         self.most_bytes: int | None = None  # that histograms of classes may take; as `check_classes` has it
         self.first: SketchBuilder | None = None  # the first of two passes, if this is the second
-        drawn = projections.draw(0, BLOCK)
         self.sums: dict[str, Sums] = {"controls": PowerSums(projections)}
-        if isinstance(drawn.terms, Polynomials):
+        if isinstance(projections.draw(0, BLOCK).terms, Polynomials):  # quantiles follow from the values
             self.sums["terms"] = TermSums(projections)
-        elif drawn.label_features is not None:  # else the terms follow from the values that are counted anyway
-            self.sums["terms"] = ValueCounts(projections, of_labels=True)
         self.sums |= {"groups": GroupCounts(projections), "values": ValueCounts(projections)}
         self._half_added = False  # whether an error interrupted a batch
 

@@ -297,7 +297,7 @@ class ExactCounts:
         rows = np.nan_to_num(portion.rows).astype(np.float64)
         self._totals[part] += rows.sum(axis=1)
         self._squares[part] += np.einsum("bm,bm->b", rows, rows)
-        values = _evaluate(portion.terms, portion.label_rows, reach) / self.spreads[part][:, None]
+        values = _evaluate(portion.terms, rows, reach) / self.spreads[part][:, None]
         most = _WITHIN * self.max_label * math.sqrt(len(values))
         values *= np.minimum(1.0, most / np.maximum(np.sqrt(np.einsum("bm,bm->m", values, values)), 1e-300))
         steps = np.trunc(values / STEP).astype(np.int64)
@@ -340,10 +340,10 @@ def _measure_spreads(projections: Projections, reach: float) -> Doubles:
     return np.where(whole > 0, whole, 1.0)
 
 
-def _evaluate(terms: Polynomials, rows: NDArray[np.floating], reach: float) -> Doubles:
+def _evaluate(terms: Polynomials, rows: Doubles, reach: float) -> Doubles:
     """The label polynomials (B, m) of projected values (B, m), which are cut first."""
     limit = min(terms.limit, reach)
-    cut = np.clip(np.nan_to_num(rows.astype(np.float64)), -limit, limit)
+    cut = np.clip(rows, -limit, limit)
     values = np.zeros(cut.shape)
     for column in terms.coefficients.T[::-1]:
         values *= cut

@@ -47,8 +47,6 @@ class Portion:
         Which projections.
     rows
         (B, m) feature projections of points grouped by class; the caller may overwrite them.
-    label_rows
-        (B, m) the same for the label term: these very rows, unless labels have directions of their own.
     classes, offsets
         The classes among these points, and where each begins and ends.
     terms
@@ -59,7 +57,6 @@ class Portion:
 
     part: slice
     rows: NDArray[np.float32]
-    label_rows: NDArray[np.float32]
     classes: tuple[Hashable, ...]
     offsets: NDArray[np.int64]
     terms: LabelTerms
@@ -93,13 +90,11 @@ class _Portions(Collector):
     def before_sorting(self, chunk: Projected) -> None:
         """Hand one chunk on."""
         pool: Any = chunk.pool((0,)).take(self._order)  # rows of the processor's engine
-        own = chunk.block.label_features is not None
 
         def hand_on(start: int) -> None:
             some = pool.part(slice(start, start + BLOCK))
             part = slice(chunk.part.start + start, chunk.part.start + start + len(some.rows))
-            label_rows = some.label_rows if own else some.rows
-            self._work(Portion(part, some.rows, label_rows, self._classes, self._offsets, some.terms, self._before))
+            self._work(Portion(part, some.rows, self._classes, self._offsets, some.terms, self._before))
 
         self._engine.workers.each(hand_on, range(0, len(pool.rows), BLOCK))
 
@@ -247,12 +242,12 @@ class TermSums(Sums):
         from sotdd.compute.cpu.rows import sum_classes
 
         assert isinstance(portion.terms, Polynomials)
-        sums = sum_classes(portion.label_rows, portion.offsets, portion.terms)
+        sums = sum_classes(portion.rows, portion.offsets, portion.terms)
         means = sums / np.diff(portion.offsets)
         fits = (np.abs(means) < LARGEST_TERM).all(axis=1)  # NaN is not smaller than anything
         if not fits.all():
             line = int(np.argmin(fits))
-            largest = float(np.abs(portion.label_rows[line]).max())
+            largest = float(np.abs(portion.rows[line]).max())
             raise describe_bad_term("stream", largest, portion.terms, line, portion.part.start + line)
         for label, column in zip(portion.classes, sums.T, strict=True):
             self.by_class[label]["sums"][portion.part] += column
@@ -264,20 +259,19 @@ class TermSums(Sums):
 
 
 class ValueCounts(Sums):
-    """Histograms of the projected values of each class: of features, or of what label terms are made of."""
+    """Histograms of the projected features of each class."""
 
     required = True
 
-    def __init__(self, projections: Projections, *, of_labels: bool = False) -> None:
+    def __init__(self, projections: Projections) -> None:
         super().__init__({"values": partial(Histograms.empty, projections.n_projections)})
-        self._projections, self._of_labels = projections, of_labels
+        self._projections = projections
 
     def gather(self, portion: Portion) -> None:
         """Count the values of each class."""
-        rows = portion.label_rows if self._of_labels else portion.rows
         for index, label in enumerate(portion.classes):
             begin, end = portion.offsets[index : index + 2].tolist()
-            count_rows(self.by_class[label]["values"], portion, rows, begin, end)
+            count_rows(self.by_class[label]["values"], portion, begin, end)
 
     def find_terms(self, counts: Mapping[Hashable, int]) -> tuple[Doubles, Doubles]:
         """The label term of each class (L, C) by its quantiles, and how far that may be off.
@@ -312,11 +306,11 @@ class ShiftedCounts(Sums):
 
         columns = [self._index[label] for label in portion.classes]
         shift_rows(portion.rows, portion.offsets, portion.terms.weights, self._terms[portion.part][:, columns])
-        count_rows(self.whole["values"], portion, portion.rows, 0, portion.rows.shape[1])
+        count_rows(self.whole["values"], portion, 0, portion.rows.shape[1])
 
 
-def count_rows(values: Histograms, portion: Portion, rows: NDArray[np.float32], begin: int, end: int) -> None:
+def count_rows(values: Histograms, portion: Portion, begin: int, end: int) -> None:
     """Count points begin, …, end - 1 of a portion, or name the projection that is not finite."""
-    line = values.count(portion.part, rows, begin, end)
+    line = values.count(portion.part, portion.rows, begin, end)
     if line >= 0:
         raise describe_overflow("stream", portion.part.start + line)

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.randomness import Stream, generator
-from sotdd.compute.noise_floor import NoiseFloor, find_distances
-from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resample, make_seed
+from sotdd.compute.noise_floor import NoiseFloor
+from sotdd.compute.resampling import HALVING_PROJECTIONS, Plan, Resample, find_distances, make_seed
 from sotdd.inputs.data import LabelledData
 from sotdd.projections.draws import BLOCK
 from sotdd.projections.moments import Polynomials
@@ -151,7 +151,7 @@ class GroupCounts(Sums):
     builder. So the halves of a sketch depend on how rows were batched, as no other number in it does.
 
     Of each class there are a histogram of each group by its number, and ``terms`` (G, B), the sums of its label
-    polynomial. Nothing is kept where label terms are no sums over the same projections, or the classes do not fit.
+    polynomial. Nothing is kept where label terms are no sums, or the classes do not fit.
     """
 
     def __init__(self, projections: Projections) -> None:
@@ -160,7 +160,7 @@ class GroupCounts(Sums):
         self._n_rows = len(self._first)
         groups = {str(group): partial(Histograms.empty, self._n_rows, GROUP_BINS) for group in range(GROUPS)}
         super().__init__({**groups, "terms": partial(np.zeros, (GROUPS, self._n_rows))})
-        if not isinstance(self._first.terms, Polynomials) or self._first.label_features is not None:
+        if not isinstance(self._first.terms, Polynomials):
             self.drop()
 
     def gather(self, portion: Portion) -> None:

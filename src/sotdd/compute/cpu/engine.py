@@ -226,37 +226,19 @@ class CpuEngine:
     ) -> list[Doubles]:
         """Fill the rows of every dataset with sorted data point projections; returns its class terms (B, C)."""
         parts = [(layout, part) for layout in layouts for part in _cut_rows(len(block), layout.data.n_points)]
-        terms: list[Doubles | None] = [None] * len(parts)
-        label_rows: list[Rows] | None = None
-        if block.label_features is not None:
-            self._project(layouts, here, block.label_features, scaler, tile, for_labels=True)
-            if before_sorting is not None:
-                label_rows = [layout.rows[: len(block)].copy() for layout in layouts]
-            if sort:
-                terms = list(self.workers.each(lambda item: _find_label_terms(*item, block, here.start), parts))
         self._project(layouts, here, block.features, scaler, tile)
         if before_sorting is not None:
             rows = [layout.rows[: len(block)] for layout in layouts]
-            before_sorting(Projected(self, here, block, rows, label_rows))
+            before_sorting(Projected(self, here, block, rows))
         if not sort:
             return []
-        items = [(*item, term) for item, term in zip(parts, terms, strict=True)]
-        used = self.workers.each(lambda item: _finish(*item, block, here.start), items)
+        terms = self.workers.each(lambda item: _finish(*item, block, here.start), parts)
         return [
-            np.concatenate([term for (owner, _), term in zip(parts, used, strict=True) if owner is layout])
+            np.concatenate([part for (owner, _), part in zip(parts, terms, strict=True) if owner is layout])
             for layout in layouts
         ]
 
-    def _project(
-        self,
-        layouts: list[Layout],
-        here: slice,
-        drawn: Drawn,
-        scaler: Scaler | None,
-        tile: int,
-        *,
-        for_labels: bool = False,
-    ) -> None:
+    def _project(self, layouts: list[Layout], here: slice, drawn: Drawn, scaler: Scaler | None, tile: int) -> None:
         """Fill the rows of every dataset with feature projections, in the order of its points."""
         count = here.stop - here.start
         if isinstance(drawn, Directions):
@@ -266,9 +248,7 @@ class CpuEngine:
         for layout in layouts:
             data, out = layout.data, layout.rows[:count]
             if isinstance(data, ProjectedPoints):
-                kept = data.label_rows if for_labels else data.rows
-                assert kept is not None
-                out[...] = kept[here]
+                out[...] = data.rows[here]
             elif layout.twin is None and not (layout.sparse and project_stored(data, drawn, scaler, self.workers, out)):
                 items += [(layout, data, points) for points in data.blocks()]
 
@@ -298,15 +278,7 @@ def _cut_rows(count: int, n_points: int) -> list[slice]:
     return [slice(start, stop) for start, stop in neighbours([*range(0, count, size), count])]
 
 
-def _find_label_terms(layout: Layout, part: slice, block: Block, start: int) -> Doubles:
-    """Class terms of some rows that hold the projections made for labels."""
-    rows = layout.rows[part]
-    if layout.position is not None:
-        kernels.group_rows(rows, layout.position)
-    return _find_terms(rows, layout, block.terms.part(part), start + part.start)
-
-
-def _finish(layout: Layout, part: slice, terms: Doubles | None, block: Block, start: int) -> Doubles:
+def _finish(layout: Layout, part: slice, block: Block, start: int) -> Doubles:
     """Turn some rows of feature projections into sorted data point projections; returns the class terms."""
     rows = layout.rows[part]
     if layout.position is not None:
@@ -314,8 +286,7 @@ def _finish(layout: Layout, part: slice, terms: Doubles | None, block: Block, st
     if layout.moments is not None:
         room = layout.moments.mean[part], layout.moments.covariance[part], layout.moments.even[part]
         moment_kernels.summarise_rows(rows, layout.offsets, block.terms.limit, *room)
-    if terms is None:
-        terms = _find_terms(rows, layout, block.terms.part(part), start + part.start)
+    terms = _find_terms(rows, layout, block.terms.part(part), start + part.start)
     kernels.shift_rows(rows, layout.offsets, block.terms.weights[part], terms)
     edges = layout.offsets if layout.by_class else layout.offsets[[0, -1]]
     if layout.by_class:

@@ -158,19 +158,13 @@ def split_costs(pool: Pool, plan: Plan, numbers: range, workers: Workers) -> NDA
 
 def _sort_side(pool: Pool, part: slice, side: Side, *, labels: bool) -> Rows:
     """Sorted data point projections of the points of one side, or feature projections where labels do not count."""
-    rows = _take_columns(pool.rows[part], side.index)
+    rows = np.empty((part.stop - part.start, len(side.index)), np.float32)
+    kernels.take_columns(pool.rows[part], side.index, rows)
     if labels:
         terms = pool.terms.part(part)
-        by_labels = rows if pool.label_rows is None else _take_columns(pool.label_rows[part], side.index)
-        kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(by_labels, side.offsets, terms))
+        kernels.shift_rows(rows, side.offsets, terms.weights, find_class_terms(rows, side.offsets, terms))
     sort_rows(rows)
     return rows
-
-
-def _take_columns(rows: Rows, index: NDArray[np.int64]) -> Rows:
-    taken = np.empty((len(rows), len(index)), np.float32)
-    kernels.take_columns(rows, index, taken)
-    return taken
 
 
 def _share_rows(count: int, wanted: int) -> list[slice]:

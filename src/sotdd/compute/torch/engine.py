@@ -35,7 +35,7 @@ from sotdd.compute.kernels.rows import Overlaps
 from sotdd.compute.resampling import NORMAL_DEVIATION, Plan
 from sotdd.compute.torch import fused
 from sotdd.compute.torch import rows as verbs
-from sotdd.compute.torch.rows import Along, Layout, Rows, copy_array
+from sotdd.compute.torch.rows import Layout, Rows, copy_array
 from sotdd.compute.torch.upload import (
     Uploaded,
     fit_chunk,
@@ -45,7 +45,7 @@ from sotdd.compute.torch.upload import (
     sum_points,
 )
 from sotdd.inputs.data import LabelledData
-from sotdd.projections.directions import Directions, Drawn
+from sotdd.projections.directions import Directions
 from sotdd.projections.draws import BLOCK, Block
 from sotdd.projections.recipe import Projections
 from sotdd.projections.scaler import Scaler
@@ -163,8 +163,7 @@ class TorchEngine:
                 here = slice(start + done, start + done + len(part))
                 try:
                     drawn = Uploaded.of(part, self.device)
-                    own: list[Rows] | None = None if part.label_features is None else []
-                    seen = None if before_sorting is None else Projected(self, here, part, [], own)
+                    seen = None if before_sorting is None else Projected(self, here, part, [])
                     found = [self._see(layout, drawn, here, degree, seen, sort) for layout in layouts]
                 except torch.OutOfMemoryError as error:
                     size = _halve(size, self.device, error)
@@ -320,24 +319,16 @@ class TorchEngine:
         self, layout: Layout, drawn: Uploaded, here: slice, degree: int, seen: Projected | None, sort: bool
     ) -> SortedRows | None:
         """Begin to project one dataset, and to sort it; the device works on while the next is prepared."""
-        block = drawn.block
-        label_rows = None
-        if block.label_features is not None:
-            label_rows = self._project(layout, block.label_features, drawn.phi, here, for_labels=True)
-        rows = self._project(layout, block.features, drawn.theta, here)
+        rows = self._project(layout, drawn, here)
         if seen is not None:
-            seen.rows.append(_ungroup(rows, layout))
-            if seen.label_rows is not None and label_rows is not None:
-                seen.label_rows.append(_ungroup(label_rows, layout))
+            seen.rows.append(rows.clone() if layout.position is None else rows.index_select(1, layout.position))
         if not sort:
             return None
         wanted = degree and not layout.by_class
-        moments = verbs.summarise(rows, layout.classes.edges, degree, block.terms.limit) if wanted else None
-        by_labels = rows if label_rows is None else label_rows
-        terms = verbs.find_class_terms(by_labels, layout.classes, drawn.terms)
+        moments = verbs.summarise(rows, layout.classes.edges, degree, drawn.block.terms.limit) if wanted else None
+        terms = verbs.find_class_terms(rows, layout.classes, drawn.terms)
         terms_fit = (terms.abs() < LARGEST_TERM).all(dim=1)  # NaN is not smaller than anything
-        largest = torch.linalg.vector_norm(by_labels, ord=float("inf"), dim=1)
-        del label_rows, by_labels
+        largest = torch.linalg.vector_norm(rows, ord=float("inf"), dim=1)
         verbs.shift_rows(rows, layout.classes.codes, drawn.terms.weights, terms)
         rows = verbs.sort_classes(rows, layout.classes) if layout.by_class else verbs.sort(rows)
         # Sorted values carry anything that is not finite at their ends.
@@ -349,32 +340,24 @@ class TorchEngine:
         rows_fit = ends.isfinite().all(dim=1)
         return SortedRows(layout.data.name, rows, terms, largest, torch.stack([terms_fit, rows_fit]), moments)
 
-    def _project(
-        self, layout: Layout, drawn: Drawn, theta: Along | None, here: slice, *, for_labels: bool = False
-    ) -> Rows:
+    def _project(self, layout: Layout, drawn: Uploaded, here: slice) -> Rows:
         """Feature projections (B, n) of grouped points."""
-        data, count = layout.data, here.stop - here.start
+        data, directions = layout.data, drawn.block.features
         if isinstance(data, ProjectedPoints):
-            kept = data.label_rows if for_labels else data.rows
-            assert kept is not None
-            rows = torch.from_numpy(np.array(kept[here], order="C")).to(self.device)  # kernels take rows as they lie
+            rows = torch.from_numpy(np.array(data.rows[here], order="C")).to(self.device)  # as kernels take them
             if layout.position is not None:
                 rows = torch.empty_like(rows).index_copy_(1, layout.position, rows)
         elif layout.points is not None:
-            rows = verbs.project(layout.points, theta, drawn)
+            rows = verbs.project(layout.points, drawn.theta, directions)
         else:
-            rows = torch.empty((count, data.n_points), device=self.device)
-            for block in verbs.cut_rows(data):
-                values = verbs.project(scale_points(data, block, layout.affine, self.device), theta, drawn)
-                rows[:, block if layout.position is None else layout.position[block]] = values
-        if isinstance(drawn, Directions) and drawn.clamp is not None:
-            rows.clamp_(-drawn.clamp, drawn.clamp)
+            rows = torch.empty((len(drawn.block), data.n_points), device=self.device)
+            for part in verbs.cut_rows(data):
+                points = scale_points(data, part, layout.affine, self.device)
+                at = part if layout.position is None else layout.position[part]
+                rows[:, at] = verbs.project(points, drawn.theta, directions)
+        if isinstance(directions, Directions) and directions.clamp is not None:
+            rows.clamp_(-directions.clamp, directions.clamp)
         return rows
-
-
-def _ungroup(rows: Rows, layout: Layout) -> Rows:
-    """A copy of rows of grouped points, these in their own order."""
-    return rows.clone() if layout.position is None else rows.index_select(1, layout.position)
 
 
 def _find_first(projections: Projections, chunk: int | None) -> int:

@@ -265,8 +265,7 @@ def _sort_sides(pool: Pool, sides: Sequence[Side], terms: Terms | None) -> Rows:
     rows = pool.rows.index_select(1, index)
     if terms is not None:
         classes = Classes.of(offsets, edges)
-        by_labels = rows if pool.label_rows is None else pool.label_rows.index_select(1, index)
-        shift_rows(rows, classes.codes, terms.weights, find_class_terms(by_labels, classes, terms))
+        shift_rows(rows, classes.codes, terms.weights, find_class_terms(rows, classes, terms))
     return sort(rows.view(len(rows) * count, n))
 
 

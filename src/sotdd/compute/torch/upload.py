@@ -52,17 +52,15 @@ class Uploaded:
 
     block: Block
     theta: Along | None  # None for a map of the user's own
-    phi: Along | None  # the same for the labels, where they have their own
     terms: Terms
 
     @classmethod
     def of(cls, block: Block, device: torch.device) -> Uploaded:
         """Copy a block of projections to the device."""
-        theta, phi = (_upload_directions(drawn, device) for drawn in (block.features, block.label_features))
-        return cls(block, theta, phi, Terms.of(block.terms, device))
+        return cls(block, _upload_directions(block.features, device), Terms.of(block.terms, device))
 
 
-def _upload_directions(drawn: Drawn | None, device: torch.device) -> Along | None:
+def _upload_directions(drawn: Drawn, device: torch.device) -> Along | None:
     if isinstance(drawn, TurnedDirections):
         return [UploadedTurn.of(turn, first, stop, device) for turn, first, stop in drawn.parts]
     return copy_array(drawn.theta, np.float32, device) if isinstance(drawn, Directions) else None

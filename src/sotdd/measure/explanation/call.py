@@ -66,7 +66,7 @@ def explain(
 
     Parameters
     ----------
-    a, b, p, n_projections, n_moments, moments, label_law, directions, shared_directions, scale, seed
+    a, b, p, n_projections, n_moments, moments, label_law, directions, scale, seed
         As in `distance`, which with the same settings gives the same number, to the last bit.
     projections, estimator
         As in `distance`. Shares and class distances are means over the same projections, each counting

@@ -90,7 +90,8 @@ def list_cells(line: ClassLine) -> tuple[str, ...]:
 
 def say_lost_classes(why: Explanation, side: int) -> str:
     """Which classes of one side have no counterpart; where only features differ, which have moved far."""
-    lost = [line.label for line in why.lines(side) if line.counterpart is None]
+    matched = why.counterparts.keys() if side == 0 else why.counterparts.values()
+    lost = [label for place, label in enumerate(why.classes[side]) if place not in matched]
     if lost and not why.parts.labels_beyond and set(lost) <= set(why.classes[1 - side]):
         return f"moved farther than the classes are apart: {join_names(lost)}" if side == 0 else ""
     if not lost:

@@ -50,6 +50,32 @@ def test_a_limit(files, run):
     assert "95 % interval" in run("check", "train.npz", "gone.npz", "--fail-above", limit, *MORE)[1]  # a close call
 
 
+def test_nothing_is_judged_unseen(rng, files, run):
+    """A column that was left out is part of the verdict, in every form; one that cannot be read as before decides."""
+
+    def write(name, mean, broken="?"):
+        ages = [broken if row == 17 else f"{rng.normal(mean, 10):.1f}" for row in range(300)]
+        rows = [f"{age},{rng.choice(['Rome', 'Oslo'])},a note {row},{row % 2}" for row, age in enumerate(ages)]
+        Path(name).write_text("\n".join(["age,city,note,kind", *rows]))
+
+    write("jan.csv", 40), write("feb.csv", 40), write("mar.csv", 60), write("odd.csv", 40, "old")
+    judged = "judged 2 of 3 columns (left out: note, free text)"
+    assert run("reference", "jan.csv", "-o", "jan.ref", "--label", "kind")[0] == 0
+    for given in (["jan.ref"], ["jan.csv", "--label", "kind"]):
+        code, said, _ = run("check", *given, "feb.csv", *FEW, "-q")
+        assert (code, said.splitlines()[1]) == (0, judged)
+        assert run("check", *given, "mar.csv", *FEW, "--log", "gate.log", "--report", "page.html")[0] == 1
+        assert json.loads(Path("gate.log").read_text().splitlines()[-1])["columns"] == judged
+        assert judged[1:] in Path("page.html").read_text()
+        told = json.loads(run("check", *given, "feb.csv", *FEW, "--json")[1])
+        assert told["columns"]["columns"] == ["age", "city"]
+        assert told["columns"]["left_out"]["note"]["why"] == "free text"
+        code, _, errors = run("check", *given, "feb.csv", *FEW, "--require-all-columns")
+        assert (code, judged in errors) == (2, True)
+        code, _, errors = run("check", *given, "odd.csv", *FEW)
+        assert (code, "'age'" in errors and "'old' in row 17" in errors) == (2, True)
+
+
 def test_units_are_those_of_the_reference(files, run):
     """However far the current data have gone, they do not change what one unit is."""
     projections = sotdd.Projections.fit(["train.npz"]).evenly()

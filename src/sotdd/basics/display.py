@@ -1,8 +1,7 @@
-"""How results show themselves in notebooks and as pictures; and how work shows its progress."""
+"""How results show themselves as pictures, and how work shows its progress."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -17,17 +16,6 @@ if TYPE_CHECKING:
 # Called with what is done and how much there is; True draws a bar.
 Report: TypeAlias = Callable[[int, int], None]
 Progress: TypeAlias = bool | Report | None
-
-
-def as_html(text: str) -> str:
-    """A table for a notebook, which does not break its lines; every word is escaped, since names come with the data.
-
-    Examples
-    --------
-    >>> as_html("a < b")
-    '<pre style="white-space: pre; overflow-x: auto">a &lt; b</pre>'
-    """
-    return f'<pre style="white-space: pre; overflow-x: auto">{html.escape(text)}</pre>'
 
 
 def picture(name: str) -> Callable[..., Axes]:

@@ -100,7 +100,7 @@ def _fit_reference(name: str, data: LabelledData, asked: o.Asked) -> DriftRefere
 
 @o.takes(
     "reading", "drawing", "report", "title", "csv", "p", "fail_above", "p_value", "n_permutations", "min_points",
-    "max_points", "label_names", "device", n_projections=128, max_points=20_000,
+    "require_all_columns", "max_points", "label_names", "device", n_projections=128, max_points=20_000,
 )  # fmt: skip
 def check_command(
     reference: Annotated[
@@ -198,7 +198,7 @@ def _make_criteria(gate: Gate, asked: o.Asked, n_batches: int) -> Criteria:
     fewest = check_count(chosen.get("min_points", FEWEST), "min_points")
     limit = chosen.get("fail_above")
     level = chosen.get("p_value", LEVEL if limit is None and gate.drift is not None else None)
-    return Criteria(n_batches, limit, level, n_permutations, fewest)
+    return Criteria(n_batches, limit, level, n_permutations, fewest, chosen.get("require_all_columns", False))
 
 
 def _judge_batches(
@@ -294,7 +294,13 @@ def _print_run(asked: o.Asked, run: GateRun, whole: str) -> None:
         {"reference": run.reference, "verdict": whole, "drifted": drifted, **batches},
         lambda: _print_verdicts(run),
         rows=[list_values(verdict, run.reference) for verdict in run.verdicts],
-        remarks=[remark for one in run.verdicts if one.distance for remark in one.distance.remarks],
+        remarks=[
+            remark
+            for one in run.verdicts
+            if one.distance
+            for remark in one.distance.remarks
+            if remark.kind != "columns left out"  # which stand beside the verdict
+        ],
         legend=_say_how(run),
     )
 
@@ -309,6 +315,9 @@ def _print_verdicts(run: GateRun) -> None:
         for kind, text in lines:
             word, colour = _WORDS[kind]
             say(f"{word}  {show(verdict.batch)}: {text}" if several else f"{word}  {text}", colour)
+    judged = dict.fromkeys(verdict.judged.say() for verdict in run.verdicts if verdict.judged is not None)
+    for text in judged:
+        say(text)
     if several and run.gate is not None:
         words = {"passed": "passed", "drift": "drifted", "unknown": "undecided"}
         counts = [(word, sum(one.verdict == kind for one in run.verdicts)) for kind, word in words.items()]

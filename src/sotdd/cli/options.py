@@ -104,6 +104,7 @@ MEASURING: _Known = {
         metavar="LEVEL",
     ),
     "min_points": _option(10, "With fewer points a batch does not pass: it is undecided.", metavar="N"),
+    "require_all_columns": _option(False, "A batch with a column that is left out does not pass: it is undecided."),
     "max_points": _option(None, "Compare samples of at most this many points of each dataset.", type=int),
     "device": _option("auto", "auto, cpu, or with torch cuda or cuda:1.", *("auto", "cpu", "cuda")),
 }

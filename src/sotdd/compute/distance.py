@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -209,9 +209,9 @@ class Distance:
         close = "borderline, " if self.noise.borderline else ""
         return f", {'within' if self.within_noise else 'beyond'} noise ({close}{floor})"
 
-    def plot(self, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
-        """Draw how projections differ, and how the value settles as they become more; two of matplotlib's axes."""
-        return picture("distance")(self, axes)  # type: ignore[return-value]  # the only picture with two axes
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how projections differ."""
+        return picture("distance")(self, ax)
 
     def to_dict(self, *, per_projection: bool = False) -> dict[str, Any]:
         """Everything as JSON values; W_p^p of each projection only when asked for."""

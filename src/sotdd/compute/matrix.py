@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sotdd.basics.display import as_html, picture
+from sotdd.basics.display import picture
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import write_whole
 from sotdd.basics.text import align_rows, json_number, with_error
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 # Marks distances within noise in a table.
 _NOISE = "~"
-
-# Datasets that a notebook shows.
-_MOST_SHOWN = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,12 +146,12 @@ class DistanceMatrix:
         return Ranking.of(name, others)
 
     def __repr__(self) -> str:
-        """A table of values and errors."""
-        return self._write(len(self))
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return as_html(self._write(_MOST_SHOWN))
+        """A table of values and errors, and what to know of it."""
+        rows = [["0" if i == j else self._cell(i, j) for j in range(len(self))] for i in range(len(self))]
+        lines = align_rows([["", *self.names], *([name, *row] for name, row in zip(self.names, rows, strict=True))])
+        if any(distance.within_noise for distance in self.distances.values()):
+            lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
+        return "\n".join([*lines, *map(str, gather_remarks(self.distances.values()))])
 
     def to_dict(self) -> dict[str, Any]:
         """Names, values, errors and every distance as JSON values."""
@@ -207,17 +204,6 @@ class DistanceMatrix:
         if str(name) not in self.names:
             raise SotddError(f"there is no dataset {name!r} here: the names are {', '.join(self.names)}.")
         return self.names.index(str(name))
-
-    def _write(self, most: int) -> str:
-        """A table of the first datasets, and what to know of it."""
-        names = self.names[:most]
-        rows = [["0" if i == j else self._cell(i, j) for j in range(len(names))] for i in range(len(names))]
-        lines = align_rows([["", *names], *([name, *row] for name, row in zip(names, rows, strict=True))])
-        if len(names) < len(self):
-            lines.append(f"… and {len(self) - len(names):,} more")
-        if any(distance.within_noise for distance in self.distances.values()):
-            lines.append(f"{_NOISE} within noise: no farther apart than two samples of the two together")
-        return "\n".join([*lines, *map(str, gather_remarks(self.distances.values()))])
 
     def _cell(self, i: int, j: int) -> str:
         distance = self.distances[min(i, j), max(i, j)]

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from sotdd.basics.display import as_html
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import align_rows, with_error
@@ -156,10 +155,6 @@ class Ranking:
         """A table of ranks and distances, and what to know of them."""
         table = align_rows(self.rows, to_the_right=self.number_columns)
         return "\n".join([*table, *self.legend, *map(str, self.remarks)])
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return as_html(repr(self))
 
     @property
     def rows(self) -> list[list[str]]:

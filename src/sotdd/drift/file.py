@@ -47,6 +47,7 @@ def pack_reference(reference: DriftReference) -> bytes:
             "columns": None if reading.columns is None else list(reading.columns),
             "labelled": reading.labelled,
             "suffix": reading.suffix,
+            "left_out": dict(reading.left_out),
         },
     }
     sketch = reference.sketch
@@ -136,4 +137,7 @@ def _read_reading(reader: Reader) -> BatchReading:
         raise reader.refuse("its 'edges' do not ascend")
     kept = None if edges is None else tuple(edges.tolist())
     columns = reading.texts("columns") if reading.has("columns") else None
-    return BatchReading(settings, columns, reading.get("labelled", bool), kept, reading.get("suffix", str))
+    left_out = reading.get("left_out", dict)
+    if not all(isinstance(why, str) for why in left_out.values()):
+        raise reader.refuse("its 'left_out' are no texts")
+    return BatchReading(settings, columns, reading.get("labelled", bool), kept, reading.get("suffix", str), left_out)

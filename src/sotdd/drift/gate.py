@@ -71,6 +71,8 @@ class BatchVerdict:
         The permutation test; None where it was not asked for.
     n_points
         How many points the batch has; None where it could not be opened.
+    judged
+        Which columns of it were judged and which were left out; None where it is no table.
     error
         Why it is undecided; None where it is decided.
     """
@@ -80,6 +82,7 @@ class BatchVerdict:
     distance: Distance | None = None
     test: TwoSampleTest | None = None
     n_points: int | None = None
+    judged: Remark | None = None
     error: str | None = None
 
     @property
@@ -103,6 +106,7 @@ class BatchVerdict:
         """Everything as JSON values."""
         result: dict[str, Any] = {"current": self.batch, "verdict": self.verdict, "drifted": self.drifted}
         result["checks"] = [{**asdict(one), "limit": json_number(one.limit)} for one in self.outcomes]
+        result["columns"] = None if self.judged is None else self.judged.to_dict()
         result["distance"] = None if self.distance is None else self.distance.to_dict()
         if self.test is not None:
             result["test"] = self.test.to_dict()
@@ -133,6 +137,8 @@ class Criteria:
         How many permutations, or more where a level takes more.
     fewest
         With fewer points, a batch does not pass: it is undecided.
+    require_all_columns
+        Whether a batch with a column that is left out does not pass either.
     """
 
     n_batches: int = 1
@@ -140,6 +146,7 @@ class Criteria:
     level: float | None = LEVEL
     n_permutations: int = 999
     fewest: int = FEWEST
+    require_all_columns: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +198,15 @@ class Gate:
                 outcomes += _judge_values(self.drift, batch, STUCK_LEVEL / criteria.n_batches)
             if measured is not None:
                 measured = replace(measured, remarks=(*measured.remarks, *_remark_on_classes(self.drift, batch)))
-        return BatchVerdict(name, tuple(outcomes), measured, test, batch.n_points, self._doubt(batch, criteria.fewest))
+        judged = self._find_judged(batch)
+        doubt = self._doubt(batch, judged, criteria)
+        return BatchVerdict(name, tuple(outcomes), measured, test, batch.n_points, judged, doubt)
+
+    def _find_judged(self, batch: LabelledData | Sketch) -> Remark | None:
+        """Which columns of a batch are judged; None where it is no table."""
+        if isinstance(batch, Sketch):
+            return None
+        return batch.judged if self.drift is None else self.drift.reading.find_judged(batch)
 
     def _measure(self, batch: LabelledData | Sketch, progress: bool) -> Distance | None:
         """The distance, with projections and unit from the reference alone; None if it is too far to measure."""
@@ -214,14 +229,17 @@ class Gate:
             test = reference.test(batch, n_permutations=math.ceil(1 / each), progress=progress, **self.measuring)
         return test
 
-    def _doubt(self, batch: LabelledData | Sketch, fewest: int) -> str | None:
-        """Why it cannot be said that nothing has drifted: too few points, or too few complete rows; None if it can."""
+    def _doubt(self, batch: LabelledData | Sketch, judged: Remark | None, criteria: Criteria) -> str | None:
+        """Why it cannot be said that nothing has drifted: too few points, rows or columns; None if it can."""
+        fewest = criteria.fewest
         for who, count in (("the reference", self.reference.n_points), ("the batch", batch.n_points)):
             if count < fewest:
                 return f"{who} has only {say_count(count, 'point')}: expected at least {fewest:,}."
         if isinstance(batch, LabelledData) and batch.origin.rows_lost > _MOST_LOST * batch.origin.rows_read:
             lost = f"{batch.origin.rows_lost:,} of {say_count(batch.origin.rows_read, 'row')}"
-            return f"{lost} lack a value or a label and were left out: too many to judge the batch."
+            return f"{lost} lack a value or a label: too many to judge the batch."
+        if criteria.require_all_columns and judged is not None and judged.facts["left_out"]:
+            return f"{judged}: all columns are required."
         return None
 
 
@@ -294,6 +312,7 @@ def list_values(verdict: BatchVerdict, reference: str) -> dict[str, object]:
         "batch": verdict.batch,
         "reference": reference,
         "points": verdict.n_points,
+        "columns": None if verdict.judged is None else str(verdict.judged),
         "distance": None if distance is None else _round(distance.value),
         "stderr": None if distance is None else _round(distance.stderr),
         "limit": _round(limits.get("distance", limits.get("noise"))),

@@ -43,6 +43,8 @@ class BatchReading:
         Between which numbers targets were cut into classes; None where they were not.
     suffix
         How the file was called, since batches that are called so are written alike.
+    left_out
+        Columns of the table that are no features, and why.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -50,6 +52,7 @@ class BatchReading:
     labelled: bool = True
     edges: tuple[float, ...] | None = None
     suffix: str = ""
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, source: object, data: LabelledData, asked: Mapping[str, Any] | None = None) -> BatchReading:
@@ -63,6 +66,7 @@ class BatchReading:
             data.origin.labelled,
             None if target is None else tuple(find_edges(target.values, target.bins).tolist()),
             "" if parsed is None else Path(parsed.path).suffix.lower(),
+            {column: left.why for column, left in data.origin.left_out.items()},
         )
 
     def open_batch(self, batch: Dataset, **asked: Any) -> LabelledData:  # noqa: ANN401  # as open_dataset
@@ -72,6 +76,16 @@ class BatchReading:
         """
         data = batch if isinstance(batch, LabelledData) and not asked else self._read(batch, asked)
         return self._with_classes(self._without_others(data))
+
+    def find_judged(self, batch: LabelledData) -> Remark | None:
+        """Which columns of a batch are judged, and which are not, since it or the reference left them out."""
+        own = batch.judged
+        if own is None:
+            return None
+        others = [remark for remark in batch.remarks if remark.kind == "columns not in reference"]
+        unknown = {column: "not in the reference" for remark in others for column in remark.facts["columns"]}
+        left_out = {column: {"why": why} for column, why in {**self.left_out, **unknown}.items()}
+        return Remark("columns judged", columns=own.facts["columns"], left_out={**left_out, **own.facts["left_out"]})
 
     def _read(self, batch: Dataset, asked: Mapping[str, Any]) -> LabelledData:
         name = None if isinstance(batch, (LabelledData, str, PathLike)) else "batch"

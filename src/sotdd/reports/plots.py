@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sotdd.basics.checks import describe
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import say_count, show, with_error
+from sotdd.basics.text import say_count, show
 from sotdd.compute.distance import Distance
 from sotdd.compute.matrix import DistanceMatrix
 from sotdd.measure.explanation.features import FeatureShare, FeatureShares
@@ -36,8 +36,8 @@ _NEAR_IS_DARK: LinearSegmentedColormap = LinearSegmentedColormap.from_list("sotd
 # Shares below zero are warm, above cool, and none is white.
 _SHARES = LinearSegmentedColormap.from_list("sotdd_shares", (_WARM, "#f3d9c6", "#ffffff", "#a8cbe6", "#0b2f57"))
 
-# An interval from fewer projections says too little to draw.
-_FIRST = 10
+# A histogram of fewer projections says too little to draw.
+_FEWEST = 20
 # Bars that are drawn, those that matter first.
 _BARS = 15
 # With more rows or columns than this, numbers in the cells would be too small to read.
@@ -46,26 +46,12 @@ _MOST_NUMBERS = 16
 _MOST_NAMES = 60
 
 
-def draw_distance(distance: Distance, axes: Sequence[Axes] | None = None) -> tuple[Axes, Axes]:
-    """Draw the distribution of W_p over projections, and the running value with its 95 % interval."""
-    if distance.per_projection is None or len(distance.per_projection) < 2 * _FIRST:
-        raise SotddError(f"this {distance.method} has fewer than {2 * _FIRST} projections: there is nothing to draw.")
-    if axes is None:
-        _, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-    given = list(np.ravel(np.array(axes, object)))
-    if len(given) != 2 or not all(isinstance(ax, Axes) for ax in given):
-        raise SotddError(
-            f"is {describe(axes)}: expected two of matplotlib's, or None for a new figure.", setting="axes"
-        )
-    left, right = given
-    _draw_distribution(left, distance, distance.per_projection)
-    _draw_convergence(
-        right, distance, distance.per_projection if distance.contributions is None else distance.contributions
-    )
-    return left, right
-
-
-def _draw_distribution(ax: Axes, distance: Distance, costs: NDArray[np.float64]) -> None:
+def draw_distance(distance: Distance, ax: Axes | None = None) -> Axes:
+    """Draw the distribution of W_p over projections, and where the distance lies in it."""
+    costs = distance.per_projection
+    if costs is None or len(costs) < _FEWEST:
+        raise SotddError(f"this {distance.method} has fewer than {_FEWEST} projections: there is nothing to draw.")
+    ax = _take_axes(ax, 5.5, 3.8)
     rooted = costs ** (1 / distance.p)
     ax.hist(rooted, bins=min(60, max(10, len(rooted) // 20)), color=_ACCENT, edgecolor="white", linewidth=0.4)
     ax.axvline(distance.value, color=_WARM, linewidth=1.6)
@@ -79,35 +65,7 @@ def _draw_distribution(ax: Axes, distance: Distance, costs: NDArray[np.float64])
     _write_title(
         ax, "How projections differ", f"{len(costs):,} of them; the distance is the $p$-th root of the mean of $W_p^p$"
     )
-
-
-def _draw_convergence(ax: Axes, distance: Distance, costs: NDArray[np.float64]) -> None:
-    from scipy.special import stdtrit
-
-    count = np.arange(1, len(costs) + 1)
-    unit = float(np.abs(costs).max()) or 1.0
-    mean = np.cumsum(costs / unit) / count
-    stderr = np.sqrt(np.maximum(np.cumsum((costs / unit) ** 2) / count - mean**2, 0.0) / np.maximum(count - 1, 1))
-    shown = slice(_FIRST - 1, None)
-    reach = stdtrit(np.maximum(count - 1, 1), 0.975) * stderr
-    low, high, middle = (
-        (unit * np.maximum(part, 0.0)[shown]) ** (1 / distance.p) for part in (mean - reach, mean + reach, mean)
-    )
-    ax.fill_between(count[shown], low, high, color=_ACCENT, alpha=0.18, linewidth=0, label="95 % interval")
-    ax.plot(count[shown], middle, color=_ACCENT, linewidth=1.6, label="running value")
-    ax.axhline(distance.value, color=_WARM, linewidth=1, linestyle=(0, (4, 3)))
-    ax.set_xscale("log")
-    ax.set_xlim(_FIRST, len(costs))
-    ax.set_xlabel("projections used")
-    ax.set_ylabel(f"distance, {say_unit(distance)}")
-    ax.legend(frameon=False, fontsize=8.5, labelcolor=_INK, loc="best")
-    ax.grid(color=_RULE, linewidth=0.6)
-    _quieten(ax)
-    _write_title(
-        ax,
-        "How the value converges",
-        f"{with_error(distance.value, distance.stderr)} ({distance.method}, p = {distance.p:g})",
-    )
+    return ax
 
 
 def draw_matrix(matrix: DistanceMatrix, ax: Axes | None = None) -> Axes:

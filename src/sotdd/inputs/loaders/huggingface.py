@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -151,53 +149,22 @@ def _open_stream(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: A
     return replace(loaded, origin=loaded.origin.also(*taken))
 
 
-@dataclass(frozen=True)
-class HubName:
-    """What a dataset is called on the Hub, and which of its configurations is meant.
-
-    Examples
-    --------
-    >>> from sotdd.inputs.loaders.huggingface import HubName
-    >>> HubName.parse("org/letters:small")
-    HubName(dataset='org/letters', config='small')
-    """
-
-    dataset: str
-    config: str | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> HubName:
-        """Read NAME or NAME:CONFIG."""
-        dataset, _, config = text.removeprefix(PREFIX).partition(":")
-        if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", dataset):
-            raise SotddError(f"{text!r} is no name of a dataset on the Hub: expected OWNER/NAME, or OWNER/NAME:CONFIG.")
-        if Path(dataset).exists():
-            raise SotddError(f"there is {dataset!r} in this folder, and the Hub's would not be read: work in another.")
-        return cls(dataset, config or None)
-
-
 def open_hub(text: str, name: str, reading: Reading) -> Loaded:
-    """Open a dataset on the Hub: whole, or as a stream where a sample of it is asked for."""
+    """Open a dataset on the Hub, NAME or NAME:CONFIG: whole, or as a stream where a sample of it is asked for."""
     library = require("datasets", f"reading {text}", "'sotdd[hub]'")
-    wanted, streaming = HubName.parse(text), reading.max_points is not None
-    with _reading(wanted.dataset):
-        source = library.load_dataset(wanted.dataset, wanted.config, split=reading.split, streaming=streaming)
+    dataset, _, config = text.removeprefix(PREFIX).partition(":")
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", dataset):
+        raise SotddError(f"{text!r} is no name of a dataset on the Hub: expected OWNER/NAME, or OWNER/NAME:CONFIG.")
+    if Path(dataset).exists():
+        raise SotddError(f"there is {dataset!r} in this folder, and the Hub's would not be read: work in another.")
+    streaming = reading.max_points is not None
+    try:
+        source = library.load_dataset(dataset, config or None, split=reading.split, streaming=streaming)
         if isinstance(source, dict):
             source = _choose_split(source, name, reading)
         if streaming:
             source = source.shuffle(seed=reading.seed, buffer_size=_BUFFER)
         return open_huggingface(source, name, replace(reading, split=None))
-
-
-@contextmanager
-def _reading(dataset: str) -> Iterator[None]:
-    """Turn whatever the libraries raise into one line, and keep what else they say to themselves."""
-    loggers = {name: logging.getLogger(name) for name in ("datasets", "huggingface_hub")}
-    before = {name: logger.level for name, logger in loggers.items()}
-    for logger in loggers.values():
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
     except SotddError:
         raise
     except Exception as error:  # of whichever library speaks HTTP, too
@@ -206,6 +173,3 @@ def _reading(dataset: str) -> Iterator[None]:
             f"cannot read dataset {dataset!r} from the Hub ({cause[:_CAUSE]}): check its name (NAME:CONFIG where it "
             "has several), log in with 'hf auth login' if it is private, or check the network."
         ) from error
-    finally:
-        for name, logger in loggers.items():
-            logger.setLevel(before[name])

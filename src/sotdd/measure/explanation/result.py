@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sotdd.basics.checks import check_count
-from sotdd.basics.display import as_html, picture
+from sotdd.basics.display import picture
 from sotdd.basics.text import json_label, json_number
 from sotdd.compute.distance import Distance
 from sotdd.measure.explanation.classes import ClassComparison, ClassLine, Pair, find_same_names
@@ -212,10 +212,6 @@ class Explanation:
     def table(self, limit: int | None = MOST_SHOWN) -> str:
         """All of it as plain text; of each side the classes with the largest shares, ``limit`` of them or all."""
         return describe_explanation(self, None if limit is None else check_count(limit, "limit"))
-
-    def _repr_html_(self) -> str:
-        """The same for a notebook."""
-        return as_html(repr(self))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the class distances as a heat map; returns matplotlib's axes."""

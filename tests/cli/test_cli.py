@@ -253,7 +253,7 @@ def test_every_help_has_examples_that_can_be_parsed(run, tmp_path, monkeypatch):
             code, _, errors = run(*words)
             assert code == 2
             assert errors.startswith("sotdd: "), errors
-    for command in ("add", "search", "list", "show", "remove", "tidy"):
+    for command in ("add", "search", "list", "show", "remove"):
         assert run("catalog", command, "--help")[0] == 0
     # An undecided check is on the page and in the log as well.
     assert {path.name for path in tmp_path.iterdir()} == {"gate.html", "gate.log"}

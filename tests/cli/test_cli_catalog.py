@@ -87,8 +87,6 @@ def test_a_catalog_from_the_first_to_the_last_entry(files, run):
     assert (told["name"], told["metadata"]["year"], told["n_quantiles"]) == ("first", 2024, 384)
 
     assert "beyond chance" in run("catalog", "search", "shop", "c.npz")[1]
-    assert "tidied shop: 3 entries" in run("catalog", "tidy", "shop")[1]
-    assert json.loads(run("catalog", "tidy", "shop", "--json")[1]) == {"catalog": "shop", "entries": 3}
     assert "2 entries left" in run("catalog", "remove", "shop", "third")[1]
     assert json.loads(run("catalog", "remove", "shop", "second", "--json")[1])["entries"] == 1
     assert run("catalog", "add", "shop", "first", "b.npz", "--overwrite")[0] == 0

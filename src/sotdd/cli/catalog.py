@@ -165,19 +165,6 @@ def remove_command(path: Folder, name: Name, asked: o.Asked) -> None:
         say(f"removed {quote(name)} from {show(path)}; {_say_count(len(catalog))} left", "bold")
 
 
-@app.command("tidy", epilog=o.examples("sotdd catalog tidy shop"))
-@o.takes()
-def tidy_command(path: Folder, asked: o.Asked) -> None:
-    """Join the small parts that single additions leave, and free the space of removed entries."""
-    catalog = _find_catalog(path)
-    catalog.tidy()
-    if asked.json:
-        print_json({"catalog": path, "entries": len(catalog)})
-        return
-    if not asked.quiet:
-        say(f"tidied {show(path)}: {_say_count(len(catalog))}, {asked.seconds}", "bold")
-
-
 def _find_catalog(path: str) -> Catalog:
     import sotdd
 

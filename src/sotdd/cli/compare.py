@@ -12,7 +12,7 @@ import typer
 from sotdd.basics.errors import SotddError
 from sotdd.basics.text import show, with_error
 from sotdd.cli import options as o
-from sotdd.cli.sources import list_sizes, open_data, open_source, refuse_report, say_sizes
+from sotdd.cli.sources import open_data, open_source, refuse_report, say_sizes
 from sotdd.cli.terminal import console, make_table, print_table, say, say_note, show_work
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _print_pair(
     """Print a result of two datasets in one line, between their sizes and what to know of it."""
 
     def write() -> None:
-        say_note(list_sizes(datasets), asked.quiet)
+        say_note("\n".join(f"{show(data.name)}: {say_sizes(data)}" for data in datasets), asked.quiet)
         say(repr(replace(result, remarks=())), "bold")
 
     asked.print(numbers, write, remarks=result.remarks, legend=legend)

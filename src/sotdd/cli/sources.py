@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import one_line, say_count, show
+from sotdd.basics.text import one_line, say_count
 from sotdd.cli.options import SKETCH, Asked
 from sotdd.cli.terminal import say_remark, show_work
 
@@ -59,11 +58,6 @@ def say_sizes(data: LabelledData | Sketch) -> str:
         say_count(len(data.classes), "class", "classes"),
     )
     return ", ".join(sizes)
-
-
-def list_sizes(datasets: Sequence[LabelledData | Sketch]) -> str:
-    """Names and sizes, one dataset per line."""
-    return "\n".join(f"{show(data.name)}: {say_sizes(data)}" for data in datasets)
 
 
 def say_quantiles(sketch: Sketch) -> str:

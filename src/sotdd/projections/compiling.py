@@ -7,6 +7,7 @@ rounded each.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -15,6 +16,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import event
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -62,6 +64,25 @@ def _compile_cached(function: _F, liberties: set[str]) -> _F:
         return cast("_F", _compiled(fastmath=liberties, cache=True)(function))
     except RuntimeError:  # no writable place for the cache: compile in every process instead
         return cast("_F", _compiled(fastmath=liberties)(function))
+
+
+class _FirstCompile(event.Listener):
+    """Says once why the first call of an installation takes seconds, where somebody is watching."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:  # noqa: ANN401  # Numba's
+        """Speak up for a loop of this package; others may compile their own."""
+        ours = event.data["dispatcher"].py_func.__module__.startswith("sotdd.")
+        if ours and not self.said and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            self.said = True
+            sys.stderr.write("sotdd: compiling loops, once for this installation; this takes some seconds …\n")
+
+    def on_end(self, event: object) -> None:
+        """Say nothing more."""
+
+
+event.register("numba:compile", _FirstCompile())  # type: ignore[no-untyped-call]
 
 
 # --------------------------------------------------------------------------- instructions on lines

@@ -114,7 +114,7 @@ def _settings(method: Method, n_features: int, seed: int, device: str) -> dict[s
         form = "difference" if method.name == DIFFERENCE else "powers"
         return {"method": "otdd", "p": 2.0, "seed": seed, "debias": form, "max_points": method.max_points}
     inner = {EXACT: "exact", GAUSSIAN: "gaussian"}[method.name]
-    return {"method": "otdd", "inner": inner, "outer": "exact", "p": 2.0, "seed": seed}
+    return {"method": "otdd", "inner": inner, "p": 2.0, "seed": seed}
 
 
 def _scaler(n_features: int, centre: float, spread: float) -> sotdd.Scaler:

@@ -200,11 +200,12 @@ class Projections:
 
         A projection is the same whatever portion it is drawn in. The label law is drawn ``more`` times beside it.
         """
-        whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in (start, stop))
-        if not whole or start % BLOCK or not 0 <= start < min(stop, self.n_projections):
+        given = start, stop, more
+        whole = all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in given)
+        if not whole or start % BLOCK or more < 0 or not 0 <= start < min(stop, self.n_projections):
             raise SotddError(
-                f"start is {describe(start)} and stop {describe(stop)}: expected a multiple of {BLOCK}, and more "
-                f"than that, of {say_count(self.n_projections, 'projection')}."
+                f"start, stop and more are {', '.join(map(describe, given))}: expected a multiple of {BLOCK}, more "
+                f"than that, of {say_count(self.n_projections, 'projection')}, and a count."
             )
         start, stop = int(start), min(int(stop), self.n_projections)
         first, last = start // BLOCK, -(-stop // BLOCK)

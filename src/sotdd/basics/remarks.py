@@ -149,7 +149,9 @@ SENTENCES: dict[str, Callable[..., str]] = {
         f"every value differs, as of an id: {join_names(columns)}; leave it out with {naming('exclude')} if so"
     ),
     "rows dropped": lambda naming, **gaps: f"rows with missing values left out: {say_gaps(**gaps)}",
-    "values filled": lambda naming, **gaps: f"missing values filled in by the mean of their column: {say_gaps(**gaps)}",
+    "values filled": lambda naming, **gaps: (
+        f"values missing in {say_gaps(**gaps)}; numbers are filled in by the mean of their column"
+    ),
     "labels missing": lambda naming, rows: f"{say_count(rows, 'row')} without a label left out",
     "no labels": lambda naming, array: f"there is no array {array!r}, so all points are one class",
     "fewer bins": lambda naming, bins, asked: f"labels repeat so often that there are {bins:,} bins, not {asked:,}",

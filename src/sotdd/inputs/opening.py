@@ -98,7 +98,7 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     >>> opened.columns
     ('age', 'age is missing', 'city=Oslo', 'city=Rome')
     >>> opened.remarks
-    (Remark: missing values filled in by the mean of their column: 1 of 3 rows, age (1),)
+    (Remark: values missing in 1 of 3 rows, age (1); numbers are filled in by the mean of their column,)
     """
     check_name(name)
     if isinstance(source, (str, PathLike)):

@@ -99,6 +99,15 @@ def test_identical_datasets_are_never_told_apart(rng):
 # ------------------------------------------------------------------ level and power
 
 
+def test_many_permutations_end_at_the_first_look_where_they_decide_nothing(rng):
+    a, b, far = sample(rng, 60), sample(rng, 60), sample(rng, 60, shift=2)
+    first, asked = sotdd.test(a, b, n_permutations=99), sotdd.test(a, b, n_permutations=499)
+    assert first.p_value >= 0.2
+    assert len(asked.null) == 99
+    assert asked.p_value == first.p_value
+    assert sotdd.test(a, far, n_permutations=499).p_value == 1 / 500
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("statistic", ["combined", "distance"])
 def test_the_level_is_kept(statistic):

@@ -231,7 +231,7 @@ class DriftReference:
             Any number of points, labelled as the reference is. Of a table, only the columns of the reference are
             read; one that lacks a column is refused.
         n_permutations
-            How many permutations; the smallest p-value is 1 / (n_permutations + 1).
+            How many permutations, at most, as in `sotdd.test`; the smallest p-value is 1 / (n_permutations + 1).
         device
             As in `sotdd.distance`.
         progress

@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.files import refuse_unwritable
 from sotdd.basics.remarks import Naming, in_python
 from sotdd.basics.text import show
 from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, wants_bar
@@ -117,7 +118,7 @@ def _output(kind: Any, *names: str, **settings: Any) -> Any:  # noqa: ANN401  # 
 # The types of options of output, and their defaults.
 _OUTPUTS: dict[str, tuple[Any, object]] = {
     "report": (
-        _output(Path | None, metavar="FILE.html", help="Also write the result as a web page, which works offline."),
+        _output(str | None, metavar="FILE.html", help="Also write the result as a web page, which works offline."),
         None,
     ),
     "title": (_output(str | None, help="The title of that page."), None),
@@ -149,7 +150,7 @@ class Asked:
     reading: dict[str, Any] = field(default_factory=dict)
     drawing: dict[str, Any] = field(default_factory=dict)
     measuring: dict[str, Any] = field(default_factory=dict)
-    report: Path | None = None
+    report: str | None = None
     title: str | None = None
     csv: bool = False
     json: bool = False
@@ -184,7 +185,7 @@ class Asked:
     ) -> None:
         """Print a result in the form that was asked for: JSON, CSV of its rows, or for people by ``write``."""
         if self.json:
-            print_json(numbers if self.report is None else {**numbers, "report": str(self.report)})
+            print_json(numbers if self.report is None else {**numbers, "report": self.report})
             return
         if self.csv:
             print_csv(rows)
@@ -271,6 +272,13 @@ def name_options(context: typer.Context) -> Naming:
         return f"{options[setting]}{shown}"
 
     return name
+
+
+def refuse_output(path: str, suffix: str, such_as: str) -> None:
+    """Refuse a file to write that is called something else than its kind, or that cannot be written."""
+    if Path(path).suffix != suffix:
+        raise SotddError(f"is {path!r}: call it {(Path(path).stem or such_as) + suffix!r}.", setting="output")
+    refuse_unwritable(path)
 
 
 def examples(*lines: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import refuse_unwritable
+from sotdd.basics.files import find_size, is_remote
 from sotdd.basics.text import say_count, show
 from sotdd.cli import options as o
 from sotdd.cli.sources import note_remarks, open_data, say_quantiles
@@ -39,10 +39,10 @@ UPDATE_EXAMPLES = o.examples(
 @o.takes("reading", "drawing", "device")
 def sketch_command(
     data: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SOURCE_HELP)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; its name ends in .sotdd.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The file to write; its name ends in .sotdd.")],
     asked: o.Asked,
     like: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="A sketch or a catalog to compare with later: its projections and scaling are used."),
     ] = None,
     n_quantiles: Annotated[
@@ -54,9 +54,7 @@ def sketch_command(
     ] = False,
 ) -> None:
     """Keep what comparisons need of a dataset in one small file, without its points."""
-    if output.suffix != o.SKETCH:
-        raise SotddError(f"is {str(output)!r}: call it {(output.stem or 'data') + o.SKETCH!r}.", setting="output")
-    refuse_unwritable(output)
+    o.refuse_output(output, o.SKETCH, "data")
     if like is not None:
         asked.refuse_drawing("together with --like, which brings its own")
     if data.endswith(o.SKETCH):
@@ -72,12 +70,12 @@ def sketch_command(
     if parts:
         window = sotdd.SketchWindow(projections, n_quantiles=levels.count).add(source.name, source)
         window.save(output)
-        made = window.finish(output.stem)
+        made = window.finish(Path(output).stem)
     else:
         made = sketch_opened(source, projections, levels, asked.measuring.get("device", "auto"), progress=asked.bar)
         made.save(output)
     if asked.json:
-        print_json({"file": str(output), "bytes": output.stat().st_size, **made.to_dict()})
+        print_json({"file": output, "bytes": find_size(output), **made.to_dict()})
         return
     _say_made(output, made, asked)
     if parts:
@@ -90,7 +88,7 @@ def sketch_command(
 
 @o.takes("reading")
 def update_command(
-    window: Annotated[Path, typer.Argument(metavar="FILE", help="A file that sotdd sketch --parts began.")],
+    window: Annotated[str, typer.Argument(metavar="FILE", help="A file that sotdd sketch --parts began.")],
     asked: o.Asked,
     data: Annotated[
         list[str] | None, typer.Argument(metavar="SOURCE", help="Datasets to add, each as a part of its name.")
@@ -118,12 +116,12 @@ def update_command(
         kept.add(source.name, source)
     if not kept.n_points:
         raise SotddError(f"nothing would be left in {show(window)}: keep a part, or add a dataset.")
-    made = kept.finish(window.stem)
+    made = kept.finish(Path(window).stem)
     if data or forget:
         kept.save(window)
     if asked.json:
         parts = {name: part.n_points for name, part in kept.parts.items()}
-        print_json({"file": str(window), "bytes": window.stat().st_size, "parts": parts, **made.to_dict()})
+        print_json({"file": window, "bytes": find_size(window), "parts": parts, **made.to_dict()})
         return
     _say_made(window, made, asked)
     for name, part in kept.parts.items():
@@ -137,15 +135,15 @@ def _open_named(data: str, asked: o.Asked) -> LabelledData:
     return source if source.name != data else replace(source, name=Path(SourceText.parse(data).path).name)
 
 
-def _say_made(output: Path, made: Sketch, asked: o.Asked) -> None:
-    size = output.stat().st_size
+def _say_made(output: str, made: Sketch, asked: o.Asked) -> None:
+    size = find_size(output)
     sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
     say(f"{show(output)}: {sizes}, {say_quantiles(made)}", "bold")
     on_disk = f"{size / 1e6:.2g} MB" if size >= 1e6 else f"{size / 1e3:.3g} kB"
     say_note(f"{on_disk}, {asked.seconds}", asked.quiet)
 
 
-def _find_recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, Levels]:
+def _find_recipe(like: str | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, Levels]:
     """The projections, and which quantiles to keep unless the user says how many."""
     import sotdd
     from sotdd.sketches.quantiles import QUANTILES, Levels
@@ -153,7 +151,7 @@ def _find_recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any
 
     if like is None:
         return sotdd.Projections.fit([source], **drawing), Levels(QUANTILES)
-    if like.is_dir():
+    if Path(like).is_dir() or (is_remote(like) and not like.endswith(o.SKETCH)):
         catalog = sotdd.Catalog(like)
         return catalog.projections, catalog.levels
     known = sotdd.Sketch.load(like)

@@ -1,4 +1,4 @@
-"""Files that are read and written whole, at a path or at an address (``s3://``, ``gs://``, ``memory://`` and others)."""
+"""Files that are read and written whole, at a path or at an address such as ``s3://bucket/train.ref``."""
 
 from __future__ import annotations
 

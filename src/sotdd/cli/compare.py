@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.remarks import Remark
 from sotdd.basics.text import show, with_error
 from sotdd.cli import options as o
 from sotdd.cli.sources import open_data, open_source, refuse_report, say_sizes
@@ -64,13 +65,21 @@ _NOISE_MARK = " ~"
 _DATA = ("reading", "drawing", "p", "device")
 
 
-@o.takes(*_DATA, "estimator", "rel_tol", "noise_floor", "label_names", "method", "max_points")
+@o.takes(*_DATA, "report", "title", "estimator", "rel_tol", "noise_floor", "label_names", "method", "max_points")
 def distance_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Measure how far apart two labelled datasets are. Either may be a sketch (.sotdd)."""
+    refuse_report(asked)
     datasets = [open_source(source, asked) for source in (a, b)]
     import sotdd
+    from sotdd.compute.matrix import Asked, DistanceMatrix
 
     result = sotdd.distance(*datasets, progress=asked.bar, **asked.settings)
+    names = tuple(data.name if data.name != b or a != b else f"{b} ({place})" for place, data in enumerate(datasets, 1))
+    # A page says how to ask for the same number again: with the projections that the tolerance took.
+    known = {"n_projections": result.n_projections} if "rel_tol" in asked.settings else {}
+    settings = {name: value for name, value in {**asked.settings, **known}.items() if name != "rel_tol"}
+    texts = dict(zip(names, map(asked.write_source, (a, b)), strict=True))
+    _write_report(DistanceMatrix(names, {(0, 1): result}, asked=Asked(texts, settings)), [], asked)
     low, high = result.interval(0.95)
     interval = "" if math.isnan(low) else f"95 % interval {low:.4g} to {high:.4g} over the choice of projections"
     _print_pair(result, {"a": a, "b": b, **result.to_dict()}, datasets, asked, interval)
@@ -92,14 +101,9 @@ def matrix_command(
         raise SotddError("only one dataset is named: name at least two to compare.")
     refuse_report(asked)
     datasets = [open_source(source, asked) for source in sources]
-    import sotdd
     from sotdd.compute.distance import gather_remarks
-    from sotdd.compute.matrix import Asked
 
-    matrix = sotdd.pairwise(datasets, progress=asked.bar, **asked.settings)
-    texts = {name: asked.write_source(source) for name, source in zip(matrix.names, sources, strict=True)}
-    settings = {} if matrix.asked is None else matrix.asked.settings
-    _write_report(replace(matrix, asked=Asked(texts, settings)), datasets if classes else [], asked)
+    matrix = _measure_all(datasets, sources, asked, classes)
     values = zip(matrix.names, matrix.values.tolist(), strict=True)
     asked.print(
         matrix.to_dict(),
@@ -110,17 +114,25 @@ def matrix_command(
     )
 
 
-@o.takes(*_DATA, "csv", "estimator", "noise_floor", "method", "max_points")
+@o.takes(*_DATA, "report", "title", "csv", "estimator", "noise_floor", "method", "max_points")
 def rank_command(
     target: Annotated[str, typer.Argument(metavar="TARGET", help=o.SKETCH_TOO)],
     candidates: Annotated[list[str], typer.Argument(metavar="CANDIDATE ...", help="The datasets to rank.")],
     asked: o.Asked,
 ) -> None:
-    """Rank datasets by their distance from a target, nearest first: which one to start from."""
+    """Rank datasets by their distance from a target, nearest first: which one to start from.
+
+    A page shows the distances between the candidates too.
+    """
+    refuse_report(asked)
     datasets = [open_source(source, asked) for source in (target, *candidates)]
     import sotdd
 
-    order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
+    if asked.report is None:
+        order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
+    else:
+        matrix = _measure_all(datasets, [target, *candidates], asked)
+        order = matrix.ranking(matrix.names[0])
     print_ranking(order, asked, {"target": target}, f"Nearest to {show(target)}: {say_sizes(datasets[0])}")
 
 
@@ -221,6 +233,20 @@ def _print_pair(
     asked.print(numbers, write, remarks=result.remarks, legend=legend)
 
 
+def _measure_all(
+    datasets: Sequence[LabelledData | Sketch], sources: Sequence[str], asked: o.Asked, classes: bool = False
+) -> DistanceMatrix:
+    """The distances between every two datasets, and their page if one is wanted."""
+    import sotdd
+    from sotdd.compute.matrix import Asked
+
+    matrix = sotdd.pairwise(datasets, progress=asked.bar, **asked.settings)
+    texts = {name: asked.write_source(source) for name, source in zip(matrix.names, sources, strict=True)}
+    settings = {} if matrix.asked is None else matrix.asked.settings
+    _write_report(replace(matrix, asked=Asked(texts, settings)), datasets if classes else [], asked)
+    return matrix
+
+
 def _write_report(matrix: DistanceMatrix, datasets: Sequence[LabelledData | Sketch], asked: o.Asked) -> None:
     """Write the page, if one is wanted; classes are compared if s-OTDD was used and every dataset has its points."""
     import sotdd
@@ -255,13 +281,17 @@ def _make_matrix_table(matrix: DistanceMatrix, *, errors: bool, named: bool) -> 
     return make_table([["", *(names if named else numbers)], *rows])
 
 
-def print_ranking(order: Ranking, asked: o.Asked, also: Mapping[str, Any], about: str = "") -> None:
+def print_ranking(
+    order: Ranking, asked: o.Asked, also: Mapping[str, Any], about: str, remarks: Sequence[Remark] = ()
+) -> None:
     """Print which datasets are nearest, and how to read that; ``also`` are further numbers."""
     numbers = {**order.to_dict(), **also}
 
     def write() -> None:
-        if about:
-            say_note(about, asked.quiet)
+        if not order:
+            say("No entry matches.")
+            return
+        say_note(about, asked.quiet)
         styles = ["bold" if line.rank == 1 else "" for line in order]
         left = [column for column in range(len(order.rows[0])) if column not in order.number_columns]
         print_table(make_table(order.rows, left=left, styles=styles))
@@ -271,7 +301,7 @@ def print_ranking(order: Ranking, asked: o.Asked, also: Mapping[str, Any], about
         numbers,
         write,
         rows=[{column: line.get(column) for column in columns} for line in numbers["ranking"]],
-        remarks=order.remarks,
+        remarks=(*remarks, *order.remarks),
         legend="; ".join([order.lines[0].distance.how, *order.legend]) if order.lines else None,
     )
 

@@ -18,7 +18,7 @@ import typer
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import refuse_unwritable
-from sotdd.basics.remarks import Naming, in_python
+from sotdd.basics.remarks import Naming, Remark, in_python
 from sotdd.basics.text import show
 from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, wants_bar
 from sotdd.inputs.reading import DEFAULTS, Option, reading_options
@@ -180,7 +180,7 @@ class Asked:
         write: Callable[[], object],
         *,
         rows: Sequence[Mapping[str, object]] = (),
-        remarks: Iterable[object] = (),
+        remarks: Iterable[Remark] = (),
         legend: str | None = None,
     ) -> None:
         """Print a result in the form that was asked for: JSON, CSV of its rows, or for people by ``write``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +11,11 @@ import typer
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import find_size, is_remote
+from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count, show
 from sotdd.cli import options as o
-from sotdd.cli.sources import note_remarks, open_data, say_quantiles
-from sotdd.cli.terminal import print_json, say, say_note
+from sotdd.cli.sources import open_data, say_quantiles
+from sotdd.cli.terminal import say
 from sotdd.inputs.sources import SourceText
 
 if TYPE_CHECKING:
@@ -74,16 +76,11 @@ def sketch_command(
     else:
         made = sketch_opened(source, projections, levels, asked.measuring.get("device", "auto"), progress=asked.bar)
         made.save(output)
-    if asked.json:
-        print_json({"file": output, "bytes": find_size(output), **made.to_dict()})
-        return
-    _say_made(output, made, asked)
     if parts:
-        advice = f"To add rows and take them out: sotdd update {show(output)} OTHER --forget {source.name}"
-        say_note(advice, asked.quiet)
-    elif like is None:
-        advice = f"To compare it with another dataset: sotdd sketch OTHER -o OTHER.sotdd --like {show(output)}"
-        say_note(advice, asked.quiet)
+        advice = f"to add rows and take them out: sotdd update {show(output)} OTHER --forget {source.name}"
+    else:
+        advice = f"to compare it with another: sotdd sketch OTHER -o OTHER.sotdd --like {show(like or output)}"
+    _print_made(output, made, source.remarks, asked, advice=advice)
 
 
 @o.takes("reading")
@@ -107,8 +104,10 @@ def update_command(
     kept = sotdd.SketchWindow.load(window)
     for name in forget or []:
         kept.forget(name)
+    remarks: list[Remark] = []
     for one in data or []:
         source = _open_named(one, asked)
+        remarks += [remark.of(source.name) for remark in source.remarks]
         if source.name in kept.parts:
             raise SotddError(
                 f"there is a part {source.name!r} in {show(window)} already: add --forget {source.name} to replace it."
@@ -119,28 +118,36 @@ def update_command(
     made = kept.finish(Path(window).stem)
     if data or forget:
         kept.save(window)
-    if asked.json:
-        parts = {name: part.n_points for name, part in kept.parts.items()}
-        print_json({"file": window, "bytes": find_size(window), "parts": parts, **made.to_dict()})
-        return
-    _say_made(window, made, asked)
-    for name, part in kept.parts.items():
-        say(f"  {show(name)}: {say_count(part.n_points, 'point')}")
+    _print_made(window, made, remarks, asked, {name: part.n_points for name, part in kept.parts.items()})
 
 
 def _open_named(data: str, asked: o.Asked) -> LabelledData:
-    """A dataset by the name of its file, unless it has one of its own; with what was left out, which no sketch says."""
+    """A dataset by the name of its file, unless it has one of its own."""
     source = open_data(data, asked, "to sketch")
-    note_remarks(data, source, asked)
     return source if source.name != data else replace(source, name=Path(SourceText.parse(data).path).name)
 
 
-def _say_made(output: str, made: Sketch, asked: o.Asked) -> None:
-    size = find_size(output)
-    sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
-    say(f"{show(output)}: {sizes}, {say_quantiles(made)}", "bold")
+def _print_made(
+    file: str,
+    made: Sketch,
+    remarks: Sequence[Remark],
+    asked: o.Asked,
+    parts: Mapping[str, int] | None = None,
+    advice: str | None = None,
+) -> None:
+    """Print what a file holds, and what was left out of its data, which no sketch says."""
+    size = find_size(file)
+    numbers = {"file": file, "bytes": size, **({} if parts is None else {"parts": parts}), **made.to_dict()}
+
+    def write() -> None:
+        sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
+        say(f"{show(file)}: {sizes}, {say_quantiles(made)}", "bold")
+        for name, points in (parts or {}).items():
+            say(f"  {show(name)}: {say_count(points, 'point')}")
+
     on_disk = f"{size / 1e6:.2g} MB" if size >= 1e6 else f"{size / 1e3:.3g} kB"
-    say_note(f"{on_disk}, {asked.seconds}", asked.quiet)
+    numbers["remarks"] = [remark.to_dict() for remark in remarks]
+    asked.print(numbers, write, remarks=remarks, legend="; ".join(filter(None, (advice, on_disk))))
 
 
 def _find_recipe(like: str | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, Levels]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.text import one_line, say_count
+from sotdd.basics.text import say_count
 from sotdd.cli.options import SKETCH, Asked
-from sotdd.cli.terminal import say_remark, show_work
+from sotdd.cli.terminal import show_work
 
 if TYPE_CHECKING:
     from sotdd.inputs.data import LabelledData
@@ -32,13 +32,6 @@ def open_data(source: str, asked: Asked, purpose: str = "") -> LabelledData:
         raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
     with show_work(f"Reading {source} …", asked.quiet):
         return open_dataset(source, **asked.reading)
-
-
-def note_remarks(source: str, data: LabelledData | Sketch, asked: Asked) -> None:
-    """Say on standard error what was left out of a source, where no result says so."""
-    with show_work(f"Reading {source} …", quiet=True) as errors:
-        for remark in () if asked.quiet else data.remarks:
-            errors.print(one_line(f"{source}: {say_remark(remark, asked.naming)}"), style="dim")
 
 
 def refuse_report(asked: Asked) -> None:

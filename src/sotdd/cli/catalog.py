@@ -12,7 +12,7 @@ from sotdd.basics.remarks import Remarks
 from sotdd.basics.text import quote, say_count, show
 from sotdd.cli import options as o
 from sotdd.cli.compare import print_ranking
-from sotdd.cli.sources import open_source, say_quantiles
+from sotdd.cli.options import open_source, say_quantiles
 from sotdd.cli.terminal import make_table, print_table, say
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ Where = Annotated[
 )
 @o.takes("reading", "drawing", "device")
 def add_command(
-    path: o.NewCatalog,
+    path: Folder,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new entry.")],
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)],
     asked: o.Asked,
@@ -54,7 +54,7 @@ def add_command(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an entry of this name.")] = False,
 ) -> None:
-    """Add a dataset to a catalog, as a sketch. The first one sets the projections of the whole catalog."""
+    """Add a dataset to a catalog, as a sketch. The first one makes the catalog, and sets its projections."""
     import sotdd
 
     catalog = sotdd.Catalog(path)

@@ -16,7 +16,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.files import find_size
 from sotdd.basics.text import join_names, one_line, say_count, show
 from sotdd.cli import options as o
-from sotdd.cli.sources import open_data, open_source, refuse_report
+from sotdd.cli.options import open_data, open_source
 from sotdd.cli.terminal import complain, say, say_note, show_work
 from sotdd.inputs.sources import write_source
 
@@ -128,7 +128,6 @@ def check_command(
     from sotdd.reports.gate_page import GateRun
 
     try:
-        refuse_report(asked)
         if log is not None:
             refuse_unwritable_log(log)
         _refuse_limits(**_choose(asked, "fail_above", "p_value"))
@@ -264,10 +263,9 @@ def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
     try:
         if asked.report is not None:
             from sotdd.reports.gate_page import write_gate_page
-            from sotdd.reports.page import refuse_page
 
             history = [] if log is None else read_log(log, run.reference)
-            write_gate_page(refuse_page(asked.report), replace(run, history=history), asked.title)
+            write_gate_page(asked.report, replace(run, history=history), asked.title)
     except SotddError as error:
         failures.append(error.say(asked.naming))
     try:

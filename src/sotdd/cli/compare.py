@@ -13,7 +13,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import show, with_error
 from sotdd.cli import options as o
-from sotdd.cli.sources import open_data, open_source, refuse_report, say_sizes
+from sotdd.cli.options import open_data, open_source, say_sizes
 from sotdd.cli.terminal import console, make_table, print_table, say, say_note, show_work
 
 if TYPE_CHECKING:
@@ -68,17 +68,16 @@ _DATA = ("reading", "drawing", "p", "device")
 @o.takes(*_DATA, "report", "title", "estimator", "rel_tol", "noise_floor", "label_names", "method", "max_points")
 def distance_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Measure how far apart two labelled datasets are. Either may be a sketch (.sotdd)."""
-    refuse_report(asked)
     datasets = [open_source(source, asked) for source in (a, b)]
     import sotdd
     from sotdd.compute.matrix import Asked, DistanceMatrix
 
     result = sotdd.distance(*datasets, progress=asked.bar, **asked.settings)
-    names = tuple(data.name if data.name != b or a != b else f"{b} ({place})" for place, data in enumerate(datasets, 1))
-    # A page says how to ask for the same number again: with the projections that the tolerance took.
-    known = {"n_projections": result.n_projections} if "rel_tol" in asked.settings else {}
-    settings = {name: value for name, value in {**asked.settings, **known}.items() if name != "rel_tol"}
-    texts = dict(zip(names, map(asked.write_source, (a, b)), strict=True))
+    settings = dict(asked.settings)
+    if settings.pop("rel_tol", None) is not None:  # the page says how to ask again: with all that it took
+        settings["n_projections"] = result.n_projections
+    texts = {data.name: asked.write_source(source) for data, source in zip(datasets, (a, b), strict=True)}
+    names = (datasets[0].name, datasets[1].name)
     _write_report(DistanceMatrix(names, {(0, 1): result}, asked=Asked(texts, settings)), [], asked)
     low, high = result.interval(0.95)
     interval = "" if math.isnan(low) else f"95 % interval {low:.4g} to {high:.4g} over the choice of projections"
@@ -99,7 +98,6 @@ def matrix_command(
     """Measure the distance between every two of several datasets, projecting each only once."""
     if len(sources) < 2:
         raise SotddError("only one dataset is named: name at least two to compare.")
-    refuse_report(asked)
     datasets = [open_source(source, asked) for source in sources]
     from sotdd.compute.distance import gather_remarks
 
@@ -124,7 +122,6 @@ def rank_command(
 
     A page shows the distances between the candidates too.
     """
-    refuse_report(asked)
     datasets = [open_source(source, asked) for source in (target, *candidates)]
     import sotdd
 
@@ -146,7 +143,6 @@ def explain_command(
     ] = 12,
 ) -> None:
     """Explain why two datasets are apart: features or labels, which classes, which have no counterpart."""
-    refuse_report(asked)
     datasets = [open_data(source, asked, "to explain a distance with") for source in (a, b)]
     import sotdd
 
@@ -166,7 +162,6 @@ def explain_command(
 )  # fmt: skip
 def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Test whether two datasets may be samples of one source, by permutations."""
-    refuse_report(asked)
     datasets = [open_data(source, asked, "to permute") for source in (a, b)]
     import sotdd
 
@@ -179,7 +174,6 @@ def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
 @o.takes("drawing", "report", "title")
 def demo_command(asked: o.Asked) -> None:
     """Compare handwritten digits with variants of them, and with pictures of stripes."""
-    refuse_report(asked)
     with show_work("Loading (the first run on a machine compiles for a few seconds) …", asked.quiet):
         import sotdd
         from sotdd import demo

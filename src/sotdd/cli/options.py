@@ -1,4 +1,4 @@
-"""The options of commands: how data are read, how projections are drawn, what is measured, and what is printed.
+"""What commands take: sources, and options of how data are read and measured and how results are printed.
 
 Those of reading and drawing are the fields of `Reading` and `Drawing`, with what is known of them there. A command says
 which it takes by `takes`, and gets what the user chose as `Asked`.
@@ -10,20 +10,24 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import refuse_unwritable
 from sotdd.basics.remarks import Naming, Remark, in_python
-from sotdd.basics.text import show
-from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, wants_bar
+from sotdd.basics.text import say_count, show
+from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, show_work, wants_bar
 from sotdd.inputs.reading import DEFAULTS, Option, reading_options
 from sotdd.inputs.sources import parse_option, write_source
 from sotdd.projections.drawing import DRAWING
+
+if TYPE_CHECKING:
+    from sotdd.inputs.data import LabelledData
+    from sotdd.sketches.sketch import Sketch
 
 _READING, _MEASURING, _OUTPUT = "Reading the data", "Measuring", "Output"
 
@@ -38,9 +42,6 @@ SKETCH_TOO = "A dataset, given as in sotdd distance, or a sketch of one (.sotdd)
 
 A = Annotated[str, typer.Argument(metavar="A", help=SOURCE_HELP)]
 B = Annotated[str, typer.Argument(metavar="B", help="The other dataset, given the same way.")]
-NewCatalog = Annotated[
-    str, typer.Argument(metavar="CATALOG", help="The folder of the catalog, or its URL; created if there is none.")
-]
 
 # Remarks that are printed unless all are asked for.
 _MOST_REMARKS = 3
@@ -169,11 +170,6 @@ class Asked:
         """Whether to draw progress bars."""
         return wants_bar(self.quiet)
 
-    @property
-    def seconds(self) -> str:
-        """How long the command took so far."""
-        return f"{time.perf_counter() - self.began:.1f} s"
-
     def print(
         self,
         numbers: dict[str, Any],
@@ -193,7 +189,8 @@ class Asked:
         write()
         print_remarks(remarks, self.naming, self.quiet, None if self.verbose else _MOST_REMARKS)
         if legend is not None:
-            say_note("; ".join(filter(None, (legend, self.seconds))), self.quiet)
+            seconds = f"{time.perf_counter() - self.began:.1f} s"
+            say_note("; ".join(filter(None, (legend, seconds))), self.quiet)
         if self.report is not None:
             say(f"wrote {show(self.report)}", "bold")
 
@@ -206,6 +203,42 @@ class Asked:
         if self.drawing:
             options = ", ".join(map(self.naming, self.drawing))
             raise SotddError(f"{options} cannot be chosen {why}: leave that out.")
+
+
+def open_source(source: str, asked: Asked) -> LabelledData | Sketch:
+    """Open a dataset, or a sketch if the source is a sketch file."""
+    from sotdd.sketches.sketch import Sketch
+
+    if source.endswith(SKETCH):
+        return replace(Sketch.load(source), name=source)
+    return open_data(source, asked)
+
+
+def open_data(source: str, asked: Asked, purpose: str = "") -> LabelledData:
+    """Open a dataset; refuse a sketch, which lacks the points that serve the purpose."""
+    from sotdd.inputs import open_dataset
+
+    if source.endswith(SKETCH):
+        raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
+    with show_work(f"Reading {source} …", asked.quiet):
+        return open_dataset(source, **asked.reading)
+
+
+def say_sizes(data: LabelledData | Sketch) -> str:
+    """How many points, features and classes there are, in words."""
+    features = data.recipe["n_features"] if hasattr(data, "recipe") else data.n_features
+    sizes = (
+        say_count(data.n_points, "point"),
+        say_count(features, "feature"),
+        say_count(len(data.classes), "class", "classes"),
+    )
+    return ", ".join(sizes)
+
+
+def say_quantiles(sketch: Sketch) -> str:
+    """How much a sketch keeps, in words."""
+    kept = "all values" if sketch.exact else say_count(sketch.n_quantiles, "quantile")
+    return f"{say_count(sketch.n_projections, 'projection')} × {kept}"
 
 
 def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -249,6 +282,10 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
                     raise SotddError("--csv and --json are both given: choose one.")
                 settings: dict[str, Any] = {group: _read_chosen(known, given) for group, known in groups.items()}
                 asked = Asked(**settings, **{name: given[name] for name in outputs}, naming=naming)
+                if asked.report is not None:  # before anything is measured
+                    from sotdd.reports.page import refuse_page
+
+                    refuse_page(asked.report)
                 command(**{name: given[name] for name in own if name != "asked"}, asked=asked)
             except SotddError as error:
                 complain(error.say(naming))

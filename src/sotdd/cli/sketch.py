@@ -14,7 +14,7 @@ from sotdd.basics.files import find_size, is_remote
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count, show
 from sotdd.cli import options as o
-from sotdd.cli.sources import open_data, say_quantiles
+from sotdd.cli.options import open_data, say_quantiles
 from sotdd.cli.terminal import say
 from sotdd.inputs.sources import SourceText
 

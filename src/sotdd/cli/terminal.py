@@ -99,16 +99,13 @@ def make_table(
     return table
 
 
-def print_table(*layouts: Table) -> int:
-    """Print the first layout that fits the terminal, or the last one in lines that are too long.
-
-    Returns its index. Nothing is cut short.
-    """
+def print_table(*layouts: Table) -> None:
+    """Print the first layout that fits the terminal, or the last one in lines that are too long; nothing is cut."""
     from rich.measure import Measurement
 
     output = console()
     endless = output.options.update(width=_ENDLESS)
-    for index, table in enumerate(layouts):  # noqa: B007  # used after the loop
+    for table in layouts:
         needed = Measurement.get(output, endless, table).maximum
         if needed <= output.width:
             break
@@ -117,7 +114,6 @@ def print_table(*layouts: Table) -> int:
         output.print(table)
     for line in captured.get().splitlines():
         typer.echo(line.rstrip())
-    return index
 
 
 @contextmanager

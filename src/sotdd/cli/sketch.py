@@ -76,11 +76,10 @@ def sketch_command(
     else:
         made = sketch_opened(source, projections, levels, asked.measuring.get("device", "auto"), progress=asked.bar)
         made.save(output)
+    advice = f"to compare it with another: sotdd sketch OTHER -o OTHER.sotdd --like {show(output)}"
     if parts:
         advice = f"to add rows and take them out: sotdd update {show(output)} OTHER --forget {source.name}"
-    else:
-        advice = f"to compare it with another: sotdd sketch OTHER -o OTHER.sotdd --like {show(like or output)}"
-    _print_made(output, made, source.remarks, asked, advice=advice)
+    _print_made(output, made, source.remarks, asked, advice=advice if parts or like is None else None)
 
 
 @o.takes("reading")

@@ -18,9 +18,8 @@ from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.randomness import Stream, sequence
 from sotdd.basics.text import say_count
-from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import match_columns
-from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs import open_all
+from sotdd.inputs.data import Dataset
 from sotdd.projections.drawing import Drawing, DrawingSettings, show_drawing
 from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
@@ -187,12 +186,7 @@ def flow(
     """
     require("torch", "sotdd.flow", "'sotdd[torch]'")
     settings = _DRAWING.but(drawing)
-    datasets = match_columns(
-        [
-            open_dataset(data, name=None if isinstance(data, LabelledData) else name)
-            for name, data in (("source", source), ("target", target))
-        ]
-    )
+    datasets = open_all({"source": source, "target": target})
     check_positive(learning_rate, "learning_rate")
     check_positive(label_learning_rate, "label_learning_rate")
     check_choice(labels, "labels", ("keep", "move"))

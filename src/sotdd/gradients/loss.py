@@ -9,7 +9,7 @@ class; each point is shifted by its expected term.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,12 +100,10 @@ def sotdd_loss(
     _check_points(x2, "x2", projections)
     _check_alike(x, x2, "x2")
     with torch.autocast(x.device.type, enabled=False):  # products in half precision would lose the digits that matter
-        sides = [
-            _Side(_standardise(x, projections.scaler), _find_memberships(y, x, "x", "y")),
-            _Side(_standardise(x2, projections.scaler), _find_memberships(y2, x2, "x2", "y2")),
-        ]
-        cost = _MeanCost(sides, projections.n_projections, p)
-        run(sides, projections, cost, [cost])
+        points, others = (_standardise(part, projections.scaler) for part in (x, x2))
+        memberships, theirs = _find_memberships(y, x, "x", "y"), _find_memberships(y2, x2, "x2", "y2")
+        cost = _MeanCost((points, memberships, others, theirs), p)
+        run([], projections, cost, [cost])
         loss = torch.stack(cost.parts).sum()
     if not bool(loss.isfinite()):
         raise SotddError(
@@ -191,29 +189,23 @@ def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
         raise SotddError(f"{arrived}: expected softmax(..., dim=1).")
 
 
-class _Side(NamedTuple):
-    """One side: its points (n, d), scaled, and the probability (n, C) that each belongs to each class."""
-
-    points: Tensor
-    members: Tensor
-
-
 class _MeanCost(Collector):
     """The mean over projections, by their weights, of W_p^p, which torch differentiates: engine and collector in one.
 
     Rows are made where they are transported and, with more than one chunk, made again for the gradient, so that one
-    chunk is in memory at a time.
+    chunk is in memory at a time. Of each side it gets scaled points (n, d) and memberships (n, C).
     """
 
-    def __init__(self, sides: Sequence[_Side], n_projections: int, p: float) -> None:
-        sizes = [len(side.points) for side in sides]
-        self._sides, self._count, self._p = sides, n_projections, p
-        self._overlaps = None if sizes[0] == sizes[1] else Overlaps.of(*sizes)
-        self._chunk = max(1, _CHUNK_VALUES // sum(sizes) // BLOCK) * BLOCK
+    def __init__(self, sides: tuple[Tensor, Tensor, Tensor, Tensor], p: float) -> None:
+        n, m = len(sides[0]), len(sides[2])
+        self._sides, self._p, self._count = sides, p, 0
+        self._overlaps = None if n == m else Overlaps.of(n, m)
+        self._chunk = max(1, _CHUNK_VALUES // (n + m) // BLOCK) * BLOCK
         self.parts: list[Tensor] = []
 
-    def walk(self, datasets: Sequence[_Side], projections: Projections, **_asked: object) -> Iterator[Sorted]:
+    def walk(self, _none: Sequence[object], projections: Projections, **_asked: object) -> Iterator[Sorted]:
         """Draw one chunk of projections after another."""
+        self._count = projections.n_projections
         for start in range(0, self._count, self._chunk):
             block = projections.draw(start, start + self._chunk)
             yield Sorted(slice(start, start + len(block)), [], block, [], [])
@@ -225,11 +217,10 @@ class _MeanCost(Collector):
             a, b = (_sort_rows(points, members, chunk.block) for points, members in (tensors[:2], tensors[2:]))
             return _transport(a, b, self._p, self._overlaps)
 
-        tensors = (*self._sides[0], *self._sides[1])
         if self._count > self._chunk:
-            costs: Tensor = checkpoint(make, *tensors, use_reentrant=False, preserve_rng_state=False)
+            costs: Tensor = checkpoint(make, *self._sides, use_reentrant=False, preserve_rng_state=False)
         else:
-            costs = make(*tensors)
+            costs = make(*self._sides)
         self.parts.append((_like(chunk.block.importance, costs) * costs).sum() / self._count)
 
 

@@ -38,8 +38,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
     ...     path.read_bytes(), [file.name for file in pathlib.Path(folder).iterdir()]
     (b'123', ['numbers'])
     """
-    target = check_path(path)
-    with _explain("write", target, "choose another path"):
+    with _explain("write", path, "choose another path") as target:
         if isinstance(target, str):
             system, inside = _find_writable(target)
             with system.open_output_stream(inside) as file:
@@ -58,8 +57,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
 
 def refuse_unwritable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that cannot be written to, before doing the work whose result goes there."""
-    target = check_path(path)
-    with _explain("write", target, "choose another path"):
+    with _explain("write", path, "choose another path") as target:
         if isinstance(target, str):
             _find_writable(target)
         else:
@@ -70,8 +68,7 @@ def refuse_unwritable(path: str | os.PathLike[str]) -> None:
 
 def read_whole(path: str | os.PathLike[str], expected: str, missing: bytes | None = None) -> bytes:
     """The content of a file, or an error that says what was expected there; ``missing`` where there is no file."""
-    target = check_path(path)
-    with _explain("read", target, f"expected {expected}"):
+    with _explain("read", path, f"expected {expected}") as target:
         try:
             with open_address(target) as file:
                 return bytes(file.read())
@@ -123,10 +120,11 @@ def reason(error: Exception) -> str:
 
 
 @contextmanager
-def _explain(verb: str, target: Path | str, advice: str) -> Iterator[None]:
-    """Say in one line what goes wrong with a file."""
+def _explain(verb: str, path: str | os.PathLike[str], advice: str) -> Iterator[Path | str]:
+    """Yield a path or an address, and say in one line what goes wrong with the file there."""
+    target = check_path(path)
     try:
-        yield
+        yield target
     except (SotddError, MemoryError):
         raise
     except Exception as error:  # of whatever library talks to the store

@@ -128,6 +128,7 @@ def check_command(
     from sotdd.reports.gate_page import GateRun
 
     try:
+        asked.refuse_report()
         if log is not None:
             refuse_unwritable_log(log)
         _refuse_limits(**_choose(asked, "fail_above", "p_value"))
@@ -263,9 +264,10 @@ def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
     try:
         if asked.report is not None:
             from sotdd.reports.gate_page import write_gate_page
+            from sotdd.reports.page import refuse_page
 
             history = [] if log is None else read_log(log, run.reference)
-            write_gate_page(asked.report, replace(run, history=history), asked.title)
+            write_gate_page(refuse_page(asked.report), replace(run, history=history), asked.title)
     except SotddError as error:
         failures.append(error.say(asked.naming))
     try:

@@ -194,6 +194,13 @@ class Asked:
         if self.report is not None:
             say(f"wrote {show(self.report)}", "bold")
 
+    def refuse_report(self) -> None:
+        """Refuse a page that could not be written, before anything is measured."""
+        if self.report is not None:
+            from sotdd.reports.page import refuse_page
+
+            refuse_page(self.report)
+
     def write_source(self, source: str) -> str:
         """A source with what was said about reading it, as Python takes it."""
         return source if source.endswith(SKETCH) else write_source(source, **self.reading)
@@ -247,8 +254,8 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
     Parameters
     ----------
     names
-        "reading" and "drawing" for all options of these, options of `MEASURING`, "report" and "title", "csv". Every
-        command also has --json, --verbose and --quiet.
+        "reading" and "drawing" for all options of these, options of `MEASURING`, "csv", and "page" for --report and
+        --title. Every command also has --json, --verbose and --quiet.
     defaults
         Defaults that help shows where they are not the usual ones.
     """
@@ -260,7 +267,8 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
     groups["measuring"] = {
         name: (option, defaults.get(name, usual)) for name, (option, usual) in MEASURING.items() if name in names
     }
-    outputs = {name: known for name, known in _OUTPUTS.items() if name in (*names, "json", "verbose", "quiet")}
+    shown = (*names, *(("report", "title") if "page" in names else ()), "json", "verbose", "quiet")
+    outputs = {name: known for name, known in _OUTPUTS.items() if name in shown}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command).parameters
@@ -282,10 +290,8 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
                     raise SotddError("--csv and --json are both given: choose one.")
                 settings: dict[str, Any] = {group: _read_chosen(known, given) for group, known in groups.items()}
                 asked = Asked(**settings, **{name: given[name] for name in outputs}, naming=naming)
-                if asked.report is not None:  # before anything is measured
-                    from sotdd.reports.page import refuse_page
-
-                    refuse_page(asked.report)
+                if "page" in names:
+                    asked.refuse_report()
                 command(**{name: given[name] for name in own if name != "asked"}, asked=asked)
             except SotddError as error:
                 complain(error.say(naming))

@@ -94,6 +94,41 @@ def test_tables_as_csv_and_how_many_remarks(files, run):
     assert "1 more remark: add -v" in run(*line)[1]
 
 
+def test_sketches_and_catalogs_print_remarks_as_other_commands_do(files, run):
+    pytest.importorskip("lancedb")
+    rows = [f"{k},{k * 37 % 61},{k * 37 % 11 or ''},${k / 7:.2f},{k % 3}" for k in range(60)]
+    (files / "t.csv").write_text("\n".join(["id,code,age,price,label", *rows]))
+    reading = ("t.csv", "--label", "label")
+    told = json.loads(run("sketch", *reading, "-o", "t.sotdd", "--json", *FEW)[1])
+    kinds = ["columns left out", "values filled", "numbers in text", "may be ids"]
+    assert sorted(remark["kind"] for remark in told["remarks"]) == sorted(kinds)
+    run("catalog", "add", "shop", "first", "t.sotdd")
+    for line in (
+        ["sketch", *reading, "-o", "w.sotdd", "--parts", *FEW],
+        ["update", "w.sotdd", *reading, "--forget", "t.csv"],
+        ["catalog", "add", "shop", "one", *reading, "--overwrite"],
+        ["catalog", "search", "shop", *reading],
+    ):
+        few, everything = run(*line)[1], run(*line, "-v")[1]
+        assert "left out: id" in few
+        assert few.count("code") + few.count("price") == 1
+        assert everything.count("code") + everything.count("price") == 2
+
+
+def test_distances_and_rankings_have_a_page(files, run):
+    code, said, _ = run("distance", "here.npz", "east.npz", "--rel-tol", "0.05", "--report", "d.html", "--title", "Two")
+    page = (files / "d.html").read_text(encoding="utf-8")
+    assert (code, "wrote d.html" in said, "<title>Two" in page, "rel_tol" in page) == (0, True, True, False)
+    taken = json.loads(run("distance", "here.npz", "east.npz", "--rel-tol", "0.05", "--json")[1])["n_projections"]
+    assert f"n_projections={taken}" in page
+    line = ["rank", "here.npz", "far[red].npz", "again.npz", "east.npz", *FEW, "--json"]
+    plain, told = (json.loads(run(*line, *more)[1]) for more in ((), ("--report", "r.html")))
+    assert told.pop("report") == "r.html"
+    assert told == plain
+    assert "far[red].npz" in (files / "r.html").read_text(encoding="utf-8")
+    assert run("rank", "gone.npz", "here.npz", "--report", "r.pdf")[2].count("r.html") == 1
+
+
 def test_matrix_of_sketches_and_data(files, run):
     run("sketch", "here.npz", "-o", "here.sotdd", *FEW, "-q")
     run("sketch", "east.npz", "-o", "east.sotdd", "--like", "here.sotdd", "-q")

@@ -176,7 +176,7 @@ def test_on_a_gpu(rng):
     there = sotdd_loss(x.cuda(), y.cuda(), x2.cuda(), y2, projections)
     assert there.device.type == "cuda"
     assert there.item() == pytest.approx(sotdd_loss(x, y, x2, y2, projections).item(), rel=1e-10)
-    with pytest.raises(sotdd.SotddError, match="x is on cuda:0 but x2 is on cpu"):
+    with pytest.raises(sotdd.SotddError, match=r"on cuda:0 but x2 is .* on cpu"):
         sotdd_loss(x.cuda(), y, x2, y2, projections)
 
 
@@ -187,21 +187,21 @@ HALVES = torch.full((4, 2), 0.5)
 
 REFUSED = [
     ({"x": np.ones((4, 3))}, "x is a ndarray: expected a torch tensor"),
-    ({"x2": torch.ones(4, 3, dtype=torch.int64)}, "x2 has dtype torch.int64: expected floating point"),
-    ({"x": torch.ones(4, 3, dtype=torch.complex64)}, "x has dtype torch.complex64: expected floating point"),
-    ({"x": torch.tensor(1.0)}, r"x has shape \(\): expected \(n, \.\.\.\)"),
-    ({"x": torch.ones(0, 3)}, r"x has shape \(0, 3\): expected"),
+    ({"x2": torch.ones(4, 3, dtype=torch.int64)}, "x2 has dtype torch.int64 .*: expected floating point"),
+    ({"x": torch.ones(4, 3, dtype=torch.complex64)}, "x has dtype torch.complex64 .*: expected floating point"),
+    ({"x": torch.tensor(1.0)}, r"x has .* shape \(\): expected .* \(n, \.\.\.\)"),
+    ({"x": torch.ones(0, 3)}, r"x has .* shape \(0, 3\): expected"),
     ({"x": torch.ones(4, 2)}, "x has 2 features but the projections are for 3"),
     ({"x": ONES * torch.tensor([1, float("nan"), 1])}, "x has 4 of 12 values NaN or infinite"),
-    ({"x2": ONES.double()}, "x has dtype torch.float32 but x2 has torch.float64"),
+    ({"x2": ONES.double()}, "x is torch.float32 on cpu but x2 is torch.float64"),
     ({"y": [0, 1]}, "labels of dataset 'x' have 2 entries but features have 4 rows"),
     ({"y2": torch.zeros(4, 2, dtype=torch.int64)}, r"labels of dataset 'x2' have shape \(4, 2\)"),
     ({"y": None}, "labels of dataset 'x' are None"),
     ({"y": torch.full((3, 2), 0.5)}, r"y has shape \(3, 2\) but there are 4 points"),
-    ({"y": HALVES.double()}, "x has dtype torch.float32 but y has torch.float64"),
-    ({"y": HALVES - torch.tensor([1.0, -1.0])}, "y holds probabilities that are negative"),
-    ({"y2": HALVES * float("nan")}, "y2 holds probabilities that are negative or not finite"),
-    ({"y2": HALVES * 1.1}, "rows of y2 sum to one only to within 0.1"),
+    ({"y": HALVES.double()}, "x is torch.float32 on cpu but y is torch.float64"),
+    ({"y": HALVES - torch.tensor([1.0, -1.0])}, "y holds values from -0.5"),
+    ({"y2": HALVES * float("nan")}, "y2 holds values from nan"),
+    ({"y2": HALVES * 1.1}, "y2 .* its rows sum to one only to within 0.1"),
     ({"projections": 100}, r"projections is 100: expected Projections\.fit"),
     ({"p": 0.5}, "p is 0.5: expected a finite number of at least 1"),
     ({"x": ONES * 1e30}, "the loss is not finite at p=2"),

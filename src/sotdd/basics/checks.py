@@ -16,9 +16,6 @@ from sotdd.basics.errors import SotddError
 # No count is larger: work for more would not end, and their products would leave 64 bits.
 LARGEST_COUNT = 10**9
 
-# Longer integers are not written out in errors.
-_BITS = 1024
-
 
 def check_count(value: object, name: str, most: int = LARGEST_COUNT) -> int:
     """Return a whole number from one to ``most``, or refuse."""
@@ -126,7 +123,7 @@ def describe(value: object) -> str:
     """A value in a few words, for errors: numbers and short text as they are, others by their type."""
     if isinstance(value, type):
         return f"the class {value.__name__} itself"
-    if isinstance(value, int) and value.bit_length() > _BITS:  # Python refuses to write very long ones
+    if isinstance(value, int) and value.bit_length() > 1024:  # Python refuses to write very long ones
         return f"an integer of {value.bit_length():,} bits"
     if isinstance(value, (str, int, float, type(None), np.integer, np.floating)):
         shown = repr(value)

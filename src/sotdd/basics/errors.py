@@ -61,12 +61,9 @@ def require(module: str, purpose: str, install: str) -> ModuleType:
     """
     try:
         return import_module(module)
-    except MemoryError as error:
-        raise SotddError(f"{purpose} needs {module}, and there is too little memory to load it: free some.") from error
-    except (ImportError, OSError, AttributeError) as error:
-        absent = (getattr(error, "name", None) or "").partition(".")[0] == module.partition(".")[0]
-        if absent and isinstance(error, ModuleNotFoundError):
+    except (ImportError, OSError, AttributeError, MemoryError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0]):
             raise SotddError(f"{purpose} needs {module}, which is not installed: pip install {install}") from error
         why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         found = f"{purpose} needs {module}, which is installed but cannot be loaded ({why})"
-        raise SotddError(f"{found}: pip install --upgrade {install}") from error
+        raise SotddError(f"{found}: free memory, or pip install --upgrade {install}") from error

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and the paths that they are at."""
+"""Files that are read and written whole, at a path or at an address such as ``s3://bucket/train.ref``."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import url2pathname, urlopen
 
 from sotdd.basics.checks import describe, first_line
-from sotdd.basics.errors import SotddError
+from sotdd.basics.errors import SotddError, require
 from sotdd.basics.text import quote
+
+# What pyarrow reads and writes by itself; everything else goes by way of fsspec.
+_OF_PYARROW = ("file", "s3", "gs", "gcs", "hdfs", "abfs", "abfss")
+# Seconds to wait for a server that does not answer.
+_PATIENCE = 60
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
     """Write a draft beside the file, then move it there: readers see the old file or the new one, never a part.
 
-    What a link points to is replaced, not the link. Folders, devices and pipes are refused.
+    What a link points to is replaced, not the link. Folders, devices and pipes are refused. An object store shows an
+    object only when it is complete, so there is no draft.
 
     Examples
     --------
@@ -28,46 +38,63 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
     ...     path.read_bytes(), [file.name for file in pathlib.Path(folder).iterdir()]
     (b'123', ['numbers'])
     """
-    with _open_target(path) as target:
-        draft = _name_draft(target)
+    with _explain("write", path, "choose another path") as target:
+        if isinstance(target, str):
+            system, inside = _find_writable(target)
+            with system.open_output_stream(inside) as file:
+                file.write(content)
+            return
+        final, draft = _name_draft(target)
         try:
             with draft.open("xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            draft.replace(target)
+            draft.replace(final)
         finally:
             draft.unlink(missing_ok=True)
 
 
 def refuse_unwritable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that cannot be written to, before doing the work whose result goes there."""
-    with _open_target(path) as target:
-        draft = _name_draft(target)
-        draft.touch(exist_ok=False)
-        draft.unlink(missing_ok=True)
+    with _explain("write", path, "choose another path") as target:
+        if isinstance(target, str):
+            _find_writable(target)
+        else:
+            draft = _name_draft(target)[1]
+            draft.touch(exist_ok=False)
+            draft.unlink(missing_ok=True)
 
 
-def _name_draft(target: Path) -> Path:
-    """A new name beside a file, however long the name of the file is."""
-    return target.with_name(f".sotdd-{secrets.token_hex(8)}.part")
+def read_whole(path: str | os.PathLike[str], expected: str, missing: bytes | None = None) -> bytes:
+    """The content of a file, or an error that says what was expected there; ``missing`` where there is no file."""
+    with _explain("read", path, f"expected {expected}") as target:
+        try:
+            with open_address(target) as file:
+                return bytes(file.read())
+        except FileNotFoundError:
+            if missing is None:
+                raise
+            return missing
 
 
-def read_whole(path: str | os.PathLike[str], expected: str) -> bytes:
-    """The content of a file, or an error that says what was expected there."""
+def find_size(path: str | os.PathLike[str]) -> int:
+    """How many bytes a file has that is there."""
     target = check_path(path)
-    try:
-        return target.read_bytes()
-    except OSError as error:
-        raise SotddError(f"cannot read {quote(target)} ({reason(error)}): expected {expected}.") from error
+    if isinstance(target, Path):
+        return target.stat().st_size
+    system, inside = find_store(target)
+    return int(system.get_file_info(inside).size)
 
 
-def check_path(path: object, expected: str = "the path of a file") -> Path:
-    """Return a path that a system could have, or refuse.
+def check_path(path: object, expected: str = "the path of a file") -> Path | str:
+    """Return a path that a system could have, or the text of an address, or refuse; ``file://`` is a path.
 
     Examples
     --------
     >>> from sotdd.basics.files import check_path
+    >>> check_path("s3://bucket/train.ref"), check_path("file:///data/train.ref").name
+    ('s3://bucket/train.ref', 'train.ref')
     >>> try:
     ...     check_path("")
     ... except ValueError as error:
@@ -81,23 +108,89 @@ def check_path(path: object, expected: str = "the path of a file") -> Path:
         usable = False
     if not usable:
         raise SotddError(f"is {describe(path)}: expected {expected}.", setting="path")
-    return Path(text)
+    if is_remote(text) and _find_scheme(text) != "file":
+        return str(text)
+    return Path(url2pathname(urlsplit(text).path) if is_remote(text) else text)
 
 
-def reason(error: OSError) -> str:
-    """Why the operating system refused, in its own words."""
-    return (error.strerror or first_line(error)).lower()
+def reason(error: Exception) -> str:
+    """Why the operating system or a store refused, in its own words."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number).lower() if number else first_line(error)
 
 
 @contextmanager
-def _open_target(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the file to write, the end of all links; refuse what is none, and say in one line what goes wrong."""
+def _explain(verb: str, path: str | os.PathLike[str], advice: str) -> Iterator[Path | str]:
+    """Yield a path or an address, and say in one line what goes wrong with the file there."""
     target = check_path(path)
     try:
-        if target.is_dir():
-            raise SotddError(f"cannot write {quote(target)} (is a directory): choose another path.")
-        if target.exists() and not target.is_file():  # to replace a device or a pipe would take it from everyone
-            raise SotddError(f"cannot write {quote(target)} (it is a device or a pipe): choose another path.")
-        yield Path(os.path.realpath(target))
-    except OSError as error:
-        raise SotddError(f"cannot write {quote(target)} ({reason(error)}): choose another path.") from error
+        yield target
+    except (SotddError, MemoryError):
+        raise
+    except Exception as error:  # of whatever library talks to the store
+        if isinstance(error, HTTPError):
+            error.close()
+        raise SotddError(f"cannot {verb} {quote(target)} ({reason(error)}): {advice}.") from error
+
+
+def _name_draft(path: Path) -> tuple[Path, Path]:
+    """The file to write, at the end of all links, and a new name beside it, however long its own is."""
+    if path.is_dir():
+        raise OSError("is a directory")
+    if path.exists() and not path.is_file():  # to replace a device or a pipe would take it from everyone
+        raise OSError("it is a device or a pipe")
+    target = Path(os.path.realpath(path))
+    return target, target.with_name(f".sotdd-{secrets.token_hex(8)}.part")
+
+
+# ------------------------------------------------------------------ addresses
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is the address of something elsewhere."""
+    return "://" in path
+
+
+def is_web(url: str) -> bool:
+    """Whether this is the address of a web page or file, which Python reads by itself."""
+    return _find_scheme(url) in ("http", "https")
+
+
+def open_address(target: Path | str) -> Any:  # noqa: ANN401  # something that reads like a file
+    """Open a file, or what is at an address, to read it once."""
+    if isinstance(target, Path):
+        return target.open("rb")
+    if is_web(target):
+        return urlopen(target, timeout=_PATIENCE)
+    system, path = find_store(target)
+    return system.open_input_stream(path)
+
+
+def find_store(url: str) -> tuple[Any, str]:
+    """A file system of pyarrow's, and the path within it."""
+    stores = require("pyarrow.fs", f"opening {url}", "'sotdd[inputs]'")
+    if _find_scheme(url) in _OF_PYARROW:
+        try:
+            return stores.FileSystem.from_uri(url)  # type: ignore[no-any-return]  # a pair
+        except (OSError, ValueError, NotImplementedError):  # such as a pyarrow built without that store
+            pass
+    fsspec = require("fsspec", f"opening {url}", "fsspec")
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:  # which says what to install
+        raise SotddError(f"cannot open {url} ({first_line(error)}): expected an address that fsspec knows.") from error
+    return stores.PyFileSystem(stores.FSSpecHandler(system)), path
+
+
+def _find_writable(url: str) -> tuple[Any, str]:
+    """A store to write to, as far as can be told without writing."""
+    if is_web(url):
+        raise OSError("web servers are only read")
+    if url.endswith("/"):
+        raise OSError("is a directory")
+    return find_store(url)
+
+
+def _find_scheme(url: str) -> str:
+    """What an address begins with."""
+    return url.partition("://")[0].lower()

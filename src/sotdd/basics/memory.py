@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,41 +34,24 @@ def check_fits(n_bytes: int, what: str, setting: str, value: float, power: int =
 
 
 def available_bytes() -> int:
-    """How many bytes this process can still use, as far as the system says."""
-    free = min(_free_by_kernel(), _free_by_limit())
-    limit, used = (_read_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-    return int(free if limit is None or used is None else max(0, min(free, limit - used)))
-
-
-def _free_by_kernel() -> int:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        if hasattr(os, "sysconf"):
-            return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
-        return 8 << 30
-
-
-def _free_by_limit() -> float:
-    """What is left of the address space that this process may have; endless where that has no limit."""
-    try:
+    """How many bytes this process can still use: the least of what the system, a container and a limit leave."""
+    free = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 8 << 30]
+    with suppress(OSError, KeyError):
+        known = dict(line.split(":") for line in _read("/proc/meminfo").splitlines())
+        free.append(1024 * int(known["MemAvailable"].split()[0]))
+    with suppress(OSError, ValueError):  # no control group, or no limit ("max")
+        free.append(int(_read("/sys/fs/cgroup/memory.max")) - int(_read("/sys/fs/cgroup/memory.current")))
+    with suppress(OSError, ImportError):
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit == resource.RLIM_INFINITY:
-            return math.inf
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        return max(0, limit - pages * resource.getpagesize())
-    except (ImportError, OSError):
-        return math.inf
+        if limit != resource.RLIM_INFINITY:
+            free.append(limit - int(_read("/proc/self/statm").split()[0]) * resource.getpagesize())
+    return max(0, min(free))
 
 
-def _read_number(path: str) -> int | None:
-    try:
-        return int(Path(path).read_text(encoding="ascii"))
-    except (OSError, ValueError):  # no control group, or no limit ("max")
-        return None
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="ascii")
 
 
 class kept_property(cached_property[_T]):  # noqa: N801  # used as a decorator

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, NoReturn, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
@@ -90,18 +90,13 @@ def main() -> None:
                 # Where in Python a warning was raised is of no use here.
                 warnings.showwarning = lambda message, *_, **__: complain(str(message))
                 app(prog_name="sotdd")
-        except MemoryError:
-            _give_up("out of memory: add ::max_points=10000 to the sources, or use fewer projections.")
-        except OSError as error:
-            _give_up(f"cannot write the result ({error}).")
+        except (MemoryError, OSError) as error:
+            full = "out of memory: add ::max_points=10000 to the sources, or use fewer projections."
+            complain(full if isinstance(error, MemoryError) else f"cannot write the result ({error}).")
+            raise SystemExit(2) from None
         except Exception:  # noqa: BLE001  # left alone, Python would exit with 1
             traceback.print_exc()
             raise SystemExit(70) from None
-
-
-def _give_up(why: str) -> NoReturn:
-    complain(why)
-    raise SystemExit(2) from None
 
 
 class _Output(io.FileIO):

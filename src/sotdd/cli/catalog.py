@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.remarks import Remarks
 from sotdd.basics.text import quote, say_count, show
 from sotdd.cli import options as o
 from sotdd.cli.compare import print_ranking
-from sotdd.cli.sources import note_remarks, open_source, say_quantiles
-from sotdd.cli.terminal import make_table, print_json, print_table, say, say_note
+from sotdd.cli.options import open_source, say_quantiles
+from sotdd.cli.terminal import make_table, print_table, say
 
 if TYPE_CHECKING:
     from sotdd.sketches.catalog.catalog import Catalog
@@ -43,7 +44,7 @@ Where = Annotated[
 )
 @o.takes("reading", "drawing", "device")
 def add_command(
-    path: o.NewCatalog,
+    path: Folder,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new entry.")],
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SKETCH_TOO)],
     asked: o.Asked,
@@ -53,19 +54,24 @@ def add_command(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an entry of this name.")] = False,
 ) -> None:
-    """Add a dataset to a catalog, as a sketch. The first one sets the projections of the whole catalog."""
-    catalog, is_new = _open_catalog(path, asked)
+    """Add a dataset to a catalog, as a sketch. The first one makes the catalog, and sets its projections."""
+    import sotdd
+
+    catalog = sotdd.Catalog(path)
+    is_new = catalog.recipe is None
+    if not is_new:
+        asked.refuse_drawing("any more: the first dataset of a catalog sets the projections and scale of all others")
     metadata = dict(_read_pair(text) for text in meta or [])
-    made = _sketch(catalog, source, asked)
+    made, remarks = _sketch(catalog, source, asked)
     catalog.add_many({name: made}, {name: metadata}, overwrite=overwrite)
-    if asked.json:
-        print_json({"catalog": path, **catalog.entry(name).to_dict()})
-        return
     sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
-    say(f"added {quote(name)} to {show(path)}: {sizes}", "bold")
-    if is_new:
-        same = f"the same {say_count(made.n_projections, 'projection')} and the same scale"
-        say_note(f"New catalog: datasets added later use {same}.", asked.quiet)
+    same = f"the same {say_count(made.n_projections, 'projection')} and the same scale"
+    asked.print(
+        {"catalog": path, **catalog.entry(name).to_dict(), "remarks": [remark.to_dict() for remark in remarks]},
+        lambda: say(f"added {quote(name)} to {show(path)}: {sizes}", "bold"),
+        remarks=remarks,
+        legend=f"New catalog: datasets added later use {same}" if is_new else None,
+    )
 
 
 @app.command(
@@ -75,7 +81,7 @@ def add_command(
         "sotdd catalog search shop --entry march",
     ),
 )
-@o.takes("reading", "device")
+@o.takes("reading", "device", "csv")
 def search_command(
     path: Folder,
     asked: o.Asked,
@@ -92,40 +98,41 @@ def search_command(
         raise SotddError(
             "name one thing to search for: a dataset or sketch after the catalog, or --entry NAME, not both."
         )
+    remarks: Remarks = ()
     if entry is not None:
         query = catalog.get(entry)
         others = f"name <> {quote_text(entry)}"
         where = others if where is None else f"{others} AND ({where})"
     else:
-        query = _sketch(catalog, str(source), asked)
+        query, remarks = _sketch(catalog, str(source), asked)
     order = catalog.nearest(query, k, where=where)
-    if not order and not asked.json:
-        say("No entry matches.")
-        return
     about = f"Nearest to {show(entry or source)}, of {_say_count(len(catalog))} in {show(path)}:"
-    print_ranking(order, asked, {"catalog": path, "source": source, "entry": entry}, about)
+    print_ranking(order, asked, {"catalog": path, "source": source, "entry": entry}, about, remarks)
 
 
 @app.command("list", epilog=o.examples('sotdd catalog list shop --where "n_points > 1000" --json'))
-@o.takes()
+@o.takes("csv")
 def list_command(path: Folder, asked: o.Asked, where: Where = None) -> None:
     """List the entries of a catalog."""
     catalog = _find_catalog(path)
     entries = catalog.entries(where)
-    if asked.json:
-        print_json({"catalog": path, "entries": [entry.to_dict() for entry in entries]})
-        return
     keys = list(dict.fromkeys(key for entry in entries for key in entry.metadata))
-    table = [["name", "points", "classes", "added (UTC)", *keys]]
-    for entry in entries:
-        values = ["" if entry.metadata.get(key) is None else str(entry.metadata[key]) for key in keys]
-        sizes = [f"{entry.n_points:,}", f"{entry.n_classes:,}"]
-        table.append([entry.name, *sizes, f"{entry.added:%Y-%m-%d %H:%M}", *values])
-    if entries:
-        print_table(make_table(table, left=(0, *range(3, len(table[0])))))
-    say_note(
-        f"{_say_count(len(entries))}{'' if where is None else f' of {len(catalog):,}'} in {show(path)}",
-        asked.quiet,
+    header = ["name", "points", "classes", "added (UTC)", *keys]
+    rows: list[list[Any]] = [
+        [entry.name, entry.n_points, entry.n_classes, f"{entry.added:%Y-%m-%d %H:%M}", *map(entry.metadata.get, keys)]
+        for entry in entries
+    ]
+
+    def write() -> None:
+        cells = [[name, f"{points:,}", f"{classes:,}", *map(_say_value, rest)] for name, points, classes, *rest in rows]
+        if cells:
+            print_table(make_table([header, *cells], left=(0, *range(3, len(header)))))
+
+    asked.print(
+        {"catalog": path, "entries": [entry.to_dict() for entry in entries]},
+        write,
+        rows=[dict(zip(header, row, strict=True)) for row in rows],
+        legend=f"{_say_count(len(entries))}{'' if where is None else f' of {len(catalog):,}'} in {show(path)}",
     )
 
 
@@ -135,9 +142,6 @@ def show_command(path: Folder, name: Name, asked: o.Asked) -> None:
     """Show what a catalog knows about one entry."""
     catalog = _find_catalog(path)
     entry, sketch = catalog.entry(name), catalog.get(name)
-    if asked.json:
-        print_json({"catalog": path, **sketch.to_dict(), **entry.to_dict()})
-        return
     counts = sorted(zip(sketch.counts.tolist(), map(show, sketch.classes), strict=True), key=lambda pair: -pair[0])
     largest = ", ".join(f"{label} ({count:,})" for count, label in counts[:10])
     lines = {
@@ -147,9 +151,12 @@ def show_command(path: Folder, name: Name, asked: o.Asked) -> None:
         "features": f"{sketch.recipe['n_features']:,}",
         "fingerprint": sketch.fingerprint,
         "added": f"{entry.added:%Y-%m-%d %H:%M:%S} UTC",
-        **{key: "" if value is None else str(value) for key, value in entry.metadata.items()},
+        **{key: _say_value(value) for key, value in entry.metadata.items()},
     }
-    print_table(make_table([("name", name), *lines.items()], left=(0, 1)))
+    asked.print(
+        {"catalog": path, **sketch.to_dict(), **entry.to_dict()},
+        lambda: print_table(make_table([("name", name), *lines.items()], left=(0, 1))),
+    )
 
 
 @app.command("remove", epilog=o.examples("sotdd catalog remove shop march"))
@@ -158,11 +165,11 @@ def remove_command(path: Folder, name: Name, asked: o.Asked) -> None:
     """Remove one entry."""
     catalog = _find_catalog(path)
     catalog.remove(name)
-    if asked.json:
-        print_json({"catalog": path, "removed": name, "entries": len(catalog)})
-        return
-    if not asked.quiet:
-        say(f"removed {quote(name)} from {show(path)}; {_say_count(len(catalog))} left", "bold")
+    left = len(catalog)
+    asked.print(
+        {"catalog": path, "removed": name, "entries": left},
+        lambda: say(f"removed {quote(name)} from {show(path)}; {_say_count(left)} left", "bold"),
+    )
 
 
 def _find_catalog(path: str) -> Catalog:
@@ -174,30 +181,17 @@ def _find_catalog(path: str) -> Catalog:
     return catalog
 
 
-def _open_catalog(path: str, asked: o.Asked) -> tuple[Catalog, bool]:
-    """A catalog to add to, and whether it is new: only its first dataset can say how projections are drawn."""
-    import sotdd
-
-    catalog = sotdd.Catalog(path)
-    is_new = catalog.recipe is None
-    if not is_new:
-        asked.refuse_drawing("any more: the first dataset of a catalog sets the projections and scale of all others")
-    return catalog, is_new
-
-
-def _sketch(catalog: Catalog, source: str, asked: o.Asked, name: str | None = None) -> Sketch:
-    """A source as a sketch that fits the catalog; a new catalog gets projections of its own."""
+def _sketch(catalog: Catalog, source: str, asked: o.Asked) -> tuple[Sketch, Remarks]:
+    """A source as a sketch that fits the catalog, with what to know of its data; the first brings projections."""
     import sotdd
 
     data = open_source(source, asked)
-    note_remarks(name or source, data, asked)
     if isinstance(data, sotdd.Sketch):
-        return data
-    device = asked.measuring.get("device", "auto")
+        return data, data.remarks
+    how = {"name": source, "device": asked.measuring.get("device", "auto"), "progress": asked.bar}
     if catalog.recipe is not None:
-        return catalog.sketch(data, name=name or source, device=device, progress=asked.bar)
-    projections = sotdd.Projections.fit([data], **asked.drawing)
-    return sotdd.sketch(data, projections, name=name or source, device=device, progress=asked.bar)
+        return catalog.sketch(data, **how), data.remarks
+    return sotdd.sketch(data, sotdd.Projections.fit([data], **asked.drawing), **how), data.remarks
 
 
 def _read_pair(text: str) -> tuple[str, Any]:
@@ -210,6 +204,10 @@ def _read_pair(text: str) -> tuple[str, Any]:
     except ValueError:
         return key, value
     return key, value if isinstance(parsed, (list, dict)) else parsed
+
+
+def _say_value(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def _say_count(number: int) -> str:

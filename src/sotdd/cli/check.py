@@ -7,17 +7,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sotdd.basics.checks import check_count
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import refuse_unwritable
+from sotdd.basics.files import find_size
 from sotdd.basics.text import join_names, one_line, say_count, show
 from sotdd.cli import options as o
-from sotdd.cli.sources import open_data, open_source, refuse_report
+from sotdd.cli.options import open_data, open_source
 from sotdd.cli.terminal import complain, say, say_note, show_work
 from sotdd.inputs.sources import write_source
 
@@ -50,7 +49,7 @@ _FITTING = ("p", "max_points", "label_names")
 @o.takes("reading", "drawing", "p", "max_points", "label_names", n_projections=128, max_points=20_000)
 def reference_command(
     data: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SOURCE_HELP)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; its name ends in .ref.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The file to write; its name ends in .ref.")],
     asked: o.Asked,
 ) -> None:
     """Keep a dataset as a reference, which sotdd check tests batches against.
@@ -58,16 +57,14 @@ def reference_command(
     The file holds projected values and labels, no features, and remembers which
     columns and labels were read, so that batches are read in the same way.
     """
-    if output.suffix != o.REFERENCE:
-        raise SotddError(f"is {str(output)!r}: call it {(output.stem or 'train') + o.REFERENCE!r}.", setting="output")
-    refuse_unwritable(output)
+    o.refuse_output(output, o.REFERENCE, "train")
     source = open_data(data, asked, "to test batches against")
     with show_work(f"Projecting {data} …", asked.quiet):
         made = _fit_reference(data, source, asked)
     made.save(output)
-    size, columns = output.stat().st_size, made.projections.columns
+    size, columns = find_size(output), made.projections.columns
     numbers = {
-        "file": str(output),
+        "file": output,
         "bytes": size,
         "name": made.name,
         "n_points": made.n_points,
@@ -113,7 +110,7 @@ def check_command(
     current: Annotated[list[str], typer.Argument(metavar="BATCH...", help="Datasets that may have drifted from it.")],
     asked: o.Asked,
     log: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="FILE", help="Add a line for every batch to this file.", rich_help_panel="Output"),
     ] = None,
 ) -> None:
@@ -131,7 +128,7 @@ def check_command(
     from sotdd.reports.gate_page import GateRun
 
     try:
-        refuse_report(asked)
+        asked.refuse_report()
         if log is not None:
             refuse_unwritable_log(log)
         _refuse_limits(**_choose(asked, "fail_above", "p_value"))
@@ -259,7 +256,7 @@ def _list_sources(
     return {"reference": reference, "batches": batches, "settings": settings} if batches else {}
 
 
-def _write_outputs(asked: o.Asked, log: Path | None, run: GateRun) -> list[str]:
+def _write_outputs(asked: o.Asked, log: str | None, run: GateRun) -> list[str]:
     """Write the page and the lines of the log, whatever the verdict; returns what went wrong with that."""
     from sotdd.drift.gate import append_lines, read_log, write_line
 

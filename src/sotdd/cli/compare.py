@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
+from sotdd.basics.remarks import Remark
 from sotdd.basics.text import show, with_error
 from sotdd.cli import options as o
-from sotdd.cli.sources import open_data, open_source, refuse_report, say_sizes
+from sotdd.cli.options import open_data, open_source, say_sizes
 from sotdd.cli.terminal import console, make_table, print_table, say, say_note, show_work
 
 if TYPE_CHECKING:
@@ -64,19 +65,26 @@ _NOISE_MARK = " ~"
 _DATA = ("reading", "drawing", "p", "device")
 
 
-@o.takes(*_DATA, "estimator", "rel_tol", "noise_floor", "label_names", "method", "max_points")
+@o.takes(*_DATA, "page", "estimator", "rel_tol", "noise_floor", "label_names", "method", "max_points")
 def distance_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Measure how far apart two labelled datasets are. Either may be a sketch (.sotdd)."""
     datasets = [open_source(source, asked) for source in (a, b)]
     import sotdd
+    from sotdd.compute.matrix import Asked, DistanceMatrix
 
     result = sotdd.distance(*datasets, progress=asked.bar, **asked.settings)
+    settings = dict(asked.settings)
+    if settings.pop("rel_tol", None) is not None:  # the page says how to ask again: with all that it took
+        settings["n_projections"] = result.n_projections
+    texts = {data.name: asked.write_source(source) for data, source in zip(datasets, (a, b), strict=True)}
+    names = (datasets[0].name, datasets[1].name)
+    _write_report(DistanceMatrix(names, {(0, 1): result}, asked=Asked(texts, settings)), [], asked)
     low, high = result.interval(0.95)
     interval = "" if math.isnan(low) else f"95 % interval {low:.4g} to {high:.4g} over the choice of projections"
     _print_pair(result, {"a": a, "b": b, **result.to_dict()}, datasets, asked, interval)
 
 
-@o.takes(*_DATA, "report", "title", "csv", "estimator", "noise_floor", "label_names", "method", "max_points")
+@o.takes(*_DATA, "page", "csv", "estimator", "noise_floor", "label_names", "method", "max_points")
 def matrix_command(
     sources: Annotated[
         list[str], typer.Argument(metavar="A B ...", help=f"{o.SOURCE_HELP} Sketches (.sotdd) work too.")
@@ -90,16 +98,10 @@ def matrix_command(
     """Measure the distance between every two of several datasets, projecting each only once."""
     if len(sources) < 2:
         raise SotddError("only one dataset is named: name at least two to compare.")
-    refuse_report(asked)
     datasets = [open_source(source, asked) for source in sources]
-    import sotdd
     from sotdd.compute.distance import gather_remarks
-    from sotdd.compute.matrix import Asked
 
-    matrix = sotdd.pairwise(datasets, progress=asked.bar, **asked.settings)
-    texts = {name: asked.write_source(source) for name, source in zip(matrix.names, sources, strict=True)}
-    settings = {} if matrix.asked is None else matrix.asked.settings
-    _write_report(replace(matrix, asked=Asked(texts, settings)), datasets if classes else [], asked)
+    matrix = _measure_all(datasets, sources, asked, classes)
     values = zip(matrix.names, matrix.values.tolist(), strict=True)
     asked.print(
         matrix.to_dict(),
@@ -110,21 +112,28 @@ def matrix_command(
     )
 
 
-@o.takes(*_DATA, "csv", "estimator", "noise_floor", "method", "max_points")
+@o.takes(*_DATA, "page", "csv", "estimator", "noise_floor", "method", "max_points")
 def rank_command(
     target: Annotated[str, typer.Argument(metavar="TARGET", help=o.SKETCH_TOO)],
     candidates: Annotated[list[str], typer.Argument(metavar="CANDIDATE ...", help="The datasets to rank.")],
     asked: o.Asked,
 ) -> None:
-    """Rank datasets by their distance from a target, nearest first: which one to start from."""
+    """Rank datasets by their distance from a target, nearest first: which one to start from.
+
+    A page shows the distances between the candidates too.
+    """
     datasets = [open_source(source, asked) for source in (target, *candidates)]
     import sotdd
 
-    order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
+    if asked.report is None:
+        order = sotdd.rank(datasets[0], datasets[1:], progress=asked.bar, **asked.settings)
+    else:
+        matrix = _measure_all(datasets, [target, *candidates], asked)
+        order = matrix.ranking(matrix.names[0])
     print_ranking(order, asked, {"target": target}, f"Nearest to {show(target)}: {say_sizes(datasets[0])}")
 
 
-@o.takes(*_DATA, "report", "title", "csv", "estimator", "label_names")
+@o.takes(*_DATA, "page", "csv", "estimator", "label_names")
 def explain_command(
     a: o.A,
     b: o.B,
@@ -134,7 +143,6 @@ def explain_command(
     ] = 12,
 ) -> None:
     """Explain why two datasets are apart: features or labels, which classes, which have no counterpart."""
-    refuse_report(asked)
     datasets = [open_data(source, asked, "to explain a distance with") for source in (a, b)]
     import sotdd
 
@@ -149,12 +157,9 @@ def explain_command(
     )
 
 
-@o.takes(
-    *_DATA, "report", "title", "n_permutations", "statistic", "max_points", "label_names", n_projections=128
-)  # fmt: skip
+@o.takes(*_DATA, "page", "n_permutations", "statistic", "max_points", "label_names", n_projections=128)
 def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     """Test whether two datasets may be samples of one source, by permutations."""
-    refuse_report(asked)
     datasets = [open_data(source, asked, "to permute") for source in (a, b)]
     import sotdd
 
@@ -164,10 +169,9 @@ def test_command(a: o.A, b: o.B, asked: o.Asked) -> None:
     _print_pair(result, {"a": a, "b": b, **result.to_dict()}, datasets, asked, f"{verdict}, at a level of 5 %")
 
 
-@o.takes("drawing", "report", "title")
+@o.takes("drawing", "page")
 def demo_command(asked: o.Asked) -> None:
     """Compare handwritten digits with variants of them, and with pictures of stripes."""
-    refuse_report(asked)
     with show_work("Loading (the first run on a machine compiles for a few seconds) …", asked.quiet):
         import sotdd
         from sotdd import demo
@@ -221,6 +225,20 @@ def _print_pair(
     asked.print(numbers, write, remarks=result.remarks, legend=legend)
 
 
+def _measure_all(
+    datasets: Sequence[LabelledData | Sketch], sources: Sequence[str], asked: o.Asked, classes: bool = False
+) -> DistanceMatrix:
+    """The distances between every two datasets, and their page if one is wanted."""
+    import sotdd
+    from sotdd.compute.matrix import Asked
+
+    matrix = sotdd.pairwise(datasets, progress=asked.bar, **asked.settings)
+    texts = {name: asked.write_source(source) for name, source in zip(matrix.names, sources, strict=True)}
+    settings = {} if matrix.asked is None else matrix.asked.settings
+    _write_report(replace(matrix, asked=Asked(texts, settings)), datasets if classes else [], asked)
+    return matrix
+
+
 def _write_report(matrix: DistanceMatrix, datasets: Sequence[LabelledData | Sketch], asked: o.Asked) -> None:
     """Write the page, if one is wanted; classes are compared if s-OTDD was used and every dataset has its points."""
     import sotdd
@@ -255,13 +273,17 @@ def _make_matrix_table(matrix: DistanceMatrix, *, errors: bool, named: bool) -> 
     return make_table([["", *(names if named else numbers)], *rows])
 
 
-def print_ranking(order: Ranking, asked: o.Asked, also: Mapping[str, Any], about: str = "") -> None:
+def print_ranking(
+    order: Ranking, asked: o.Asked, also: Mapping[str, Any], about: str, remarks: Sequence[Remark] = ()
+) -> None:
     """Print which datasets are nearest, and how to read that; ``also`` are further numbers."""
     numbers = {**order.to_dict(), **also}
 
     def write() -> None:
-        if about:
-            say_note(about, asked.quiet)
+        if not order:
+            say("No entry matches.")
+            return
+        say_note(about, asked.quiet)
         styles = ["bold" if line.rank == 1 else "" for line in order]
         left = [column for column in range(len(order.rows[0])) if column not in order.number_columns]
         print_table(make_table(order.rows, left=left, styles=styles))
@@ -271,7 +293,7 @@ def print_ranking(order: Ranking, asked: o.Asked, also: Mapping[str, Any], about
         numbers,
         write,
         rows=[{column: line.get(column) for column in columns} for line in numbers["ranking"]],
-        remarks=order.remarks,
+        remarks=(*remarks, *order.remarks),
         legend="; ".join([order.lines[0].distance.how, *order.legend]) if order.lines else None,
     )
 

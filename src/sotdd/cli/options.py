@@ -1,4 +1,4 @@
-"""The options of commands: how data are read, how projections are drawn, what is measured, and what is printed.
+"""What commands take: sources, and options of how data are read and measured and how results are printed.
 
 Those of reading and drawing are the fields of `Reading` and `Drawing`, with what is known of them there. A command says
 which it takes by `takes`, and gets what the user chose as `Asked`.
@@ -10,19 +10,24 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.remarks import Naming, in_python
-from sotdd.basics.text import show
-from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, wants_bar
+from sotdd.basics.files import refuse_unwritable
+from sotdd.basics.remarks import Naming, Remark, in_python
+from sotdd.basics.text import say_count, show
+from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, show_work, wants_bar
 from sotdd.inputs.reading import DEFAULTS, Option, reading_options
 from sotdd.inputs.sources import parse_option, write_source
 from sotdd.projections.drawing import DRAWING
+
+if TYPE_CHECKING:
+    from sotdd.inputs.data import LabelledData
+    from sotdd.sketches.sketch import Sketch
 
 _READING, _MEASURING, _OUTPUT = "Reading the data", "Measuring", "Output"
 
@@ -37,9 +42,6 @@ SKETCH_TOO = "A dataset, given as in sotdd distance, or a sketch of one (.sotdd)
 
 A = Annotated[str, typer.Argument(metavar="A", help=SOURCE_HELP)]
 B = Annotated[str, typer.Argument(metavar="B", help="The other dataset, given the same way.")]
-NewCatalog = Annotated[
-    str, typer.Argument(metavar="CATALOG", help="The folder of the catalog, or its URL; created if there is none.")
-]
 
 # Remarks that are printed unless all are asked for.
 _MOST_REMARKS = 3
@@ -117,7 +119,7 @@ def _output(kind: Any, *names: str, **settings: Any) -> Any:  # noqa: ANN401  # 
 # The types of options of output, and their defaults.
 _OUTPUTS: dict[str, tuple[Any, object]] = {
     "report": (
-        _output(Path | None, metavar="FILE.html", help="Also write the result as a web page, which works offline."),
+        _output(str | None, metavar="FILE.html", help="Also write the result as a web page, which works offline."),
         None,
     ),
     "title": (_output(str | None, help="The title of that page."), None),
@@ -149,7 +151,7 @@ class Asked:
     reading: dict[str, Any] = field(default_factory=dict)
     drawing: dict[str, Any] = field(default_factory=dict)
     measuring: dict[str, Any] = field(default_factory=dict)
-    report: Path | None = None
+    report: str | None = None
     title: str | None = None
     csv: bool = False
     json: bool = False
@@ -168,23 +170,18 @@ class Asked:
         """Whether to draw progress bars."""
         return wants_bar(self.quiet)
 
-    @property
-    def seconds(self) -> str:
-        """How long the command took so far."""
-        return f"{time.perf_counter() - self.began:.1f} s"
-
     def print(
         self,
         numbers: dict[str, Any],
         write: Callable[[], object],
         *,
         rows: Sequence[Mapping[str, object]] = (),
-        remarks: Iterable[object] = (),
+        remarks: Iterable[Remark] = (),
         legend: str | None = None,
     ) -> None:
         """Print a result in the form that was asked for: JSON, CSV of its rows, or for people by ``write``."""
         if self.json:
-            print_json(numbers if self.report is None else {**numbers, "report": str(self.report)})
+            print_json(numbers if self.report is None else {**numbers, "report": self.report})
             return
         if self.csv:
             print_csv(rows)
@@ -192,9 +189,17 @@ class Asked:
         write()
         print_remarks(remarks, self.naming, self.quiet, None if self.verbose else _MOST_REMARKS)
         if legend is not None:
-            say_note("; ".join(filter(None, (legend, self.seconds))), self.quiet)
+            seconds = f"{time.perf_counter() - self.began:.1f} s"
+            say_note("; ".join(filter(None, (legend, seconds))), self.quiet)
         if self.report is not None:
             say(f"wrote {show(self.report)}", "bold")
+
+    def refuse_report(self) -> None:
+        """Refuse a page that could not be written, before anything is measured."""
+        if self.report is not None:
+            from sotdd.reports.page import refuse_page
+
+            refuse_page(self.report)
 
     def write_source(self, source: str) -> str:
         """A source with what was said about reading it, as Python takes it."""
@@ -207,14 +212,50 @@ class Asked:
             raise SotddError(f"{options} cannot be chosen {why}: leave that out.")
 
 
+def open_source(source: str, asked: Asked) -> LabelledData | Sketch:
+    """Open a dataset, or a sketch if the source is a sketch file."""
+    from sotdd.sketches.sketch import Sketch
+
+    if source.endswith(SKETCH):
+        return replace(Sketch.load(source), name=source)
+    return open_data(source, asked)
+
+
+def open_data(source: str, asked: Asked, purpose: str = "") -> LabelledData:
+    """Open a dataset; refuse a sketch, which lacks the points that serve the purpose."""
+    from sotdd.inputs import open_dataset
+
+    if source.endswith(SKETCH):
+        raise SotddError(f"{source!r} is a sketch, which has no points {purpose}: give the data.")
+    with show_work(f"Reading {source} …", asked.quiet):
+        return open_dataset(source, **asked.reading)
+
+
+def say_sizes(data: LabelledData | Sketch) -> str:
+    """How many points, features and classes there are, in words."""
+    features = data.recipe["n_features"] if hasattr(data, "recipe") else data.n_features
+    sizes = (
+        say_count(data.n_points, "point"),
+        say_count(features, "feature"),
+        say_count(len(data.classes), "class", "classes"),
+    )
+    return ", ".join(sizes)
+
+
+def say_quantiles(sketch: Sketch) -> str:
+    """How much a sketch keeps, in words."""
+    kept = "all values" if sketch.exact else say_count(sketch.n_quantiles, "quantile")
+    return f"{say_count(sketch.n_projections, 'projection')} × {kept}"
+
+
 def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command options, and what the user chose of them as its last argument, ``asked``.
 
     Parameters
     ----------
     names
-        "reading" and "drawing" for all options of these, options of `MEASURING`, "report" and "title", "csv". Every
-        command also has --json, --verbose and --quiet.
+        "reading" and "drawing" for all options of these, options of `MEASURING`, "csv", and "page" for --report and
+        --title. Every command also has --json, --verbose and --quiet.
     defaults
         Defaults that help shows where they are not the usual ones.
     """
@@ -226,7 +267,8 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
     groups["measuring"] = {
         name: (option, defaults.get(name, usual)) for name, (option, usual) in MEASURING.items() if name in names
     }
-    outputs = {name: known for name, known in _OUTPUTS.items() if name in (*names, "json", "verbose", "quiet")}
+    shown = (*names, *(("report", "title") if "page" in names else ()), "json", "verbose", "quiet")
+    outputs = {name: known for name, known in _OUTPUTS.items() if name in shown}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command).parameters
@@ -248,6 +290,8 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
                     raise SotddError("--csv and --json are both given: choose one.")
                 settings: dict[str, Any] = {group: _read_chosen(known, given) for group, known in groups.items()}
                 asked = Asked(**settings, **{name: given[name] for name in outputs}, naming=naming)
+                if "page" in names:
+                    asked.refuse_report()
                 command(**{name: given[name] for name in own if name != "asked"}, asked=asked)
             except SotddError as error:
                 complain(error.say(naming))
@@ -271,6 +315,13 @@ def name_options(context: typer.Context) -> Naming:
         return f"{options[setting]}{shown}"
 
     return name
+
+
+def refuse_output(path: str, suffix: str, such_as: str) -> None:
+    """Refuse a file to write that is called something else than its kind, or that cannot be written."""
+    if Path(path).suffix != suffix:
+        raise SotddError(f"is {path!r}: call it {(Path(path).stem or such_as) + suffix!r}.", setting="output")
+    refuse_unwritable(path)
 
 
 def examples(*lines: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sotdd.basics.errors import SotddError
-from sotdd.basics.files import refuse_unwritable
+from sotdd.basics.files import find_size, is_remote
+from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count, show
 from sotdd.cli import options as o
-from sotdd.cli.sources import note_remarks, open_data, say_quantiles
-from sotdd.cli.terminal import print_json, say, say_note
+from sotdd.cli.options import open_data, say_quantiles
+from sotdd.cli.terminal import say
 from sotdd.inputs.sources import SourceText
 
 if TYPE_CHECKING:
@@ -39,10 +41,10 @@ UPDATE_EXAMPLES = o.examples(
 @o.takes("reading", "drawing", "device")
 def sketch_command(
     data: Annotated[str, typer.Argument(metavar="SOURCE", help=o.SOURCE_HELP)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; its name ends in .sotdd.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The file to write; its name ends in .sotdd.")],
     asked: o.Asked,
     like: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="A sketch or a catalog to compare with later: its projections and scaling are used."),
     ] = None,
     n_quantiles: Annotated[
@@ -54,9 +56,7 @@ def sketch_command(
     ] = False,
 ) -> None:
     """Keep what comparisons need of a dataset in one small file, without its points."""
-    if output.suffix != o.SKETCH:
-        raise SotddError(f"is {str(output)!r}: call it {(output.stem or 'data') + o.SKETCH!r}.", setting="output")
-    refuse_unwritable(output)
+    o.refuse_output(output, o.SKETCH, "data")
     if like is not None:
         asked.refuse_drawing("together with --like, which brings its own")
     if data.endswith(o.SKETCH):
@@ -72,25 +72,19 @@ def sketch_command(
     if parts:
         window = sotdd.SketchWindow(projections, n_quantiles=levels.count).add(source.name, source)
         window.save(output)
-        made = window.finish(output.stem)
+        made = window.finish(Path(output).stem)
     else:
         made = sketch_opened(source, projections, levels, asked.measuring.get("device", "auto"), progress=asked.bar)
         made.save(output)
-    if asked.json:
-        print_json({"file": str(output), "bytes": output.stat().st_size, **made.to_dict()})
-        return
-    _say_made(output, made, asked)
+    advice = f"to compare it with another: sotdd sketch OTHER -o OTHER.sotdd --like {show(output)}"
     if parts:
-        advice = f"To add rows and take them out: sotdd update {show(output)} OTHER --forget {source.name}"
-        say_note(advice, asked.quiet)
-    elif like is None:
-        advice = f"To compare it with another dataset: sotdd sketch OTHER -o OTHER.sotdd --like {show(output)}"
-        say_note(advice, asked.quiet)
+        advice = f"to add rows and take them out: sotdd update {show(output)} OTHER --forget {source.name}"
+    _print_made(output, made, source.remarks, asked, advice=advice if parts or like is None else None)
 
 
 @o.takes("reading")
 def update_command(
-    window: Annotated[Path, typer.Argument(metavar="FILE", help="A file that sotdd sketch --parts began.")],
+    window: Annotated[str, typer.Argument(metavar="FILE", help="A file that sotdd sketch --parts began.")],
     asked: o.Asked,
     data: Annotated[
         list[str] | None, typer.Argument(metavar="SOURCE", help="Datasets to add, each as a part of its name.")
@@ -109,8 +103,10 @@ def update_command(
     kept = sotdd.SketchWindow.load(window)
     for name in forget or []:
         kept.forget(name)
+    remarks: list[Remark] = []
     for one in data or []:
         source = _open_named(one, asked)
+        remarks += [remark.of(source.name) for remark in source.remarks]
         if source.name in kept.parts:
             raise SotddError(
                 f"there is a part {source.name!r} in {show(window)} already: add --forget {source.name} to replace it."
@@ -118,34 +114,42 @@ def update_command(
         kept.add(source.name, source)
     if not kept.n_points:
         raise SotddError(f"nothing would be left in {show(window)}: keep a part, or add a dataset.")
-    made = kept.finish(window.stem)
+    made = kept.finish(Path(window).stem)
     if data or forget:
         kept.save(window)
-    if asked.json:
-        parts = {name: part.n_points for name, part in kept.parts.items()}
-        print_json({"file": str(window), "bytes": window.stat().st_size, "parts": parts, **made.to_dict()})
-        return
-    _say_made(window, made, asked)
-    for name, part in kept.parts.items():
-        say(f"  {show(name)}: {say_count(part.n_points, 'point')}")
+    _print_made(window, made, remarks, asked, {name: part.n_points for name, part in kept.parts.items()})
 
 
 def _open_named(data: str, asked: o.Asked) -> LabelledData:
-    """A dataset by the name of its file, unless it has one of its own; with what was left out, which no sketch says."""
+    """A dataset by the name of its file, unless it has one of its own."""
     source = open_data(data, asked, "to sketch")
-    note_remarks(data, source, asked)
     return source if source.name != data else replace(source, name=Path(SourceText.parse(data).path).name)
 
 
-def _say_made(output: Path, made: Sketch, asked: o.Asked) -> None:
-    size = output.stat().st_size
-    sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
-    say(f"{show(output)}: {sizes}, {say_quantiles(made)}", "bold")
+def _print_made(
+    file: str,
+    made: Sketch,
+    remarks: Sequence[Remark],
+    asked: o.Asked,
+    parts: Mapping[str, int] | None = None,
+    advice: str | None = None,
+) -> None:
+    """Print what a file holds, and what was left out of its data, which no sketch says."""
+    size = find_size(file)
+    numbers = {"file": file, "bytes": size, **({} if parts is None else {"parts": parts}), **made.to_dict()}
+
+    def write() -> None:
+        sizes = f"{say_count(made.n_points, 'point')}, {say_count(len(made.classes), 'class', 'classes')}"
+        say(f"{show(file)}: {sizes}, {say_quantiles(made)}", "bold")
+        for name, points in (parts or {}).items():
+            say(f"  {show(name)}: {say_count(points, 'point')}")
+
     on_disk = f"{size / 1e6:.2g} MB" if size >= 1e6 else f"{size / 1e3:.3g} kB"
-    say_note(f"{on_disk}, {asked.seconds}", asked.quiet)
+    numbers["remarks"] = [remark.to_dict() for remark in remarks]
+    asked.print(numbers, write, remarks=remarks, legend="; ".join(filter(None, (advice, on_disk))))
 
 
-def _find_recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, Levels]:
+def _find_recipe(like: str | None, source: LabelledData, drawing: dict[str, Any]) -> tuple[Projections, Levels]:
     """The projections, and which quantiles to keep unless the user says how many."""
     import sotdd
     from sotdd.sketches.quantiles import QUANTILES, Levels
@@ -153,7 +157,7 @@ def _find_recipe(like: Path | None, source: LabelledData, drawing: dict[str, Any
 
     if like is None:
         return sotdd.Projections.fit([source], **drawing), Levels(QUANTILES)
-    if like.is_dir():
+    if Path(like).is_dir() or (is_remote(like) and not like.endswith(o.SKETCH)):
         catalog = sotdd.Catalog(like)
         return catalog.projections, catalog.levels
     known = sotdd.Sketch.load(like)

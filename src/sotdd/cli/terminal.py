@@ -50,7 +50,7 @@ def print_json(value: dict[str, Any]) -> None:
 def print_csv(rows: Sequence[Mapping[str, object]]) -> None:
     """Print rows with their header: as they are into a pipe, and with control codes written out at a terminal."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     typer.echo(write_out(text.getvalue(), keep="\n") if sys.stdout.isatty() else text.getvalue(), nl=False)
@@ -72,19 +72,14 @@ def say_note(text: str, quiet: bool = False) -> None:
         console().print(write_out(text, keep="\n"), style="dim")
 
 
-def print_remarks(remarks: Iterable[object], naming: Naming, quiet: bool, most: int | None = None) -> None:
+def print_remarks(remarks: Iterable[Remark], naming: Naming, quiet: bool, most: int | None = None) -> None:
     """Print what a reader should know beside a result, each thing once; of many, the ``most`` that matter."""
-    chosen = sorted(remarks, key=lambda one: getattr(one, "kind", "") not in _MATTER)
-    lines = list(dict.fromkeys(say_remark(one, naming) for one in chosen))
+    chosen = sorted(remarks, key=lambda one: one.kind not in _MATTER)
+    lines = list(dict.fromkeys(one.say(naming) for one in chosen))
     for line in lines[:most]:
         say_note(line, quiet)
     if most is not None and len(lines) > most:
         say_note(f"{say_count(len(lines) - most, 'more remark')}: add -v to see all", quiet)
-
-
-def say_remark(remark: object, naming: Naming) -> str:
-    """A remark in one line."""
-    return one_line(remark.say(naming) if isinstance(remark, Remark) else remark)
 
 
 def make_table(
@@ -104,16 +99,13 @@ def make_table(
     return table
 
 
-def print_table(*layouts: Table) -> int:
-    """Print the first layout that fits the terminal, or the last one in lines that are too long.
-
-    Returns its index. Nothing is cut short.
-    """
+def print_table(*layouts: Table) -> None:
+    """Print the first layout that fits the terminal, or the last one in lines that are too long; nothing is cut."""
     from rich.measure import Measurement
 
     output = console()
     endless = output.options.update(width=_ENDLESS)
-    for index, table in enumerate(layouts):  # noqa: B007  # used after the loop
+    for table in layouts:
         needed = Measurement.get(output, endless, table).maximum
         if needed <= output.width:
             break
@@ -122,19 +114,16 @@ def print_table(*layouts: Table) -> int:
         output.print(table)
     for line in captured.get().splitlines():
         typer.echo(line.rstrip())
-    return index
 
 
 @contextmanager
-def show_work(text: str, quiet: bool) -> Iterator[Console]:
-    """Show at a terminal what is being done; yields standard error, where notes go meanwhile."""
-    from rich.console import Console
-
-    errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+def show_work(text: str, quiet: bool) -> Iterator[None]:
+    """Show at a terminal what is being done."""
     if not wants_bar(quiet):
-        yield errors
+        yield
         return
+    from rich.console import Console
     from rich.text import Text
 
-    with errors.status(Text(one_line(text))):
-        yield errors
+    with Console(stderr=True, highlight=False, markup=False).status(Text(one_line(text))):
+        yield

@@ -18,7 +18,7 @@ import numpy as np
 
 from sotdd.basics import __version__
 from sotdd.basics.errors import OutOfRange, SotddError
-from sotdd.basics.files import reason
+from sotdd.basics.files import check_path, read_whole, reason, refuse_unwritable, write_whole
 from sotdd.basics.remarks import Remark, Remarks
 from sotdd.basics.text import json_number, quote, say_count, with_error
 from sotdd.compute.distance import Distance
@@ -329,15 +329,19 @@ def write_line(verdict: BatchVerdict, reference: str, now: datetime) -> str:
     return json.dumps({name: value for name, value in values.items() if value is not None}) + "\n"
 
 
-def append_lines(path: Path, lines: Sequence[str]) -> None:
+def append_lines(path: str | os.PathLike[str], lines: Sequence[str]) -> None:
     """Add whole lines to the end of a file by one write: writers at the same time do not mix their lines.
 
     Where a line looks cut short, because a writer was stopped in it or is still writing, a line break comes first.
+    A store cannot add to an object, so a log there is written anew.
     """
-    refuse_unwritable_log(path)
-    content = "".join(lines).encode()
+    before = refuse_unwritable_log(path)
+    content, target = "".join(lines).encode(), check_path(path)
+    if isinstance(target, str):
+        write_whole(target, before + (b"" if before.endswith(b"\n") or not before else b"\n") + content)
+        return
     try:
-        with path.open("a+b", buffering=0) as file:
+        with target.open("a+b", buffering=0) as file:
             if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":  # a writer was stopped in a line
                 content = b"\n" + content
             file.write(content)
@@ -346,30 +350,38 @@ def append_lines(path: Path, lines: Sequence[str]) -> None:
         raise SotddError(f"cannot write {quote(path)} ({reason(error)}): choose another file.") from error
 
 
-def refuse_unwritable_log(path: Path) -> None:
+def refuse_unwritable_log(path: str | os.PathLike[str]) -> bytes:
     """Refuse a log that cannot be added to, before anything is measured; nothing is written.
 
-    A file that has no line of a gate in it is no log: it may be the reference, or a batch.
+    A file that has no line of a gate in it is no log: it may be the reference, or a batch. Returns how it starts; all
+    of it where it is on a store.
     """
-    try:
-        with path.open("a+b") as file:
-            file.seek(0)
-            start = file.read(_READ)
-    except OSError as error:
-        raise SotddError(f"cannot write {quote(path)} ({reason(error)}): choose another file.") from error
+    start = _read_start(path)
     if start and b'"verdict": "' not in start:
         raise SotddError(
             f"is {quote(path)}, in which no line is that of a gate: choose a new file, or a log.", setting="log"
         )
+    return start
 
 
-def read_log(path: Path, reference: str) -> list[dict[str, str]]:
+def _read_start(path: str | os.PathLike[str]) -> bytes:
+    target = check_path(path)
+    if isinstance(target, str):
+        refuse_unwritable(target)
+        return read_whole(target, "a log", missing=b"")
+    try:
+        with target.open("a+b") as file:
+            file.seek(0)
+            return file.read(_READ)
+    except OSError as error:
+        raise SotddError(f"cannot write {quote(path)} ({reason(error)}): choose another file.") from error
+
+
+def read_log(path: str | os.PathLike[str], reference: str) -> list[dict[str, str]]:
     """The entries of a log about one reference, oldest first; lines that are none are passed over."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _READ))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
+        text = read_whole(path, "a log")[-_READ:].decode("utf-8", "replace")
+    except SotddError:
         return []
     entries = []
     for line in text.splitlines():

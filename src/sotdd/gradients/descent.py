@@ -22,10 +22,6 @@ from sotdd.projections.recipe import Projections
 # The probability of a point's own class at the start where labels move: much nearer to 1, softmax hardly moves.
 _FIRST_PROBABILITY = 0.9
 
-# No point moves farther in one step than this many standard deviations of the data: where high moments
-# make the slope steep, its direction is followed and its length is not.
-_LONGEST_MOVE = 1.0
-
 # The weights of this many projections tell how much features count.
 _SAMPLE = 256
 
@@ -61,7 +57,8 @@ class Descent:
         self._yardstick = replace(projections, scaler=None)  # points are scaled already
         self._points, self._target = (self._scale(data).to(self.device) for data in (source, target))  # (n, d), (m, d)
         self._codes, self._target_codes = (torch.tensor(data.codes, device=self.device) for data in (source, target))
-        self._longest = _LONGEST_MOVE * _standard_deviation(self._points, self._target)
+        # No point moves farther in one step: where high moments make the slope steep, only its direction is followed.
+        self._longest = _standard_deviation(self._points, self._target)
         self._weights = projections.draw(0, _SAMPLE).terms.weights
         self._logits = _first_logits(self._codes, len(source.classes)).requires_grad_() if labels_move else None
         self._label_steps = None if self._logits is None else torch.optim.Adam([self._logits])

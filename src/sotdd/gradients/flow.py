@@ -6,7 +6,7 @@ Importing this needs no torch; calling `flow` does.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -18,9 +18,8 @@ from sotdd.basics.display import Progress, report_progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.randomness import Stream, sequence
 from sotdd.basics.text import say_count
-from sotdd.inputs import open_dataset
-from sotdd.inputs.agreement import match_columns
-from sotdd.inputs.data import Dataset, LabelledData
+from sotdd.inputs import open_all
+from sotdd.inputs.data import Dataset
 from sotdd.projections.drawing import Drawing, DrawingSettings, show_drawing
 from sotdd.projections.draws import Laws
 from sotdd.projections.recipe import Projections
@@ -69,8 +68,6 @@ class Flow:
         The source's labels, in the order of the columns of probabilities.
     projections
         What the distances were measured through: pass it to `sotdd.distance` to compare with them.
-    settings
-        How the flow was made, in plain values.
 
     Examples
     --------
@@ -84,7 +81,6 @@ class Flow:
     snapshots: tuple[Snapshot, ...]
     classes: tuple[Hashable, ...]
     projections: Projections
-    settings: Mapping[str, object]
 
     def __repr__(self) -> str:
         """Size, length and success, for people."""
@@ -190,53 +186,37 @@ def flow(
     """
     require("torch", "sotdd.flow", "'sotdd[torch]'")
     settings = _DRAWING.but(drawing)
-    datasets = match_columns(
-        [
-            open_dataset(data, name=None if isinstance(data, LabelledData) else name)
-            for name, data in (("source", source), ("target", target))
-        ]
-    )
-    pace = {
-        "steps": check_count(steps, "steps"),
-        "learning_rate": check_positive(learning_rate, "learning_rate"),
-        "label_learning_rate": check_positive(label_learning_rate, "label_learning_rate"),
-        "n_projections": check_count(settings.n_projections, "n_projections"),
-        "labels": check_choice(labels, "labels", ("keep", "move")),
-        "p": check_order(p),
-    }
-    stops = _choose_stops(snapshots, steps)
+    datasets = open_all({"source": source, "target": target})
+    check_positive(learning_rate, "learning_rate")
+    check_positive(label_learning_rate, "label_learning_rate")
+    check_choice(labels, "labels", ("keep", "move"))
+    stops = _choose_stops(snapshots, check_count(steps, "steps"))
+    count = check_count(settings.n_projections, "n_projections")
     projections = replace(settings, n_projections=_MEASURED_BY).fit(datasets)
 
     from sotdd.gradients.descent import Descent
 
-    moving, taken = Descent(datasets[0], datasets[1], projections, pace["p"], labels == "move", device), []
+    moving, taken = Descent(datasets[0], datasets[1], projections, check_order(p), labels == "move", device), []
     with report_progress(progress, "Flowing") as report:
         for step in range(steps):
             if step in stops:
                 taken.append(moving.snapshot(step))
             falling = 0.5 * (1 + math.cos(math.pi * step / steps))
-            drawn = _draw_again(projections, pace["n_projections"], step)
+            drawn = _draw_again(projections, count, step)
             moving.step(drawn, falling * learning_rate, falling * label_learning_rate)
             report(step + 1, steps)
         taken.append(moving.snapshot(steps))
-    how = {**pace, "device": str(moving.device), "projections": projections.recipe()}
-    return Flow(tuple(taken), datasets[0].classes, projections, how)
+    return Flow(tuple(taken), datasets[0].classes, projections)
 
 
 def _choose_stops(snapshots: int | Sequence[int], steps: int) -> set[int]:
     """The steps before which snapshots are taken; one more is taken after the last step."""
-    if isinstance(snapshots, (int, np.integer)) and not isinstance(snapshots, bool) and snapshots >= 2:
-        return {round(stop) for stop in np.linspace(0, steps, min(int(snapshots), steps + 1)).tolist()}
-    try:
-        stops = {int(check_count(stop + 1, "a snapshot")) - 1 for stop in snapshots}  # type: ignore[union-attr]
-    except (TypeError, SotddError):
-        stops = {steps + 1}
-    if max(stops, default=0) > steps:
-        raise SotddError(
-            f"is {describe(snapshots)}: expected how many, 2 or more, or steps from 0 to {steps:,}.",
-            setting="snapshots",
-        )
-    return stops
+    if not isinstance(snapshots, (list, tuple)):
+        count = min(check_count(snapshots, "snapshots"), steps + 1)
+        return {round(stop) for stop in np.linspace(0, steps, count).tolist()}
+    if not set(snapshots) <= set(range(steps + 1)):
+        raise SotddError(f"are {describe(str(snapshots))}: expected steps from 0 to {steps:,}.", setting="snapshots")
+    return set(snapshots)
 
 
 def _draw_again(projections: Projections, count: int, step: int) -> Projections:

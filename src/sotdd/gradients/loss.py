@@ -9,7 +9,7 @@ class; each point is shifted by its expected term.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,9 +36,6 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 __all__ = ["sotdd_loss"]
 
 Labels: TypeAlias = Tensor | ArrayLike | Sequence[Hashable]
-
-# Of two staircases with other numbers of steps: which step meets which, and on how much of [0, 1].
-_Steps: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
 # Projected values that a chunk holds; polynomials keep a copy per order for the backward pass.
 _CHUNK_VALUES = 1 << 20
@@ -103,13 +100,10 @@ def sotdd_loss(
     _check_points(x2, "x2", projections)
     _check_alike(x, x2, "x2")
     with torch.autocast(x.device.type, enabled=False):  # products in half precision would lose the digits that matter
-        sides = [
-            _Side(_standardise(x, projections.scaler), _find_memberships(y, x, "x", "y")),
-            _Side(_standardise(x2, projections.scaler), _find_memberships(y2, x2, "x2", "y2")),
-        ]
-        engine = _GradientEngine(max(1, _CHUNK_VALUES // (len(x) + len(x2)) // BLOCK) * BLOCK)
-        cost = _MeanCost(engine, p, projections.n_projections)
-        run(sides, projections, engine, [cost])
+        points, others = (_standardise(part, projections.scaler) for part in (x, x2))
+        memberships, theirs = _find_memberships(y, x, "x", "y"), _find_memberships(y2, x2, "x2", "y2")
+        cost = _MeanCost((points, memberships, others, theirs), p)
+        run([], projections, cost, [cost])
         loss = torch.stack(cost.parts).sum()
     if not bool(loss.isfinite()):
         raise SotddError(
@@ -124,10 +118,9 @@ def _check_points(x: Tensor, name: str, projections: Projections) -> None:
     if not isinstance(x, torch.Tensor):
         raise SotddError(f"{name} is {describe(x)}: expected a torch tensor of shape (n, ...).")
     _check_plain(x, name)
-    if not x.is_floating_point():
-        raise SotddError(f"{name} has dtype {x.dtype}: expected floating point, such as {name}.float().")
-    if x.ndim == 0 or x.numel() == 0:
-        raise SotddError(f"{name} has shape {tuple(x.shape)}: expected (n, ...), at least one point and one feature.")
+    if not x.is_floating_point() or x.ndim == 0 or x.numel() == 0:
+        arrived = f"{name} has dtype {x.dtype} and shape {tuple(x.shape)}"
+        raise SotddError(f"{arrived}: expected floating point (n, ...), at least one point and one feature.")
     n_features = x[0].numel()
     if n_features != projections.n_features:
         raise SotddError(
@@ -148,10 +141,9 @@ def _check_plain(x: Tensor, name: str) -> None:
 
 def _check_alike(x: Tensor, other: Tensor, name: str) -> None:
     """Refuse a tensor that is not on the device of x and of its dtype."""
-    if other.device != x.device:
-        raise SotddError(f"x is on {x.device} but {name} is on {other.device}: move both to one device.")
-    if other.dtype != x.dtype:
-        raise SotddError(f"x has dtype {x.dtype} but {name} has {other.dtype}: convert one to the other's.")
+    if (other.device, other.dtype) != (x.device, x.dtype):
+        kinds = f"x is {x.dtype} on {x.device} but {name} is {other.dtype} on {other.device}"
+        raise SotddError(f"{kinds}: convert one to the other's, as in {name}.to(x).")
 
 
 def _standardise(x: Tensor, scaler: Scaler | None) -> Tensor:
@@ -191,66 +183,44 @@ def _check_probabilities(y: Tensor, n_points: int, name: str) -> None:
             f"{name} has shape {tuple(y.shape)} but there are {n_points:,} points: expected one row of class "
             "probabilities per point."
         )
-    values = y.detach()
-    if not bool(values.isfinite().all()) or bool((values < 0).any()):
-        raise SotddError(f"{name} holds probabilities that are negative or not finite: expected softmax(..., dim=1).")
-    off = float((values.sum(1) - 1).abs().max())
-    if off > max(_SUM_TOLERANCE, 8 * torch.finfo(y.dtype).eps):
-        raise SotddError(f"rows of {name} sum to one only to within {off:.3g}: expected softmax(..., dim=1).")
-
-
-class _Side(NamedTuple):
-    """One side: its points (n, d), scaled, and the probability (n, C) that each belongs to each class."""
-
-    points: Tensor
-    members: Tensor
-
-
-class _GradientEngine:
-    """An engine whose costs torch differentiates.
-
-    Its rows are promises: they are made where they are transported and, with more than one chunk, made again for the
-    gradient, so that one chunk is in memory at a time.
-    """
-
-    def __init__(self, chunk: int) -> None:
-        self._chunk = chunk
-        self._recomputes = False
-        self._steps: _Steps | None = None
-
-    def walk(self, datasets: Sequence[_Side], projections: Projections, **_asked: object) -> Iterator[Sorted]:
-        """See both sides through one chunk of projections after another."""
-        n, m = (len(side.points) for side in datasets)
-        self._steps = None if n == m else _align(n, m, datasets[0].points)
-        self._recomputes = projections.n_projections > self._chunk
-        for start in range(0, projections.n_projections, self._chunk):
-            block = projections.draw(start, start + self._chunk)
-            yield Sorted(slice(start, start + len(block)), [(side, block) for side in datasets], block, [], [])
-
-    def transport(self, rows: Sequence[tuple[_Side, Block]], p: float) -> Tensor:
-        """W_p^p (B,) between the rows of both sides."""
-        (first, block), (second, _) = rows
-
-        def make(*tensors: Tensor) -> Tensor:
-            a, b = (_sort_rows(points, members, block) for points, members in (tensors[:2], tensors[2:]))
-            return _transport(a, b, p, self._steps)
-
-        if not self._recomputes:
-            return make(*first, *second)
-        found: Tensor = checkpoint(make, *first, *second, use_reentrant=False, preserve_rng_state=False)
-        return found
+    least, off = float(y.detach().min()), float((y.detach().sum(1) - 1).abs().max())
+    if not (least >= 0 and off <= max(_SUM_TOLERANCE, 8 * torch.finfo(y.dtype).eps)):  # nor is NaN
+        arrived = f"{name} holds values from {least:.3g}, and its rows sum to one only to within {off:.3g}"
+        raise SotddError(f"{arrived}: expected softmax(..., dim=1).")
 
 
 class _MeanCost(Collector):
-    """The mean over projections, by their weights, of W_p^p."""
+    """The mean over projections, by their weights, of W_p^p, which torch differentiates: engine and collector in one.
 
-    def __init__(self, engine: _GradientEngine, p: float, n_projections: int) -> None:
-        self._engine, self._p, self._count = engine, p, n_projections
+    Rows are made where they are transported and, with more than one chunk, made again for the gradient, so that one
+    chunk is in memory at a time. Of each side it gets scaled points (n, d) and memberships (n, C).
+    """
+
+    def __init__(self, sides: tuple[Tensor, Tensor, Tensor, Tensor], p: float) -> None:
+        n, m = len(sides[0]), len(sides[2])
+        self._sides, self._p, self._count = sides, p, 0
+        self._overlaps = None if n == m else Overlaps.of(n, m)
+        self._chunk = max(1, _CHUNK_VALUES // (n + m) // BLOCK) * BLOCK
         self.parts: list[Tensor] = []
 
+    def walk(self, _none: Sequence[object], projections: Projections, **_asked: object) -> Iterator[Sorted]:
+        """Draw one chunk of projections after another."""
+        self._count = projections.n_projections
+        for start in range(0, self._count, self._chunk):
+            block = projections.draw(start, start + self._chunk)
+            yield Sorted(slice(start, start + len(block)), [], block, [], [])
+
     def after_sorting(self, chunk: Sorted) -> None:
-        """Add one chunk."""
-        costs = self._engine.transport(chunk.rows, self._p)
+        """Add what a chunk costs."""
+
+        def make(*tensors: Tensor) -> Tensor:
+            a, b = (_sort_rows(points, members, chunk.block) for points, members in (tensors[:2], tensors[2:]))
+            return _transport(a, b, self._p, self._overlaps)
+
+        if self._count > self._chunk:
+            costs: Tensor = checkpoint(make, *self._sides, use_reentrant=False, preserve_rng_state=False)
+        else:
+            costs = make(*self._sides)
         self.parts.append((_like(chunk.block.importance, costs) * costs).sum() / self._count)
 
 
@@ -290,21 +260,12 @@ def _evaluate(values: Tensor, coefficients: NDArray[np.float64]) -> Tensor:
     return result
 
 
-def _align(n: int, m: int, like: Tensor) -> _Steps:
-    """`Overlaps` as tensors on the device of ``like``, widths in its dtype."""
-    overlaps = Overlaps.of(n, m)
-    left, right = (
-        torch.tensor(side, dtype=torch.int64, device=like.device) for side in (overlaps.left, overlaps.right)
-    )
-    return left, right, _like(overlaps.width, like)
-
-
-def _transport(a: Tensor, b: Tensor, p: float, steps: _Steps | None) -> Tensor:
-    """W_p^p (B,) between sorted rows of a (B, n) and of b (B, m); no steps are needed if n = m."""
-    if steps is None:
+def _transport(a: Tensor, b: Tensor, p: float, overlaps: Overlaps | None) -> Tensor:
+    """W_p^p (B,) between sorted rows of a (B, n) and of b (B, m); no overlaps are needed if n = m."""
+    if overlaps is None:
         return _power(a - b, p).mean(1)
-    left, right, width = steps
-    return _power(a.index_select(1, left) - b.index_select(1, right), p) @ width
+    left, right = (torch.tensor(side, dtype=torch.int64, device=a.device) for side in (overlaps.left, overlaps.right))
+    return _power(a.index_select(1, left) - b.index_select(1, right), p) @ _like(overlaps.width, a)
 
 
 def _power(gaps: Tensor, p: float) -> Tensor:

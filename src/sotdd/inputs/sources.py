@@ -25,11 +25,10 @@ from importlib import import_module
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, TypeVar
 from urllib.error import HTTPError
-from urllib.request import urlopen
 
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.files import reason
+from sotdd.basics.files import find_store, is_remote, is_web, open_address, reason
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import OPTIONS, Reading
 
@@ -53,10 +52,6 @@ _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 # What stands for standard input.
 _STDIN = "-"
 
-# What pyarrow reads by itself; everything else goes by way of fsspec.
-_OF_PYARROW = ("file", "s3", "gs", "gcs", "hdfs", "abfs", "abfss")
-# Seconds to wait for a server that does not answer.
-_PATIENCE = 60
 # What folders are called that hold a part of a dataset.
 _SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "holdout"}
 
@@ -157,7 +152,7 @@ def _open_files(paths: list[str], name: str, reading: Reading) -> Loaded:
         known = ", ".join(_LOADERS)
         raise SotddError(f"cannot tell what {paths[0]} is: expected {known}, or a folder.")
     loader = _load(_LOADERS[suffix])
-    elsewhere = [path for path in paths if is_remote(path) and (suffix not in _PARQUET or _is_web(path))]
+    elsewhere = [path for path in paths if is_remote(path) and (suffix not in _PARQUET or is_web(path))]
     local = [str(download(path)) if path in elsewhere else path for path in paths]
     irregular = next((path for path in local if not is_remote(path) and not Path(path).is_file()), None)
     if irregular is not None and exists(Path(irregular)):
@@ -256,7 +251,7 @@ def files_below(folder: Path) -> Iterator[Path]:
 def list_files(path: str) -> list[str]:
     """The tables that a file, a folder, a pattern or a URL means, in the order of their names."""
     if is_remote(path):
-        return [path] if _is_web(path) else _list_store(path)
+        return [path] if is_web(path) else _list_store(path)
     if not glob.has_magic(path) or exists(Path(path)):
         refuse_missing(Path(path), "file or folder")
         return _list_folder(Path(path)) if Path(path).is_dir() else [path]
@@ -313,37 +308,10 @@ def _data(inside: Iterable[_AnyPath]) -> list[_AnyPath]:
     )
 
 
-def is_remote(path: str) -> bool:
-    """Whether a path is the address of something elsewhere."""
-    return "://" in path
-
-
-def _is_web(url: str) -> bool:
-    """Whether this is the address of a web page or file, which Python reads by itself."""
-    return _scheme(url) in ("http", "https")
-
-
-def find_store(url: str) -> tuple[Any, str]:
-    """A file system of pyarrow's, and the path within it."""
-    stores = require("pyarrow.fs", f"reading {url}", "'sotdd[inputs]'")
-    if _scheme(url) in _OF_PYARROW:
-        try:
-            return stores.FileSystem.from_uri(url)  # type: ignore[no-any-return]  # a pair
-        except (OSError, ValueError, NotImplementedError) as error:  # such as a pyarrow built without that store
-            if _scheme(url) == "file":
-                raise SotddError(f"cannot read {url} ({first_line(error)}): check the address.") from error
-    fsspec = require("fsspec", f"reading {url}", "fsspec")
-    try:
-        system, path = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError) as error:  # which says what to install
-        raise SotddError(f"cannot read {url} ({first_line(error)}): expected an address that fsspec knows.") from error
-    return stores.PyFileSystem(stores.FSSpecHandler(system)), path
-
-
 def download(url: str) -> Path:
     """A copy of a remote file in a temporary folder, which is removed when the process ends."""
     try:
-        with _open_address(url) as source:
+        with open_address(url) as source:
             return _copy(source, PurePosixPath(url.partition("?")[0]).name)
     except SotddError:
         raise
@@ -360,18 +328,6 @@ def _copy(source: Any, name: str) -> Path:  # noqa: ANN401  # something that rea
     with target.open("wb") as copy:
         shutil.copyfileobj(source, copy, 1 << 20)
     return target
-
-
-def _open_address(url: str) -> Any:  # noqa: ANN401  # something that reads like a file
-    if _is_web(url):
-        return urlopen(url, timeout=_PATIENCE)
-    system, path = find_store(url)
-    return system.open_input_stream(path)
-
-
-def _scheme(url: str) -> str:
-    """What an address begins with."""
-    return url.partition("://")[0].lower()
 
 
 @cache

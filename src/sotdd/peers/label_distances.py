@@ -1,4 +1,4 @@
-"""Distances between classes: each is a sample of features, or a Gaussian fitted to it."""
+"""Distances between classes, each a sample of features or a Gaussian fitted to it; and points that are as far apart."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from sotdd.basics.checks import check_choice
 from sotdd.basics.errors import SotddError, require
-from sotdd.basics.multidimensional_scaling import classical_scaling, smacof
 from sotdd.compute.cpu.workers import Workers
 from sotdd.peers.features import Gaussian
 from sotdd.peers.points import Doubles, check_plan_fits, point_costs
@@ -19,6 +19,9 @@ from sotdd.peers.points import Doubles, check_plan_fits, point_costs
 Inner: TypeAlias = Literal["exact", "gaussian"]
 
 _MOST_SCALING_STEPS = 3000
+
+# SMACOF stops when a step lowers the stress by less than this fraction.
+_TOLERANCE = 1e-9
 
 
 def find_plan(cost: Doubles) -> Doubles:
@@ -89,3 +92,46 @@ def place_labels(distances: Doubles, dimensions: int) -> Doubles:
     chosen, stands_for = find_distinct(distances)
     apart = distances[np.ix_(chosen, chosen)]
     return smacof(apart, classical_scaling(apart, dimensions), _MOST_SCALING_STEPS)[stands_for]
+
+
+def classical_scaling(distances: Doubles, dimensions: int) -> Doubles:
+    """Leading eigenvectors (N, dimensions) of the doubly centred squared distances (N, N).
+
+    Exact if such points exist. Coordinates beyond the N-th are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sotdd.peers.label_distances import classical_scaling
+    >>> points = classical_scaling(np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]]), 1)
+    >>> np.abs(np.diff(points[:, 0])).round(6)
+    array([1., 2.])
+    """
+    count = len(distances)
+    centring = np.eye(count) - 1 / count
+    values, vectors = np.linalg.eigh(-0.5 * centring @ distances**2 @ centring)
+    leading = np.argsort(values)[::-1][:dimensions]
+    points = np.zeros((count, dimensions))
+    points[:, : len(leading)] = vectors[:, leading] * np.sqrt(np.maximum(values[leading], 0))
+    return points
+
+
+def smacof(distances: Doubles, start: Doubles, max_steps: int = 1000) -> Doubles:
+    """Move points (N, m) from ``start`` until their distances approximate ``distances`` (N, N).
+
+    SMACOF: each step is the Guttman transform, which never raises `raw_stress`.
+    """
+    points, stress = start, raw_stress(distances, start)
+    for _ in range(max_steps):
+        apart = cdist(points, points)
+        ratio = np.divide(distances, apart, out=np.zeros_like(apart), where=apart > 0)
+        points = (np.diag(ratio.sum(axis=1)) - ratio) @ points / len(points)
+        previous, stress = stress, raw_stress(distances, points)
+        if previous - stress <= _TOLERANCE * previous:
+            break
+    return points
+
+
+def raw_stress(distances: Doubles, points: Doubles) -> float:
+    """Σ (distance − distance of the points)², with every pair counted twice."""
+    return float(np.sum((distances - cdist(points, points)) ** 2))

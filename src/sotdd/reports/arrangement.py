@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.multidimensional_scaling import classical_scaling, raw_stress, smacof
 from sotdd.compute.distance import Distance
+from sotdd.peers.label_distances import classical_scaling, raw_stress, smacof
 
 _UNITS = {
     "none": "in the units of the features",

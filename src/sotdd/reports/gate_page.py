@@ -75,7 +75,7 @@ class Point:
     chance: tuple[float, float] | None = None
 
 
-def write_gate_page(target: Path, run: GateRun, title: str | None = None) -> Path:
+def write_gate_page(target: Path | str, run: GateRun, title: str | None = None) -> Path | str:
     """Write the page of a run; returns its path."""
     history = run.history[-_MOST_HISTORY:]
     names = shorten_names([run.reference, *(verdict.batch for verdict in run.verdicts)])

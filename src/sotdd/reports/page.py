@@ -52,17 +52,23 @@ _RECIPE = {
 }
 
 
-def refuse_page(path: str | os.PathLike[str]) -> Path:
+def refuse_page(path: str | os.PathLike[str]) -> Path | str:
     """Refuse a page that could not be made, or not be written, before anything is measured."""
     require("jinja2", "a report", "'sotdd[report]'")
     target = check_path(path)
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise SotddError(f"cannot write {quote(target)}: the report is a web page; call it {target.stem + '.html'!r}.")
+    name = Path(target)
+    if name.suffix.lower() not in (".html", ".htm"):
+        raise SotddError(f"cannot write {quote(target)}: the report is a web page; call it {name.stem + '.html'!r}.")
     refuse_unwritable(target)
     return target
 
 
-def write_page(target: Path, template: str, tone: Tone, **shown: Any) -> Path:  # noqa: ANN401  # what a template shows
+def write_page(
+    target: Path | str,
+    template: str,
+    tone: Tone,
+    **shown: Any,  # noqa: ANN401  # what a template shows
+) -> Path | str:
     """Write a page, whole or not at all; returns its path.
 
     Parameters

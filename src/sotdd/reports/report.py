@@ -50,7 +50,7 @@ def report(
     explanations: Mapping[tuple[str, str], Explanation] | None = None,
     title: str | None = None,
     progress: Progress = None,
-) -> Path:
+) -> Path | str:
     """Write a result as one HTML page that needs neither network nor server.
 
     The page sums up the result in words. Of a matrix it ranks the pairs with their intervals, draws a heat map,
@@ -77,8 +77,8 @@ def report(
 
     Returns
     -------
-    Path
-        The path of the page.
+    Path or str
+        The path of the page, or its address.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def report_pair(
     datasets: Mapping[str, Dataset] | Sequence[Dataset] | None = None,
     title: str | None = None,
     asked: Asked | None = None,
-) -> Path:
+) -> Path | str:
     """Write the page of two datasets; ``asked`` are their sources and the settings of the call, if they are known."""
     target = refuse_page(path)
     data = [] if datasets is None else open_all(datasets)
@@ -217,13 +217,13 @@ def _find_pair(matrix: DistanceMatrix, pair: tuple[str, str], why: object) -> tu
 
 
 def write_matrix_page(
-    target: Path,
+    target: Path | str,
     matrix: DistanceMatrix,
     explanations: Mapping[tuple[int, int], Explanation],
     title: str | None,
     left_out: Sequence[tuple[int, int]] = (),
     summaries: Sequence[DatasetSummary] = (),
-) -> Path:
+) -> Path | str:
     """Write the page of a matrix, on which datasets go by short names.
 
     Pairs that were ``left_out`` have too many classes to compare each with each; the page says so.

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from sotdd.basics.errors import SotddError, require
+from sotdd.basics.files import find_store, is_remote
 from sotdd.basics.text import join_names
 from sotdd.inputs.loaders.tables import ArrowRows, load_table, make_column
 from sotdd.inputs.loaders.values import arrow, find_kind
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import Reading
-from sotdd.inputs.sources import find_store, is_remote, reading_file, temporary_folder
+from sotdd.inputs.sources import reading_file, temporary_folder
 
 Schema = Any
 Table = Any

@@ -33,8 +33,8 @@ class StreamedFeatures:
     dtype
         The dtype of every block.
     make
-        A function of rows, which are a slice or an array of numbers, that returns these points; None for a class derived
-        from this one that reads rows in its own way.
+        A function of rows, which are a slice or an array of numbers, that returns these points; None for a subclass
+        that reads rows in its own way.
 
     Examples
     --------

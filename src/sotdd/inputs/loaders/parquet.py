@@ -14,11 +14,11 @@ from sotdd.inputs.agreement import arrange
 from sotdd.inputs.data import LabelledData, Names
 from sotdd.inputs.labels import NoRows
 from sotdd.inputs.loaders.columns import Columns
-from sotdd.inputs.loaders.files import open_parquet_file, read_parquet
-from sotdd.inputs.loaders.tables import ArrowRows, load_batches
+from sotdd.inputs.loaders.files import open_parquet_file, read_files, read_parquet
+from sotdd.inputs.loaders.tables import load_batches, look_at
 from sotdd.inputs.opening import complete
 from sotdd.inputs.reading import Reading, ReadingSettings
-from sotdd.inputs.sources import list_files
+from sotdd.inputs.sources import list_files, reading_file
 
 Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 
@@ -97,10 +97,11 @@ class ParquetPiece:
 
     def __iter__(self) -> Iterator[LabelledData]:
         """Yield some rows at a time."""
-        for table in read_parquet([self.path], self.features.columns.all, self.groups, self.batch_rows):
-            batch = self.features.make_batch(table, self.path)
-            if batch is not None:
-                yield batch
+        with reading_file(self.path, "a Parquet file"):
+            for table in read_parquet(self.path, self.features.columns.all, self.groups, self.batch_rows):
+                batch = self.features.make_batch(table, self.path)
+                if batch is not None:
+                    yield batch
 
 
 @dataclass(frozen=True)
@@ -156,11 +157,11 @@ class ParquetBatches:
         settings.refuse("batches of a Parquet file")
         files = _list_files(source)
         name = str(source) if isinstance(source, (str, Path)) else files[0]
-        look, _ = ArrowRows(lambda columns: read_parquet(files, columns)).look(name)
+        look, _ = look_at(read_files(files, read_parquet, "a Parquet file")(None), name)
         features = BatchFeatures.choose(look, name, settings)
         pieces: list[ParquetPiece] = []
         for path in files:
-            with open_parquet_file(path) as file:
+            with reading_file(path, "a Parquet file"), open_parquet_file(path) as file:
                 rows = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             pieces += [
                 ParquetPiece(path, part, sum(rows[group] for group in part), features, size)

@@ -31,6 +31,8 @@ _CSV = "a CSV file with a header and the same columns in every line, in UTF-8 or
 _BLOCK_BYTES = 4 << 20
 # What may stand between fields, the most usual first.
 _SEPARATORS = ",;\t|"
+# What lists the tables of a database.
+_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
 # Rows read at a time.
 _BATCH_ROWS = 1 << 14
 
@@ -175,29 +177,23 @@ def open_database(path: Path, name: str, reading: Reading) -> Loaded:
     with reading_file(path, "a database of SQLite or DuckDB"):
         with path.open("rb") as file:
             is_duckdb = file.read(12)[8:] == b"DUCK"
-        return (_open_duckdb if is_duckdb else _open_sqlite)(path, name, reading)
+        with closing(_connect(path, is_duckdb)) as database:
+            query = reading.query
+            if query is None:
+                tables = [row[0] for row in database.execute(_TABLES).fetchall()]
+                table = _choose_name(tables, reading.table, path, "table").replace('"', '""')
+                query = f'SELECT * FROM "{table}"'
+            if is_duckdb:
+                return load_table(read_whole(database.sql(query).to_arrow_table()), name, reading)
+            cursor = database.execute(query)
+            names = [column[0] for column in cursor.description or ()]
+            return _load_columns(names, list(zip(*cursor.fetchall(), strict=True)), name, reading)
 
 
-def _open_sqlite(path: Path, name: str, reading: Reading) -> Loaded:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        listed = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-        query = reading.query or _select([row[0] for row in database.execute(listed)], reading, path)
-        cursor = database.execute(query)
-        names = [column[0] for column in cursor.description or ()]
-        return _load_columns(names, list(zip(*cursor.fetchall(), strict=True)), name, reading)
-
-
-def _open_duckdb(path: Path, name: str, reading: Reading) -> Loaded:
-    library = require("duckdb", "reading databases of DuckDB", "duckdb")
-    with closing(library.connect(str(path), read_only=True)) as database:
-        names = [row[0] for row in database.execute("SHOW TABLES").fetchall()]
-        found = database.sql(reading.query or _select(names, reading, path)).to_arrow_table()
-        return load_table(read_whole(found), name, reading)
-
-
-def _select(names: Sequence[str], reading: Reading, path: Path) -> str:
-    quoted = _choose_name(names, reading.table, path, "table").replace('"', '""')
-    return f'SELECT * FROM "{quoted}"'
+def _connect(path: Path, is_duckdb: bool) -> Any:  # noqa: ANN401  # a connection, to read only
+    if is_duckdb:
+        return require("duckdb", "reading databases of DuckDB", "duckdb").connect(str(path), read_only=True)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
 def _choose_name(names: Sequence[str], asked: str | None, path: Path, what: str) -> str:

@@ -115,8 +115,8 @@ def _refuse_other_columns(path: str, schema: Schema, first: str, wanted: Schema)
 def _read_dataset(path: str, columns: Columns, form: Any = "json") -> Iterator[Batch]:  # noqa: ANN401  # of Arrow
     """Some columns of a text file; those that it does not have are missed later."""
     found = require("pyarrow.dataset", "reading files", "'sotdd[inputs]'").dataset(path, format=form)
-    wanted = None if columns is None else [column for column in columns if column in found.schema.names]
-    yield from found.to_batches(columns=wanted)
+    wanted = set(found.schema.names if columns is None else columns)
+    yield from found.to_batches(columns=[one for one in found.schema.names if one in wanted])
 
 
 def _read_arrow(path: str, columns: Columns) -> Iterator[Batch]:
@@ -130,7 +130,8 @@ def _read_arrow(path: str, columns: Columns) -> Iterator[Batch]:
         source.seek(0)
         batches = ipc.open_stream(source)
     for batch in batches:
-        yield batch if columns is None else batch.select([one for one in columns if one in batch.schema.names])
+        wanted = set(batch.schema.names if columns is None else columns)
+        yield batch.select([one for one in batch.schema.names if one in wanted])
 
 
 def read_parquet(

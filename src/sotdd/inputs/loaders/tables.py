@@ -25,9 +25,9 @@ from sotdd.inputs.loaders.values import (
     Column,
     arrow,
     clean_texts,
+    find_dtype,
     find_kind,
     is_list,
-    is_number,
     plain_type,
     read_codes,
     read_numbers,
@@ -66,7 +66,7 @@ def load_table(
     """Choose columns by a look, and read them; ``images`` are read by who knows how, and in CSV all is text."""
     look, whole = look_at(read(None), name)
     columns = Columns.choose(look, reading, name, images)
-    batches = look.combine_chunks().to_batches() if whole else read([one for one in columns.all if one not in images])
+    batches = look.to_batches() if whole else read([one for one in columns.all if one not in images])
     loaded = load_batches(batches, columns, name, reading, images, in_text=in_text, is_whole=whole)
     return _remark_ids(loaded, reading)
 
@@ -76,15 +76,19 @@ def look_at(batches: Iterable[Batch], name: str) -> tuple[Any, bool]:
     parts: list[Any] = []
     rows, size, whole = 0, 0, True
     for batch in batches:
-        parts.append(arrow().Table.from_batches([batch]))
+        parts.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= LOOK_ROWS or size >= _LOOK_BYTES:
             whole = False
             break
     if not rows:
         raise SotddError(f"{name} has no rows: expected at least one.")
-    alike = all(part.schema.equals(parts[0].schema) for part in parts)  # numbers may be wider in some of them
-    return arrow().concat_tables(parts, promote_options="none" if alike else "permissive"), whole
+    tables = [arrow().Table.from_batches([part]) for part in parts]
+    if len(tables) == 1:
+        return tables[0], whole
+    return arrow().concat_tables(
+        tables, promote_options="permissive"
+    ).combine_chunks(), whole  # some have wider numbers
 
 
 def read_whole(table: Any) -> Read:  # noqa: ANN401  # one of Arrow's
@@ -160,9 +164,7 @@ def _read_block(
     """Some rows of numbers (m, d), in a dtype by the types of their columns; bytes cannot say that one is missing."""
     dtypes = [np.dtype(np.uint8 if is_whole else np.float32)]
     for column in numbers:
-        kind = plain_type(values[column.name].type)
-        plain = column.kind == "number" and is_number(kind) and not arrow().types.is_decimal(kind)
-        dtypes.append(np.dtype(kind.to_pandas_dtype() if plain else np.float64))
+        dtypes.append(find_dtype(values[column.name].type))
         if values[column.name].null_count:
             dtypes.append(np.dtype(np.float32))
     block = np.empty((len(next(iter(values.values()))), len(numbers)), narrow_dtype(*dtypes))
@@ -176,7 +178,7 @@ def _read_block(
 
 def _fill(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Fill the gaps of a column with the mean of the others, and say where they were."""
-    gaps = np.isnan(values)
+    gaps: NDArray[np.bool_] = np.isnan(values)
     values[gaps] = 0 if gaps.all() else values[~gaps].mean(dtype=np.float64)
     return gaps
 

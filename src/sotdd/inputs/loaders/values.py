@@ -84,6 +84,7 @@ def find_kind(kind: Type) -> str:
     return "list" if leaf is not plain and is_number(leaf) else "other"
 
 
+@cache
 def plain_type(kind: Type) -> Type:
     """The type of the values themselves, behind an extension type, a dictionary or a view."""
     library = arrow()
@@ -94,10 +95,19 @@ def plain_type(kind: Type) -> Type:
     return library.large_string() if str(kind) == "string_view" else kind
 
 
+@cache
 def is_number(kind: Type) -> bool:
     """Whether values of a type are numbers or truth values."""
     types = arrow().types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+@cache
+def find_dtype(kind: Type) -> np.dtype[Any]:
+    """The dtype of the numbers that a column of an Arrow type becomes."""
+    plain = plain_type(kind)
+    is_plain = is_number(plain) and not arrow().types.is_decimal(plain)
+    return np.dtype(plain.to_pandas_dtype() if is_plain else np.float64)
 
 
 def is_list(kind: Type) -> bool:

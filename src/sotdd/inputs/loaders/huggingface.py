@@ -29,8 +29,6 @@ PREFIX = "hub:"
 _BUFFER = 10_000
 # Rows read at a time.
 _BATCH_ROWS = 1 << 14
-# The most characters that are shown of an error of the libraries.
-_CAUSE = 300
 
 
 def is_huggingface(source: object) -> bool:
@@ -144,8 +142,8 @@ def open_hub(text: str, name: str, reading: Reading) -> Loaded:
     except SotddError:
         raise
     except Exception as error:  # of whichever library speaks HTTP, too
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        cause = f"{type(error).__name__}: {first_line(error)}"
         raise SotddError(
-            f"cannot read dataset {dataset!r} from the Hub ({cause[:_CAUSE]}): check its name (NAME:CONFIG where it "
+            f"cannot read dataset {dataset!r} from the Hub ({cause}): check its name (NAME:CONFIG where it "
             "has several), log in with 'hf auth login' if it is private, or check the network."
         ) from error

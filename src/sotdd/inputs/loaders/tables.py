@@ -231,15 +231,15 @@ def _make_nested(column: Array, name: str, label: str) -> NDArray[Any]:
 
 def _remark_ids(loaded: Loaded, reading: Reading) -> Loaded:
     """The same with a remark on columns that may be ids; whether they are is for the user to say."""
-    features, found = loaded.features, []
+    features = loaded.features
     if reading.features is not None or not isinstance(features, np.ndarray) or len(features) < _FEWEST_IDS:
         return loaded
-    for name, values in zip(loaded.columns or (), features[:LOOK_ROWS].T, strict=False):
-        few = values[:_FEWEST_IDS]  # which tell measurements at once
-        if np.array_equal(few, np.floor(few)) and len(np.unique(values)) == len(values):
-            found += [name] if np.array_equal(values, np.floor(values)) else []
-    remarks = [Remark("may be ids", columns=tuple(found))] if found else []
-    return replace(loaded, origin=loaded.origin.also(*remarks))
+    found = tuple(
+        name
+        for name, values in zip(loaded.columns or (), features[:LOOK_ROWS].T, strict=False)
+        if np.array_equal(values, np.floor(values)) and len(np.unique(values)) == len(values)
+    )
+    return replace(loaded, origin=loaded.origin.also(*([Remark("may be ids", columns=found)] if found else [])))
 
 
 # ------------------------------------------------------------------ tables in memory

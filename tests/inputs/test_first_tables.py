@@ -164,6 +164,34 @@ def test_odd_files_are_refused_at_once(folder):
     assert len(refusal("many.npz")) < 300
     (folder / "x.json").write_text("{}")
     assert "x.json" in refusal("x.json")
+    (folder / "t.jsonl").write_text('{"a": 1, "y": 0}\n' * 9 + '{"a": "x", "y": 0}\n')
+    assert refusal("t.jsonl").startswith("cannot read t.jsonl (JSON parse error: Column(/a) changed")
+    (folder / "t.csv").write_text("a,y\n1,2\n" + "x" * 3000 + "\n")
+    assert "Row #3: Expected 2 columns, got 1" in refusal("t.csv")
+    assert len(refusal("t.csv")) < 300
+
+
+class Endless:
+    """With a length that is none."""
+
+    def __len__(self):
+        return -1  # noqa: PLE0303  # as it is not to be
+
+    def __getitem__(self, row):
+        return np.zeros(2), 0
+
+
+def test_odd_lengths_and_lone_surrogates_are_one_short_line():
+    assert "'data' has no length" in refusal(Endless(), max_points=3)
+    odd, names = pd.Series(["a", "\ud800"], dtype=object), pd.Index(["x", "\ud800"], dtype=object)
+    for frame in (pd.DataFrame({"x": [1.0, 2.0], "y": odd}), pd.DataFrame([[1.0, 0]], columns=names)):
+        assert len(refusal(frame, label=None)) < 200
+    assert "na_values is" in refusal(pd.DataFrame({"x": ["a", "b"], "y": 0}), na_values="\ud800")
+
+
+def test_values_that_mean_nothing_may_be_numbers(folder):
+    (folder / "t.csv").write_text("x,y\n1,0\n-999,1\n3,1\n")
+    assert open_dataset("t.csv", na_values="-999").features.tolist() == [[1, 0], [2, 1], [3, 0]]
 
 
 @pytest.mark.slow

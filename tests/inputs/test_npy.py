@@ -27,8 +27,6 @@ def test_headers_that_lie(folder):
         with zipfile.ZipFile("x.npz", "w") as archive:
             archive.writestr("X.npy", npy_bytes(shape, data=data))
         assert "x.npz" in refusal("x.npz")
-    (folder / "x.npy").write_bytes(npy_bytes((10**9, 10**6)))
-    assert "8,000,000,000,000,000 bytes" in refusal("x.npy", label=None)
 
 
 def test_zip_bombs_are_refused(folder, monkeypatch):
@@ -65,12 +63,11 @@ def test_arrays_of_the_wrong_kind(folder):
     for version in ((2, 0), (3, 0)):
         with open(f"{version[0]}.npy", "wb") as file:
             np.lib.format.write_array(file, np.zeros((5, 3)), version=version)
-    assert open_dataset("2.npy::label=").n_points == 5
+        assert open_dataset(f"{version[0]}.npy::label=").n_points == 5
     for source, said in {
         "complex.npy::label=": "complex128",
         "none.npy::label=": "(0, 3)",
         "x.npy::label=y.npy": "4 entries but features have 5 rows",
-        "3.npy::label=": "(3, 0)",
         "x.npy": "label=",
         "x.npy::label=nowhere.npy": "nowhere.npy",
     }.items():

@@ -46,7 +46,8 @@ def test_every_kind_of_table_goes_by_one_rule(here):
     assert (beside.columns, beside.remarks) == (FEATURES, (LEFT_OUT,))
     days = (frame["signup"] - pd.Timestamp("1970-01-01")).dt.days
     for source in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False), "people.csv",
-                   "tabs.tsv", "german.csv::encoding=latin-1", "excel.csv", "people.parquet", "parts"):  # fmt: skip
+                   "tabs.tsv", "german.csv::encoding=latin-1", "excel.csv", "people.parquet", "parts",
+                   dd.from_pandas(frame, npartitions=3)):  # fmt: skip
         opened = open_dataset(source, label="churned")
         assert (opened.columns, opened.remarks) == (FEATURES, (LEFT_OUT,))
         assert [opened.classes[code] for code in opened.codes] == frame["churned"].tolist()

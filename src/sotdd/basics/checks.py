@@ -16,6 +16,9 @@ from sotdd.basics.errors import SotddError
 # No count is larger: work for more would not end, and their products would leave 64 bits.
 LARGEST_COUNT = 10**9
 
+# Of others' errors no more characters are quoted.
+_LINE = 200
+
 
 def check_count(value: object, name: str, most: int = LARGEST_COUNT) -> int:
     """Return a whole number from one to ``most``, or refuse."""
@@ -132,5 +135,6 @@ def describe(value: object) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, or its type if it has none."""
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    """The first line of an error's message, or its type if it has none; where Arrow quotes itself, the cause alone."""
+    line = (str(error).splitlines() or [type(error).__name__])[0].rpartition(": Invalid: ")[2]
+    return line.rstrip(". ") if len(line) <= _LINE else f"{line[: _LINE - 3]}..."

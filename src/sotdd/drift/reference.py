@@ -29,7 +29,7 @@ from sotdd.inputs import open_dataset
 from sotdd.inputs.agreement import meets_by_position, order_columns
 from sotdd.inputs.data import Dataset, LabelledData
 from sotdd.inputs.opening import split_reading
-from sotdd.inputs.streamed import DerivedFeatures
+from sotdd.inputs.streamed import StreamedFeatures
 from sotdd.measure.distance import ORDER, distance, fit_projections
 from sotdd.measure.statistics import LabelNames
 from sotdd.measure.two_sample import DRAWING, TwoSampleTest, permute, sample_datasets, split_seed
@@ -338,7 +338,7 @@ def _bring_near(data: LabelledData, scaler: Scaler | None) -> LabelledData:
         rows = data.rows(block)
         if (rows < low).any() or (rows > high).any():
             shape, cut = (data.n_points, data.n_features), lambda rows: np.clip(data.rows(rows), low, high, dtype=float)
-            return replace(data, features=DerivedFeatures(data.name, shape, np.float64, cut))
+            return replace(data, features=StreamedFeatures(data.name, shape, np.float64, cut))
     return data
 
 

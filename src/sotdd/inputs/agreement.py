@@ -21,7 +21,7 @@ from sotdd.basics.remarks import Remark, Remarks, join_remarks
 from sotdd.basics.text import join_names
 from sotdd.inputs.data import IS_MISSING, MISSING, OTHER, UNKNOWN, Category, LabelledData, LeftOut, Names
 from sotdd.inputs.labels import cut, find_edges
-from sotdd.inputs.streamed import DerivedFeatures, Features, Rows, StreamedFeatures
+from sotdd.inputs.streamed import Features, Rows, StreamedFeatures
 from sotdd.inputs.tensors import DeviceFeatures
 
 # Messages list this many columns.
@@ -157,7 +157,7 @@ def arrange(data: LabelledData, columns: Names, means: Mapping[str, float] | Non
     if isinstance(data.features, DeviceFeatures):  # of which nothing is to be made
         features = DeviceFeatures(data.features.tensor[:, order.tolist()])
     elif isinstance(data.features, (np.memmap, StreamedFeatures)):
-        features = DerivedFeatures(data.name, (n_points, len(columns)), dtype, make)
+        features = StreamedFeatures(data.name, (n_points, len(columns)), dtype, make)
     else:
         features = make(slice(None))
     return replace(data, features=features, columns=columns, origin=replace(data.origin, gaps=gaps))

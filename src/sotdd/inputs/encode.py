@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,26 +30,18 @@ class Encoder:
     [[1], [4]]
     """
 
-    def __init__(self, encoder: object) -> None:
-        self._model = encoder if isinstance(encoder, str) else None
-        self._call = None if isinstance(encoder, str) else _find_function(encoder)
-        if self._model is None and self._call is None:
+    def __init__(self, encoder: Any) -> None:  # noqa: ANN401  # of whatever library
+        can_encode = callable(encoder) or hasattr(encoder, "encode") or hasattr(encoder, "transform")  # as a text can
+        if isinstance(encoder, type) or not can_encode:
             raise SotddError(f"is {describe(encoder)}: expected {_EXPECTED}.", setting="encoder")
+        self._encoder = encoder
 
     def __call__(self, batch: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
         """The vectors of a batch, one per item."""
-        if self._call is None:
-            library = require("sentence_transformers", f"encoder {self._model!r}", "sentence-transformers")
-            try:
-                self._call = _find_function(library.SentenceTransformer(self._model))
-            except (OSError, ValueError, RuntimeError, ImportError) as error:
-                kind = type(error).__name__
-                raise SotddError(
-                    f"is {self._model!r}, which cannot be loaded ({kind}): check the name.", setting="encoder"
-                ) from error
+        if isinstance(self._encoder, str):
+            self._encoder = _load_model(self._encoder)
         try:
-            assert self._call is not None
-            encoded = self._call(batch)
+            encoded = self._encode(batch)
             vectors = host_array(encoded)
         except (ValueError, TypeError, AttributeError) as error:  # of the user's own code, as of a transform
             raise SotddError(f"the encoder failed on a batch ({type(error).__name__}: {first_line(error)}).") from error
@@ -60,24 +52,21 @@ class Encoder:
             )
         return vectors
 
-
-def _find_function(encoder: Any) -> Callable[[Any], Any] | None:  # noqa: ANN401  # of whatever library
-    """What an encoder does to a batch; None for what is no encoder.
-
-    A fitted transformer takes rows of numbers, or texts, and what it makes becomes dense.
-    """
-    if isinstance(encoder, type):
-        return None
-    if type(encoder).__module__.split(".")[0] == "sentence_transformers":  # its progress bar is not for us
-        return lambda batch: encoder.encode(list(batch), show_progress_bar=False, convert_to_numpy=True)
-    if hasattr(encoder, "encode") or callable(encoder):
-        function: Callable[[Any], Any] = encoder.encode if hasattr(encoder, "encode") else encoder
-        return function
-    if not hasattr(encoder, "transform"):
-        return None
-
-    def encode(batch: Any) -> Any:  # noqa: ANN401  # as above
+    def _encode(self, batch: Any) -> Any:  # noqa: ANN401  # as above
+        """What the encoder makes; a fitted transformer takes rows of numbers, or texts, and may make them sparse."""
+        encoder = self._encoder
+        if type(encoder).__module__.split(".")[0] == "sentence_transformers":  # its progress bar is not for us
+            return encoder.encode(list(batch), show_progress_bar=False, convert_to_numpy=True)
+        if hasattr(encoder, "encode") or callable(encoder):
+            return encoder.encode(batch) if hasattr(encoder, "encode") else encoder(batch)
         made = encoder.transform(batch.reshape(len(batch), -1) if isinstance(batch, np.ndarray) else batch)
-        return made.toarray() if hasattr(made, "toarray") else np.asarray(made)
+        return made.toarray() if hasattr(made, "toarray") else made
 
-    return encode
+
+def _load_model(name: str) -> Any:  # noqa: ANN401  # a model
+    library = require("sentence_transformers", f"encoder {name!r}", "sentence-transformers")
+    try:
+        return library.SentenceTransformer(name)
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        why = f"cannot be loaded ({type(error).__name__}): check the name"
+        raise SotddError(f"is {name!r}, which {why}.", setting="encoder") from error

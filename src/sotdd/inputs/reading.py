@@ -126,6 +126,7 @@ def _take_names(names: Any, name: str) -> tuple[Any, ...]:  # noqa: ANN401  # an
     known = isinstance(several, (list, tuple)) and (len(several) > 0 or name != "features")
     if not known or any(isinstance(one, bool) or not isinstance(one, kinds) for one in several):
         raise ValueError
+    "".join(map(str, several)).encode()  # a lone surrogate is in no table
     return tuple(several)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from io import BytesIO
 from typing import IO, Any, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ HELD_BYTES = 512 << 20
 Rows = slice | NDArray[np.integer]
 
 
-class StreamedFeatures(ABC):
+class StreamedFeatures:
     """Points that read like an array (n, ...), by slices and by arrays of row numbers, and are made when they are read.
 
     Several threads may read at the same time.
@@ -32,18 +32,34 @@ class StreamedFeatures(ABC):
         The shape (n, ...) of all points together.
     dtype
         The dtype of every block.
+    make
+        A function of rows, which are a slice or an array of numbers, that returns these points; None for a subclass
+        that reads rows in its own way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sotdd.inputs.streamed import StreamedFeatures
+    >>> x = np.arange(6.0).reshape(3, 2)
+    >>> StreamedFeatures("halves", (3, 2), float, lambda rows: x[rows] / 2)[1:]
+    array([[1. , 1.5],
+           [2. , 2.5]])
     """
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> None:
+    def __init__(
+        self, name: str, shape: tuple[int, ...], dtype: DTypeLike, make: Callable[[Rows], NDArray[Any]] | None = None
+    ) -> None:
         self.name = name
         self.shape = shape
         self.ndim: int = len(shape)
         self.size: int = int(np.prod(shape, dtype=np.int64))
         self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self._make = make
 
-    @abstractmethod
     def __getitem__(self, rows: Rows) -> NDArray[Any]:
-        """Some points as an array in memory."""
+        """Some points as an array in memory, made now."""
+        assert self._make is not None
+        return self._make(rows)
 
     def __len__(self) -> int:
         """How many points there are."""
@@ -52,29 +68,6 @@ class StreamedFeatures(ABC):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """All points as an array in memory, for those who have the room."""
         return np.asarray(self[:], dtype=dtype)
-
-
-class DerivedFeatures(StreamedFeatures):
-    """Points made of others by a function of rows, which are a slice or an array of numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sotdd.inputs.streamed import DerivedFeatures
-    >>> x = np.arange(6.0).reshape(3, 2)
-    >>> DerivedFeatures("halves", (3, 2), float, lambda rows: x[rows] / 2)[1:]
-    array([[1. , 1.5],
-           [2. , 2.5]])
-    """
-
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, make: Callable[[Rows], Any]) -> None:
-        super().__init__(name, shape, dtype)
-        self._make = make
-
-    def __getitem__(self, rows: Rows) -> NDArray[Any]:
-        """Some points, made now."""
-        points: NDArray[Any] = self._make(rows)
-        return points
 
 
 # Where features are: an array in memory or mapped, a tensor on a device, or something that is made in blocks.
@@ -99,7 +92,7 @@ def add_columns(features: Features, more: NDArray[Any]) -> Features:
     if not isinstance(features, StreamedFeatures):
         return put_beside(slice(None))
     shape = (len(features), width + more.shape[1])
-    return DerivedFeatures(features.name, shape, np.result_type(features.dtype, more), put_beside)
+    return StreamedFeatures(features.name, shape, np.result_type(features.dtype, more), put_beside)
 
 
 def narrow_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
@@ -127,11 +120,9 @@ class GatheredRows:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._blocks: list[NDArray[Any]] = []
-        self._bytes = 0
         self._count = 0
         self._kind: tuple[tuple[int, ...], np.dtype[Any]] | None = None
-        self._file: IO[bytes] | None = None
+        self._file: IO[bytes] = BytesIO()
 
     def __len__(self) -> int:
         """How many rows were added."""
@@ -151,7 +142,10 @@ class GatheredRows:
                 f"{block.dtype} of shape {block.shape[1:]}: expected one{images}."
             )
         self._count += len(block)
-        self._keep(np.ascontiguousarray(block, dtype))
+        self._file.write(np.ascontiguousarray(block, dtype).data)
+        if isinstance(self._file, BytesIO) and self._file.tell() > HELD_BYTES:
+            held, self._file = self._file, tempfile.TemporaryFile(prefix="sotdd-")  # noqa: SIM115  # closed below
+            self._file.write(held.getbuffer())
 
     def array(self) -> NDArray[Any]:
         """All rows, once every block was added."""
@@ -160,20 +154,8 @@ class GatheredRows:
         shape, dtype = (self._count, *self._kind[0]), self._kind[1]
         if 0 in shape:
             raise SotddError(f"points of dataset {self._name!r} have shape {shape[1:]}: expected at least one number.")
-        if self._file is not None:
-            with self._file as file:  # the map holds it
-                file.flush()
-                return np.memmap(file, dtype, "r+", shape=shape)
-        return self._blocks[0] if len(self._blocks) == 1 else np.concatenate(self._blocks)
-
-    def _keep(self, block: NDArray[Any]) -> None:
-        self._bytes += block.nbytes
-        if self._file is None and self._bytes > HELD_BYTES:
-            self._file = tempfile.TemporaryFile(prefix="sotdd-")  # noqa: SIM115  # closed once it is mapped
-            for earlier in self._blocks:
-                self._file.write(earlier.data)
-            self._blocks.clear()
-        if self._file is None:
-            self._blocks.append(block)
-        else:
-            self._file.write(block.data)
+        if isinstance(self._file, BytesIO):
+            return np.frombuffer(self._file.getbuffer(), dtype).reshape(shape)
+        with self._file as file:  # the map holds it
+            file.flush()
+            return np.memmap(file, dtype, "r+", shape=shape)

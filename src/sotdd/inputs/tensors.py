@@ -32,15 +32,8 @@ def from_tensor(tensor: Any, name: str) -> NDArray[Any] | DeviceFeatures:  # noq
     tensor = tensor.detach()
     if str(tensor.layout) != "torch.strided":
         raise SotddError(f"features of dataset {name!r} are a sparse tensor: pass features.to_dense().")
-    if tensor.is_complex():
-        raise SotddError(f"features of dataset {name!r} are complex numbers: expected real numbers.")
-    if str(tensor.dtype) == "torch.bfloat16":  # NumPy has none
-        tensor = tensor.float()
     try:
-        if tensor.device.type == "cpu":
-            array: NDArray[Any] = tensor.resolve_neg().numpy()
-            return array
-        return DeviceFeatures(tensor)
+        return host_array(tensor) if tensor.device.type == "cpu" else DeviceFeatures(_widen(tensor))
     except (TypeError, RuntimeError, NotImplementedError) as error:
         raise SotddError(
             f"{name!r} is a tensor of {tensor.dtype} on {tensor.device}: convert it, as by .float()."
@@ -63,9 +56,13 @@ def host_array(values: Any) -> NDArray[Any]:  # noqa: ANN401  # torch is optiona
     """Whatever forms an array as one of NumPy's; tensors are brought to the host."""
     if not is_tensor(values):
         return np.asarray(values)
-    tensor = values.detach().cpu()
-    array: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    array: NDArray[Any] = _widen(values.detach().cpu().resolve_neg()).numpy()
     return array
+
+
+def _widen(tensor: Any) -> Any:  # noqa: ANN401  # torch is optional
+    """A tensor of a dtype that NumPy has."""
+    return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
 
 
 class DeviceFeatures:

@@ -19,7 +19,7 @@ from sotdd.basics.checks import describe, first_line
 from sotdd.basics.display import Progress, Report, report_progress
 from sotdd.basics.errors import SotddError, require
 from sotdd.inputs import ParquetBatches
-from sotdd.inputs.loaders.parquet import BATCH_ROWS, BatchFeatures, ParquetPiece
+from sotdd.inputs.loaders.parquet import BATCH_ROWS, BatchFeatures
 from sotdd.inputs.loaders.tables import read_frame
 from sotdd.inputs.reading import DEFAULTS, Reading, ReadingSettings
 from sotdd.projections.recipe import Projections
@@ -228,7 +228,7 @@ def _split_parquet(
     """The footers are read by a worker, since the client may not have access to the files."""
     paths = [_make_absolute(path) for path in ([source] if isinstance(source, (str, Path)) else source)]
     found = _get_result(client.submit(_find_pieces, paths, dict(reading), wanted, pure=False), "reading footers")
-    return [Partition(piece.name, piece) for piece in found.pieces]
+    return [Partition(piece.parts[0].name, piece) for piece in found.pieces]
 
 
 def _make_absolute(path: str | Path) -> str:
@@ -251,12 +251,12 @@ def count_partition(
 ) -> SketchBuilder:
     """Go over one partition, whose parts these are."""
     builder = begin.renew()
-    batches = source if isinstance(source, ParquetPiece) else [source]
+    batches = source if isinstance(source, ParquetBatches) else [source]
     try:
         for batch in batches if features is None else _split_table(source, name, features):
             builder.add(batch)
     except SotddError as error:
-        names_source = getattr(source, "path", name) in str(error)  # as errors of reading do
+        names_source = name.partition(" (row group")[0] in str(error)  # as errors of reading do
         raise error if names_source else type(error)(f"{name}: {error}") from None
     return builder
 

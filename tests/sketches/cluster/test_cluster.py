@@ -59,7 +59,7 @@ def test_small_row_groups_are_read_together(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_batches, "PIECE_ROWS", 2500)
     parquet.write_table(table(*batch(0, n=6100)), tmp_path / "a.parquet", row_group_size=1000)
     found = ParquetBatches.open(tmp_path, batch_rows=700)
-    assert [piece.groups for piece in found.pieces] == [(0, 1), (2, 3), (4, 5, 6)]
+    assert [part.groups for part in found.parts] == [(0, 1), (2, 3), (4, 5, 6)]
     assert max(part.n_points for part in found) == 700
     np.testing.assert_array_equal(np.concatenate([part.features for part in found]), batch(0, n=6100)[0])
 

@@ -14,7 +14,6 @@ from distributed import Client, Future
 import sotdd
 from sketches.cases import two_passes
 from sketches.cluster.cases import batch, same
-from sotdd.inputs.loaders import parquet
 from sotdd.inputs.loaders.parquet import ParquetBatches
 from sotdd.sketches import cluster
 
@@ -82,7 +81,7 @@ def test_only_the_sketch_comes_to_the_client(folder, processes, projections, str
     came = []
     result = Future.result
     monkeypatch.setattr(Future, "result", lambda future, *args: came.append(result(future, *args)) or came[-1])
-    monkeypatch.setattr(parquet.ParquetPiece, "__iter__", None)  # here, not in the workers
+    monkeypatch.setattr(ParquetBatches, "__iter__", None)  # here, not in the workers
     same(sotdd.sketches.cluster.sketch(folder, projections, processes), streamed)
     assert [type(thing) for thing in came] == [ParquetBatches, sotdd.Sketch]
 

@@ -8,9 +8,11 @@ opposites, dates where all are written as in ISO 8601, categories where values r
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +22,16 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark, say_why
 from sotdd.basics.text import join_names
 from sotdd.inputs.data import IS_MISSING, MISSING, LeftOut, Names, Origin
-from sotdd.inputs.loaders.values import Array, Column, are_dates, clean_texts, find_kind, find_other, is_usual
+from sotdd.inputs.loaders.values import (
+    Array,
+    Column,
+    arrow,
+    clean_texts,
+    find_kind,
+    find_others,
+    find_time_type,
+    try_cast,
+)
 from sotdd.inputs.reading import Reading
 
 # Arrow's own types are not checked, since it is optional.
@@ -68,47 +79,43 @@ class Columns:
     remarks: tuple[Remark, ...] = ()
 
     @classmethod
-    def choose(cls, look: Table, reading: Reading, name: str, *, images: Names = (), in_text: bool = False) -> Columns:
+    def choose(cls, look: Table, reading: Reading, name: str, images: Collection[str] = ()) -> Columns:
         """Choose the columns that were named; without names, all that hold numbers, truth values or categories.
 
-        ``look`` is the table, or its first rows. ``in_text`` says that all is text, as in CSV, so that numbers in it
-        are nothing to remark on.
+        ``look`` is the table, or its first rows.
         """
+        for title, count in Counter(look.schema.names).most_common(1):
+            if count > 1:
+                raise SotddError(f"{name} has two columns named {title!r}: rename one.")
         kinds = {one.name: find_kind(one.type) for one in look.schema if not one.name.startswith(_INDEX)}
-        if len(kinds) < sum(not title.startswith(_INDEX) for title in look.schema.names):
-            twice = next(title for place, title in enumerate(look.schema.names) if title in look.schema.names[:place])
-            raise SotddError(f"{name} has two columns named {twice!r}: rename one.")
         kinds |= dict.fromkeys(images, "image")
         label = _find_label(kinds, reading, name)
         wanted, known = _list_wanted(kinds, label, reading, name)
         alone = _find_alone(kinds, wanted, reading, name)
         if alone is not None:
-            left = {column: LeftOut(_WHY.get(kinds[column], "other")) for column in wanted if column != alone}
-            return cls(label, (Column(alone, "number"),), kinds[alone], left)  # type: ignore[arg-type]  # one of these
-        places = {title: place for place, title in enumerate(look.schema.names)}
-        features: list[Column] = []
-        left_out: dict[str, LeftOut] = {}
-        for title, asked in wanted.items():
-            judged = _judge(title, kinds[title], look.column(places[title]), asked, reading, known.get(title, ()))
-            if isinstance(judged, LeftOut):
-                left_out[title] = judged
-            else:
-                features.append(judged)
-        if not features and any(left.why == "id" for left in left_out.values()):  # there is nothing else
-            features = [Column(title, "number") for title, left in left_out.items() if left.why == "id"]
-            left_out = {title: left for title, left in left_out.items() if left.why != "id"}
-        if not features:
-            raise SotddError(f"{name} has no column of numbers or categories, only {_list_kinds(left_out)}: check it.")
-        refused = next((title for title, asked in wanted.items() if asked and title in left_out), None)
-        if refused is not None:
-            raise SotddError(f"column {refused!r} of {name} holds {say_left(left_out[refused])}: leave it out.")
-        written = {
-            column.name: str(clean_texts(look.column(places[column.name]), reading).drop_null()[0])
-            for column in features
-            if column.kind == "written number" and not (in_text and is_usual(look.column(places[column.name]), reading))
+            rest = {column: LeftOut(_WHY.get(kinds[column], "other")) for column in wanted if column != alone}
+            return cls(label, (Column(alone, "number"),), kinds[alone], rest)  # type: ignore[arg-type]  # one of these
+        values = dict(zip(look.schema.names, look.columns, strict=True))
+        judged = {
+            title: _judge(title, kinds[title], values[title], asked, reading, known.get(title, ()))
+            for title, asked in wanted.items()
         }
-        remarks = [Remark("numbers in text", columns=written)] if written else []
-        return cls(label, tuple(features), None, left_out, tuple(remarks))
+        if not any(isinstance(one, Column) for one in judged.values()):  # but for ids there is nothing else
+            judged |= {title: Column(title, "number") for title, one in judged.items() if one == LeftOut("id")}
+        features = tuple(one for one in judged.values() if isinstance(one, Column))
+        left_out = {title: one for title, one in judged.items() if isinstance(one, LeftOut)}
+        if not features:
+            raise SotddError(f"{name} has no column of numbers or categories, only {_say_columns(left_out)}: check it.")
+        for title, left in left_out.items():
+            if wanted[title]:
+                raise SotddError(f"column {title!r} of {name} holds {_say_left(left)}: leave it out.")
+        written = {
+            column.name: str(clean_texts(values[column.name], reading).drop_null()[0])
+            for column in features
+            if column.kind == "written number"
+        }
+        remarks = (Remark("numbers in text", columns=written),) if written else ()
+        return cls(label, features, None, left_out, remarks)
 
     @property
     def origin(self) -> Origin:
@@ -122,7 +129,7 @@ class Columns:
 
 
 # What is said of a column that is none of the features, by its kind.
-_WHY: dict[str, Any] = {"number": "other", "text": "free text", "date": "date", "list": "list", "image": "image"}
+_WHY: dict[str, Any] = {"text": "free text", "date": "date", "list": "list", "image": "image"}
 
 
 def _judge(title: str, kind: str, values: Array, asked: bool, reading: Reading, known: Names) -> Column | LeftOut:
@@ -148,18 +155,21 @@ def _judge_texts(
     distinct, codes = coded.dictionary, np.asarray(coded.indices.fill_null(MISSING))
     if not len(distinct):
         return Column(title, "number") if asked else LeftOut("empty")
-    orders = "," if reading.decimal == "," else ".,"
-    decimal = next((point for point in orders if not find_other(distinct, point)[0]), None)
+    points = "," if reading.decimal == "," else ".,"
+    decimal = next((point for point in points if not len(find_others(distinct, point))), None)
     if decimal is not None and not declared and not known:
-        return Column(title, "written number", decimal)
+        plain = arrow().compute.replace_substring(distinct, reading.decimal or ".", ".")
+        usual = try_cast(plain, arrow().float64()) is not None
+        return Column(title, "number" if usual else "written number", decimal)
     words = {value.lower() for value in distinct.to_pylist()} if len(distinct) <= 2 else set()
     flag = next((yes for no, yes in _OPPOSITES if words and words <= {no, yes}), None)
-    first = distinct[0].as_py()
-    if flag is None and not declared and not known and are_dates(distinct):
-        return Column(title, "date") if asked or reading.dates else LeftOut("date", first, int(np.argmin(codes != 0)))
-    others, value, row = min(find_other(texts, point) for point in orders)
-    numeric = others < 0.5 * np.count_nonzero(codes >= 0)  # then a value that is no number is worth telling
-    number = LeftOut("free text", value if numeric else first, row if numeric else int(np.argmin(codes != 0)))
+    row = int(np.argmin(codes != 0))  # of the first value
+    if flag is None and not declared and not known and try_cast(distinct, find_time_type(distinct)) is not None:
+        return Column(title, "date") if asked or reading.dates else LeftOut("date", distinct[0].as_py(), row)
+    others = min((find_others(texts, point) for point in points), key=len)
+    if 0 < len(others) < 0.5 * np.count_nonzero(codes >= 0):  # then a value that is no number is worth telling
+        row = int(others[0])
+    number = LeftOut("free text", texts[row].as_py(), row)
     counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
     order = np.argsort(-counts, kind="stable")
     if not flag and (not reading.one_hot or not (asked or declared or _repeat(counts[order], reading.one_hot))):
@@ -188,9 +198,7 @@ def _list_wanted(
 
     Features as they were made before, such as ``city=Rome`` and ``age is missing``, ask for their columns.
     """
-    excluded = {
-        column for pattern in reading.exclude for column in _find_matches(pattern, kinds, f"exclude={pattern}", name)
-    }
+    excluded = {column for pattern in reading.exclude for column in _find_matches(pattern, kinds, name)}
     rest = [column for column in kinds if column != label and column not in excluded]
     if reading.features is None:
         if not rest:
@@ -208,23 +216,23 @@ def _list_wanted(
         elif pattern.removesuffix(IS_MISSING) in kinds:
             wanted[pattern.removesuffix(IS_MISSING)] = True
         else:
-            found = [column for column in _find_matches(pattern, kinds, f"features={pattern}", name) if column in rest]
+            found = [column for column in _find_matches(pattern, kinds, name) if column in rest]
             if not found:
-                raise SotddError(
-                    f"{name} has no column that matches {pattern!r}, only {_list_kinds(kinds)}: check the name."
-                )
+                raise _unknown_error(pattern, kinds, name)
             for column in found:
                 wanted.setdefault(column, False)
     return wanted, {column: tuple(values) for column, values in known.items()}
 
 
-def _find_matches(pattern: str, kinds: Mapping[str, str], option: str, name: str) -> list[str]:
+def _find_matches(pattern: str, kinds: Mapping[str, str], name: str) -> list[str]:
     """The columns that a name or a pattern means; a name that is none of them is refused."""
-    if pattern in kinds:
-        return [pattern]
-    if not any(letter in pattern for letter in "*?["):
-        raise SotddError(f"{name} has no column {pattern!r}, only {_list_kinds(kinds)}: check {option}.")
-    return [column for column in kinds if fnmatchcase(column, pattern)]
+    if pattern not in kinds and not any(letter in pattern for letter in "*?["):
+        raise _unknown_error(pattern, kinds, name)
+    return [pattern] if pattern in kinds else [column for column in kinds if fnmatchcase(column, pattern)]
+
+
+def _unknown_error(pattern: str, kinds: Mapping[str, str], name: str) -> SotddError:
+    return SotddError(f"{name} has no column {pattern!r}, only {_say_columns(kinds)}: check the name.")
 
 
 def _find_alone(kinds: Mapping[str, str], wanted: Mapping[str, bool], reading: Reading, name: str) -> str | None:
@@ -235,7 +243,7 @@ def _find_alone(kinds: Mapping[str, str], wanted: Mapping[str, bool], reading: R
         rest = [column for column in wanted if column not in vectors]
         free = [column for column in rest if kinds[column] == "number" and not _CALLED_ID.fullmatch(column)]
         if len(vectors) > 1 or free or any(wanted[column] for column in rest):
-            held = _list_kinds({column: kinds[column] for column in wanted})
+            held = _say_columns({column: kinds[column] for column in wanted})
             raise SotddError(f"{name} has {held}: name columns of numbers, or one of lists or images, with features=.")
         return vectors[0]
     if reading.encoder is not None and len(texts) == 1 and (len(wanted) == 1 or reading.features is None):
@@ -247,10 +255,9 @@ def _find_label(kinds: Mapping[str, str], reading: Reading, name: str) -> str | 
     if reading.unlabelled:
         return None
     if reading.label_column is not None:
-        column = str(reading.label_column)
-        if column not in kinds:
-            raise SotddError(f"{name} has no column {column!r}, only {_list_kinds(kinds)}: check the name.")
-        return column
+        if str(reading.label_column) not in kinds:
+            raise _unknown_error(str(reading.label_column), kinds, name)
+        return str(reading.label_column)
     usual = [column for column in kinds if column.lower() in LABEL_NAMES]
     if len(usual) == 1:
         return usual[0]
@@ -263,16 +270,17 @@ def _find_label(kinds: Mapping[str, str], reading: Reading, name: str) -> str | 
     )
 
 
-def say_left(left: LeftOut) -> str:
+def _say_left(left: LeftOut) -> str:
     """What a column holds that is no feature, with a value of it."""
     example = "" if left.value is None else f", such as {left.value!r} in row {left.row:,}"
     return f"{say_why(left.why)}{example}"
 
 
-def _list_kinds(kinds: Mapping[str, str | LeftOut]) -> str:
+def _say_columns(kinds: Mapping[str, str | LeftOut]) -> str:
+    """Columns with what each holds."""
     shown = [
-        f"{column!r} ({say_left(kind) if isinstance(kind, LeftOut) else say_why(kind)})"
-        for column, kind in list(kinds.items())[:_SHOWN]
+        f"{column!r} ({_say_left(kind) if isinstance(kind, LeftOut) else say_why(kind)})"
+        for column, kind in islice(kinds.items(), _SHOWN)
     ]
     more = len(kinds) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "") or "none"
+    return ", ".join(shown) + (f" and {more:,} more" if more else "") or "none"

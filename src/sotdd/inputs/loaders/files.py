@@ -7,27 +7,33 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.files import find_store, is_remote
 from sotdd.basics.text import join_names
-from sotdd.inputs.loaders.tables import ArrowRows, load_table, make_column
+from sotdd.inputs.loaders.tables import Batch, Read, load_table, make_column, read_whole
 from sotdd.inputs.loaders.values import arrow, find_kind
 from sotdd.inputs.preparation import Loaded
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.sources import reading_file, temporary_folder
 
 Schema = Any
-Table = Any
+# The names of columns, or None for all.
+Columns = Sequence[str] | None
+# Reads some columns of one file.
+ReadOne = Callable[[str, Columns], Iterable[Batch]]
 
 _CSV = "a CSV file with a header and the same columns in every line, in UTF-8 or as encoding= says"
 _BLOCK_BYTES = 4 << 20
 # What may stand between fields, the most usual first.
 _SEPARATORS = ",;\t|"
+# What lists the tables of a database.
+_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
 # Rows read at a time.
 _BATCH_ROWS = 1 << 14
 
@@ -46,14 +52,13 @@ def open_csv(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
         parse = csv.ParseOptions(delimiter=reading.separator or most, newlines_in_values=True)
         lines = csv.ReadOptions(block_size=_BLOCK_BYTES)
 
-        def read_as(**how: Any) -> Any:  # noqa: ANN401  # a dataset of Arrow's
-            form = dataset.CsvFileFormat(parse, read_options=lines, convert_options=csv.ConvertOptions(**how))
-            return dataset.dataset(plain, format=form)
+    def read_one(path: str, columns: Columns) -> Iterator[Batch]:
+        names = dataset.dataset(path, format=dataset.CsvFileFormat(parse, read_options=lines)).schema.names
+        texts = csv.ConvertOptions(column_types=dict.fromkeys(names, arrow().large_string()))
+        form = dataset.CsvFileFormat(parse, read_options=lines, convert_options=texts)
+        return _read_dataset(path, columns, form)
 
-        names = read_as().schema.names
-        texts = read_as(column_types=dict.fromkeys(names, arrow().large_string()))
-        _refuse_other_columns([(one.path, one.physical_schema) for one in texts.get_fragments()])
-        return load_table(ArrowRows(lambda columns: texts.to_batches(columns=columns), in_text=True), name, reading)
+    return load_table(read_files(plain, read_one, _CSV), name, reading, in_text=True)
 
 
 def _read_header(path: str, reading: Reading) -> tuple[str, str]:
@@ -61,12 +66,9 @@ def _read_header(path: str, reading: Reading) -> tuple[str, str]:
     with arrow().input_stream(path) as stream:
         head: bytes = stream.read(_BLOCK_BYTES)
     encoding = reading.encoding or ("utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8")
-    decoder = codecs.getincrementaldecoder(encoding)()
-    header, found, _ = decoder.decode(head).partition("\n")
+    header, found, _ = codecs.getincrementaldecoder(encoding)().decode(head).partition("\n")
     if not found and len(head) == _BLOCK_BYTES:
-        raise SotddError(
-            f"{path} has a first line of more than {_BLOCK_BYTES >> 20} MB: expected the names of columns."
-        )
+        raise SotddError(f"{path} has a first line of more than {_BLOCK_BYTES >> 20} MB: write it as Parquet instead.")
     return header, encoding
 
 
@@ -78,83 +80,81 @@ def _transcode(path: str, encoding: str) -> str:
     return str(target)
 
 
-def open_arrow(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
-    """Open files or streams of record batches, which are mapped."""
+def _open_tables(read_one: ReadOne, expected: str, paths: Sequence[str], name: str, reading: Reading) -> Loaded:
     reading.refuse("a table")
-    ipc = require("pyarrow.ipc", "reading Arrow files", "'sotdd[inputs]'")
-    library = arrow()
+    return load_table(read_files(paths, read_one, expected), name, reading)
 
-    def open_one(path: str) -> Any:  # noqa: ANN401  # a reader of Arrow's
-        source = library.memory_map(path)
-        try:
-            return ipc.open_file(source)
-        except library.ArrowInvalid:  # not a file of batches with a footer, so a stream of them
-            source.seek(0)
-            return ipc.open_stream(source)
 
-    def read(columns: Sequence[str] | None) -> Iterator[Any]:
+def read_files(paths: Sequence[str], read_one: ReadOne, expected: str) -> Read:
+    """How files are read one after another; one whose columns differ from those of the first is refused."""
+
+    def read(columns: Columns) -> Iterator[Batch]:
+        first: Schema = None
         for path in paths:
-            reader = open_one(path)
-            whole = hasattr(reader, "get_batch")
-            batches = map(reader.get_batch, range(reader.num_record_batches)) if whole else reader
-            for batch in batches:
-                yield batch if columns is None else batch.select(columns)
+            with reading_file(path, expected):
+                for number, batch in enumerate(read_one(path, columns)):
+                    if first is None:
+                        first = batch.schema
+                    elif number == 0:
+                        _refuse_other_columns(path, batch.schema, paths[0], first)
+                    yield batch
 
-    with reading_file(name, "an Arrow file"):
-        _refuse_other_columns([(path, open_one(path).schema) for path in paths])
-        return load_table(ArrowRows(read), name, reading)
-
-
-def open_json(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
-    """Open JSON lines."""
-    reading.refuse("a table")
-    dataset = require("pyarrow.dataset", "reading JSON lines", "'sotdd[inputs]'")
-    with reading_file(name, "JSON lines with the same fields in each"):
-        lines = dataset.dataset(list(paths), format="json")
-        return load_table(ArrowRows(lambda columns: lines.to_batches(columns=columns)), name, reading)
+    return read
 
 
-def open_parquet(paths: Sequence[str], name: str, reading: Reading) -> Loaded:
-    """Open files with the same columns as one dataset."""
-    reading.refuse("a table")
-    with reading_file(name, "a Parquet file"):
-        return load_table(ArrowRows(lambda columns: read_parquet(paths, columns)), name, reading)
+def _refuse_other_columns(path: str, schema: Schema, first: str, wanted: Schema) -> None:
+    """Refuse a file whose columns have other names or hold something else than those of the first."""
+    names = set(schema.names)
+    for column in wanted.names:
+        if column not in names:
+            raise SotddError(f"{path} has no column {column!r}, which {first} has: expected it in all.")
+        own, other = (find_kind(one.field(column).type) for one in (schema, wanted))
+        if own != other and "empty" not in (own, other):
+            raise SotddError(f"column {column!r} holds {own} in {path} but {other} in {first}: expected one.")
+
+
+def _read_dataset(path: str, columns: Columns, form: Any = "json") -> Iterator[Batch]:  # noqa: ANN401  # of Arrow
+    """Some columns of a text file; those that it does not have are missed later."""
+    found = require("pyarrow.dataset", "reading files", "'sotdd[inputs]'").dataset(path, format=form)
+    wanted = set(found.schema.names if columns is None else columns)
+    yield from found.to_batches(columns=[one for one in found.schema.names if one in wanted])
+
+
+def _read_arrow(path: str, columns: Columns) -> Iterator[Batch]:
+    """Some columns of a file of batches with a footer, or else of a stream of them."""
+    ipc = require("pyarrow.ipc", "reading Arrow files", "'sotdd[inputs]'")
+    source = arrow().memory_map(path)
+    try:
+        file = ipc.open_file(source)
+        batches = map(file.get_batch, range(file.num_record_batches))
+    except arrow().ArrowInvalid:
+        source.seek(0)
+        batches = ipc.open_stream(source)
+    for batch in batches:
+        wanted = set(batch.schema.names if columns is None else columns)
+        yield batch.select([one for one in batch.schema.names if one in wanted])
 
 
 def read_parquet(
-    paths: Sequence[str], columns: Sequence[str] | None, groups: Sequence[int] | None = None, rows: int = _BATCH_ROWS
-) -> Iterator[Any]:
-    """Some columns of files, or of some row groups of each, at most this many rows at a time."""
-    first: list[tuple[str, Schema]] = []
-    for path in paths:
-        with reading_file(path, "a Parquet file"), open_parquet_file(path) as file:
-            first = [*first[:1], (path, file.schema_arrow)]
-            if len(paths) > 1:
-                _refuse_other_columns(first)
-            numbers = range(file.num_row_groups) if groups is None else groups
-            names = None if columns is None else list(columns)
-            yield from file.iter_batches(rows, row_groups=list(numbers), columns=names, use_threads=False)
+    path: str, columns: Columns, groups: Sequence[int] | None = None, rows: int = _BATCH_ROWS
+) -> Iterator[Batch]:
+    """Some columns of a file, or of some of its row groups, at most this many rows at a time."""
+    with open_parquet_file(path) as file:
+        numbers = range(file.num_row_groups) if groups is None else groups
+        names = None if columns is None else list(columns)
+        yield from file.iter_batches(rows, row_groups=list(numbers), columns=names, use_threads=False)
 
 
 def open_parquet_file(path: str) -> Any:  # noqa: ANN401  # pyarrow is optional
     """A reader of a file or URL; without buffers ahead of time a row group is decoded page by page."""
     parquet = require("pyarrow.parquet", "reading Parquet files", "'sotdd[inputs]'")
-    with reading_file(path, "a Parquet file"):
-        system, inside = find_store(path) if is_remote(path) else (None, path)
-        return parquet.ParquetFile(inside, filesystem=system, pre_buffer=False, buffer_size=1 << 20)
+    system, inside = find_store(path) if is_remote(path) else (None, path)
+    return parquet.ParquetFile(inside, filesystem=system, pre_buffer=False, buffer_size=1 << 20)
 
 
-def _refuse_other_columns(files: Sequence[tuple[str, Schema]]) -> None:
-    """Refuse files whose columns have other names or hold something else than those of the first."""
-    first, wanted = files[0]
-    for path, schema in files[1:]:
-        lacking = [column for column in wanted.names if column not in set(schema.names)]
-        if lacking:
-            raise SotddError(f"{path} has no column {lacking[0]!r}, which {first} has: expected it in all.")
-        for column in wanted.names:
-            own, other = (find_kind(one.field(column).type) for one in (schema, wanted))
-            if own != other and "empty" not in (own, other):
-                raise SotddError(f"column {column!r} holds {own} in {path} but {other} in {first}: expected one.")
+open_json = partial(_open_tables, _read_dataset, "JSON lines with the same fields in each")
+open_arrow = partial(_open_tables, _read_arrow, "an Arrow file")
+open_parquet = partial(_open_tables, read_parquet, "a Parquet file")
 
 
 # ------------------------------------------------------------------ workbooks and databases
@@ -179,29 +179,23 @@ def open_database(path: Path, name: str, reading: Reading) -> Loaded:
     with reading_file(path, "a database of SQLite or DuckDB"):
         with path.open("rb") as file:
             is_duckdb = file.read(12)[8:] == b"DUCK"
-        return (_open_duckdb if is_duckdb else _open_sqlite)(path, name, reading)
+        with closing(_connect(path, is_duckdb)) as database:
+            query = reading.query
+            if query is None:
+                tables = [row[0] for row in database.execute(_TABLES).fetchall()]
+                table = _choose_name(tables, reading.table, path, "table").replace('"', '""')
+                query = f'SELECT * FROM "{table}"'
+            if is_duckdb:
+                return load_table(read_whole(database.sql(query).to_arrow_table()), name, reading)
+            cursor = database.execute(query)
+            names = [column[0] for column in cursor.description or ()]
+            return _load_columns(names, list(zip(*cursor.fetchall(), strict=True)), name, reading)
 
 
-def _open_sqlite(path: Path, name: str, reading: Reading) -> Loaded:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        listed = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-        query = reading.query or _select([row[0] for row in database.execute(listed)], reading, path)
-        cursor = database.execute(query)
-        names = [column[0] for column in cursor.description or ()]
-        return _load_columns(names, list(zip(*cursor.fetchall(), strict=True)), name, reading)
-
-
-def _open_duckdb(path: Path, name: str, reading: Reading) -> Loaded:
-    library = require("duckdb", "reading databases of DuckDB", "duckdb")
-    with closing(library.connect(str(path), read_only=True)) as database:
-        names = [row[0] for row in database.execute("SHOW TABLES").fetchall()]
-        found = database.sql(reading.query or _select(names, reading, path)).to_arrow_table()
-        return load_table(ArrowRows.of(found), name, reading)
-
-
-def _select(names: Sequence[str], reading: Reading, path: Path) -> str:
-    quoted = _choose_name(names, reading.table, path, "table").replace('"', '""')
-    return f'SELECT * FROM "{quoted}"'
+def _connect(path: Path, is_duckdb: bool) -> Any:  # noqa: ANN401  # a connection, to read only
+    if is_duckdb:
+        return require("duckdb", "reading databases of DuckDB", "duckdb").connect(str(path), read_only=True)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
 def _choose_name(names: Sequence[str], asked: str | None, path: Path, what: str) -> str:
@@ -214,10 +208,5 @@ def _choose_name(names: Sequence[str], asked: str | None, path: Path, what: str)
 
 def _load_columns(names: Sequence[str], columns: Sequence[Sequence[Any]], name: str, reading: Reading) -> Loaded:
     """The dataset that columns of Python's values make."""
-    if not columns:
-        raise SotddError(f"{name} has no rows: expected at least one.")
-    if len(set(names)) < len(names):
-        twice = next(title for place, title in enumerate(names) if title in names[:place])
-        raise SotddError(f"{name} has two columns named {twice!r}: rename one.")
-    table = arrow().table({title: make_column(values) for title, values in zip(names, columns, strict=True)})
-    return load_table(ArrowRows.of(table), name, reading)
+    table = arrow().table([make_column(values) for values in columns], names=names[: len(columns)])
+    return load_table(read_whole(table), name, reading)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from sotdd.basics.checks import first_line
 from sotdd.basics.errors import SotddError, require
 from sotdd.basics.remarks import Remark
-from sotdd.inputs.labels import Labels
-from sotdd.inputs.loaders.columns import Columns
 from sotdd.inputs.loaders.images import BATCH
-from sotdd.inputs.loaders.tables import ArrowRows, load_table, make_labels
+from sotdd.inputs.loaders.tables import load_table
 from sotdd.inputs.loaders.torch_datasets import open_torch
+from sotdd.inputs.loaders.values import arrow
 from sotdd.inputs.preparation import Items, Loaded
 from sotdd.inputs.reading import Reading
+from sotdd.inputs.sources import reading_file
 
 PREFIX = "hub:"
 # Where a sample of a dataset on the Hub is asked for, rows are shuffled among so many.
 _BUFFER = 10_000
-# The most characters that are shown of an error of the libraries.
-_CAUSE = 300
+# Rows read at a time.
+_BATCH_ROWS = 1 << 14
 
 
 def is_huggingface(source: object) -> bool:
@@ -66,26 +66,24 @@ def open_huggingface(source: Any, name: str, reading: Reading) -> Loaded:  # noq
         raise SotddError(f"{name} has no rows: expected at least one.")
     if source.format["type"] == "custom":  # a transform of the user's decides what rows are
         return open_torch(source, name, reading)
-    reading, images = _look_at(source.features, reading)
-    rows = ArrowRows(lambda columns: _read(source, columns))
-    look, _ = rows.look(name)
-    columns = Columns.choose(look, reading, name, images=images)
-    if columns.alone is None or columns.alone == "list":
-        loaded = load_table(rows, name, reading, images)
-    else:
-        title = columns.features[0].name
-        labels = None
-        if columns.label is not None:
-            parts = [batch.column(columns.label) for batch in _read(source, [columns.label])]
-            labels = make_labels(parts, name, reading)
-        loaded = Loaded(_make_items(source, title, name), labels, origin=columns.origin)
-    return _name_classes(loaded, source.features, columns.label)
+    coded = [column for column, kind in source.features.items() if type(kind).__name__ == "ClassLabel"]
+    if len(coded) == 1 and reading.label_is_auto:  # which holds the labels, whatever it is called
+        reading = replace(reading, label=coded[0])
+    images = [column for column, kind in source.features.items() if type(kind).__name__ == "Image"]
+    items = {column: _make_items(source, column, name) for column in images}
+    return load_table(lambda columns: _read(source, columns, coded), name, reading, items)
 
 
-def _read(source: Any, columns: Any) -> Iterator[Any]:  # noqa: ANN401
-    """Record batches of a dataset, with rows as it has them."""
-    table = (source if columns is None else source.select_columns(list(columns))).with_format("arrow")[:]
-    yield from table.to_batches()
+def _read(source: Any, columns: Sequence[str] | None, coded: Sequence[str]) -> Iterator[Any]:  # noqa: ANN401
+    """Record batches of a dataset, with rows as it has them; class labels by name, of which -1 is not known."""
+    wanted = source if columns is None else source.select_columns(list(columns))
+    for table in wanted.with_format("arrow").iter(_BATCH_ROWS):
+        for column in set(coded) & set(table.column_names):
+            codes = table.column(column).combine_chunks()
+            known = arrow().compute.if_else(arrow().compute.equal(codes, -1), None, codes)
+            named = arrow().DictionaryArray.from_arrays(known, source.features[column].names)
+            table = table.set_column(table.column_names.index(column), column, named)  # noqa: PLW2901
+        yield from table.to_batches()
 
 
 def _choose_split(source: dict[str, Any], name: str, reading: Reading) -> Any:  # noqa: ANN401
@@ -97,43 +95,19 @@ def _choose_split(source: dict[str, Any], name: str, reading: Reading) -> Any:  
     return source[wanted]
 
 
-def _look_at(features: Any, reading: Reading) -> tuple[Reading, tuple[str, ...]]:  # noqa: ANN401
-    """Which columns are images; the only column of class labels holds the labels, whatever it is called."""
-    coded = [column for column, kind in features.items() if type(kind).__name__ == "ClassLabel"]
-    if len(coded) == 1 and reading.label_is_auto:
-        reading = replace(reading, label=coded[0])
-    images = tuple(column for column, kind in features.items() if type(kind).__name__ == "Image")
-    if images:
-        require("PIL.Image", "reading images", "'sotdd[inputs]'")
-    return reading, images
-
-
-def _name_classes(loaded: Loaded, features: Any, label: str | None) -> Loaded:  # noqa: ANN401
-    """Class labels by their names; `datasets` writes -1 for a label that is not known."""
-    feature = None if label is None else features[label]
-    if loaded.labels is None or type(feature).__name__ != "ClassLabel":
-        return loaded
-    known = loaded.labels.classes
-    values = [None if value == -1 or value is None else feature.int2str(value) for value in known]  # type: ignore[union-attr]
-    return replace(loaded, labels=Labels.in_natural_order(values, loaded.labels.codes))
-
-
 def _make_items(source: Any, column: str, name: str) -> Items:  # noqa: ANN401
-    """A column of texts, or of images that the library decodes."""
+    """A column of images, which the library decodes."""
+    require("PIL.Image", "reading images", "'sotdd[inputs]'")
     plain = source.select_columns([column]).with_format(None)
 
     def read(rows: NDArray[np.integer]) -> list[Any]:
-        try:
+        with reading_file(f"column {column!r} of {name}, rows {rows[0]:,} to {rows[-1]:,}", "an image in each"):
             items: list[Any] = list(plain[rows.tolist()][column])
-        except (OSError, ValueError, TypeError, SyntaxError) as error:
-            where = f"rows {rows[0]:,} to {rows[-1]:,}"
-            raise SotddError(f"cannot read column {column!r} of {name} in {where} ({first_line(error)}).") from error
         if any(item is None for item in items):
             raise SotddError(f"column {column!r} of {name} has missing entries: drop those rows first.")
         return items
 
-    images = type(source.features[column]).__name__ == "Image"
-    return Items(len(source), read, BATCH if images else Items.batch_size)
+    return Items(len(source), read, BATCH)
 
 
 def _open_stream(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401
@@ -168,8 +142,8 @@ def open_hub(text: str, name: str, reading: Reading) -> Loaded:
     except SotddError:
         raise
     except Exception as error:  # of whichever library speaks HTTP, too
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        cause = f"{type(error).__name__}: {first_line(error)}"
         raise SotddError(
-            f"cannot read dataset {dataset!r} from the Hub ({cause[:_CAUSE]}): check its name (NAME:CONFIG where it "
+            f"cannot read dataset {dataset!r} from the Hub ({cause}): check its name (NAME:CONFIG where it "
             "has several), log in with 'hf auth login' if it is private, or check the network."
         ) from error

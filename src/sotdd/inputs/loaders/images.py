@@ -67,41 +67,31 @@ class Uniform:
         size = (image.height, image.width)
         self._size = self._size or size
         if self._resize is None and size != self._size:
-            raise sizes_error(self._name, self._size, size)
+            both = " and ".join(f"{height} × {width}" for height, width in (self._size, size))
+            raise SotddError(f"images of dataset {self._name!r} are {both} pixels", use={"image_size": self._size})
         return np.asarray(fit_image(image, self._size, self._mode), np.uint8)
 
 
 def fit_image(image: Any, size: tuple[int, int], mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
     """An image in that mode, at (height, width)."""
+    pillow = require("PIL.Image", "resizing images", "'sotdd[inputs]'")
     converted = _convert(image, mode)
-    return converted if (image.height, image.width) == size else converted.resize(size[::-1], _bilinear())
-
-
-def sizes_error(name: str, first: tuple[int, int], other: tuple[int, int]) -> SotddError:
-    """The error for images that differ in size."""
-    (h, w), (height, width) = first, other
-    return SotddError(
-        f"images of dataset {name!r} are {h} × {w} and {height} × {width} pixels", use={"image_size": first}
-    )
+    return converted if converted.size == size[::-1] else converted.resize(size[::-1], pillow.Resampling.BILINEAR)
 
 
 def _convert(image: Any, mode: str) -> Any:  # noqa: ANN401  # Pillow is optional
-    """An image in another mode; of 16 bits of grey the upper 8 are kept, where Pillow would clip."""
+    """An image in another mode.
+
+    Of 16 bits of grey the upper 8 are kept, where Pillow would clip: one rule for all images, so that a dark one does
+    not become a bright one.
+    """
     if image.mode == "F":
         raise SotddError("an image holds floats, whose range is not known: read it into an array yourself.")
     if image.mode in _DEEP:
-        image = _keep_upper_bits(image)
+        values = np.asarray(image)
+        low, high = int(values.min(initial=0)), int(values.max(initial=0))
+        if low < 0 or high > 65535:
+            raise SotddError(f"an image holds integers from {low:,} to {high:,}: expected 16 bits, or an array.")
+        pillow = require("PIL.Image", "reading images", "'sotdd[inputs]'")
+        image = pillow.fromarray((values >> 8).astype(np.uint8))
     return image if image.mode == mode else image.convert(mode)
-
-
-def _keep_upper_bits(image: Any) -> Any:  # noqa: ANN401
-    """Grey of 16 bits as grey of 8, by one rule for all images: a dark one must not become a bright one."""
-    values = np.asarray(image)
-    low, high = int(values.min(initial=0)), int(values.max(initial=0))
-    if low < 0 or high > 65535:
-        raise SotddError(f"an image holds integers from {low:,} to {high:,}: expected 16 bits, or an array.")
-    return require("PIL.Image", "reading images", "'sotdd[inputs]'").fromarray((values >> 8).astype(np.uint8))
-
-
-def _bilinear() -> Any:  # noqa: ANN401  # an enumeration of Pillow's
-    return require("PIL.Image", "resizing images", "'sotdd[inputs]'").Resampling.BILINEAR

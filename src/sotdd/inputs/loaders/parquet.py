@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import Any, NamedTuple, TypeAlias, Unpack
 
 from sotdd.basics.checks import check_count, describe
 from sotdd.basics.errors import SotddError
@@ -14,11 +14,11 @@ from sotdd.inputs.agreement import arrange
 from sotdd.inputs.data import LabelledData, Names
 from sotdd.inputs.labels import NoRows
 from sotdd.inputs.loaders.columns import Columns
-from sotdd.inputs.loaders.files import open_parquet_file, read_parquet
-from sotdd.inputs.loaders.tables import ArrowRows, load_batches
+from sotdd.inputs.loaders.files import open_parquet_file, read_files, read_parquet
+from sotdd.inputs.loaders.tables import load_batches, look_at
 from sotdd.inputs.opening import complete
 from sotdd.inputs.reading import Reading, ReadingSettings
-from sotdd.inputs.sources import list_files
+from sotdd.inputs.sources import list_files, reading_file
 
 Paths: TypeAlias = "str | Path | Sequence[str | Path]"
 
@@ -65,42 +65,18 @@ class BatchFeatures:
         return data if self.names is None else arrange(data, self.names)
 
 
-@dataclass(frozen=True)
-class ParquetPiece:
-    """Some row groups of one file, which can be read in batches any number of times.
-
-    Attributes
-    ----------
-    path
-        A path or a URL.
-    groups
-        The numbers of the row groups.
-    n_points
-        How many rows they have together.
-    features
-        What is read of them.
-    batch_rows
-        The most rows of a batch.
-    """
+class RowGroups(NamedTuple):
+    """Some row groups of a file, by number, and how many rows they have together."""
 
     path: str
     groups: tuple[int, ...]
     n_points: int
-    features: BatchFeatures
-    batch_rows: int = BATCH_ROWS
 
     @property
     def name(self) -> str:
         """The file, and which part of it."""
         first, last = self.groups[0], self.groups[-1]
-        return f"{self.path} (row group{'' if first == last else 's'} {first}{'' if first == last else f'-{last}'})"
-
-    def __iter__(self) -> Iterator[LabelledData]:
-        """Yield some rows at a time."""
-        for table in read_parquet([self.path], self.features.columns.all, self.groups, self.batch_rows):
-            batch = self.features.make_batch(table, self.path)
-            if batch is not None:
-                yield batch
+        return f"{self.path} (row group {first})" if first == last else f"{self.path} (row groups {first}-{last})"
 
 
 @dataclass(frozen=True)
@@ -112,10 +88,12 @@ class ParquetBatches:
 
     Attributes
     ----------
-    pieces
+    parts
         Row groups of the files, up to a few hundred thousand rows together.
-    remarks
-        What was decided about the columns.
+    features
+        What is read of them.
+    batch_rows
+        The most rows of a batch.
 
     Examples
     --------
@@ -132,8 +110,9 @@ class ParquetBatches:
     Sketch('stream': 900 points, 3 classes, 64 projections × 384 quantiles)
     """
 
-    pieces: tuple[ParquetPiece, ...]
-    remarks: Remarks = ()
+    parts: tuple[RowGroups, ...]
+    features: BatchFeatures
+    batch_rows: int = BATCH_ROWS
 
     @classmethod
     def open(cls, source: Paths, *, batch_rows: int = BATCH_ROWS, **reading: Unpack[ReadingSettings]) -> ParquetBatches:
@@ -156,27 +135,37 @@ class ParquetBatches:
         settings.refuse("batches of a Parquet file")
         files = _list_files(source)
         name = str(source) if isinstance(source, (str, Path)) else files[0]
-        look, _ = ArrowRows(lambda columns: read_parquet(files, columns)).look(name)
-        features = BatchFeatures.choose(look, name, settings)
-        pieces: list[ParquetPiece] = []
+        look, _ = look_at(read_files(files, read_parquet, "a Parquet file")(None), name)
+        parts: list[RowGroups] = []
         for path in files:
-            with open_parquet_file(path) as file:
+            with reading_file(path, "a Parquet file"), open_parquet_file(path) as file:
                 rows = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            pieces += [
-                ParquetPiece(path, part, sum(rows[group] for group in part), features, size)
-                for part in _list_portions(rows)
-            ]
-        return cls(tuple(pieces), features.columns.origin.said)
+            parts += [RowGroups(path, part, sum(rows[group] for group in part)) for part in _list_portions(rows)]
+        return cls(tuple(parts), BatchFeatures.choose(look, name, settings), size)
 
     @property
     def n_points(self) -> int:
         """How many rows there are."""
-        return sum(piece.n_points for piece in self.pieces)
+        return sum(part.n_points for part in self.parts)
+
+    @property
+    def remarks(self) -> Remarks:
+        """What was decided about the columns."""
+        return self.features.columns.origin.said
+
+    @property
+    def pieces(self) -> list[ParquetBatches]:
+        """The parts one by one, which are pieces of work for a cluster."""
+        return [replace(self, parts=(part,)) for part in self.parts]
 
     def __iter__(self) -> Iterator[LabelledData]:
         """Yield some rows at a time."""
-        for piece in self.pieces:
-            yield from piece
+        for part in self.parts:
+            with reading_file(part.path, "a Parquet file"):
+                for table in read_parquet(part.path, self.features.columns.all, part.groups, self.batch_rows):
+                    batch = self.features.make_batch(table, part.path)
+                    if batch is not None:
+                        yield batch
 
 
 def _list_portions(rows: Sequence[int]) -> list[tuple[int, ...]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sotdd.basics.checks import describe
+from sotdd.basics.checks import describe, first_line
 from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Remark
 from sotdd.basics.text import say_count
@@ -25,9 +25,6 @@ from sotdd.inputs.loaders.images import BATCH, is_image
 from sotdd.inputs.preparation import Loaded, PreparedRows
 from sotdd.inputs.reading import Reading
 from sotdd.inputs.tensors import host_array, is_tensor
-
-# Points and their labels, if they have any.
-Batch = tuple[list[Any] | NDArray[Any], list[Any] | None]
 
 
 def is_torch_data(source: object) -> bool:
@@ -50,61 +47,43 @@ def is_indexed(source: object) -> bool:
 def open_torch(source: Any, name: str, reading: Reading) -> Loaded:  # noqa: ANN401  # torch is optional
     """Read a Dataset or a DataLoader once; beyond a size, its points go to a temporary file."""
     reading.refuse("a torch dataset")
-    count = _length(source)
-    if hasattr(source, "batch_sampler") and hasattr(source, "dataset"):
-        return read_stream(_unbatch(source, reading, name), name, reading, head=count is None)
-    if count is None:
-        return read_stream(_batch(iter(source), reading, name), name, reading, head=True)
-    rows: NDArray[np.integer] = np.arange(count)
-    if reading.max_points is not None and reading.max_points < count:
-        rows = sample_rows(rows, reading.max_points, reading.seed)
-    items = (source[int(row)] for row in rows)
-    return replace(read_stream(_batch(items, reading, name), name, reading), sampled=True)
-
-
-def read_stream(batches: Iterator[Batch], name: str, reading: Reading, *, head: bool = False) -> Loaded:
-    """Read batches of points and labels as they come; with ``head``, only the first ``max_points`` points."""
-    if head and reading.max_points is None:
+    count, most = _find_length(source, name), reading.max_points
+    if count is None and most is None:
         raise SotddError(f"dataset {name!r} is a stream whose end cannot be seen: take the first with max_points=.")
-    most = reading.max_points if head else None
+    if getattr(source, "batch_sampler", None) is not None:  # a loader of batches
+        batches: Iterable[tuple[Any, Any]] = (_pair(batch, reading, name) for batch in source)
+    elif count is None or hasattr(source, "batch_sampler"):
+        batches = _batch(iter(source), reading, name)
+    else:
+        rows = np.arange(count) if most is None or most >= count else sample_rows(np.arange(count), most, reading.seed)
+        items = (source[int(row)] for row in rows)
+        return replace(_gather(_batch(items, reading, name), None, name, reading), sampled=True)
+    return _gather(batches, most if count is None else None, name, reading)
+
+
+def _gather(batches: Iterable[tuple[Any, Any]], most: int | None, name: str, reading: Reading) -> Loaded:
+    """Prepare points and labels as they come, or only the first ``most`` of them."""
     prepared, labels = PreparedRows(name, reading), list[Any]()
     count, origin = 0, PLAIN
-    for points, classes in batches:
+    for batch, classes in batches:
+        points = _stack(batch, count, name)
         room = len(points) if most is None else most - count
         prepared.add(points[:room])
-        labels.extend([] if classes is None else classes[:room])
+        if not reading.unlabelled:
+            labels.extend(host_array(classes)[:room] if is_tensor(classes) else classes[:room])
         count += min(room, len(points))
         if count == most:
             origin = origin.also(Remark("first rows", rows=count))
             break
     features = prepared.array()
-    numbered = None if reading.unlabelled or not labels else Labels.of(labels, len(features), name)
-    return Loaded(features, numbered, origin=origin, sampled=head, prepared=True)
+    numbered = Labels.of(labels, len(features), name) if labels else None
+    return Loaded(features, numbered, origin=origin, sampled=most is not None, prepared=True)
 
 
-def _batch(items: Iterator[Any], reading: Reading, name: str) -> Iterator[Batch]:
-    """Batches made of single items."""
-    start = 0
-    while part := list(islice(items, BATCH)):
-        pairs = [_pair(item, reading, name) for item in part]
-        points = stack_points([point for point, _ in pairs], start, name)
-        yield points, None if reading.unlabelled else [label for _, label in pairs]
-        start += len(part)
-
-
-def _unbatch(loader: Iterable[Any], reading: Reading, name: str) -> Iterator[Batch]:
-    """The batches of a loader, or batches of its items if it yields them one by one."""
-    if getattr(loader, "batch_size", 1) is None and getattr(loader, "batch_sampler", None) is None:
-        yield from _batch(iter(loader), reading, name)
-        return
-    start = 0
-    for batch in loader:
-        points, labels = _pair(batch, reading, name)
-        points = host_array(points) if is_tensor(points) else points
-        if not isinstance(points, np.ndarray):
-            points = stack_points(list(points), start, name)
-        yield points, None if reading.unlabelled else list(host_array(labels) if is_tensor(labels) else labels)
-        start += len(points)
+def _batch(items: Iterator[Any], reading: Reading, name: str) -> Iterator[tuple[Any, Any]]:
+    """Points and labels of single items, some at a time."""
+    while part := [_pair(item, reading, name) for item in islice(items, BATCH)]:
+        yield tuple(zip(*part, strict=True))  # type: ignore[misc]  # two of them
 
 
 def _pair(item: Any, reading: Reading, name: str) -> tuple[Any, Any]:  # noqa: ANN401
@@ -136,33 +115,34 @@ def _pair(item: Any, reading: Reading, name: str) -> tuple[Any, Any]:  # noqa: A
     return parts[chosen[0]], None if label is None else parts[label]
 
 
-def stack_points(points: list[Any], start: int, name: str) -> list[Any] | NDArray[Any]:
+def _stack(points: Any, start: int, name: str) -> list[Any] | NDArray[Any]:  # noqa: ANN401  # of any library
     """Points of one shape as an array (m, ...); texts and images stay as they are."""
-    if points and (all(isinstance(point, str) for point in points) or all(is_image(point) for point in points)):
-        return points
+    if is_tensor(points) or isinstance(points, np.ndarray):
+        return host_array(points)
+    if all(isinstance(point, str) for point in points) or all(is_image(point) for point in points):
+        return list(points)
     try:
         arrays = [host_array(point) for point in points]
     except (ValueError, TypeError) as error:
         raise SotddError(f"points of dataset {name!r} are {describe(points[0])}: expected numbers.") from error
-    for position, array in enumerate(arrays):
-        if array.shape != arrays[0].shape:
+    for row, (point, array) in enumerate(zip(points, arrays, strict=True), start):
+        if array.shape != arrays[0].shape or array.dtype.kind not in "biuf":
             advice = ", or pass image_size= to a dataset that yields images" if array.ndim > 1 else ""
-            where = f"point {start + position:,} of dataset {name!r}"
             raise SotddError(
-                f"{where} has shape {array.shape} but others {arrays[0].shape}: transform them to one{advice}."
+                f"point {row:,} of dataset {name!r} has shape {array.shape}, {describe(point)}: expected numbers of "
+                f"shape {arrays[0].shape}{advice}."
             )
-        if array.dtype.kind not in "biuf":
-            kind = describe(points[position])
-            raise SotddError(f"point {start + position:,} of dataset {name!r} is {kind}: expected numbers.")
     return np.stack(arrays)
 
 
-def _length(source: Any) -> int | None:  # noqa: ANN401
+def _find_length(source: Any, name: str) -> int | None:  # noqa: ANN401
     """How many items there are; None for streams."""
     is_stream = any(kind.__name__ == "IterableDataset" for kind in type(source).__mro__)
     if not hasattr(source, "__len__") or (is_stream and not hasattr(source, "batch_sampler")):
         return None
     try:
         return len(source)
-    except (TypeError, NotImplementedError, ValueError):  # of what has no length, or a negative one
+    except (TypeError, NotImplementedError):  # of a loader of a stream
         return None
+    except (ValueError, OverflowError) as error:
+        raise SotddError(f"dataset {name!r} has no length ({first_line(error)}): expected a count of items.") from error

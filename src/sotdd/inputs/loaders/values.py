@@ -24,21 +24,17 @@ _NOTHING = ("", "na", "n/a", "null", "none", "?", "-", "nan", "#n/a")
 _MONEY = "$€£¥₹"
 # Numbers as people write them, by what stands before fractions.
 _WRITTEN = {
-    point: rf"^[+-]?[{_MONEY}]?\s?[+-]?(\d{{1,3}}({group}\d{{3}})+|\d+)?({fraction}\d+)?\s?[%{_MONEY}]?$"
+    point: rf"^[+-]?[{_MONEY}]?\s?[+-]?((\d{{1,3}}({group}\d{{3}})+|\d+)({fraction}\d*)?|{fraction}\d+)([eE][+-]?\d+)?"
+    rf"\s?[%{_MONEY}]?$|(?i)^[+-]?inf(inity)?$"
     for point, group, fraction in ((".", ",", r"\."), (",", r"\.", ","))
 }
 
 
 @cache
 def arrow() -> Any:  # noqa: ANN401  # a module
-    """The library; where it is missing, an error says how to install it."""
+    """The library with what it computes; where it is missing, an error says how to install it."""
+    require("pyarrow.compute", "reading tables", "'sotdd[inputs]'")
     return require("pyarrow", "reading tables", "'sotdd[inputs]'")
-
-
-@cache
-def compute() -> Any:  # noqa: ANN401  # a module
-    """What the library computes with."""
-    return require("pyarrow.compute", "reading tables", "'sotdd[inputs]'")
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class Column:
     name, kind
         What it is called and what it holds.
     decimal
-        What stands before fractions, where numbers are written as text.
+        What stands before fractions, where numbers are text; a written number has money, per cent or thousands in it.
     values
         The known values of a category, the most frequent first.
     flag
@@ -88,6 +84,7 @@ def find_kind(kind: Type) -> str:
     return "list" if leaf is not plain and is_number(leaf) else "other"
 
 
+@cache
 def plain_type(kind: Type) -> Type:
     """The type of the values themselves, behind an extension type, a dictionary or a view."""
     library = arrow()
@@ -98,10 +95,19 @@ def plain_type(kind: Type) -> Type:
     return library.large_string() if str(kind) == "string_view" else kind
 
 
+@cache
 def is_number(kind: Type) -> bool:
     """Whether values of a type are numbers or truth values."""
     types = arrow().types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+@cache
+def find_dtype(kind: Type) -> np.dtype[Any]:
+    """The dtype of the numbers that a column of an Arrow type becomes."""
+    plain = plain_type(kind)
+    is_plain = is_number(plain) and not arrow().types.is_decimal(plain)
+    return np.dtype(plain.to_pandas_dtype() if is_plain else np.float64)
 
 
 def is_list(kind: Type) -> bool:
@@ -116,27 +122,26 @@ def read_numbers(column: Column, values: Array, reading: Reading, name: str, sta
     kind = plain_type(values.type)
     if column.kind == "date":
         return _read_days(values, reading)
-    if column.kind == "number" and is_number(kind):
-        if library.types.is_decimal(kind) or (values.null_count and library.types.is_boolean(kind)):
-            values = values.cast(library.uint8()) if library.types.is_boolean(kind) else values
-            kind = library.float64()
-        return np.asarray(values if values.type == kind else values.cast(kind))
     if library.types.is_null(kind):
         return np.full(len(values), np.nan)
-    if column.decimal == ".":
-        try:
-            return np.asarray(values.cast(library.float64()))
-        except library.ArrowInvalid:  # there are gaps, or signs of money
-            pass
-    texts = clean_texts(values, reading)
-    try:
-        return np.asarray(_strip(texts, column.decimal).cast(library.float64()))
-    except library.ArrowInvalid:
-        _, value, row = find_other(texts, column.decimal)
+    if is_number(kind):
+        values = values if values.type == kind else values.cast(kind)
+        if values.null_count and library.types.is_boolean(kind):
+            values = values.cast(library.uint8())
+        return np.asarray(values.cast(library.float64()) if library.types.is_decimal(kind) else values)
+    plain = column.decimal == "." and not reading.na_values
+    numbers = try_cast(values, library.float64()) if plain else None
+    if numbers is None:  # there are gaps, or signs of money
+        texts = clean_texts(values, reading)
+        numbers = try_cast(_strip(texts, column.decimal), library.float64())
+    if numbers is None:
+        row = int(find_others(texts, column.decimal)[0])
+        held = f"{texts[row].as_py()!r} in row {start + row:,}, and numbers before"
         raise SotddError(
-            f"column {column.name!r} of {name} holds {value!r} in row {start + row:,}, and numbers before: say that it "
-            "means nothing by na_values=, or leave the column out by exclude=."
-        ) from None
+            f"column {column.name!r} of {name} holds {held}: say that it means nothing by na_values=, or leave the "
+            "column out by exclude=."
+        )
+    return np.asarray(numbers)
 
 
 def read_codes(column: Column, values: Array, reading: Reading) -> NDArray[np.int32]:
@@ -144,7 +149,7 @@ def read_codes(column: Column, values: Array, reading: Reading) -> NDArray[np.in
     library = arrow()
     texts = clean_texts(values, reading)
     known = library.array(column.values, library.large_string())
-    places = compute().index_in(texts, value_set=known).fill_null(UNKNOWN)
+    places = arrow().compute.index_in(texts, value_set=known).fill_null(UNKNOWN)
     codes = np.array(places, np.int32)
     codes[np.asarray(texts.is_null())] = MISSING
     return codes
@@ -152,7 +157,8 @@ def read_codes(column: Column, values: Array, reading: Reading) -> NDArray[np.in
 
 def clean_texts(values: Array, reading: Reading, nothing: tuple[str, ...] = _NOTHING) -> Array:
     """A column as plain text, trimmed, with gaps where it says nothing."""
-    library, functions = arrow(), compute()
+    library = arrow()
+    functions = library.compute
     texts = values.cast(plain_type(values.type)).cast(library.large_string())
     texts = functions.utf8_trim_whitespace(texts.combine_chunks() if hasattr(texts, "combine_chunks") else texts)
     lower = functions.utf8_lower(texts)
@@ -165,66 +171,42 @@ def clean_texts(values: Array, reading: Reading, nothing: tuple[str, ...] = _NOT
 def _read_days(values: Array, reading: Reading) -> NDArray[np.float64]:
     """Dates as days since the beginning of 1970, in UTC; NaN where one is missing."""
     library = arrow()
-    values = values.cast(plain_type(values.type))
     if find_kind(values.type) == "text":
-        values = clean_texts(values, reading).cast(library.timestamp("us", "UTC" if reads_zone(values) else None))
+        values = clean_texts(values, reading)
+        values = values.cast(find_time_type(values))
+    else:
+        values = values.cast(plain_type(values.type))
     microseconds = values.cast(library.timestamp("us", getattr(values.type, "tz", None)), safe=False)
     days: NDArray[np.float64] = np.asarray(microseconds.cast(library.int64()).cast(library.float64(), safe=False))
     return days / 86_400e6
 
 
-def reads_zone(texts: Array) -> bool:
-    """Whether dates that are written as text say a time zone."""
-    functions = compute()
-    return bool(functions.any(functions.match_substring_regex(texts, r"\d(Z|[+-]\d\d:?\d\d)$")).as_py())
+def find_time_type(texts: Array) -> Type:
+    """The type of dates that are written as in ISO 8601: in UTC where they say a time zone."""
+    functions = arrow().compute
+    zoned = functions.any(functions.match_substring_regex(texts, r"\d(Z|[+-]\d\d:?\d\d)$")).as_py()
+    return arrow().timestamp("us", "UTC" if zoned else None)
 
 
-def is_usual(values: Array, reading: Reading) -> bool:
-    """Whether numbers are written as a file of text has them, or as was said."""
-    texts = clean_texts(values, reading)
+def try_cast(values: Array, kind: Type) -> Array | None:
+    """Values as another type; None where one of them cannot be."""
+    library = arrow()
     try:
-        _replace_comma(texts, reading.decimal or ".").cast(arrow().float64())
-    except arrow().ArrowInvalid:
-        return False
-    return True
+        return values.cast(kind)
+    except (library.ArrowInvalid, library.ArrowNotImplementedError):
+        return None
 
 
-def find_other(texts: Array, decimal: str) -> tuple[int, str, int]:
-    """How many texts are no numbers, the first of them and its row."""
-    functions, library = compute(), arrow()
-    if decimal == ".":
-        try:
-            texts.cast(library.float64())
-        except library.ArrowInvalid:
-            pass
-        else:
-            return 0, "", 0
-    plain = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|(?i)^[+-]?inf(inity)?$"
-    fits = functions.match_substring_regex(texts, _WRITTEN[decimal])
-    fits = functions.and_(fits, functions.match_substring_regex(texts, r"\d"))
-    if decimal == ".":
-        fits = functions.or_(fits, functions.match_substring_regex(texts, plain))
-    others = np.flatnonzero(~np.asarray(fits.fill_null(True)))
-    return (len(others), texts[int(others[0])].as_py(), int(others[0])) if len(others) else (0, "", 0)
+def find_others(texts: Array, decimal: str) -> NDArray[np.int64]:
+    """The rows of texts that are no numbers, as people write them."""
+    if decimal == "." and try_cast(texts, arrow().float64()) is not None:
+        return np.empty(0, np.int64)
+    fits = arrow().compute.match_substring_regex(texts, _WRITTEN[decimal])
+    return np.flatnonzero(~np.asarray(fits.fill_null(True)))
 
 
 def _strip(texts: Array, decimal: str) -> Array:
     """Numbers as Arrow reads them: without money, per cent, spaces and marks of thousands."""
-    functions = compute()
-    bare = functions.replace_substring_regex(texts, rf"[\s%{_MONEY}{',' if decimal == '.' else '.'}]", "")
-    return _replace_comma(functions.replace_substring_regex(bare, r"^\+", ""), decimal)
-
-
-def _replace_comma(texts: Array, decimal: str) -> Array:
-    functions = compute()
-    return texts if decimal == "." else functions.replace_substring(texts, ",", ".")
-
-
-def are_dates(distinct: Array) -> bool:
-    """Whether all texts are dates, as ISO 8601 writes them."""
-    library = arrow()
-    try:
-        distinct.cast(library.timestamp("us", "UTC" if reads_zone(distinct) else None))
-    except (library.ArrowInvalid, library.ArrowNotImplementedError):
-        return False
-    return True
+    functions = arrow().compute
+    bare = functions.replace_substring_regex(texts, rf"[\s%+{_MONEY}{',' if decimal == '.' else '.'}]", "")
+    return functions.replace_substring(bare, decimal, ".")

@@ -204,6 +204,23 @@ def test_categories_are_those_of_all_tables(here):
     assert sotdd.sketch(other, projections).distance(sotdd.sketch(one, projections)).value > 0
 
 
+def test_a_category_that_is_empty_or_holds_numbers_in_one_table(rng):
+    frame = pd.DataFrame({"x": rng.normal(size=90), "kind": ["u", "v", "w"] * 30, "label": 0})
+    empty, numbers = frame.assign(kind=None), frame.assign(kind=frame["x"])
+    for place, pair in enumerate(((empty, frame), (frame, empty))):
+        opened = sotdd.inputs.open_pair(*pair)
+        shares = opened[place].features[
+            :, [opened[0].columns.index(f"kind{end}") for end in ("=u", "=v", " is missing")]
+        ]
+        assert shares.mean(axis=0).tolist() == [0, 0, 1]
+        assert str(opened[place].judged) == "judged 2 of 2 columns"
+    reference = sotdd.DriftReference.fit(frame, n_projections=16)
+    batch = reference.open_batch(empty)
+    assert (batch.features[:, 1:].max(), batch.origin.rows_lost) == (0, 90)
+    with pytest.raises(SotddError, match=r"'kind' .* holds numbers in dataset 'batch'"):
+        reference.open_batch(numbers)
+
+
 def test_many_values_are_pooled_alike_in_all_tables(rng):
     """Which values are told apart is decided by both tables together: tails alone are no difference."""
     shares = 0.9 ** np.arange(60)

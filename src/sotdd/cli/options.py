@@ -20,8 +20,8 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.remarks import Naming, in_python
 from sotdd.basics.text import show
 from sotdd.cli.terminal import complain, print_csv, print_json, print_remarks, say, say_note, wants_bar
-from sotdd.inputs.reading import DEFAULTS, Option, reading_options
-from sotdd.inputs.sources import parse_option, write_source
+from sotdd.inputs.reading import DEFAULTS, OPTIONS, Option
+from sotdd.inputs.sources import write_source
 from sotdd.projections.drawing import DRAWING
 
 _READING, _MEASURING, _OUTPUT = "Reading the data", "Measuring", "Output"
@@ -220,7 +220,7 @@ def takes(*names: str, **defaults: object) -> Callable[[Callable[..., None]], Ca
     """
     groups: dict[str, _Known] = {"reading": {}, "drawing": {}, "measuring": {}}
     if "reading" in names:
-        groups["reading"] = {name: (option, getattr(DEFAULTS, name)) for name, option in reading_options().items()}
+        groups["reading"] = {name: (one, getattr(DEFAULTS, name)) for name, one in OPTIONS.items() if one.type}
     if "drawing" in names:
         groups["drawing"] = {name: (option, defaults.get(name, usual)) for name, (option, usual) in _DRAWING.items()}
     groups["measuring"] = {
@@ -284,7 +284,7 @@ def _read_chosen(known: _Known, given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in chosen.items():
         option = known[name][0]
         if isinstance(value, str) and option.parse is not None:
-            chosen[name] = parse_option(name, value) if name in reading_options() else option.parse(value)
+            chosen[name] = option.parse(value)
     return chosen
 
 

@@ -111,12 +111,11 @@ class BatchReading:
         """A batch without the columns that the reference does not have, which a remark names."""
         if self.columns is None or data.columns is None:
             return data
-        wanted = set(map(data.origin.find_column, self.columns))
-        own = dict.fromkeys(map(data.origin.find_column, data.columns))
-        others = tuple(column for column in own if column not in wanted)
-        if not others or len(others) == len(own):
+        wanted, own = set(data.find_columns(self.columns)), data.find_columns(data.columns)
+        others = tuple(column for column in dict.fromkeys(own) if column not in wanted)
+        if not others or len(others) == len(data.table):
             return data
-        kept = tuple(name for name in data.columns if data.origin.find_column(name) in wanted)
+        kept = tuple(name for name, column in zip(data.columns, own, strict=True) if column in wanted)
         categories = {name: one for name, one in data.origin.categories.items() if name in wanted}
         arranged = arrange(replace(data, origin=replace(data.origin, categories=categories)), kept)
         return replace(arranged, origin=arranged.origin.also(Remark("columns not in reference", columns=others)))

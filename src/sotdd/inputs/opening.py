@@ -22,9 +22,9 @@ from sotdd.basics.checks import check_name, describe
 from sotdd.basics.errors import SotddError
 from sotdd.basics.files import check_path
 from sotdd.basics.remarks import Remark, say_gaps
-from sotdd.inputs.agreement import arrange, cut_alike, list_features, match_columns
-from sotdd.inputs.data import MISSING, REAL_KINDS, Dataset, LabelledData, Origin, Target, take_rows
-from sotdd.inputs.labels import Labels, cut, find_edges
+from sotdd.inputs.agreement import arrange, count_gaps, cut_alike, list_features, match_columns
+from sotdd.inputs.data import REAL_KINDS, Dataset, LabelledData, Origin, Target, take_rows
+from sotdd.inputs.labels import Labels, NoRows, cut, find_edges, sample_rows
 from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
 from sotdd.inputs.loaders.tables import is_frame, open_frame
 from sotdd.inputs.loaders.torch_datasets import is_indexed, is_torch_data, open_torch
@@ -147,28 +147,21 @@ def complete(loaded: Loaded, name: str, reading: Reading) -> LabelledData:
     if loaded.labels is None and not reading.unlabelled:
         origin = replace(origin, labelled=False)
     if reading.bins is None:
-        labels.refuse_numbers(name)
+        labels.refuse_odd(name)
     else:
         labels, origin = _cut_target(loaded, origin, reading.bins, name)
-    there, origin = _treat_gaps(origin, reading.missing, len(features), name)
-    most = None if loaded.sampled else reading.max_points
-    drops = reading.drop_missing or reading.missing == "drop"
-    rows = labels.pick_rows(drops, most, reading.seed, name, there)
-    origin = _count_lost(origin, labels.codes < 0, there)
-    columns = loaded.columns
+    rows, origin = _choose_rows(labels, origin, name, replace(reading, max_points=None) if loaded.sampled else reading)
     if isinstance(features, Items):
-        features, rows, skipped = prepare_rows(
-            features, rows, name, replace(reading, image_mode=loaded.image_mode or reading.image_mode)
-        )
+        mode = loaded.image_mode or reading.image_mode
+        features, rows, skipped = prepare_rows(features, rows, name, replace(reading, image_mode=mode))
         origin = origin.also(*skipped)
     elif rows is not None:
         features = take_rows(features, rows)
     kept = labels.take(rows)
-    data = LabelledData(
-        name, features, kept.classes, kept.codes, columns, origin if rows is None else origin.take(rows)
-    )
-    if columns is not None and (data.origin.categories or data.origin.gaps):
-        data = arrange(data, list_features(loaded.order or columns, [data]))
+    origin = origin if rows is None else origin.take(rows)
+    data = LabelledData(name, features, kept.classes, kept.codes, loaded.columns, origin)
+    if loaded.columns is not None and (origin.categories or origin.gaps):
+        data = arrange(data, list_features(loaded.order or loaded.columns, [data]))
     prepares = reading.prepares and not loaded.prepared and not isinstance(loaded.features, Items)
     if prepares:
         data = replace(data, features=prepare_rows(data.features, None, name, reading)[0])
@@ -188,28 +181,29 @@ def _cut_target(loaded: Loaded, origin: Origin, bins: int, name: str) -> tuple[L
     return labels, replace(origin, target=Target(values, bins)).also(*fewer)
 
 
-def _treat_gaps(origin: Origin, missing: str, n_points: int, name: str) -> tuple[NDArray[np.bool_] | None, Origin]:
-    """Which rows (n,) have all their features, None for all; and the origin with what a reader should know."""
-    masks = {**origin.gaps, **{column: one.codes == MISSING for column, one in origin.categories.items()}}
-    columns = {column: int(np.count_nonzero(mask)) for column, mask in masks.items() if mask.any()}
-    if not columns:
-        return None, origin
-    rows = np.logical_or.reduce([masks[column] for column in columns])
-    facts: dict[str, Any] = {"rows": int(np.count_nonzero(rows)), "n_points": n_points, "columns": columns}
-    if missing == "error":
-        raise SotddError(f"{name} has missing values in {say_gaps(**facts)}", use={"missing": "mean"})
-    if missing != "drop":
-        return None, origin.also(Remark("values filled", **facts))
-    return ~rows, origin.also(Remark("rows dropped", **facts))
-
-
-def _count_lost(origin: Origin, unlabelled: NDArray[np.bool_], there: NDArray[np.bool_] | None) -> Origin:
-    """The origin with how many rows were left out for want of a label or of a feature."""
-    lost = unlabelled if there is None else unlabelled | ~there
-    if not lost.any():
-        return origin
-    remarks = [Remark("labels missing", rows=int(np.count_nonzero(unlabelled)))] if unlabelled.any() else []
-    return replace(origin, rows_lost=int(np.count_nonzero(lost)), rows_read=len(lost)).also(*remarks)
+def _choose_rows(
+    labels: Labels, origin: Origin, name: str, reading: Reading
+) -> tuple[NDArray[np.integer] | None, Origin]:
+    """The rows to keep, ascending, None for all; and the origin with what a reader should know of gaps."""
+    drops, gaps, known = reading.missing == "drop", origin.missing, labels.codes >= 0
+    if gaps:
+        lacking, facts = count_gaps(gaps)
+        if reading.missing == "error":
+            raise SotddError(f"{name} has missing values in {say_gaps(**facts)}", use={"missing": "mean"})
+        origin = origin.also(Remark("rows dropped" if drops else "values filled", **facts))
+    if not drops and not reading.drop_missing:
+        labels.refuse_missing(name)
+    whole = known & ~lacking if gaps and drops else known
+    lost, most = int(np.count_nonzero(~whole)), reading.max_points
+    if lost == len(whole):
+        raise NoRows(f"dataset {name!r} has no rows with a label and all features: expected at least one.")
+    if lost:
+        unlabelled = int(np.count_nonzero(~known))
+        remarks = [Remark("labels missing", rows=unlabelled)] if unlabelled else []
+        origin = replace(origin, rows_lost=lost, rows_read=len(whole)).also(*remarks)
+    if most is not None and most < len(whole) - lost:
+        return sample_rows(np.flatnonzero(whole), most, reading.seed), origin
+    return np.flatnonzero(whole) if lost else None, origin
 
 
 def open_all(

@@ -432,8 +432,3 @@ class Reading:
 # What is known of each option, by name.
 OPTIONS: Mapping[str, Option] = {one.name: one.metadata["option"] for one in fields(Reading)}
 DEFAULTS = Reading()
-
-
-def reading_options() -> dict[str, Option]:
-    """The options that the command line offers, by name."""
-    return {name: option for name, option in OPTIONS.items() if option.type is not None}

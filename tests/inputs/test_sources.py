@@ -108,7 +108,7 @@ def test_missing_empty_truncated_foreign_and_changed_files(folder, kind):
 @pytest.mark.parametrize(
     "text",
     ["x.csv::label", "x.csv::colour=red", "x.csv::max_points=many", "x.csv::image_size=3xy", "hf:nowhere",
-     "x.csv::drop_missing=maybe", "nowhere.csv"],
+     "x.csv::dates=maybe", "nowhere.csv"],
 )  # fmt: skip
 def test_source_texts_that_cannot_be_read(folder, text):
     assert text.rpartition(":")[2].partition("=")[0] in refusal(text)

@@ -48,8 +48,8 @@ def test_rows_are_not_copied_and_the_matrix_stays_as_it_is(counts):
 def test_samples_and_rows_without_labels_stay_sparse(counts):
     labels = np.array(["a", None, "b", "a"] * 10, object)
     for how in ({}, {"max_points": 9, "seed": 2}):
-        data = sotdd.open_dataset((sp.csr_array(counts), labels), drop_missing=True, **how)
-        dense = sotdd.open_dataset((counts, labels), drop_missing=True, **how)
+        data = sotdd.open_dataset((sp.csr_array(counts), labels), missing="drop", **how)
+        dense = sotdd.open_dataset((counts, labels), missing="drop", **how)
         for found, expected in ((data, dense.features), (data.take(np.array([5, 2])), dense.features[[5, 2]])):
             assert isinstance(found.features, SparseRows)
             np.testing.assert_array_equal(found.features[:], expected)

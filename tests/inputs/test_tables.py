@@ -146,11 +146,11 @@ def test_the_share_of_gaps_counts_and_means_are_pooled(rng):
 
 def test_missing_flags_categories_dates_and_labels():
     flags, times = pd.array([True, None, False, True], "boolean"), ["1970-01-02", "1970-01-04", None, "1970-01-03"]
-    kinds, labels = ["a", None, "b", "b"], ["u", "v", "v", None]
+    kinds, labels = ["a", None, "b", "b"], ["u", "v", "v", "u"]
     frame = pd.DataFrame({"flag": flags, "kind": kinds, "at": pd.to_datetime(times), "label": labels})
     for source in (frame, pl.from_pandas(frame)):
-        assert "2 of 4 rows" in refusal(source, dates=True, drop_missing=True, missing="error")
-        opened = open_dataset(source, dates=True, drop_missing=True)
+        assert "2 of 4 rows" in refusal(source, dates=True, missing="error")
+        opened = open_dataset(source, dates=True)
         assert opened.columns == (
             "flag",
             "flag is missing",
@@ -160,8 +160,10 @@ def test_missing_flags_categories_dates_and_labels():
             "at",
             "at is missing",
         )
-        expected = [[1, 0, 1, 0, 0, 1, 0], [2 / 3, 1, 0, 0, 1, 3, 0], [0, 0, 0, 1, 0, 2, 1]]
+        expected = [[1, 0, 1, 0, 0, 1, 0], [2 / 3, 1, 0, 0, 1, 3, 0], [0, 0, 0, 1, 0, 2, 1], [1, 0, 0, 1, 0, 2, 0]]
         np.testing.assert_allclose(opened.rows(slice(None)), expected, rtol=1e-6)
+    frame.loc[3, "label"] = None
+    for source in (frame, pl.from_pandas(frame)):
         assert open_dataset(source, dates=True, missing="drop").rows(slice(None)).tolist() == [[1, 1, 1]]
         assert "label that is missing" in refusal(source, dates=True)
 

@@ -341,17 +341,14 @@ def same_features(datasets: Sequence[LabelledData]) -> int:
     """Return the number of features of all datasets, or refuse datasets that do not agree."""
     first = datasets[0]
     for other in datasets[1:]:
-        if other.n_features != first.n_features:
+        turned = other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape
+        if other.n_features != first.n_features or turned:
             images = min(other.features.ndim, first.features.ndim) > 2
             own, wanted = (f" ({' × '.join(map(str, data.point_shape))})" if images else "" for data in (other, first))
-            how = "open both with image_size= and image_mode=" if images else "every dataset needs the same features"
+            how = "order axes alike, or open with image_size=" if images else "every dataset needs the same features"
             raise SotddError(
                 f"dataset {other.name!r} has {say_count(other.n_features, 'feature')}{own} but dataset {first.name!r} "
                 f"has {first.n_features:,}{wanted}: {how}."
-            )
-        if other.features.ndim == first.features.ndim == 4 and other.point_shape != first.point_shape:
-            raise SotddError(
-                f"{other.name!r} has points {other.point_shape}, {first.name!r} {first.point_shape}: order axes alike."
             )
     return first.n_features
 

@@ -138,7 +138,7 @@ class Labels:
         count = int(np.count_nonzero(self.codes < 0))
         if count:
             labels = say_count(count, "label that is", "labels that are")
-            raise SotddError(f"dataset {name!r} has {labels} missing (NaN or None)", use={"drop_missing": True})
+            raise SotddError(f"dataset {name!r} has {labels} missing (NaN or None)", use={"missing": "drop"})
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """The labels as numbers (n,), NaN where one is missing; refuse labels that are none."""

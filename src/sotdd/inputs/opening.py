@@ -1,7 +1,6 @@
 """The one way in: whatever holds points and labels, opened as `LabelledData`, one dataset or several at once.
 
-Plain NumPy arrays go straight to `LabelledData.of`. Everything else is read by a loader and then completed: gaps are
-treated, rows chosen, and items become numbers.
+A source is read by a loader and then completed: gaps are treated, rows chosen, and items become numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from sotdd.basics.errors import SotddError
 from sotdd.basics.files import check_path
 from sotdd.basics.remarks import Remark, say_gaps
 from sotdd.inputs.agreement import arrange, count_gaps, cut_alike, list_features, match_columns
-from sotdd.inputs.data import REAL_KINDS, Dataset, LabelledData, Origin, Target, take_rows
+from sotdd.inputs.data import Dataset, LabelledData, Origin, Target, take_rows
 from sotdd.inputs.labels import Labels, NoRows, cut, find_edges, sample_rows
 from sotdd.inputs.loaders.arrays import is_bunch, open_arrays, open_bunch
 from sotdd.inputs.loaders.tables import is_frame, open_frame
@@ -56,7 +55,7 @@ def _shows_reading(call: _Call) -> _Call:
     before, found, after = (inspect.getdoc(call) or "").partition("**reading\n")  # without docstrings nothing is found
     if found:
         wrap = textwrap.TextWrapper(116, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
-        told = [f"{name}\n{wrap.fill(f'{option.help} {option.more}')}\n" for name, option in OPTIONS.items()]
+        told = [f"{name}\n{wrap.fill(option.help)}\n" for name, option in OPTIONS.items()]
         call.__doc__ = before + "".join(told) + after.partition("\n")[2]
     return call
 
@@ -87,7 +86,7 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
     >>> x = np.arange(12.0).reshape(6, 2)
     >>> sotdd.open_dataset((x, [0.1, 0.7, 0.2, 0.9, 0.5, 0.4]), bins=2, name="temperatures")
     LabelledData('temperatures': 6 points, 2 features, 2 classes)
-    >>> sotdd.open_dataset((x, ["a", None, "b", "a", "b", "a"]), drop_missing=True, max_points=4)
+    >>> sotdd.open_dataset((x, ["a", None, "b", "a", "b", "a"]), missing="drop", max_points=4)
     LabelledData('data': 4 points, 2 features, 2 classes)
     >>> texts = ["one", "three", "five"]
     >>> sotdd.open_dataset((texts, [1, 0, 0]), encoder=lambda batch: [[len(text)] for text in batch])
@@ -108,10 +107,12 @@ def open_dataset(source: Dataset, *, name: str | None = None, **reading: Unpack[
         name = name or options.pop("name", text) or "data"
         asked = Reading.of(**options)
         return complete(open_path(parsed.path, name, asked), name, asked)
-    asked = Reading.of(**reading) if reading else DEFAULTS
-    if asked is DEFAULTS and (isinstance(source, LabelledData) or _is_plain(source)):
-        return LabelledData.of(source, name)
-    name = name or (source.name if isinstance(source, LabelledData) else "data")
+    asked = Reading.of(**reading)
+    if isinstance(source, LabelledData):
+        source, name = LabelledData.of(source, name), name or source.name
+        if asked is DEFAULTS:
+            return source
+    name = name or "data"
     return complete(_open_object(source, name, asked), name, asked)
 
 
@@ -191,7 +192,7 @@ def _choose_rows(
         if reading.missing == "error":
             raise SotddError(f"{name} has missing values in {say_gaps(**facts)}", use={"missing": "mean"})
         origin = origin.also(Remark("rows dropped" if drops else "values filled", **facts))
-    if not drops and not reading.drop_missing:
+    if not drops:
         labels.refuse_missing(name)
     whole = known & ~lacking if gaps and drops else known
     lost, most = int(np.count_nonzero(~whole)), reading.max_points
@@ -210,19 +211,14 @@ def open_all(
     datasets: Sequence[Dataset] | Mapping[str, Dataset], **reading: Unpack[ReadingSettings]
 ) -> list[LabelledData]:
     """Open several datasets under the names that `name_sources` gives them; columns are matched by name."""
-    return _match([_open(source, name, reading) for name, source in name_sources(datasets)])
+    opened = [open_dataset(source, name=name, **reading) for name, source in name_sources(datasets)]
+    return cut_alike(match_columns(opened))
 
 
 def open_pair(a: Dataset, b: Dataset, **reading: Unpack[ReadingSettings]) -> list[LabelledData]:
     """Open two datasets, called a and b unless they have names of their own; columns are matched by name."""
-    return _match([_open(source, _own_name(source) or name, reading) for source, name in ((a, "a"), (b, "b"))])
-
-
-def _open(source: Dataset, name: str, reading: Mapping[str, Any]) -> LabelledData:
-    """A dataset under this name; one that is open already is not opened again."""
-    if isinstance(source, LabelledData) and source.name == name and not reading:
-        return source
-    return open_dataset(source, name=name, **reading)
+    sources = ((a, _own_name(a) or "a"), (b, _own_name(b) or "b"))
+    return cut_alike(match_columns([open_dataset(source, name=name, **reading) for source, name in sources]))
 
 
 def name_sources(datasets: object, *kinds: type) -> list[tuple[str, Any]]:
@@ -245,9 +241,11 @@ def name_sources(datasets: object, *kinds: type) -> list[tuple[str, Any]]:
         )
     if not sources:
         raise SotddError("there are no datasets: expected at least one.")
-    if isinstance(datasets, Mapping) and len({name for name, _ in sources}) < len(sources):
-        raise SotddError(f"two datasets have the same name among {', '.join(name for name, _ in sources)}: rename one.")
-    return _number_names(sources)
+    result: dict[str, Any] = {}
+    for name, source in sources:
+        numbered = (f"{name} ({number})" for number in count(2))
+        result[next(free for free in chain([name], numbered) if free not in result)] = source
+    return list(result.items())
 
 
 def _own_name(source: object, *kinds: type) -> str | None:
@@ -257,29 +255,6 @@ def _own_name(source: object, *kinds: type) -> str | None:
     if isinstance(source, str):
         return str(SourceText.parse(source).options.get("name", source))
     return str(source) if isinstance(source, PathLike) else None
-
-
-def _number_names(sources: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Number the names that occur again."""
-    result: dict[str, Any] = {}
-    for name, source in sources:
-        numbered = (f"{name} ({number})" for number in count(2))
-        result[next(free for free in chain([name], numbered) if free not in result)] = source
-    return list(result.items())
-
-
-def _match(datasets: list[LabelledData]) -> list[LabelledData]:
-    """The datasets as they are compared: with the same columns, and targets in the same bins."""
-    if sum(data.columns is not None for data in datasets) > 1:
-        datasets = match_columns(datasets)
-    return cut_alike(datasets) if any(data.origin.target is not None for data in datasets) else datasets
-
-
-def _is_plain(source: object) -> bool:
-    """Whether a source is an array of numbers, or a pair of one and its labels: subclasses of tuple may know more."""
-    if type(source) is tuple:
-        source = source[0] if len(source) == 2 else None
-    return isinstance(source, np.ndarray) and source.dtype.kind in REAL_KINDS
 
 
 def split_reading(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

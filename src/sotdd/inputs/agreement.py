@@ -56,27 +56,22 @@ def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
     tables = {data: data.table for data in datasets if data.columns is not None}
     if len(tables) < 2:
         return list(datasets)
-    columns = dict.fromkeys(column for table in tables.values() for column in table)
+    first = next(iter(tables))
+    used = {column for table in tables.values() for column in table}
     dropped: dict[str, LeftOut] = {}  # free text in one dataset, and categories in all others
     for data in tables:
         for column, left in data.origin.left_out.items():
-            if column not in columns or left.why == "empty":
+            if column not in used or left.why == "empty":
                 continue
             users = [user for user, table in tables.items() if column in table]
             if left.why != "free text" or any(column not in user.origin.categories for user in users):
                 raise _other_kind(column, f"dataset {users[0].name!r}", data, left)
             dropped[column] = left
-    held = [
-        tuple(one for one in columns if one not in dropped and (one in table or one in data.origin.left_out))
-        for data, table in tables.items()
-    ]
-    first = next(iter(tables))
-    for data, own in zip(tables, held, strict=True):
-        find_places(held[0], own, f"dataset {data.name!r}", f"dataset {first.name!r}")
-    features = list_features(held[0], [*tables])
+    columns = [*tables[first], *(column for column in first.origin.left_out if column in used)]
+    features = list_features([column for column in dict.fromkeys(columns) if column not in dropped], [*tables])
     lacking = {name.removesuffix(IS_MISSING) for name in features if name.endswith(IS_MISSING)}
-    means = {column: _find_mean(column, [*tables]) for column in held[0] if column in lacking}
-    return [data if data.columns is None else arrange(_leave_out(data, dropped), features, means) for data in datasets]
+    centre = np.array([_find_mean(name, [*tables]) if name in lacking else np.nan for name in features])
+    return [order_columns(_leave_out(data, dropped), features, f"dataset {first.name!r}", centre) for data in datasets]
 
 
 def list_features(columns: Iterable[str], datasets: Sequence[LabelledData]) -> Names:
@@ -110,10 +105,10 @@ def _list_values(categories: Sequence[Category]) -> list[str]:
     return sorted(present[:most]) + ([OTHER] if pooled else [])
 
 
-def arrange(data: LabelledData, columns: Names, means: Mapping[str, float] | None = None) -> LabelledData:
+def arrange(data: LabelledData, columns: Names, centre: NDArray[np.float64] | None = None) -> LabelledData:
     """A table with these features: its numbers, marks of its categories, and marks of what is missing.
 
-    Values that are missing become the ``means`` of their columns. What is not in the table is zero.
+    Values that are missing become the ``centre`` (d,) of their feature. What is not in the table is zero.
     """
     origin, n_points = data.origin, data.n_points
     own = {name: place for place, name in enumerate(data.columns or ())}
@@ -134,8 +129,8 @@ def arrange(data: LabelledData, columns: Names, means: Mapping[str, float] | Non
             marks[place] = gaps[column], [True] if name == f"{column}{IS_MISSING}" else []
         else:
             order[place] = own.get(name, -1)
-            if name in gaps and means is not None and np.isfinite(means.get(name, np.nan)):
-                fills[place] = gaps[name], means[name]
+            if name in gaps and centre is not None and np.isfinite(centre[place]):
+                fills[place] = gaps[name], float(centre[place])
     dtype = np.result_type(data.features.dtype, np.float32) if fills else data.features.dtype
     taken = order[order >= 0]
 
@@ -187,6 +182,8 @@ def _find_mean(column: str, tables: Sequence[LabelledData]) -> float:
 def _leave_out(data: LabelledData, columns: Mapping[str, LeftOut]) -> LabelledData:
     """The dataset without some columns of categories."""
     own = {column: left for column, left in columns.items() if column in data.origin.categories}
+    if not own:
+        return data
     categories = {name: one for name, one in data.origin.categories.items() if name not in own}
     return replace(data, origin=replace(data.origin, categories=categories, left_out={**data.origin.left_out, **own}))
 
@@ -209,8 +206,7 @@ def order_columns(
         _refuse_other_kind(name, column, data, owner)
     empty = [column for column in made if column in data.origin.left_out and column not in table]
     find_places(tuple(dict.fromkeys(made)), (*table, *empty), f"dataset {data.name!r}", owner)
-    means = None if centre is None else dict(zip(columns, centre.tolist(), strict=True))
-    arranged = arrange(data, columns, means)
+    arranged = arrange(data, columns, centre)
     known = set(columns)
     new = tuple(
         f"{column}={value}"

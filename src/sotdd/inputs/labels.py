@@ -119,15 +119,15 @@ class Labels:
     def as_numbers(self, decimal: str = ".") -> Labels:
         """Labels read as text: integers if all are written as such, floats if all are numbers, or text as they are."""
         texts = [str(value) for value in self.classes]
-        try:
-            numbers: list[Any] = [int(text) for text in texts]
-            if [str(number) for number in numbers] != texts:  # such as 007, which is a name
-                return self
-        except ValueError:
-            try:
-                numbers = [float(text.replace(decimal, ".")) for text in texts]
-            except ValueError:
-                return self
+        numbers: list[Any] = []
+        with suppress(ValueError):
+            numbers = [float(text.replace(decimal, ".")) for text in texts]
+        with suppress(ValueError):
+            numbers = [int(text) for text in texts]
+            if [*map(str, numbers)] != texts:  # such as 007, which is a name
+                numbers = []
+        if not numbers:
+            return self
         classes = tuple(sorted(set(numbers)))  # 1.0 and 1.00 are one class
         position = {number: code for code, number in enumerate(classes)}
         codes = np.array([*(position[number] for number in numbers), -1], np.int32)  # codes of -1 read the last entry

@@ -206,7 +206,7 @@ def test_categories_are_those_of_all_tables(here):
     assert sotdd.sketch(other, projections).distance(sotdd.sketch(one, projections)).value > 0
 
 
-def test_a_category_that_is_empty_or_holds_numbers_in_one_table(rng):
+def test_a_category_that_is_something_else_in_one_table(rng):
     frame = pd.DataFrame({"x": rng.normal(size=90), "kind": ["u", "v", "w"] * 30, "label": 0})
     empty, numbers = frame.assign(kind=None), frame.assign(kind=frame["x"])
     for place, pair in enumerate(((empty, frame), (frame, empty))):
@@ -221,6 +221,10 @@ def test_a_category_that_is_empty_or_holds_numbers_in_one_table(rng):
     assert (batch.features[:, 1:].max(), batch.origin.rows_lost) == (0, 90)
     with pytest.raises(SotddError, match=r"'kind' .* holds numbers in dataset 'batch'"):
         reference.open_batch(numbers)
+    text = frame.assign(kind=[f"note {k}" for k in range(90)])  # in one of them, so it is left out of both
+    for pair in ((frame, text), (text, frame)):
+        for opened in sotdd.inputs.open_pair(*pair):
+            assert (opened.columns, str(opened.judged)) == (("x",), "judged 1 of 2 columns (left out: kind, free text)")
 
 
 def test_many_values_are_pooled_alike_in_all_tables(rng):

@@ -8,7 +8,7 @@ of them together are features; where values of a column are missing in any of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -72,6 +72,15 @@ def match_columns(datasets: Sequence[LabelledData]) -> list[LabelledData]:
     lacking = {name.removesuffix(IS_MISSING) for name in features if name.endswith(IS_MISSING)}
     centre = np.array([_find_mean(name, [*tables]) if name in lacking else np.nan for name in features])
     return [order_columns(_leave_out(data, dropped), features, f"dataset {first.name!r}", centre) for data in datasets]
+
+
+def _leave_out(data: LabelledData, columns: Mapping[str, LeftOut]) -> LabelledData:
+    """The dataset without those of these columns that it has as categories, which its origin then names."""
+    own = {column: left for column, left in columns.items() if column in data.origin.categories}
+    if not own:
+        return data
+    fewer = drop_columns(data, own)
+    return replace(fewer, origin=replace(fewer.origin, left_out={**fewer.origin.left_out, **own}))
 
 
 def list_features(columns: Iterable[str], datasets: Sequence[LabelledData]) -> Names:
@@ -179,13 +188,13 @@ def _find_mean(column: str, tables: Sequence[LabelledData]) -> float:
     return total / count if count else np.nan
 
 
-def _leave_out(data: LabelledData, columns: Mapping[str, LeftOut]) -> LabelledData:
-    """The dataset without some columns of categories."""
-    own = {column: left for column, left in columns.items() if column in data.origin.categories}
-    if not own:
-        return data
-    categories = {name: one for name, one in data.origin.categories.items() if name not in own}
-    return replace(data, origin=replace(data.origin, categories=categories, left_out={**data.origin.left_out, **own}))
+def drop_columns(data: LabelledData, columns: Collection[str]) -> LabelledData:
+    """A table without some of its columns."""
+    own = data.columns or ()
+    kept = tuple(name for name, column in zip(own, data.find_columns(own), strict=True) if column not in columns)
+    categories = {name: one for name, one in data.origin.categories.items() if name not in columns}
+    gaps = {name: mask for name, mask in data.origin.gaps.items() if name not in columns}
+    return arrange(replace(data, origin=replace(data.origin, categories=categories, gaps=gaps)), kept)
 
 
 def order_columns(
@@ -226,8 +235,9 @@ def _refuse_other_kind(name: str, column: str, data: LabelledData, owner: str) -
         raise _other_kind(column, owner, data, left)
     if category is not None and name == column and category.flag is None:
         raise _other_kind(column, owner, data, category.number)
-    is_value = name not in (column, f"{column}{IS_MISSING}")
-    if is_value and category is None and left is None and not data.origin.gaps.get(column, np.zeros(1)).all():
+    is_value = category is None and left is None and name not in (column, f"{column}{IS_MISSING}")
+    is_empty = data.origin.gaps.get(column, np.zeros(1)).all()
+    if is_value and not is_empty and column in (data.columns or ()):
         raise _other_kind(column, owner, data, None)
 
 

@@ -40,9 +40,6 @@ _BLOCK_VALUES = 1 << 19
 _CLASS_BYTES = 64 << 20
 _MOST_ROWS = 512
 
-# NumPy's letters for dtypes of real numbers.
-REAL_KINDS = "biuf"
-
 Names = tuple[str, ...]
 
 # What a column holds that is left out.
@@ -161,8 +158,6 @@ IS_MISSING = " is missing"
 
 # Of datasets about which nothing had to be decided.
 PLAIN = Origin()
-# Of datasets without labels.
-UNLABELLED = Origin(labelled=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,11 +210,9 @@ class LabelledData:
         name = name or "data"
         features, values = features_and_labels(source, name)
         array = check_features(features, name)
-        if values is None:
-            labels = Labels.one_class(len(array))
-            return cls(name, array, labels.classes, labels.codes, origin=UNLABELLED)
-        labels = Labels.of_classes(values, len(array), name)
-        return cls(name, array, labels.classes, labels.codes)
+        labels = Labels.one_class(len(array)) if values is None else Labels.of_classes(values, len(array), name)
+        origin = Origin(labelled=False) if values is None else PLAIN
+        return cls(name, array, labels.classes, labels.codes, origin=origin)
 
     def __repr__(self) -> str:
         """Name and size, for people."""
@@ -251,14 +244,14 @@ class LabelledData:
         return tuple(dict.fromkeys(self.find_columns(self.columns or ())))
 
     def find_columns(self, features: Names) -> list[str]:
-        """The column of this table that each feature is made of, such as city for ``city=Rome``; or else its name."""
+        """The column that each feature is made of, such as city for ``city=Rome``, whether this table has it or not."""
         own, known = set(self.columns or ()), {**self.origin.categories, **self.origin.left_out, **self.origin.gaps}
 
         def find(feature: str) -> str:
-            base, title = feature.removesuffix(IS_MISSING), feature.partition("=")[0]
+            base = feature.removesuffix(IS_MISSING)
             if base in known:
                 return base
-            usual = base if base in own else title if title in own else feature
+            usual = base if base in own else base.partition("=")[0]
             return next((column for column in known if feature.startswith(f"{column}=")), usual)
 
         return [find(feature) for feature in features]
@@ -393,7 +386,7 @@ def check_features(features: object, name: str) -> Features:
     array = _as_features(features, name)
     if array.ndim == 0:
         raise SotddError(f"features of dataset {name!r} are {describe(features)}: expected an array (n, ...).")
-    if array.dtype.kind not in REAL_KINDS:
+    if array.dtype.kind not in "biuf":
         raise SotddError(
             f"features of dataset {name!r} have dtype {array.dtype}: expected real numbers, or pass encoder=."
         )

@@ -88,7 +88,7 @@ class SparseRows(StreamedFeatures):
 
     def moments(self, pivot: Doubles) -> tuple[Doubles, Doubles, Doubles, int]:
         """Reach, mean and summed squared deviations of every feature, and the farthest row; see `DeviceFeatures`."""
-        zeros = len(self) - self.matrix.getnnz(axis=0)  # (d,) how often each is not stored
+        zeros = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])  # (d,) how often each is 0
         reach = np.where(zeros > 0, np.abs(pivot), 0.0)
         for _, values, columns, _ in self._portions():
             with np.errstate(over="ignore"):  # refused below
